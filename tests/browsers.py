@@ -1,4 +1,4 @@
-"""Browsers: people who are known by a cookie."""
+"""Browsers, identified by a session cookie."""
 
 import httpx
 import msgspec
@@ -12,14 +12,14 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 
 
 def fresh(org: Organization, *, agent: str = FIREFOX, site: str = "http://chat.test") -> Person:
-    """A browser in which nobody is signed in."""
+    """A browser without a session."""
     transport = httpx.ASGITransport(app=asgi(org.node), raise_app_exceptions=False)
     http = httpx.AsyncClient(transport=transport, base_url=site, headers={"User-Agent": agent})
     return Person(http)
 
 
 async def signed_in(org: Organization, name: str = "ann", *, agent: str = FIREFOX) -> Person:
-    """A browser in which somebody is signed in. Their password is `PASSWORD` from now on."""
+    """A browser with someone's session. Sets their password to `PASSWORD`."""
     browser = fresh(org, agent=agent)
     await give_password(org, name)
     sent = {"username": org[name].email, "password": PASSWORD}
@@ -30,7 +30,7 @@ async def signed_in(org: Organization, name: str = "ann", *, agent: str = FIREFO
 
 
 async def give_password(org: Organization, name: str) -> None:
-    """Have somebody sign in with `PASSWORD`; the founder does already."""
+    """Let someone sign in with `PASSWORD`. The founder already can."""
     credential = org.node.state.credentials[org[name].user_id]
     if not await org.node.vault.is_password(credential, PASSWORD):
         hashed = await org.node.vault.hash_password(PASSWORD)
@@ -39,16 +39,16 @@ async def give_password(org: Organization, name: str) -> None:
 
 
 def ready(browser: Person) -> None:
-    """Let the browser's page send the token that it was given."""
+    """Let the browser send its CSRF token."""
     browser.http.headers["X-CSRF-Token"] = browser.http.cookies[CSRF_COOKIE]
 
 
 def cookies_of(browser: Person) -> set[str]:
-    """The names of the cookies that it has, without the one that says what it has seen: that comes
-    where there may be several nodes, and goes by itself."""
+    """The names of the browser's cookies, except for the one with the last seen log position, which
+    only exists with several nodes and expires by itself."""
     return set(browser.http.cookies) - {POSITION_COOKIE}
 
 
 def token_of(browser: Person) -> str | None:
-    """The session's own cookie."""
+    """The session cookie."""
     return browser.http.cookies.get(SESSION_COOKIE)

@@ -1,4 +1,4 @@
-"""How the tests run, and the fixtures that all of them share: databases and organizations."""
+"""How the tests run, and the fixtures shared by all of them: databases and organizations."""
 
 import gc
 import logging

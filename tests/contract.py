@@ -1,4 +1,4 @@
-"""Every response that a test sees, held against our own OpenAPI document."""
+"""Check every response in the tests against our OpenAPI document."""
 
 import re
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ _REST = {"filename"}
 
 @cache
 def described() -> dict[str, Any]:
-    """The document. Nobody changes it."""
+    """The document. Don't change it."""
     return document()
 
 
 @cache
 def _validator(pointer: str) -> jsonschema_rs.Draft202012Validator:
-    """Of the schema at that place of the document."""
+    """A validator of the schema at this place in the document."""
     schema = {"$ref": f"{_URN}#{pointer}"}
     return jsonschema_rs.Draft202012Validator(schema, registry=_registry())
 
@@ -39,7 +39,7 @@ def _registry() -> jsonschema_rs.Registry:
 
 @cache
 def _explainer(pointer: str) -> Draft202012Validator:
-    """The same in Python: many times slower, and it says best what is wrong."""
+    """A validator in Python: many times slower, with better error messages."""
     resource = DRAFT202012.create_resource(described())
     registry: Registry[Any] = Registry().with_resource(_URN, resource)
     return Draft202012Validator({"$ref": f"{_URN}#{pointer}"}, registry=registry)
@@ -47,7 +47,7 @@ def _explainer(pointer: str) -> Draft202012Validator:
 
 @cache
 def _templates() -> list[tuple[re.Pattern[str], str]]:
-    """Every path of the document as a pattern, the most particular first."""
+    """Every path of the document as a pattern, the most specific first."""
     found = []
     for path, methods in described()["paths"].items():
         numbers = {
@@ -72,7 +72,7 @@ def _path_of(path: str) -> str | None:
 
 @cache
 def _events() -> Mapping[str, tuple[str, ...]]:
-    """The names of the events' schemas, by type."""
+    """The names of the event schemas, by type."""
     schemas = described()["components"]["schemas"]
     found: dict[str, tuple[str, ...]] = {}
     for option in schemas["Event"]["anyOf"]:
@@ -83,10 +83,8 @@ def _events() -> Mapping[str, tuple[str, ...]]:
 
 
 def checked(method: str, path: str, response: httpx.Response) -> dict[str, Any]:
-    """The response's body, empty where it has none. Fails where it is not what the document says of
-    the endpoint.
-
-    Paths and methods that the document does not know are not its business.
+    """Return the response's JSON body, or an empty dict if it has no body. Fails if it doesn't
+    match the document. Paths and methods that aren't in the document aren't checked.
     """
     if not response.content:
         return {}
@@ -98,13 +96,13 @@ def checked(method: str, path: str, response: httpx.Response) -> dict[str, Any]:
 
 
 def check_body(method: str, path: str, status: int, body: dict[str, Any]) -> None:
-    """The same for a path as the document has it, and a response's parts."""
+    """Check a response with this path template, method, status, and body."""
     operation = described()["paths"][path][method.lower()]
     assert str(status) in operation["responses"], (
         f"{method} {path} does not answer {status}: {body}"
     )
     if (method, path, status) == ("GET", "/events", 200):
-        # Each event against those of its type: the error says more, and it is faster.
+        # Check each event against the schemas of its type: it's faster, and the error says more.
         for event in body["events"]:
             check_event(event)
         body = {**body, "events": []}
@@ -114,7 +112,7 @@ def check_body(method: str, path: str, status: int, body: dict[str, Any]) -> Non
 
 
 def check_event(event: dict[str, Any]) -> None:
-    """Fail where there is no such event in the document."""
+    """Fail if the document has no such event."""
     names = _events().get(event.get("type", ""), ())
     assert names, f"no event of type {event.get('type')!r}: {event}"
     pointers = [f"/components/schemas/{name}" for name in names]

@@ -1,5 +1,5 @@
-"""An organization's database, made without what takes long about it: the migrations run once, no
-node is started for the first changes, and what takes long in spite of that is copied."""
+"""Fast organization databases: migrations run once, no node starts for the first changes, and
+databases that take long to make are copied."""
 
 import contextlib
 import math
@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 
 def begin(config: Config, verbs: Iterable[Verb[Any]], now: float, fingerprint: str) -> None:
-    """Make the configured, empty database one whose log begins with what the verbs decide one
-    after another at that time (UNIX seconds), of an installation whose secret has that
+    """Initialize the configured, empty database with a log that begins with the changes of these
+    commands, run in order at `now` (UNIX seconds), for an installation whose secret has this
     fingerprint."""
     migrated(config)
     state = State()
@@ -56,7 +56,7 @@ def _writing(config: Config) -> contextlib.AbstractContextManager[Connection]:
 
 
 def migrated(config: Config) -> None:
-    """Bring the configured, empty database to where the migrations lead."""
+    """Run all migrations on the configured, empty database."""
     if config.database_url:
         postgres.migrate_lent(config.database_url)
         return
@@ -75,8 +75,8 @@ def _migrated_file() -> bytes:
 
 
 def is_empty(config: Config) -> bool:
-    """Whether there is nothing in the configured directory, and a database of the tests' own that
-    is to be the organization's is as it was given."""
+    """Whether the configured directory is empty and, if the tests own the database, the database is
+    too."""
     if config.secret or (config.data_path.is_dir() and any(config.data_path.iterdir())):
         return False
     return not config.database_url or postgres.is_empty(config.database_url)
@@ -87,7 +87,7 @@ NEW_SECONDS = 10.0
 
 
 class _Original(NamedTuple):
-    """What an organization was right after it was made."""
+    """An organization as it was right after its creation."""
 
     files: dict[str, tuple[int, bytes]]
     """Of the data directory: mode and content by path. The database on SQLite is one of them."""
@@ -105,16 +105,16 @@ _originals: dict[tuple[Hashable, bool], _Original] = {}
 async def copied(
     config: Config, make: Callable[[Config], Awaitable[T]], *, seconds: float = math.inf
 ) -> T:
-    """Make the configured, empty database and directory what `make` makes of them. It is done once
-    on each kind of database, and then copied, unless that was so many seconds ago. Returns
-    `make`'s result."""
+    """Apply `make` to the configured, empty database and directory. It runs once for each kind of
+    database. Later calls copy its result unless it's older than this many seconds. Return what
+    `make` returned."""
     original = _copied(config, make, seconds)
     return original.said if original is not None else _keep(config, make, await make(config))
 
 
 def copied_as(name: str, config: Config, make: Callable[[], T]) -> T:
-    """The same for what is always made in the same way under that name, as new as it would be
-    without that. Returns `make`'s result."""
+    """The same for an organization that is always made the same way under this name. Its age is as
+    if it had just been made."""
     original = _copied(config, name, NEW_SECONDS)
     return original.said if original is not None else _keep(config, name, make())
 

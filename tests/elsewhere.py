@@ -1,4 +1,4 @@
-"""A small web of one server on this machine, for tests of what is fetched."""
+"""A local web server that plays many sites, for tests of outgoing requests."""
 
 import asyncio
 import datetime
@@ -26,7 +26,7 @@ Say = Callable[[asyncio.StreamWriter], object]
 
 @dataclass(frozen=True)
 class Page:
-    """What is at a path."""
+    """The response at a path."""
 
     body: bytes = b""
     kind: str = "text/html; charset=utf-8"
@@ -35,7 +35,7 @@ class Page:
 
 
 def redirect(to: str, status: int = 302) -> Page:
-    """A page that is somewhere else."""
+    """A redirect."""
     return Page(status=status, headers={"Location": to})
 
 
@@ -45,8 +45,8 @@ OWN_HOST = "chat.example"
 
 @dataclass
 class Elsewhere:
-    """The server. Every name ending in `.test` is its name; `others` are more names, and what they
-    resolve to (each time the next of the lists)."""
+    """The server. Every name ending in `.test` resolves to it. `others` are more names and what
+    they resolve to, a list for each lookup."""
 
     port: int = 0
     scheme: str = "http"
@@ -68,12 +68,12 @@ class Elsewhere:
     """How many of them there are still."""
 
     def url(self, path: str, host: str = "pages.test") -> str:
-        """The address of a path."""
+        """The URL of a path."""
         return f"{self.scheme}://{host}:{self.port}{path}"
 
     def web(self, *ports: int, at_once: int = AT_ONCE, keeps: bool = False) -> Web:
-        """What a node sees of it: this machine counts as public, and nothing else does that is
-        not. `ports` may be asked too; `at_once` and `keeps` as for any."""
+        """The web as a node sees it: this machine counts as public, and other private addresses
+        don't. `ports` are allowed in addition; `at_once` and `keeps` are passed on."""
         return Web(
             f"http://{OWN_HOST}",
             resolve=self._resolve,
@@ -96,15 +96,15 @@ class Elsewhere:
         raise OSError("no such host")
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         self.connections += 1
         self.open += 1
         try:
             for _ in range(self.answers_on_each):
                 await self._answer(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # The client has seen enough.
-        except RuntimeError:  # How uvloop says that the connection is closed.
+            pass  # The client has closed it.
+        except RuntimeError:  # uvloop's error for a closed connection.
             if not writer.is_closing():
                 raise
         finally:
@@ -141,7 +141,7 @@ def _is_here_or_public(address: Address) -> bool:
 
 @asynccontextmanager
 async def elsewhere(context: ssl.SSLContext | None = None) -> AsyncIterator[Elsewhere]:
-    """The server, for the time of the context."""
+    """The server, running within the context."""
     served = Elsewhere(scheme="http" if context is None else "https")
     server = await asyncio.start_server(served.answer, "127.0.0.1", 0, ssl=context)
     served.port = server.sockets[0].getsockname()[1]
@@ -152,7 +152,8 @@ async def elsewhere(context: ssl.SSLContext | None = None) -> AsyncIterator[Else
 
 
 def unvouched(directory: Path) -> ssl.SSLContext:
-    """Of a server whose certificate, for `pages.test`, nobody vouches for: `server.pem`."""
+    """The certificate authority of a server whose certificate for `pages.test` is self-signed:
+    `server.pem`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pages.test")])
     now = datetime.datetime.now(datetime.UTC)

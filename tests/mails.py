@@ -1,4 +1,4 @@
-"""Mails as a test sees them: written, and handed over instead of sent."""
+"""Outgoing emails in tests, collected instead of sent."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.support import Organization
 
 
 class Hand:
-    """A transport that keeps what it is given."""
+    """A transport that keeps the emails that it's given."""
 
     def __init__(self) -> None:
         self.letters: list[RenderedMail] = []
@@ -21,7 +21,7 @@ class Hand:
 
 @pytest.fixture
 def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes send no mails by themselves: they wait until `mailed` takes them."""
+    """Prevent nodes from sending emails by themselves; use `mailed`."""
 
     async def idle(self: MailSender) -> float:
         return 3600.0
@@ -30,7 +30,7 @@ def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def mailed(org: Organization) -> list[RenderedMail]:
-    """The letters that are due now. They are gone afterwards."""
+    """Return the emails that are due now, and remove them from the queue."""
     hand, node = Hand(), org.node
     letters = MailTemplates(lambda: node.state, node.links)
     await MailSender(node.store, letters, hand, node.clock).deliver()
@@ -38,7 +38,7 @@ async def mailed(org: Organization) -> list[RenderedMail]:
 
 
 def link_in(letter: RenderedMail) -> str:
-    """The path of the letter's link."""
+    """The path of the link in the email."""
     (found,) = re.findall(r"http://chat\.test(/(?:join|confirm|reset)/\S+)", letter.text)
     assert f'href="http://chat.test{found}"' in letter.html
     path: str = found

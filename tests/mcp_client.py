@@ -1,4 +1,4 @@
-"""The official client of the Model Context Protocol, and an agent that uses it."""
+"""The official Model Context Protocol client, and an agent that uses it."""
 
 import importlib
 import json
@@ -24,11 +24,11 @@ class AgentClient:
     client: "Client"
 
     async def tools(self) -> set[str]:
-        """What it is offered."""
+        """The tools that are offered."""
         return {tool.name for tool in (await self.client.list_tools()).tools}
 
     async def use(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What the tool answers; the client holds it against what the tool says of itself."""
+        """The tool's result. The client checks it against the tool's schema."""
         result = await self.client.call_tool(tool, arguments)
         assert not result.is_error, result.content
         before, data, after = (block.text for block in result.content)  # type: ignore[union-attr]
@@ -41,7 +41,7 @@ class AgentClient:
         return found
 
     async def refused(self, tool: str, **arguments: Any) -> str:
-        """The sentence with which the tool refuses."""
+        """The message of the tool's error."""
         result = await self.client.call_tool(tool, arguments)
         assert result.is_error, result.structured_content
         (block,) = result.content
@@ -49,12 +49,12 @@ class AgentClient:
         return sentence
 
     async def ids(self, tool: str, **arguments: Any) -> list[int]:
-        """The IDs of the messages that the tool shows."""
+        """The IDs of the messages in the tool's result."""
         return [message["id"] for message in (await self.use(tool, **arguments))["messages"]]
 
 
 def load() -> None:
-    """Load the client: it takes seconds, for which a node in the same process would be held up."""
+    """Import the client. That takes seconds, which would block a node in the same process."""
     importlib.import_module("httpx2")
     importlib.import_module("mcp.client.client")
     importlib.import_module("mcp.client.streamable_http")
@@ -64,8 +64,8 @@ def load() -> None:
 async def agent_with(
     org: Organization, key: str, mode: str = MODES[0]
 ) -> AsyncIterator[AgentClient]:
-    """An agent with that key."""
-    # Here, for each process of the tests collects all of them (see `load`).
+    """An agent with this key."""
+    # Imported here, because each test process collects all tests (see `load`).
     import httpx2
     from mcp.client.client import Client
     from mcp.client.streamable_http import streamable_http_client
@@ -84,7 +84,7 @@ async def agent_with(
 async def agent_of(
     org: Organization, owner: str, mode: str = MODES[0], name: str = "Helper", **scope: Any
 ) -> AsyncIterator[AgentClient]:
-    """A new agent that acts for somebody."""
+    """A new agent that acts for someone."""
     key = (await org[owner].post("/agents", name=name, **scope)).ok["key"]
     async with agent_with(org, key, mode) as agent:
         yield agent

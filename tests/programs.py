@@ -1,8 +1,7 @@
-"""Servers that tests start, without what takes longest about it: they are forked from a process
-that has loaded the program already, and go on as `python -m tertulia` does. Where there are several
-workers, it is their supervisor that forks them.
+"""Start servers quickly: they are forked from a process that has already loaded the program, and
+continue like `python -m tertulia`. With several workers, their supervisor forks them.
 
-That a program starts from nothing is tested where it is the subject (`Place.program_from_nothing`,
+Starting a program from nothing is tested where it matters (`Place.program_from_nothing`,
 `Server.is_forked`).
 """
 
@@ -39,7 +38,7 @@ _PROGRAM = ("-m", "tertulia")
 
 
 class Program:
-    """A program that was started; as much of `subprocess.Popen` as tests ask for."""
+    """A running program, with the part of `subprocess.Popen` that tests use."""
 
     def __init__(
         self,
@@ -48,8 +47,8 @@ class Program:
         output: int,
         errors: int | None = None,
     ) -> None:
-        """Start `tertulia` with these words. What it writes goes to that file descriptor, and what
-        it says of errors too, unless there is another for that."""
+        """Start `tertulia` with these arguments. Output goes to this file descriptor, and so do
+        errors, unless they have their own."""
         self._words = list(words)
         self._told, theirs = socket.socketpair()
         self._heard = b""
@@ -62,14 +61,15 @@ class Program:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs."""
+        """The exit status, negative for a signal. None while it runs."""
         if self.returncode is None and self._is_told(0):
             self.returncode = os.waitstatus_to_exitcode(int(self._line()))
             self._told.close()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The same when it has ended. `subprocess.TimeoutExpired` after so many seconds."""
+        """Wait for the exit status. Raises `subprocess.TimeoutExpired` after a timeout in
+        seconds."""
         if self.returncode is None:
             self._is_told(timeout)
         status = self.poll()
@@ -78,7 +78,7 @@ class Program:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send it to the program, unless that has ended."""
+        """Send the signal unless the program has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -90,7 +90,7 @@ class Program:
         self.send_signal(signal.SIGKILL)
 
     def _is_told(self, timeout: float | None) -> bool:
-        """Whether there is a line; waits so many seconds for it."""
+        """Wait this many seconds for a line, and return whether there is one."""
         return bool(self._heard or select.select([self._told], [], [], timeout)[0])
 
     def _line(self) -> bytes:
@@ -98,13 +98,13 @@ class Program:
             piece = self._told.recv(100)
             assert piece, "who starts programs has ended"
             self._heard += piece
-        # A program that ends at once has both of them come together.
+        # If a program ends immediately, both lines arrive together.
         found, _, self._heard = self._heard.partition(b"\n")
         return found
 
 
 class HeardProgram(Program):
-    """One whose output is read while it runs, as that of a `Popen` with pipes and text."""
+    """A program whose output is read while it runs, as with `Popen` with pipes and text."""
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         (output, theirs), (errors, their_errors) = os.pipe(), os.pipe()
@@ -116,18 +116,18 @@ class HeardProgram(Program):
             os.close(their_errors)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """All that it writes from now on, output and errors, when it has ended."""
+        """Wait for the end of the program. Return its remaining output and errors."""
         with ThreadPoolExecutor(2) as threads:
             said = [threads.submit(file.read) for file in (self.stdout, self.stderr)]
             try:
                 self.wait(timeout)
             except subprocess.TimeoutExpired:
-                self.kill()  # So that there is an end to what is read.
+                self.kill()  # So that the pipes end.
                 raise
             return said[0].result(), said[1].result()
 
     def close(self) -> None:
-        """End it, where it runs still."""
+        """Stop it if it's running."""
         self.kill()
         self.wait()
         self.stdout.close()
@@ -144,7 +144,7 @@ _WHEN_NEEDED = (
 
 @cache
 def _loaded() -> socket.socket:
-    """The way to the process that has loaded the programs; it ends with this one."""
+    """The connection to the process with the loaded program, which ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -164,17 +164,17 @@ def _loaded() -> socket.socket:
 
 
 def _serve(requests: socket.socket) -> None:
-    """Start what is asked for until nobody can ask any more."""
+    """Start programs on request until the connection closes."""
     from tertulia import cli
     from tertulia.cli import serve
     from tertulia.model import emoji
 
-    cli.application()  # What all have in common is loaded here.
+    cli.application()  # Load everything that programs share.
     serve.become_supervisor = _become_supervisor  # type: ignore[attr-defined]  # who imported it
     for name in _WHEN_NEEDED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    emoji.codes_by_name()  # Takes as long as all the rest of a start.
+    emoji.codes_by_name()  # This takes as long as the rest of a start.
     signal.signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()
@@ -198,7 +198,7 @@ def _reap(_: int, __: FrameType | None) -> None:
 
 
 def _watch(request: Any, told: int, output: int, errors: int) -> None:
-    """Start the program, say which process it is and, when it has ended, how."""
+    """Start the program, report its process ID and, when it has ended, its exit status."""
     pid = os.fork()
     if not pid:
         os.dup2(output, 1)
@@ -207,20 +207,20 @@ def _watch(request: Any, told: int, output: int, errors: int) -> None:
         _become(request["words"], request["environment"])
     os.close(output)
     os.close(errors)
-    with contextlib.suppress(OSError):  # Nobody wants to know any more.
+    with contextlib.suppress(OSError):  # The requesting process has ended.
         os.write(told, b"%d\n" % pid)
         os.write(told, b"%d\n" % os.waitpid(pid, 0)[1])
     os._exit(0)
 
 
 def _become(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Go on as the program."""
+    """Continue as the program."""
     from tertulia.cli import main
 
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    sys.modules["__main__"].__package__ = "tertulia"  # What help calls the program.
+    sys.modules["__main__"].__package__ = "tertulia"  # The program's name in its help.
     sys.argv = [str(_ROOT / "src" / "tertulia" / "__main__.py"), *words]
     sys.orig_argv = [sys.executable, *_PROGRAM, *words]
     for name, file in (("stdout", 1), ("stderr", 2)):
@@ -229,7 +229,7 @@ def _become(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
 
 
 def _go_on(main: Callable[[], object]) -> NoReturn:
-    """End as a program does whose last act this is."""
+    """Exit like a program whose last call this is."""
     status = 1
     try:
         main()
@@ -246,17 +246,18 @@ def _go_on(main: Callable[[], object]) -> NoReturn:
 
 
 def _become_supervisor(plan: "Plan") -> NoReturn:
-    """Go on as the supervisor in what is loaded already, and fork workers from that."""
+    """Continue as the supervisor without loading anything, and fork workers."""
     from tertulia.app.serving import process
 
-    os.environ["PYTHONPATH"] = str(_ROOT / "src")  # As its program has it.
+    os.environ["PYTHONPATH"] = str(_ROOT / "src")  # As in the real program.
     words = [msgspec.json.encode(plan).decode()]
     with mock.patch.object(process, "subprocess", _FORKING):
         _go_on(lambda: sys.exit(process.main(words)))
 
 
 class _Worker:
-    """A worker that its supervisor forks; as much of `subprocess.Popen` as that asks for."""
+    """A worker that its supervisor forks, with the part of `subprocess.Popen` that the supervisor
+    uses."""
 
     def __init__(
         self,
@@ -268,17 +269,18 @@ class _Worker:
         start_new_session: bool,
     ) -> None:
         assert command[: len(_PROGRAM) + 1] == [sys.executable, *_PROGRAM]
-        assert (stdin, start_new_session) == (subprocess.DEVNULL, True)  # (All have that one.)
+        assert (stdin, start_new_session) == (subprocess.DEVNULL, True)  # (All have the same.)
         self.returncode: int | None = None
         self.pid = os.fork()
         if self.pid:
             return
-        # What a program does not inherit. What was open here stays an object, for nobody returns.
+        # A program doesn't inherit these. The objects of files that were open here remain, because
+        # nothing returns.
         os.setsid()
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals():
             if callable(signal.getsignal(number)):
-                is_ours = number == signal.SIGINT  # Python's, from the beginning.
+                is_ours = number == signal.SIGINT  # Python's defaults.
                 signal.signal(number, signal.default_int_handler if is_ours else signal.SIG_DFL)
         _close_all_but(pass_fds)
         _become(command[len(_PROGRAM) + 1 :], env)
@@ -299,7 +301,7 @@ _FORKING = SimpleNamespace(Popen=_Worker, DEVNULL=subprocess.DEVNULL)
 
 
 def _close_all_but(descriptors: Sequence[int]) -> None:
-    """Close what is neither of these nor input, output or errors."""
+    """Close all files except for these, input, output, and errors."""
     first = 3
     for descriptor in sorted(descriptors):
         os.closerange(first, descriptor)

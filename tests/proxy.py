@@ -1,10 +1,10 @@
-"""A TCP proxy before a server, and what can go wrong on the way: slow, cut and frozen connections.
+"""A TCP proxy in front of a server, with slow, cut, and frozen connections.
 
     with proxy_to("/run/postgresql/.s.PGSQL.5432") as proxy:
         connect("127.0.0.1", proxy.port)
         proxy.freeze()
 
-Threads do the work, so tests with and without an event loop can use it.
+It uses threads, so it works in tests with and without an event loop.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _CHUNK = 65536
 
 
 class Fault(enum.Enum):
-    """What happens to a connection on which a client sends certain bytes."""
+    """What happens to a connection when a client sends certain bytes."""
 
     CUT_BEFORE = "cut before"
     """It is cut, and the server never sees them."""
@@ -45,7 +45,7 @@ class _Rule:
 
 
 class Link:
-    """A client's connection, and the one to the server that belongs to it."""
+    """A client's connection and the corresponding one to the server."""
 
     def __init__(self, proxy: "Proxy", client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
@@ -63,15 +63,15 @@ class Link:
             ).start()
 
     def freeze(self) -> None:
-        """Let nothing pass, in either direction; both ends stay connected."""
+        """Pass nothing in either direction. Both ends stay connected."""
         self._passing.clear()
 
     def thaw(self) -> None:
-        """Let everything pass again, beginning with what was held up."""
+        """Pass everything again, starting with what was held."""
         self._passing.set()
 
     def cut(self) -> None:
-        """End the connection on both sides, without a goodbye."""
+        """Close the connection on both sides without a goodbye."""
         self.is_open = False
         self._passing.set()
         for end in (self._client, self._server):
@@ -96,11 +96,11 @@ class Link:
         except OSError:
             pass
         finally:
-            self._passing.wait()  # A frozen connection does not tell that it ended.
+            self._passing.wait()  # A frozen connection doesn't show that it was closed.
             self.cut()
 
     def _strike(self, data: bytes, is_request: bool) -> None:
-        """Do to the connection what is to be done when these bytes pass."""
+        """Apply the fault for these bytes to the connection."""
         if not is_request:
             fault = self._answer_fault or self._proxy.fault_of(data, self.marks, is_answer=True)
             if fault is Fault.CUT_AFTER:
@@ -123,7 +123,7 @@ class Link:
 
 @dataclass
 class Proxy:
-    """Listens on `port` of 127.0.0.1 and connects whoever comes with the target."""
+    """Listens on `port` of 127.0.0.1 and connects clients to the target."""
 
     target: Target
     port: int = 0
@@ -139,14 +139,14 @@ class Proxy:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def open(self) -> None:
-        """Take connections, on the same port as before."""
+        """Accept connections on the same port as before."""
         listener = socket.create_server(("127.0.0.1", self.port), backlog=64)
         self.port = listener.getsockname()[1]
         self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def shut(self) -> None:
-        """Refuse new connections until `open`, and cut those that there are."""
+        """Refuse new connections until `open`, and cut existing ones."""
         listener, self._listener = self._listener, None
         if listener is not None:
             with contextlib.suppress(OSError):
@@ -155,7 +155,7 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Cut all connections that there are. New ones are taken."""
+        """Cut all existing connections. New ones are accepted."""
         with self._lock:
             links = list(self.links)
         for link in links:
@@ -163,44 +163,44 @@ class Proxy:
                 link.cut()
 
     def freeze(self, *, new: bool = True) -> None:
-        """Let nothing pass on the connections that there are, nor, if `new`, on those that come."""
+        """Pass nothing on existing connections or, with `new`, on new ones."""
         with self._lock:
             self._holds_new = new
             for link in self.links:
                 link.freeze()
 
     def thaw(self) -> None:
-        """Let everything pass again."""
+        """Pass everything again."""
         with self._lock:
             self._holds_new = False
             for link in self.links:
                 link.thaw()
 
     def when(self, pattern: bytes, fault: Fault) -> None:
-        """Do that, once, to the first connection whose client sends these bytes in one piece. An
-        answer is what the server sends next."""
+        """Apply the fault once, to the first connection whose client sends these bytes in one
+        piece. For faults after the response, that's what the server sends next."""
         with self._lock:
             self._rules.append(_Rule(pattern, fault))
 
     def when_answered(self, pattern: bytes, fault: Fault, mark: bytes) -> None:
-        """Do that (CUT_AFTER or FREEZE_AFTER), once, to the first connection with that one of the
-        `marks` on which the server answers with these bytes in one piece."""
+        """Apply the fault (CUT_AFTER or FREEZE_AFTER) once, to the first connection with one of the
+        `marks` on which the server sends these bytes in one piece."""
         with self._lock:
             self._rules.append(_Rule(pattern, fault, mark, is_of_answer=True))
 
     def forget(self) -> None:
-        """Do nothing any more of what `when` asked for."""
+        """Cancel all faults that `when` added."""
         with self._lock:
             self._rules.clear()
 
     @property
     def waits_for_pattern(self) -> bool:
-        """Whether there is a fault that `when` asked for and that has not happened yet."""
+        """Whether a fault that `when` added hasn't happened yet."""
         with self._lock:
             return bool(self._rules)
 
     def fault_of(self, data: bytes, marks: set[bytes], *, is_answer: bool = False) -> Fault | None:
-        """The fault that these bytes bring about, which is done with."""
+        """Remove and return the fault for these bytes."""
         with self._lock:
             for rule in self._rules:
                 is_marked = rule.mark is None or rule.mark in marks
@@ -240,7 +240,7 @@ class Proxy:
 
 @contextmanager
 def proxy_to(target: Target) -> Iterator[Proxy]:
-    """A proxy before the target for the time of the context."""
+    """A proxy in front of the target, within the context."""
     proxy = Proxy(target)
     proxy.open()
     try:

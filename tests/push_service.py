@@ -1,4 +1,4 @@
-"""A push service of the tests' own, and a browser that subscribes there."""
+"""A push service for tests, and a browser that subscribes there."""
 
 import asyncio
 import base64
@@ -16,17 +16,17 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 
 def text(data: bytes) -> str:
-    """In base64url."""
+    """Encode as base64url."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def data(encoded: str) -> bytes:
-    """What such a text stands for."""
+    """Decode base64url."""
     return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
 
 
 def point(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """The public half."""
+    """The public key."""
     return key.public_key().public_bytes(
         serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
     )
@@ -34,7 +34,7 @@ def point(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 @dataclass
 class Browser:
-    """What a browser knows of a subscription."""
+    """A browser's side of a subscription."""
 
     key: ec.EllipticCurvePrivateKey = field(
         default_factory=lambda: ec.generate_private_key(ec.SECP256R1())
@@ -43,11 +43,11 @@ class Browser:
 
     @property
     def keys(self) -> dict[str, str]:
-        """As they are sent to the server."""
+        """The keys that are sent to the server."""
         return {"p256dh": text(point(self.key)), "auth": text(self.auth)}
 
     def decrypted(self, body: bytes) -> bytes:
-        """What was encrypted, by RFC 8291 and RFC 8188."""
+        """The decrypted payload (RFC 8291 and RFC 8188)."""
         salt, size, sender = body[:16], body[20], body[21 : 21 + body[20]]
         assert int.from_bytes(body[16:20], "big") >= len(body) - 21 - size
         theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), sender)
@@ -69,7 +69,7 @@ class Pushed:
     body: bytes
 
     def verified(self, public_key: str) -> dict[str, Any]:
-        """The claims of its signature, which must be of that key (RFC 8292)."""
+        """The claims of its signature, which must match this key (RFC 8292)."""
         scheme, _, rest = self.headers["authorization"].partition(" ")
         parts = dict(part.strip().split("=", 1) for part in rest.split(","))
         assert (scheme, parts["k"]) == ("vapid", public_key)
@@ -87,7 +87,7 @@ class Pushed:
 
 @dataclass
 class PushService:
-    """The service: what came, and what it answers."""
+    """The service: the received requests, and its responses."""
 
     url: str = ""
     statuses: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class PushService:
 
 @asynccontextmanager
 async def push_service() -> AsyncIterator[PushService]:
-    """The service, for the time of the context."""
+    """The service, running within the context."""
     service = PushService()
     server = await asyncio.start_server(service.serve, "127.0.0.1", 0)
     service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

@@ -1,8 +1,6 @@
-"""A client that mirrors an organization: what POST /register answered, kept up by events.
-
-It knows only what the interface's documentation says an event means, and nothing of the server.
-`shown` is its picture in a form in which two clients can be compared: what a client computes from
-the clock or cannot be told of is left out.
+"""A client that mirrors an organization: the response of POST /register, kept up to date by events.
+It knows only what the API documentation says about events. `shown` is its state in a form that can
+be compared with another client's, without what a client derives from the clock or isn't told.
 """
 
 import copy
@@ -108,7 +106,7 @@ class ReferenceClient:
 
     @classmethod
     async def begin(cls, person: Person, parameters: dict[str, Any]) -> "ReferenceClient":
-        """A new client, as fresh as can be."""
+        """Register again from scratch."""
         client = cls(await person.register(**parameters), parameters)
         answer = await person.get("/attachments")
         client.attachments = {one["id"]: one for one in answer.ok["attachments"]}
@@ -130,7 +128,7 @@ class ReferenceClient:
         return ("direct", *sorted({*people, self.user_id}))
 
     def shown(self) -> dict[str, Any]:
-        """Its picture of the organization."""
+        """Its state of the organization."""
         return {
             "users": self.users,
             "own": self.own,
@@ -167,11 +165,11 @@ class ReferenceClient:
         return self._held({name: value for name, value in channel.items() if name not in left_out})
 
     def _held(self, record: dict[str, Any]) -> dict[str, Any]:
-        """A record with its permissions as they are held now."""
+        """A record with its current permissions."""
         told = dict(record)
         for name, value in told.items():
             if isinstance(value, dict) and "direct_members" in value:
-                # Deactivated accounts hold no permission, which a client sees from the accounts.
+                # Deactivated accounts hold no permission, which a client derives from the accounts.
                 active = [u for u in value["direct_members"] if self._is_active(u)]
                 told[name] = {**value, "direct_members": active}
         return told
@@ -183,7 +181,7 @@ class ReferenceClient:
         return user_id in self.users or user_id in self.servers_own
 
     async def catch_up(self) -> list[dict[str, Any]]:
-        """Take in everything that has happened. Returns the events."""
+        """Apply all pending events and return them."""
         taken = []
         while events := await self.listener.events():
             for event in events:
@@ -192,7 +190,7 @@ class ReferenceClient:
         return taken
 
     def take(self, event: dict[str, Any]) -> None:
-        """What one event means."""
+        """Apply one event."""
         handler = getattr(self, f"_{event['type']}_{event.get('op', '')}".rstrip("_"), None)
         if handler is not None:
             handler(event)
@@ -284,7 +282,7 @@ class ReferenceClient:
     def _user_group_remove(self, event: dict[str, Any]) -> None:
         del self.groups[event["group_id"]]
 
-    # The organization
+    # Organization
 
     def _realm_update(self, event: dict[str, Any]) -> None:
         self.realm[f"realm_{event['property']}"] = event["value"]
@@ -380,7 +378,7 @@ class ReferenceClient:
             channel_id = left["stream_id"]
             channel = self.subscriptions.pop(channel_id, None)
             if channel is None:
-                continue  # It came into sight and went out of it while the client slept.
+                continue  # It became visible and hidden again while the client was away.
             self.others[channel_id] = channel
             self._forget_unread(channel_id)
             self._peers([channel_id], [self.user_id], added=False)
@@ -403,7 +401,7 @@ class ReferenceClient:
                     after = before | set(user_ids) if added else before - set(user_ids)
                     channel["subscribers"] = sorted(after)
 
-    # What one set up for oneself, and the organization's emoji
+    # Alert words, muted users, and emoji
 
     def _alert_words(self, event: dict[str, Any]) -> None:
         self.alert_words = event["alert_words"]
@@ -420,7 +418,7 @@ class ReferenceClient:
     def _realm_emoji_update_one(self, event: dict[str, Any]) -> None:
         self.emoji[event["emoji_id"]] |= event["data"]
 
-    # What is one's own
+    # Personal data
 
     def _drafts_add(self, event: dict[str, Any]) -> None:
         self.drafts |= {draft["id"]: draft for draft in event["drafts"]}
@@ -480,7 +478,7 @@ class ReferenceClient:
 
     def _message(self, event: dict[str, Any]) -> None:
         message, flags = event["message"], event["flags"]
-        # Of whoever writes the client has heard, or it is told nothing of them.
+        # The client knows the sender, or may not see them.
         assert message["sender_full_name"] == "Unknown user" or self._is_known(message["sender_id"])
         self.hanging[message["id"]] = {
             "channel": message.get("stream_id"),
@@ -525,7 +523,7 @@ class ReferenceClient:
             self.starred.discard(message_id)
             for people, newest in self.recent.items():
                 if newest == message_id:
-                    # Which message is the newest now, if there is one, is not told.
+                    # Events don't say which message is now the newest, if any.
                     self.recent[people] = ANYTHING
 
     _REACTION = ("emoji_name", "emoji_code", "reaction_type", "user_id")
@@ -572,7 +570,7 @@ class ReferenceClient:
             if detail.get("mentioned"):
                 self.mentions.add(message_id)
 
-    # Uploaded files
+    # Attachments
 
     def _attachment_add(self, event: dict[str, Any]) -> None:
         self.attachments[event["attachment"]["id"]] = event["attachment"]
@@ -584,13 +582,13 @@ class ReferenceClient:
         self.attachments.pop(event["attachment"]["id"], None)
 
     def _forget_unread(self, channel_id: int) -> None:
-        # What happens to its messages is not told any more, or may not be.
+        # The client no longer gets events about its messages, or may not.
         self.hanging = {m: h for m, h in self.hanging.items() if h["channel"] != channel_id}
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
 
 
 class _Anything:
-    """What cannot be known: it is equal to whatever it is compared with."""
+    """A value that can't be known. It equals everything."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -602,7 +600,7 @@ ANYTHING: Any = _Anything()
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:
-    """Where two pictures differ."""
+    """The differences between two states."""
     if isinstance(one, dict) and isinstance(other, dict):
         found = []
         for key in [*one, *(key for key in other if key not in one)]:

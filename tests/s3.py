@@ -1,10 +1,10 @@
-"""An S3 server for tests: a process of its own that looks at signatures, and does wrong on demand.
+"""An S3 server for tests: a separate process that checks signatures and fails on request.
 
     with server(tmp_path) as s3:
         s3.trouble(Trouble(methods="GET", status=503, times=2))
 
-`nanio` is the server. What it lacks of S3 is added here: `response-…` parameters, by which whoever
-signs an address says with which headers it answers.
+The server is `nanio`, with the `response-…` parameters of S3 added, which set response headers in
+signed URLs.
 """
 
 import asyncio
@@ -38,8 +38,7 @@ _READY = "S3 at "
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """What goes wrong with requests whose method is one of `methods` and whose path has `part` in
-    it."""
+    """A fault of requests whose method is one of `methods` and whose path contains `part`."""
 
     methods: str = "GET HEAD PUT POST DELETE"
     part: str = ""
@@ -71,7 +70,7 @@ class S3Server:
         return f"s3://{BUCKET}{path}?endpoint={self.endpoint}&region={REGION}"
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
-        """What is in the bucket, without what nanio writes down beside it."""
+        """The objects in the bucket, without nanio's own metadata."""
         root = self.directory / BUCKET / prefix
         return {
             place.relative_to(root).as_posix(): place.read_bytes()
@@ -80,7 +79,7 @@ class S3Server:
         }
 
     def put(self, path: str, content: bytes | None) -> None:
-        """Write an object past the server; None deletes it."""
+        """Write an object directly; None deletes it."""
         place = self.directory / BUCKET / path
         if content is None:
             place.unlink()
@@ -89,8 +88,8 @@ class S3Server:
             place.write_bytes(content)
 
     def head(self, path: str) -> Mapping[str, str]:
-        """With which headers an object is answered that is fetched by its plain address."""
-        # (Every process of a run would load it, of which few need it.)
+        """The headers of an object that is fetched at its plain URL."""
+        # (Imported here, because few processes need it.)
         import obstore
         from obstore.store import S3Store
 
@@ -106,18 +105,18 @@ class S3Server:
         return httpx.get(address).raise_for_status().headers
 
     def trouble(self, *troubles: Trouble) -> None:
-        """From now on this goes wrong, and nothing else."""
+        """From now on, inject only this fault."""
         body = json.dumps([asdict(one) for one in troubles])
         httpx.put(self.endpoint + _CONTROL, content=body).raise_for_status()
 
     def requests(self) -> Counter[str]:
-        """How many requests of each method there were since this was asked last."""
+        """The number of requests by method since the last call."""
         return Counter(httpx.get(self.endpoint + _CONTROL).json())
 
 
 @contextlib.contextmanager
 def server(directory: Path) -> Iterator[S3Server]:
-    """An S3 server with one empty bucket below the directory."""
+    """An S3 server with one empty bucket, in this directory."""
     (directory / BUCKET).mkdir(parents=True)
     environment = {**os.environ, "NANIO_ACCESS_KEY": ACCESS_KEY, "NANIO_SECRET_KEY": SECRET_KEY}
     command = [sys.executable, "-m", "tests.s3", str(directory)]
@@ -137,7 +136,7 @@ def server(directory: Path) -> Iterator[S3Server]:
 
 
 def files_of(node: Node) -> list[PurePath]:
-    """The files of a node, wherever they lie: on its disk, and in its bucket."""
+    """A node's files, both on disk and in its bucket."""
     found: list[PurePath] = [p for p in node.disk.root.rglob("*") if p.is_file()]
     address = s3_address(node.config.files_url)
     if address is not None:
@@ -145,11 +144,11 @@ def files_of(node: Node) -> list[PurePath]:
     return sorted(found)
 
 
-# What runs in the process
+# The server's process
 
 
 class _Troubled:
-    """The application, with trouble."""
+    """The application, with faults."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -238,7 +237,7 @@ def _serve(directory: str) -> None:
     app = _Troubled(build_app(Settings(data_dir=Path(directory), region=REGION)))
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    listening.listen()  # From now on whoever connects waits, and is not refused.
+    listening.listen()  # From now on, clients that connect wait instead of being refused.
     print(f"{_READY}{listening.getsockname()[1]}", flush=True)
     config = uvicorn.Config(app, log_level="critical", ws="none", lifespan="off")
     uvicorn.Server(config).run([listening])

@@ -1,4 +1,4 @@
-"""Which tests `make test` runs, and in which order the processes of pytest take them.
+"""Which tests `make test` runs, and in which order.
 
 Plain `pytest` and `make test ALL=1` run every test, on SQLite and on PostgreSQL. `make test` passes
 `--quick`: it leaves out tests marked `slow`, and on PostgreSQL it runs the modules listed here and
@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import pytest
 
 ON_POSTGRESQL = (
-    # Whole histories, programs and faults.
+    # Histories, programs, and faults.
     "tests/chaos",
     "tests/e2e/test_availability.py",
     "tests/e2e/test_conversation.py",
@@ -22,7 +22,7 @@ ON_POSTGRESQL = (
     "tests/e2e/test_workers.py",
     "tests/property",
     "tests/stored",
-    # The log, and what is stored.
+    # The log and storage.
     "tests/cli/test_check.py",
     "tests/cli/test_log_history.py",
     "tests/cli/test_pruning.py",
@@ -39,7 +39,7 @@ ON_POSTGRESQL = (
     "tests/wire/test_internal_errors.py",
     "tests/wire/test_readiness.py",
     "tests/wire/test_retention.py",
-    # What happens at the same moment, and queues.
+    # Concurrency and queues.
     "tests/unit/test_queues.py",
     "tests/wire/test_event_queues.py",
     "tests/wire/test_register_messages.py",
@@ -68,15 +68,15 @@ and shares fixtures that take seconds to set up, so one process should run all o
 
 
 def is_in(path: str, places: Sequence[str]) -> bool:
-    """Whether the file is one of the places, or in a folder that is."""
+    """Whether the file is one of the paths or in one of the folders."""
     return not {path, *map(str, PurePosixPath(path).parents)}.isdisjoint(places)
 
 
 def arranged(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
     """Return the tests in an order that keeps all processors busy until the end.
 
-    `--dist worksteal` deals each process an equal share of the list. The first three shares begin
-    with a group that waits; quick tests fill the rest, and idle processes steal them.
+    `--dist worksteal` gives each process an equal share of the list. The first three shares begin
+    with a group of tests that wait; quick tests fill the rest, and idle processes steal them.
     """
     paths = {item: item.nodeid.partition("::")[0] for item in items}
     groups = [[item for item in items if is_in(paths[item], group)] for group in WAITING]

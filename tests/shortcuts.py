@@ -1,7 +1,6 @@
-"""What the tests' own process does in less time than a program: what is the same for every node, is
-done once for all nodes that it opens, and passwords are hashed as quickly as can be.
-
-The servers that tests start are programs, and do as they always do.
+"""Shortcuts that make the tests' own process faster: values that are equal for all nodes are
+computed once, and passwords get a fast hash. Servers that tests start are separate programs and
+don't use them.
 """
 
 import inspect
@@ -26,22 +25,23 @@ from tertulia.wire.http import request_head, request_measures
 
 
 def take() -> None:
-    """Take these shortcuts, in this process and from now on."""
-    # As the server does before its first request to others: tests ask by httpx too.
+    """Use these shortcuts in this process from now on."""
+    # As the server does before its first outgoing request: tests use httpx, too.
     http_client.note_what_is_missing()
-    # The patterns of all paths: a fifth of what it takes to open a node.
+    # Path patterns: a fifth of the time to open a node.
     routing.compile_path = cache(routing.compile_path)
     request_head.compile_path = routing.compile_path  # type: ignore[attr-defined]  # who imported it
-    # Whether a page is a coroutine, which is asked of each in a roundabout way: a twelfth of it.
-    # (It is no overload, and not exported: Starlette's own module has imported it.)
+    # Whether an endpoint is a coroutine function, which is checked in a slow way: a twelfth of the
+    # time.
+    # (Not an overload, and not exported: Starlette's own module imported it.)
     routing.is_async_callable = _is_async_callable  # type: ignore[attr-defined,assignment]
     # The same paths each time.
     request_measures.groups = cache(request_measures.groups)  # type: ignore[assignment]
-    # Those who are there when an organization is copied have the same keys in each copy.
+    # Users of a copied organization have the same keys in each copy.
     Vault._opened = _opened  # type: ignore[assignment,method-assign]
-    # What it parses, it keeps nothing of.
+    # It keeps no references to what it parses.
     markdown._parser = cache(markdown._parser)
-    # Whom the web trusts is read from a file of 200 KiB.
+    # The web's trusted certificates are read from a file of 200 KiB.
     httpx.create_ssl_context = _create_ssl_context
     default.create_ssl_context = _create_ssl_context  # type: ignore[attr-defined]  # who imported it
     argon2.PasswordHasher = QuickHasher  # type: ignore[misc,assignment]
@@ -56,7 +56,7 @@ _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 def _create_ssl_context(
     verify: ssl.SSLContext | str | bool = True, cert: Any = None, trust_env: bool = True
 ) -> ssl.SSLContext:
-    """The same one for all who want nothing special: none of them changes what it trusts."""
+    """Return the shared context if no options are given. No caller changes it."""
     if verify is not True or cert:
         return _create_any_ssl_context(verify, cert, trust_env)
     told = (os.environ.get(name) for name in _TRUST)
@@ -89,7 +89,7 @@ def _is_async_callable(called: Any) -> bool:
 
 
 class QuickHasher(PasswordHasher):
-    """Hashes that are easy to guess from, which a real one takes a thousand times as long for."""
+    """Fast hashes, which a real attacker could guess. Real ones take a thousand times as long."""
 
     def __init__(self, time_cost: int, memory_cost: int, parallelism: int) -> None:
         super().__init__(time_cost=1, memory_cost=8, parallelism=1)

@@ -1,4 +1,4 @@
-"""An organization to test with, and people to ask it as."""
+"""An organization for tests, and people who send requests to it."""
 
 import asyncio
 import functools
@@ -54,14 +54,14 @@ class Reply:
 
     @property
     def ok(self) -> dict[str, Any]:
-        """The body of a success; fails with the body otherwise."""
+        """Return the body of a success. Fails with the body otherwise."""
         assert self.status == 200, self.body
         assert self.body["result"] == "success", self.body
         assert self.body["msg"] == ""
         return self.body
 
     def refused(self, code: str = "BAD_REQUEST", status: int = 400) -> dict[str, Any]:
-        """The body of an error of that code and status."""
+        """Return the body of an error with this code and status."""
         assert (self.status, self.body.get("code")) == (status, code), self.body
         assert self.body["result"] == "error"
         assert self.body["msg"]
@@ -74,8 +74,7 @@ def _text(value: Any) -> str:
 
 @contextmanager
 def row(*values: object) -> Iterator[None]:
-    """A row of a table that a test goes through by itself, on one organization for all of them:
-    where something fails in it, the failure names it."""
+    """A row of a table that one test checks on the same organization. Failures name the row."""
     try:
         yield
     except BaseException as error:
@@ -89,9 +88,8 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 def rows(
     names: str | Sequence[str], table: Iterable[Any], *, ids: Sequence[str] = ()
 ) -> Callable[[Test], Test]:
-    """`pytest.mark.parametrize` within one test: it goes through the table by itself, with the same
-    fixtures for all rows. For rows that do not disturb one another; a test takes as long as many of
-    them to be collected, started and ended."""
+    """`pytest.mark.parametrize` within one test, with the same fixtures for all rows. For quick
+    rows that don't affect each other: starting a test takes as long as running many of them."""
     one = isinstance(names, str)
     columns = [names] if isinstance(names, str) else names
     cases = [(values,) if one else tuple(values) for values in table]
@@ -124,7 +122,7 @@ def rows(
 
 @dataclass
 class Person:
-    """Somebody who sends requests. Values that are no strings are sent as JSON."""
+    """Someone who sends requests. Values that aren't strings are sent as JSON."""
 
     http: httpx.AsyncClient
     user_id: int = 0
@@ -132,7 +130,8 @@ class Person:
     api_key: str = ""
 
     async def request(self, method: str, path: str, **parameters: Any) -> Reply:
-        """A request to a path below `/api/v1`, whose response must be as documented."""
+        """Send a request to a path below `/api/v1`. The response must match the OpenAPI
+        document."""
         texts = {n.rstrip("_"): _text(v) for n, v in parameters.items() if v is not None}
         auth = (self.email, self.api_key) if self.api_key else None
         whole = f"/api/v1{path}"
@@ -145,7 +144,8 @@ class Person:
         return Reply(response.status_code, response.headers, body)
 
     async def raw(self, method: str, path: str, **how: Any) -> Reply:
-        """A request as httpx takes it: for bodies and headers that `request` does not send."""
+        """Send a request with httpx's arguments, for bodies and headers that `request` doesn't
+        support."""
         if self.api_key and "Authorization" not in how.get("headers", {}):
             how["auth"] = (self.email, self.api_key)
         response = await self.http.request(method, f"/api/v1{path}", **how)
@@ -165,7 +165,7 @@ class Person:
         return await self.request("DELETE", path, **parameters)
 
     async def send(self, to: str | int, topic: str, content: str, **more: Any) -> int:
-        """Send a channel message; its ID."""
+        """Send a channel message and return its ID."""
         reply = await self.post(
             "/messages", type="stream", to=to, topic=topic, content=content, **more
         )
@@ -173,7 +173,7 @@ class Person:
         return message_id
 
     async def write(self, to: Sequence[int], content: str, **more: Any) -> int:
-        """Send a direct message; its ID."""
+        """Send a direct message and return its ID."""
         reply = await self.post("/messages", type="direct", to=list(to), content=content, **more)
         message_id: int = reply.ok["id"]
         return message_id
@@ -181,13 +181,13 @@ class Person:
     async def upload(
         self, name: str = "note.txt", content: bytes = b"hello", kind: str = "text/plain"
     ) -> str:
-        """Upload a file; its path_id."""
+        """Upload a file and return its path_id."""
         reply = await self.raw("POST", "/user_uploads", files={"file": (name, content, kind)})
         url: str = reply.ok["url"]
         return url.removeprefix("/user_uploads/")
 
     async def open(self, path: str, **how: Any) -> httpx.Response:
-        """Fetch what lies outside of the interface's paths, as this person."""
+        """Fetch a path outside of the API as this person."""
         if self.api_key and "Authorization" not in how.get("headers", {}):
             how["auth"] = (self.email, self.api_key)
         return await self.http.get(path, **how)
@@ -211,7 +211,7 @@ class Listener:
     async def events(
         self, *, block: bool = False, acknowledge: bool = True
     ) -> list[dict[str, Any]]:
-        """The events since the last ones, heartbeats left out."""
+        """The events since the last call, without heartbeats."""
         reply = await self.person.get(
             "/events",
             queue_id=self.queue_id,
@@ -229,7 +229,7 @@ class Listener:
 
 @dataclass
 class TestClock:
-    """A clock that a test sets forward."""
+    """A clock that tests set forward."""
 
     __test__ = False
 
@@ -242,7 +242,7 @@ class TestClock:
 
     @property
     def is_right(self) -> bool:
-        """Whether it has not been set yet."""
+        """Whether it hasn't been set yet."""
         return self.stopped_at is None and not self.ahead
 
 
@@ -270,7 +270,7 @@ class Organization:
         await self.node.log.settled()
 
     async def do(self, *changes: AnyChange, actor: str | None = None) -> None:
-        """Make changes without asking anybody: to set the stage, not to test."""
+        """Apply changes without permission checks, to prepare a test."""
 
         def decide(_: CommandContext) -> Decision[None]:
             return Decision(None, changes)
@@ -285,9 +285,9 @@ class Organization:
         owner: str | None = None,
         follows: bool = False,
     ) -> Person:
-        """A new account called `Name`, at name@example.com; a bot of `owner` where that is given.
-        In none but the default channels. With `follows`, it follows topics by taking part in them,
-        as accounts do that begin with the usual settings."""
+        """Create an account called `Name`, at name@example.com; a bot if it has an `owner`. It's
+        subscribed only to the default channels. With `follows`, it follows topics by participating,
+        like accounts with the default settings."""
         user = await self.node.log.submit(
             None,
             joining(
@@ -301,13 +301,13 @@ class Organization:
         return self.know(name, user)
 
     def know(self, name: str, user: User) -> Person:
-        """The person of an account that exists."""
+        """The person with an existing account."""
         key = self.node.vault.api_key(self.node.state.credentials[user.id])
         self.people[name] = Person(self.http, user.id, user.address, key)
         return self.people[name]
 
     async def channel(self, name: str, *subscribers: str, **settings: Any) -> int:
-        """A new channel with these subscribers; its ID."""
+        """Create a channel with these subscribers and return its ID."""
         state = self.node.state
         channel_id = state.channels.next_id()
         channel = Channel(id=channel_id, name=name, created_at=int(self.node.clock()), **settings)
@@ -338,7 +338,7 @@ def joining(
     owner_id: int | None = None,
     follows: bool = False,
 ) -> Verb[User]:
-    """The verb that makes an account as `Organization.add` describes it."""
+    """The command that creates an account as `Organization.add` describes it."""
 
     def decide(context: CommandContext) -> Decision[User]:
         if owner_id is None:
@@ -362,8 +362,8 @@ def joining(
 
 
 def following_nothing(verb: Verb[User]) -> Verb[User]:
-    """The verb that makes an account, whose owner then follows no topic by taking part in it: so
-    that a message that somebody sends is all that happens."""
+    """The command that creates an account which doesn't follow topics by participating, so that
+    sending a message changes nothing else."""
 
     def decide(context: CommandContext, *arguments: Any) -> Decision[User]:
         decision = verb(context, *arguments)
@@ -387,20 +387,20 @@ def following_nothing(verb: Verb[User]) -> Verb[User]:
 
 @cache
 def _password_hash() -> str:
-    """Of `PASSWORD`; made once, for it takes long by intention."""
+    """The hash of `PASSWORD`, computed once because it's slow by design."""
     return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
 
 
 @dataclass(frozen=True)
 class Newcomer:
-    """Somebody who is there from the beginning; `Organization.add` says more."""
+    """Someone who exists from the start; see `Organization.add`."""
 
     name: str
     role: Role = Role.MEMBER
     owner: str | None = None
 
     def joining(self, credential: Credential) -> Verb[User]:
-        """The verb that makes the account."""
+        """The command that creates the account."""
 
         def decide(context: CommandContext) -> Decision[User]:
             owner_id = None
@@ -412,8 +412,8 @@ class Newcomer:
 
 
 def founding(credential: Credential) -> Verb[User]:
-    """The verb that makes the organization and its owner, whose password is `PASSWORD`. It shows
-    nothing of linked pages, so that a message is sent and not revised."""
+    """The command that creates the organization and its owner with `PASSWORD`. Link previews are
+    off, so that sent messages aren't updated later."""
 
     def decide(context: CommandContext) -> Decision[User]:
         decision = following_nothing(realms.found)(
@@ -434,13 +434,13 @@ def founding(credential: Credential) -> Verb[User]:
 
 
 def as_worker(config: Config, bus: Path, number: int = 0) -> Config:
-    """The configuration of one of several workers, which know each other by the directory."""
+    """The configuration of one of several workers, which find each other by the directory."""
     return WorkerConfig(**msgspec.structs.asdict(config), worker=number, bus=bus)
 
 
 @dataclass(frozen=True)
 class _Founding:
-    """What makes the configured database that of a new organization of `ann` and these."""
+    """Fills the configured database with a new organization of `ann` and these people."""
 
     others: tuple[Newcomer, ...]
     clock: Callable[[], float] = time.time
@@ -462,9 +462,9 @@ async def founded(
     others: Sequence[Newcomer] = (),
     web: Web | None = None,
 ) -> AsyncIterator[Organization]:
-    """A new organization on the configured (empty) database, its owner `ann`, and others (quicker
-    than to add them one by one afterwards). `elapsed` tells how much time has passed: by `clock`,
-    unless it is given. `web` is what its node sees of the web."""
+    """Create an organization on the configured, empty database, owned by `ann`, with other people
+    (faster than adding them one by one). `elapsed` returns the time that has passed; by default it
+    follows `clock`. `web` is the web that the node sees."""
     is_right = clock is time.time or (isinstance(clock, TestClock) and clock.is_right)
     if is_right and databases.is_empty(config):
         made = _Founding(tuple(others))
@@ -483,7 +483,7 @@ async def reopened(
     elapsed: Callable[[], float] | None = None,
     web: Web | None = None,
 ) -> AsyncIterator[Organization]:
-    """The organization as a fresh node finds it, with all its people."""
+    """Open the organization with a new node, with all its people."""
     postgres.share_connections(config.database_url)
     if elapsed is None:
         elapsed = time.monotonic if clock is time.time else clock
@@ -498,7 +498,7 @@ async def reopened(
 
 
 class Turns:
-    """Counts turns of the event loop while its context is open."""
+    """Counts iterations of the event loop while its context is open."""
 
     count = 0
 

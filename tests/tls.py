@@ -14,8 +14,8 @@ _DAY = datetime.timedelta(days=1)
 
 
 def write_certificate(directory: Path, name: str = "chat.test") -> tuple[Path, Path]:
-    """A certificate for the name and for this machine, which signs itself, and its key: the two
-    files, in place of those that are there."""
+    """Write a self-signed certificate for the name and this machine, and its key, replacing
+    existing files."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -55,7 +55,7 @@ def write_certificate(directory: Path, name: str = "chat.test") -> tuple[Path, P
 
 
 def sealed_key() -> bytes:
-    """A key that needs a password."""
+    """A key encrypted with a password."""
     return ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -64,7 +64,7 @@ def sealed_key() -> bytes:
 
 
 def unverified() -> ssl.SSLContext:
-    """For clients that take every certificate."""
+    """A context for clients that accept every certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -72,7 +72,7 @@ def unverified() -> ssl.SSLContext:
 
 
 def name_in(certificate: bytes) -> str:
-    """The name in a certificate that a server showed, in DER."""
+    """The name in a DER certificate that a server sent."""
     found = x509.load_der_x509_certificate(certificate).subject
     value = found.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
     return value if isinstance(value, str) else value.decode()

@@ -1,4 +1,4 @@
-"""Fixtures: a browser, and pages of people who are signed in."""
+"""Fixtures: a browser, and pages with someone signed in."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterator
@@ -47,11 +47,11 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="package")
 def driver() -> Iterator[Playwright]:
-    """Playwright. Its event loop runs in the thread of the tests, so it must end before tests that
-    have their own event loop."""
+    """Playwright. Its event loop runs in the tests' thread, so it must end before tests that have
+    their own event loop."""
     if not resources.files("tertulia").joinpath("web", "index.html").is_file():
         pytest.skip("the web client is not built: make client")
-    # Machines that are busy with other tests are slow.
+    # The machine may be busy with other tests.
     expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         yield playwright
@@ -83,7 +83,7 @@ def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the demonstration, shared by the module."""
     server = Server(tmp_path_factory.mktemp("cafe"))
     made = databases.copied(Config(data_dir=str(server.data_dir)), prepared)
-    # In a thread: in that of the tests, the browser's event loop may run.
+    # In a thread, because the browser's event loop may be running in this one.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, made).result()
     with ended(server):

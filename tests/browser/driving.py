@@ -1,4 +1,4 @@
-"""A browser that is driven, and what a page must never do."""
+"""Drive a browser, and check what a page must never do."""
 
 import os
 import re
@@ -29,11 +29,11 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 SHELL = "chromium-headless-shell"
 HOW_TO_GET = "no Chromium: install it (apt-get install chromium), or name one: CHROMIUM=…"
 WITHOUT = (
-    # The list under the address that nobody types in: two pages of the browser's own in each
-    # window, which take as long as ours.
+    # Chromium's own suggestion list opens two pages in each window, which take as long to load as
+    # ours.
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
-    # What Playwright does without: of two lists a browser takes the last.
+    # Playwright disables features too, and Chromium uses only the last such list.
     "AvoidCorsURLLoaderRestartOnRedirect",
     "AvoidUnnecessaryBeforeUnloadCheckSync",
     "DestroyProfileOnBrowserClose",
@@ -56,7 +56,7 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # A microphone that hums: machines for tests have none.
+    # A fake microphone, since test machines don't have one.
     "--use-fake-device-for-media-stream",
 ]
 EXPECTED = r"Failed to load resource|blocked by Playwright"
@@ -66,21 +66,20 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 def chromium() -> str | None:
-    """The browser's program; None where there is none."""
+    """The path of the browser, or None if it isn't installed."""
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def headless_shell() -> str | None:
-    """The program of what is left of Chromium without windows and what belongs to them: it shows a
-    page in four fifths of the time. None where there is none, or another browser was named."""
+    """The path of Chromium's headless shell, which shows a page in four fifths of the time. None if
+    it isn't installed or another browser is configured."""
     return None if "CHROMIUM" in os.environ else shutil.which(SHELL)
 
 
 @dataclass
 class Window:
-    """Somebody's browser, signed in or not, with the page that they look at.
-
-    What no page may do is kept in `troubles`: errors, and requests to other hosts.
+    """Someone's browser, signed in or not, and its page. `troubles` collects what a page must never
+    do: errors, and requests to other hosts.
     """
 
     page: Page
@@ -109,20 +108,20 @@ class Window:
 
     @property
     def box(self) -> Locator:
-        """Where one writes in a conversation."""
+        """The text box of the conversation."""
         return self.page.get_by_role("textbox", name=re.compile("^(Message .|Enviar mensaje)"))
 
     def say(self, text: str) -> None:
-        """Write it in the conversation that is shown, and send it."""
+        """Send a message to the conversation that is shown."""
         self.box.fill(text)
         self.box.press("Control+Enter")
 
     def message(self, text: str) -> Locator:
-        """The message that says so, where it is shown."""
+        """The shown message with this text."""
         return self.page.get_by_role("article").filter(has_text=text)
 
     def link(self, name: str) -> Locator:
-        """The way to a view or a channel, at the side."""
+        """The sidebar link of a view or channel."""
         side = self.page.get_by_role("navigation", name="Views and channels")
         return side.get_by_role("link", name=re.compile(rf"\b{re.escape(name)}\b"))
 
@@ -133,9 +132,10 @@ class Window:
 
 @contextmanager
 def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
-    """A new browser profile with one page, at nobody's. Fails where a page did what none may."""
+    """Open a new browser profile with one page, signed out. Fails if the page did something
+    forbidden."""
     how.setdefault("viewport", LAPTOP)
-    # What a worker keeps is tested by itself.
+    # Service workers have their own tests.
     how.setdefault("service_workers", "block")
     context = browser.new_context(base_url=site, **how)
     context.set_default_timeout(30_000)
@@ -149,8 +149,7 @@ def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
 
 
 def sign_in(context: BrowserContext, server: Server, account: Account | str) -> None:
-    """Give the browser a session of the account, or of the one of the demonstration's people who
-    has that address."""
+    """Give the browser a session of the account, or of the demonstration user with this address."""
     if isinstance(account, str):
         sign_in_resident(context, server, account)
         return
@@ -162,19 +161,19 @@ def sign_in(context: BrowserContext, server: Server, account: Account | str) -> 
 
 
 def sign_in_resident(context: BrowserContext, server: Server, address: str) -> None:
-    """Give the browser a session of one of the demonstration's people, as their button does."""
+    """Give the browser a session of a demonstration user, as the user's button does."""
     answer = context.request.post(f"{server.url}/login", form={"resident": address})
     assert answer.ok, answer.text()
 
 
 def settled(page: Page) -> None:
-    """Wait until the view is there, as a whole and at rest."""
+    """Wait until the view is complete and idle."""
     page.wait_for_function(
         """() => document.querySelector("main h1")
             && !document.querySelector("main [aria-busy=true]")
             && document.fonts.status === "loaded"
             && document.getAnimations().every((one) => one.playState !== "running")""",
-        # By default it looks at each frame, and so has a page paint that has nothing new to show.
+        # By default this checks on every frame, which makes the page paint without need.
         polling=50,
     )
 
@@ -205,14 +204,13 @@ SPILLED = """() => {
 
 
 def spilled(page: Page) -> list[str]:
-    """What stands out of the window at its sides, though nobody can scroll there."""
+    """Elements that extend beyond the window's sides and can't be scrolled into view."""
     found: list[str] = page.evaluate(SPILLED)
     return found
 
 
 class HeldAnswers:
-    """Answers to a window's requests, which the server has given and the window has not got, until
-    this is called."""
+    """Responses from the server that the window doesn't get until this is called."""
 
     def __init__(self, window: Window, asked: Callable[[str], bool]) -> None:
         self._window = window
@@ -227,7 +225,7 @@ class HeldAnswers:
             self._held.append((route, route.fetch()))
 
     def wait(self) -> None:
-        """Return as soon as there is one."""
+        """Return as soon as a response is held."""
         until = time.monotonic() + 30
         while not self._held:
             assert time.monotonic() < until, "nothing was asked for"
@@ -240,15 +238,15 @@ class HeldAnswers:
 
 
 def holding(window: Window, asked: Callable[[str], bool]) -> HeldAnswers:
-    """Hold back the answers to the window's requests for messages at these addresses."""
+    """Hold the responses to the window's requests for messages at these addresses."""
     held = HeldAnswers(window, asked)
     window.page.route("**/messages?*", held.hold)
     return held
 
 
 def tap_away(item: Locator) -> None:
-    """Tap what closes the menu that a long press has opened. For a moment after that press a tap
-    is taken for its release, and means nothing."""
+    """Tap to close the menu that a long press opened. Immediately after that press, a tap counts as
+    its release and does nothing."""
     for _ in range(10):
         item.page.wait_for_timeout(500)
         item.tap()

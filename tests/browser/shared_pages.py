@@ -1,5 +1,5 @@
-"""Pages that the tests of a module share, so that the client starts once for each person and not
-once for each test."""
+"""Pages that the tests of a module share, so the client starts once per person instead of once per
+test."""
 
 from collections.abc import Hashable
 from contextlib import ExitStack

@@ -1,5 +1,5 @@
-"""For everyone: every page held against WCAG 2.2 AA by axe, in light, in dark and on a phone; with
-more contrast where the system asks for it, and in the system's own colours."""
+"""Accessibility: axe checks every page against WCAG 2.2 AA in light and dark themes, on a phone,
+with high contrast, and in forced colors."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,8 @@ x = 1
     params=["light", *(pytest.param(look, marks=pytest.mark.slow) for look in ("dark", "phone"))]
 )
 def iris(request: pytest.FixtureRequest, demo_server: Server, new_page: Open) -> Window:
-    """The demonstration's owner, in each look. The pages' own policy would keep axe out."""
+    """The demonstration's owner, in each theme. The page's content security policy would block axe,
+    so it's bypassed."""
     found = new_page(demo_server, bypass_csp=True, reduced_motion="reduce", **LOOKS[request.param])
     sign_in_resident(found.context, demo_server, "iris@cafe.example")
     found.go("inbox")
@@ -90,7 +91,7 @@ def iris(request: pytest.FixtureRequest, demo_server: Server, new_page: Open) ->
 
 
 def faults(window: Window, where: str) -> list[str]:
-    """What axe has against the page as it is now."""
+    """The violations that axe finds on the current page."""
     found = window.page.evaluate(
         """([tags, colors, enhanced]) => axe.run({
             runOnly: matchMedia("(prefers-contrast: more)").matches
@@ -110,7 +111,7 @@ def faults(window: Window, where: str) -> list[str]:
 
 
 def visit(window: Window, places: list[str]) -> list[str]:
-    """All faults of these places; with what stands out of a phone, or of a tablet."""
+    """All violations on these pages, including content that overflows a phone or a tablet."""
     page, found = window.page, []
     is_phone = page.viewport_size == PHONE
     is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
@@ -118,7 +119,7 @@ def visit(window: Window, places: list[str]) -> list[str]:
         window.go(place)
         settled(page)
         found += faults(window, place)
-        # (It is the same in the dark.)
+        # The dark theme has the same layout.
         if not is_dark:
             page.set_viewport_size(PHONE if is_phone else TABLET)
             found += [f"{place}: {one}" for one in spilled(page)]
@@ -126,7 +127,7 @@ def visit(window: Window, places: list[str]) -> list[str]:
     return found
 
 
-def test_views_can_be_used_by_everyone(iris: Window) -> None:
+def test_views_are_accessible(iris: Window) -> None:
     hrefs = iris.page.evaluate(
         """[...document.querySelectorAll('#side a[href*="#narrow"]')]
             .map((one) => one.hash.slice(1))"""
@@ -156,8 +157,8 @@ def test_views_can_be_used_by_everyone(iris: Window) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["settings", "organization", "channels", "groups"])
-def test_settings_can_be_used_by_everyone(iris: Window, part: str) -> None:
-    """Each page of them opens, and none has faults."""
+def test_settings_are_accessible(iris: Window, part: str) -> None:
+    """Every settings page opens and has no violations."""
     iris.go(part)
     settled(iris.page)
     inside = iris.page.evaluate(
@@ -166,11 +167,11 @@ def test_settings_can_be_used_by_everyone(iris: Window, part: str) -> None:
     )
     places = list(dict.fromkeys([part, *inside]))
     assert len(places) > 1
-    # Of channels and groups, the first ones stand for the others.
+    # The first channels and groups represent all others.
     assert visit(iris, places if part in {"settings", "organization"} else places[:4]) == []
 
 
-def test_dialogs_can_be_used_by_everyone(iris: Window, demo_server: Server) -> None:
+def test_dialogs_are_accessible(iris: Window, demo_server: Server) -> None:
     page, found = iris.page, []
     is_phone = page.viewport_size == PHONE
     iris.go("narrow/is/starred")
@@ -196,7 +197,7 @@ def test_dialogs_can_be_used_by_everyone(iris: Window, demo_server: Server) -> N
     settled(page)
     found += faults(iris, "new message")
     page.keyboard.press("Escape")
-    # A file in a message, a voice note that is refused, who will be told, and what can be undone.
+    # A file in a message, a rejected voice note, the notification preview, and undo.
     iris.go("narrow/channel/general/topic/files")
     settled(page)
     iris.box.evaluate(GIVE)
@@ -233,7 +234,7 @@ def test_dialogs_can_be_used_by_everyone(iris: Window, demo_server: Server) -> N
     expect(page.get_by_role("combobox").last).to_be_focused()
     found += faults(iris, "search")
     page.keyboard.press("Escape")
-    if not is_phone:  # (There it is behind another press.)
+    if not is_phone:  # (In this case it's behind another button.)
         for name in ("Custom…", "Set status"):
             page.locator("#own-menu").click()
             expect(page.get_by_role("menu")).to_be_visible()
@@ -247,7 +248,7 @@ def test_dialogs_can_be_used_by_everyone(iris: Window, demo_server: Server) -> N
     page.get_by_role("button", name="Create channels").click()
     settled(page)
     found += faults(iris, "suggested channels")
-    # What a newcomer sees instead of an owner's first steps.
+    # New users see this instead of the owner's first steps.
     page.goto("about:blank")
     sign_in_resident(iris.context, demo_server, "theo@cafe.example")
     iris.go("inbox")

@@ -1,4 +1,4 @@
-"""To whom one writes is never in doubt, and no key takes away what was written."""
+"""Recipients are always clear, and no key discards text."""
 
 import re
 
@@ -34,7 +34,7 @@ def begin_to_ben(window: Window, text: str) -> None:
     window.page.keyboard.type(text)
 
 
-def test_an_empty_new_message_goes_with_its_place(ann: Window) -> None:
+def test_an_empty_new_message_closes_when_the_view_changes(ann: Window) -> None:
     for there in ("narrow/channel/general/topic/garden", "settings/account", "inbox"):
         ann.go(PLACE)
         begin_to_ben(ann, " ")
@@ -44,7 +44,7 @@ def test_an_empty_new_message_goes_with_its_place(ann: Window) -> None:
     expect(ann.page.get_by_role("textbox", name="Message #general > kitchen")).to_be_visible()
 
 
-def test_a_full_one_says_that_it_does_not_go_here(ann: Window) -> None:
+def test_a_new_message_with_text_warns_when_the_view_changes(ann: Window) -> None:
     begin_to_ben(ann, "For you alone")
     ann.go("narrow/channel/general/topic/garden")
     expect(new_message(ann).get_by_role("status")).to_contain_text("goes to Ben, not #general")
@@ -64,7 +64,7 @@ def test_a_full_one_says_that_it_does_not_go_here(ann: Window) -> None:
     ann.box.fill("")
 
 
-def test_a_full_one_is_kept_where_nothing_is_written(ann: Window) -> None:
+def test_text_of_a_new_message_is_kept_where_writing_is_not_possible(ann: Window) -> None:
     begin_to_ben(ann, "Kept for later")
     ann.go("settings/account")
     expect(new_message(ann)).to_be_hidden()
@@ -75,7 +75,7 @@ def test_a_full_one_is_kept_where_nothing_is_written(ann: Window) -> None:
     ann.page.get_by_role("textbox", name="Message Ben").fill("")
 
 
-def test_tabs_lead_through_a_new_message_as_one_writes_it(ann: Window) -> None:
+def test_tab_order_of_a_new_message_follows_its_fields(ann: Window) -> None:
     page, keys = ann.page, ann.page.keyboard
     page.get_by_role("main").focus()
     keys.press("c")
@@ -84,14 +84,14 @@ def test_tabs_lead_through_a_new_message_as_one_writes_it(ann: Window) -> None:
     keys.press("Tab")
     expect(page.get_by_role("textbox", name="Message #general > bread")).to_be_focused()
     keys.type("Who bakes")
-    # No key alone does anything from a button of the box, and what is open stays.
+    # Single-key shortcuts don't work on the box's buttons, and the box stays open.
     keys.press("Tab")
     expect(new_message(ann).get_by_role("button", name="Attach")).to_be_focused()
     keys.type("dtcx?[")
     expect(ann.page).to_have_url(re.compile("kitchen"))
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(page.get_by_role("textbox", name="Message ")).to_have_value("Who bakes")
-    # Nor does the key that begins one take away the one that was begun.
+    # The shortcut for a new message doesn't discard the one in progress.
     page.get_by_role("main").focus()
     keys.press("c")
     box = page.get_by_role("textbox", name="Message #general > bread")
@@ -100,7 +100,7 @@ def test_tabs_lead_through_a_new_message_as_one_writes_it(ann: Window) -> None:
     box.fill("")
 
 
-def test_the_keyboard_is_where_it_was_after_a_dialog(ann: Window) -> None:
+def test_focus_returns_after_a_dialog_closes(ann: Window) -> None:
     ann.box.press_sequentially("In between")
     for opens in ("Control+k",):
         ann.page.keyboard.press(opens)

@@ -1,5 +1,5 @@
-"""The files in `deploy/` for proxies, with the proxies themselves: sign-in by a browser, polls that
-wait, large files. What is not installed here is skipped."""
+"""The proxy configurations in `deploy/`, run with the real proxies: browser sign-in, waiting polls,
+and large files. Proxies that aren't installed are skipped."""
 
 import http.client
 import json
@@ -30,7 +30,7 @@ Place = tuple[Path, int, int, Server]
 
 
 def changed(text: str, *pairs: tuple[str, str]) -> str:
-    """The text of a file to copy, as an operator changes it. Each must be in it."""
+    """The configuration with an operator's changes. Each must apply."""
     for pattern, now in pairs:
         text, times = re.subn(pattern, lambda _, now=now: now, text)  # type: ignore[misc]
         assert times, pattern
@@ -53,7 +53,7 @@ def nginx(place: Place) -> list[str]:
 
 
 def smallest_nginx(place: Place) -> list[str]:
-    """As it is written first."""
+    """The shortest configuration in the documentation."""
     directory, _, plain, server = place
     (directory / "site.conf").write_text(
         f"server {{ listen 127.0.0.1:{plain}; location / {{"
@@ -131,7 +131,7 @@ def traefik(place: Place) -> list[str]:
 
 @contextmanager
 def running(command: list[str], port: int, log: Path) -> Iterator[None]:
-    """A proxy that listens."""
+    """A listening proxy."""
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed here")
     with log.open("wb") as said:
@@ -149,17 +149,17 @@ def running(command: list[str], port: int, log: Path) -> Iterator[None]:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
             assert time.monotonic() < deadline
-            time.sleep(0.02)  # Another process: there is nothing to wait on but its port.
+            time.sleep(0.02)  # A separate process can only be polled.
         yield
     finally:
-        # With its own processes, which otherwise take seconds to leave.
+        # Not as a daemon: stopping one takes seconds.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(START_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server without external_url: what it knows of the proxies, it has from them."""
+    """A server without external_url: it knows about the proxy only from the headers."""
     server = Server(tmp_path_factory.mktemp("town"))
     ann, ben = server.found(), server.add("ben")
     with ended(server):
@@ -168,7 +168,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("proxy", [nginx, caddy, apache, traefik])
-def test_people_sign_in_hear_and_upload_through_it(
+def test_sign_in_polls_and_uploads_work_through_the_proxy(
     browser: Browser, site: Site, tmp_path: Path, proxy: Callable[[Place], list[str]]
 ) -> None:
     tmp_path.chmod(0o755)
@@ -188,7 +188,7 @@ def test_people_sign_in_hear_and_upload_through_it(
             assert all(cookie["secure"] for cookie in context.cookies())
         _hear_and_upload(secure, site.ann)
         _be_refused(secure, site.ben, "127.0.0.9")
-        # The address of who came is the client's, which the proxy tells.
+        # The log has the client's address, which the proxy forwards.
         site.server.wait_for_log('"sign-in failed" from=127.0.0.9 ')
 
 
@@ -232,7 +232,7 @@ def _hear_and_upload(port: int, account: Account) -> None:
         assert len(other.getresponse().read()) == UPLOAD
 
 
-def test_a_proxy_that_hides_the_host_is_told_so(
+def test_a_proxy_without_forwarded_host_is_reported(
     browser: Browser, site: Site, tmp_path: Path
 ) -> None:
     port = free_port()

@@ -1,4 +1,4 @@
-"""Two people who talk, each in a browser of their own."""
+"""Two people in a conversation, each in their own browser."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ PLACE = "narrow/channel/general/topic"
 
 
 def both(site: Site, shared_page: Open, topic: str) -> tuple[Window, Window]:
-    """Ann and Ben, who look at the same topic."""
+    """Ann and Ben, viewing the same topic."""
     ann, ben = shared_page(site.server, site.ann), shared_page(site.server, site.ben)
     for one in (ann, ben):
         one.go(f"{PLACE}/{topic}")
@@ -58,11 +58,12 @@ def test_two_people_talk(shared_site: Site, shared_page: Open) -> None:
     changed.hover()
     changed.get_by_role("button", name="More").click()
     ann.page.get_by_role("menuitem", name="Quote message").click()
-    # It stands beside the text, in no Markdown; left out it is gone, and it outlives a reload.
+    # An attachment appears next to the text, not as Markdown. Once removed it's gone, and it
+    # survives a reload.
     quotes = ann.page.get_by_role("list", name="Quotes")
     expect(quotes).to_contain_text("Good morning to you")
     expect(ann.box).to_have_value("")
-    # What is offered goes by what one types, not by what is quoted.
+    # Suggestions depend on what is typed, not on what is quoted.
     ann.box.press_sequentially("So I")
     expect(ann.page.get_by_role("option")).to_have_count(0)
     ann.box.press_sequentially(" said to @Be")
@@ -77,9 +78,7 @@ def test_two_people_talk(shared_site: Site, shared_page: Open) -> None:
     expect(ben.page.locator("blockquote", has_text="Good morning to you")).to_be_visible()
 
 
-def test_what_was_typed_while_the_server_was_away_is_sent_once(
-    shared_site: Site, shared_page: Open
-) -> None:
+def test_messages_typed_while_offline_are_sent_once(shared_site: Site, shared_page: Open) -> None:
     ann, ben = both(shared_site, shared_page, "storm")
     ann.say("Before")
     expect(ben.message("Before")).to_be_visible()
@@ -100,7 +99,7 @@ def test_what_was_typed_while_the_server_was_away_is_sent_once(
         one.away = False
 
 
-def test_a_client_whose_queue_is_gone_begins_anew(shared_site: Site, shared_page: Open) -> None:
+def test_a_client_with_an_expired_queue_starts_again(shared_site: Site, shared_page: Open) -> None:
     ann, ben = both(shared_site, shared_page, "queue")
     with ann.page.expect_request(lambda request: "/api/v1/events?" in request.url) as poll:
         ben.say("Are you there?")
@@ -121,7 +120,9 @@ def test_a_client_whose_queue_is_gone_begins_anew(shared_site: Site, shared_page
     ann.box.fill("")
 
 
-def test_what_one_reads_is_read(shared_site: Site, shared_page: Open, new_page: Open) -> None:
+def test_viewed_messages_are_marked_as_read(
+    shared_site: Site, shared_page: Open, new_page: Open
+) -> None:
     town = shared_site
     auth = (town.ben.email, town.ben.api_key)
     httpx.post(f"{town.server.url}/api/v1/mark_all_as_read", auth=auth).raise_for_status()
@@ -146,7 +147,9 @@ def test_what_one_reads_is_read(shared_site: Site, shared_page: Open, new_page: 
     expect(row).not_to_have_accessible_name(re.compile("unread"))
 
 
-def test_a_page_that_comes_late_brings_nothing_back(sqlite_site: Site, new_page: Open) -> None:
+def test_a_late_page_of_messages_does_not_restore_old_content(
+    sqlite_site: Site, new_page: Open
+) -> None:
     server, auth = sqlite_site.server, (sqlite_site.ann.email, sqlite_site.ann.api_key)
     with httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60) as http:
 
@@ -155,20 +158,20 @@ def test_a_page_that_comes_late_brings_nothing_back(sqlite_site: Site, new_page:
             sent: int = http.post("/messages", data=about).json()["id"]
             return sent
 
-        # All of them before there is a window: what it hears of it need not ask for.
+        # Sent before the window opens, so it doesn't have to fetch them after an event.
         changed = {how: send(f"late {how}", "the old text") for how in ("edited", "deleted")}
         for how in changed:
             send(f"late {how}", f"another one, not {how}")
         ben = new_page(server, sqlite_site.ben)
         for how, sent in changed.items():
             with row(how):
-                # Before there is any: a request that begins just when others begin to be held is
-                # never told of.
+                # Hold responses before sending anything: a request that starts at the same time as
+                # the hold isn't intercepted.
                 let_go = holding(ben, asks_for(f"late+{how}"))
                 ben.go("inbox")
                 ben.go(f"{PLACE}/late%20{how}")
                 let_go.wait()
-                # The answer with the old text has been made; the change comes before it.
+                # The response with the old text already exists, but the event arrives first.
                 with ben.page.expect_response(lambda response: "/events" in response.url):
                     if how == "edited":
                         done = http.patch(f"/messages/{sent}", data={"content": "the new text"})
@@ -183,10 +186,10 @@ def test_a_page_that_comes_late_brings_nothing_back(sqlite_site: Site, new_page:
                     expect(ben.message("the new text")).to_be_visible()
 
 
-def test_two_windows_without_locks_send_what_waits_once(
+def test_two_windows_without_locks_send_pending_messages_once(
     shared_site: Site, shared_page: Open, new_page: Open
 ) -> None:
-    """Addresses without TLS have no locks: each window takes the other one for closed."""
+    """Pages without TLS can't use locks, so each window believes that the other one is closed."""
     town = shared_site
     ben = shared_page(town.server, town.ben)
     ben.go(f"{PLACE}/locks")
@@ -195,7 +198,7 @@ def test_two_windows_without_locks_send_what_waits_once(
     ann.context.add_init_script("delete Navigator.prototype.locks")
     ann.go(f"{PLACE}/locks")
     expect(ann.box).to_be_visible()
-    # It arrives, and its answer is lost.
+    # The request arrives, and its response is lost.
     ann.away = True
     ann.page.route("**/api/v1/messages", lambda route: (route.fetch(), route.abort())[1])
     ann.say("Only once")

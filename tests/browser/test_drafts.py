@@ -1,4 +1,4 @@
-"""What was sent is no draft any more, however late what the server says of it comes."""
+"""A sent message doesn't stay a draft, however late the server's events arrive."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def ann(sqlite_site: Site, shared_page: Open) -> Window:
 
 
 def drafts(site: Site, topic: str) -> list[dict[str, Any]]:
-    """Ann's drafts to the topic, on the server."""
+    """Ann's drafts for the topic, on the server."""
     auth = (site.ann.email, site.ann.api_key)
     answer = httpx.get(f"{site.server.url}/api/v1/drafts", auth=auth, timeout=60).json()
     return [draft for draft in answer["drafts"] if draft["topic"] == topic]
@@ -44,7 +44,7 @@ def eventually(holds: Callable[[], bool], window: Window) -> None:
 
 
 def answering_late(window: Window, milliseconds: int = 600) -> None:
-    """The events of a draft come before the answer to the request that made it."""
+    """Delay the response that creates a draft until its events have arrived."""
 
     def late(route: Route) -> None:
         answer = route.fetch()
@@ -54,8 +54,9 @@ def answering_late(window: Window, milliseconds: int = 600) -> None:
     window.page.route(WRITES, late)
 
 
-def test_a_sent_message_does_not_come_back_as_a_draft(sqlite_site: Site, ann: Window) -> None:
-    """Trailing blanks, which the server does not keep, and pauses in which it is told."""
+def test_a_sent_message_does_not_return_as_a_draft(sqlite_site: Site, ann: Window) -> None:
+    """With trailing spaces, which the server strips, and with pauses long enough to save a
+    draft."""
     ann.go("narrow/channel/general/topic/lunch")
     answering_late(ann)
     for words in ("Lunch at one ", "or at two ", "or not "):
@@ -75,7 +76,7 @@ def test_a_sent_message_does_not_come_back_as_a_draft(sqlite_site: Site, ann: Wi
     expect(ann.box).to_have_value("")
 
 
-def test_files_that_were_sent_do_not_come_back_as_a_draft(sqlite_site: Site, ann: Window) -> None:
+def test_sent_files_do_not_return_as_a_draft(sqlite_site: Site, ann: Window) -> None:
     ann.go("narrow/channel/general/topic/cakes")
     answering_late(ann)
     for name in ("one.cake", "two.cake"):
@@ -92,8 +93,8 @@ def test_files_that_were_sent_do_not_come_back_as_a_draft(sqlite_site: Site, ann
     expect(files).to_have_count(0)
 
 
-def test_a_sent_message_does_not_come_back_after_a_reload(sqlite_site: Site, ann: Window) -> None:
-    """The page goes before the server has heard that its draft is gone."""
+def test_a_sent_message_does_not_return_after_a_reload(sqlite_site: Site, ann: Window) -> None:
+    """The page closes before the server hears that the draft was deleted."""
     ann.go("narrow/channel/general/topic/away")
     ann.box.press_sequentially("Gone soon")
     eventually(lambda: len(drafts(sqlite_site, "away")) == 1, ann)
@@ -110,14 +111,14 @@ def test_a_sent_message_does_not_come_back_after_a_reload(sqlite_site: Site, ann
     eventually(lambda: not drafts(sqlite_site, "away"), ann)
 
 
-def test_a_draft_whose_creation_was_not_answered_is_one_draft(
+def test_a_draft_whose_creation_got_no_response_is_not_duplicated(
     sqlite_site: Site, ann: Window
 ) -> None:
-    """The page is loaded anew while the server makes it."""
+    """The page reloads while the server creates the draft."""
     ann.go("narrow/channel/general/topic/unanswered")
 
     def lost(route: Route) -> None:
-        # (Of a draft of the test before, it may be telling that it is gone.)
+        # The previous test's draft may still be in the process of being deleted.
         if route.request.method != "POST":
             route.continue_()
             return

@@ -1,4 +1,4 @@
-"""Nothing is lost, and everything is found again: files, drafts, places, searches."""
+"""Files, drafts, scroll positions, and searches are kept."""
 
 import base64
 import io
@@ -30,14 +30,14 @@ GIVE = """
 
 
 def picture() -> str:
-    """A small PNG as Base64."""
+    """A small PNG in Base64."""
     written = io.BytesIO()
     Image.new("RGB", (240, 160), "#9c4a1f").save(written, "PNG")
     return base64.b64encode(written.getvalue()).decode()
 
 
 def send(server: Server, account: Account, topic: str, contents: list[str]) -> None:
-    """Have somebody send these, in order but for what goes at once."""
+    """Send these messages as someone, in order except for those sent concurrently."""
     auth = (account.email, account.api_key)
     with httpx.Client(base_url=server.url, auth=auth, timeout=60) as http:
 
@@ -56,7 +56,7 @@ def ann(sqlite_site: Site, shared_page: Open) -> Window:
 
 @pytest.fixture
 def newcomer(sqlite_site: Site, new_page: Open) -> Window:
-    """Ann too, whose client has loaded no messages yet."""
+    """Ann, with a client that hasn't loaded any messages yet."""
     return new_page(sqlite_site.server, sqlite_site.ann)
 
 
@@ -67,8 +67,8 @@ LINES = 600
 
 @pytest.fixture(scope="module")
 def long(sqlite_site: Site) -> str:
-    """Where a long conversation is. Its tests come first: a window that is open meanwhile takes in
-    each message for itself, which costs more than all of the scrolling."""
+    """The topic of a long conversation. Its tests come first, because other open windows would
+    receive every message, which takes longer than the scrolling."""
     lines = [f"Line {number}" + "\n\nand more" * (number % 3) for number in range(LINES)]
     send(sqlite_site.server, sqlite_site.ben, "long", lines[:-1])
     send(sqlite_site.server, sqlite_site.ben, "long", lines[-1:])
@@ -76,10 +76,10 @@ def long(sqlite_site: Site) -> str:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
+def test_scrolling_through_a_long_channel_keeps_the_position(
     newcomer: Window, long: str, how: str
 ) -> None:
-    """Through hundreds of messages upwards and down again: what one looks at stays where it is."""
+    """Scroll up and down through hundreds of messages: the visible ones don't move."""
     ann, page = newcomer, newcomer.page
     if how == "slowly":
         page.add_init_script(SLOW_ANSWERS)
@@ -87,12 +87,12 @@ def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
     expect(ann.message("Line").first).to_be_visible()
     many = 250
     if how == "on a slow machine":
-        many = 100  # It is made slow by keeping the processor busy.
+        many = 100  # Keep the processor busy, so that it's slow.
         devtools = page.context.new_cdp_session(page)
         devtools.send("Emulation.setCPUThrottlingRate", {"rate": 6})
     page.keyboard.press("End")
     expect(ann.message(f"Line {LINES - 1}")).to_be_in_viewport()
-    # What is in the middle of the view keeps its place while more is put above it.
+    # The message in the middle of the view doesn't move when others are added above it.
     up = page.evaluate(SCROLL, {"by": -0.8, "messages": many})
     assert up["messages"] >= many, up
     assert up["worst"] <= 2, up
@@ -102,9 +102,10 @@ def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
 
 
 @pytest.mark.parametrize("when", ["setTimeout", "requestAnimationFrame"])
-def test_what_grows_while_one_scrolls_moves_nothing(ann: Window, long: str, when: str) -> None:
-    """A timer's change is painted after the event that tells of the scrolling, that of a frame
-    before it."""
+def test_content_that_grows_during_scrolling_does_not_move_the_view(
+    ann: Window, long: str, when: str
+) -> None:
+    """Timers fire before the scroll event, which belongs to the previous frame."""
     page = ann.page
     ann.go(long)
     expect(ann.message("Line").first).to_be_visible()
@@ -115,10 +116,10 @@ def test_what_grows_while_one_scrolls_moves_nothing(ann: Window, long: str, when
     assert abs(moved - 150) <= 2
 
 
-def test_the_end_of_what_is_loaded_is_not_the_end(
+def test_the_end_of_loaded_messages_is_not_the_end_of_the_conversation(
     sqlite_site: Site, newcomer: Window, long: str
 ) -> None:
-    """Who reads there when the last messages come stays there."""
+    """A reader at the end of the loaded messages stays there when newer ones arrive."""
     ann, page = newcomer, newcomer.page
     auth = (sqlite_site.ann.email, sqlite_site.ann.api_key)
     about: dict[str, str | int] = {
@@ -144,14 +145,14 @@ def test_the_end_of_what_is_loaded_is_not_the_end(
 
 
 @pytest.mark.parametrize("how", ["paste", "drop"])
-def test_a_file_that_is_given_to_the_box_is_sent(
+def test_a_dropped_file_is_sent(
     sqlite_site: Site, ann: Window, shared_page: Open, how: str
 ) -> None:
     place = f"narrow/channel/general/topic/{how}"
     ann.go(place)
     content = {"how": how, "type": "image/png", "content": picture()}
     ann.box.evaluate(GIVE, content)
-    # The file stands beside the text, with its picture, and not in it.
+    # The file appears next to the text, not in it, with a preview.
     files = ann.page.get_by_role("list", name="Files")
     expect(files.get_by_text("Uploaded")).to_be_visible()
     expect(files.locator("img")).to_have_attribute("src", re.compile("/user_uploads/"))
@@ -171,7 +172,7 @@ def test_a_file_that_is_given_to_the_box_is_sent(
     expect(ben.page.get_by_role("dialog")).to_be_hidden()
 
 
-def test_what_was_begun_is_there_after_a_reload(ann: Window) -> None:
+def test_drafts_survive_a_reload(ann: Window) -> None:
     ann.go("narrow/channel/general/topic/drafts")
     ann.box.press_sequentially("A thought that is not")
     expect(ann.link("Drafts")).to_contain_text("1")
@@ -183,7 +184,7 @@ def test_what_was_begun_is_there_after_a_reload(ann: Window) -> None:
     ann.box.fill("")
 
 
-def test_a_search_is_helped_along_and_finds(sqlite_site: Site, ann: Window) -> None:
+def test_search_suggestions_lead_to_results(sqlite_site: Site, ann: Window) -> None:
     send(sqlite_site.server, sqlite_site.ben, "birds", ["A wren is small", "A crow is not"])
     ann.go("inbox")
     expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
@@ -198,8 +199,8 @@ def test_a_search_is_helped_along_and_finds(sqlite_site: Site, ann: Window) -> N
     expect(ann.message("A crow is not")).to_be_hidden()
 
 
-def test_a_search_never_leaves_out_what_was_asked_for(sqlite_site: Site, ann: Window) -> None:
-    """A name's beginning is enough where one has it; what means nothing is said, not dropped."""
+def test_a_search_never_drops_a_filter(sqlite_site: Site, ann: Window) -> None:
+    """A unique prefix of a name is enough. A filter without meaning is reported, not dropped."""
     send(sqlite_site.server, sqlite_site.ben, "links", ["See https://example.com/ben"])
     send(sqlite_site.server, sqlite_site.ann, "links", ["See https://example.com/ann"])
     page = ann.page

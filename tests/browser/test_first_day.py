@@ -1,5 +1,5 @@
-"""What somebody trips over on the first day: what is wide can be taken back, nothing is done by a
-finger that is lifted, and what is said is so."""
+"""What new users trip over: bulk actions can be undone, lifting a finger does nothing, and messages
+are true."""
 
 import re
 
@@ -13,25 +13,25 @@ from tests.e2e.server import Account, Server
 
 
 def api(server: Server, account: Account, method: str, path: str, **form: str) -> None:
-    """Ask as one of the people."""
+    """Send a request as someone."""
     auth = (account.email, account.api_key)
     httpx.request(method, f"{server.url}/api/v1{path}", auth=auth, data=form).raise_for_status()
 
 
 def unread(window: Window) -> int:
-    """What the side bar counts beside the inbox."""
+    """The unread count next to the inbox in the sidebar."""
     found = re.search(r"(\d+) unread", window.link("Inbox").inner_text().replace("\n", " "))
     return int(found[1]) if found else 0
 
 
 def page_link(window: Window, page: str, name: str) -> str:
-    """Where a link of a page leads."""
+    """The target of a link on a page."""
     window.go(page)
     main = window.page.get_by_role("main")
     return main.get_by_role("link", name=name).first.get_attribute("href") or ""
 
 
-def test_what_is_wide_is_taken_back(demo_server: Server, shared_page: Open) -> None:
+def test_bulk_actions_can_be_undone(demo_server: Server, shared_page: Open) -> None:
     iris = shared_page(demo_server, "iris@cafe.example")
     iris.go("inbox")
     settled(iris.page)
@@ -49,12 +49,12 @@ def test_what_is_wide_is_taken_back(demo_server: Server, shared_page: Open) -> N
     was = role.input_value()
     role.select_option(label="Moderator")
     expect(toast).to_contain_text("Marco Dias: Moderator")
-    # Nobody stands beside settings.
+    # Settings pages have no list of people.
     expect(iris.page.locator("#people")).to_be_hidden()
     toast.filter(has_text="Marco").get_by_role("button", name="Undo").last.click()
     expect(role).to_have_value(was)
 
-    # Pages that something leads to; an address that nothing is at.
+    # Linked pages, and an address without a page.
     iris.page.locator("#own-menu").click()
     iris.page.get_by_role("menuitem", name="Groups").click()
     expect(main.get_by_role("heading", name="All groups")).to_be_visible()
@@ -62,7 +62,7 @@ def test_what_is_wide_is_taken_back(demo_server: Server, shared_page: Open) -> N
     expect(main.get_by_role("heading", name="Page not found")).to_be_visible()
 
 
-def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
+def test_hidden_items_are_announced_and_restored_and_counts_match(
     demo_server: Server, shared_page: Open
 ) -> None:
     iris = shared_page(demo_server, "iris@cafe.example")
@@ -90,7 +90,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
     hears.click()
     expect(page.get_by_role("menuitemradio", name="Muted", exact=True)).not_to_be_checked()
     keys.press("Escape")
-    # Whoever reads a topic, and writes in it, goes along with it.
+    # A reader who is also writing in the topic moves along with it.
     iris.box.fill("With dessert")
     main.get_by_role("button", name="Mark as resolved").click()
     expect(page).to_have_url(re.compile("E2.9C.94"))
@@ -101,7 +101,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
     expect(iris.message("demand a recount")).to_be_visible()
     expect(iris.box).to_have_value("With dessert")
     iris.box.fill("")
-    # A link to it as it was called for a while leads there, and one to a message in it.
+    # Links with the topic's old name lead there, and so does a link to one of its messages.
     one = iris.message("demand a recount").get_attribute("data-message")
     for link in ("", f"/near/{one}"):
         iris.go("drafts")
@@ -109,7 +109,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
         expect(iris.message("demand a recount")).to_be_visible()
         expect(page).to_have_url(re.compile(f"/staff.20lunch{link}$"))
 
-    # Of a topic, as of everything.
+    # The same applies to topics.
     count = iris.link("deliveries").first
     expect(count).to_contain_text("2 unread")
     iris.go("inbox")
@@ -122,14 +122,14 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
 
     choose("deliveries", "Mute channel")
     taken_back("#deliveries: Muted")
-    # Nobody comes into a private channel again by themselves: it is asked before.
+    # You can't rejoin a private channel yourself, so the client asks for confirmation.
     choose("numbers", "Unsubscribe")
     dialog = page.get_by_role("dialog", name="Unsubscribe from numbers")
     expect(dialog).to_contain_text("only a subscriber can add you again")
     dialog.get_by_role("button", name="Cancel").click()
     expect(iris.link("numbers").first).to_be_visible()
 
-    # People, too: out of a channel, out of a group, and not to be heard of any more.
+    # People, too: remove from a channel, remove from a group, and mute.
     group = re.search(r"#(groups/\d+/)", page_link(iris, "groups/all", "bakers"))
     assert group
     number = re.search(r"channel/(\d+)", kitchen)
@@ -151,25 +151,25 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
     taken_back("Marco Dias: Muted")
     page.locator("#people li").filter(has_text="Marco Dias").click(button="right")
     expect(card.get_by_role("button", name="Mute user")).to_be_visible()
-    # It is about who was seen here.
+    # About who was active here.
     iris.go("drafts")
     expect(card).to_have_count(0)
 
-    # A list that can be scrolled takes no keys: what is typed after Tab is for the next field.
+    # A scrollable list takes no focus: after Tab, you type in the next field.
     main.focus()
     keys.press("c")
     expect(page.get_by_role("combobox", name="Channel")).to_be_focused()
     expect(page.get_by_role("option").nth(8)).to_be_attached()
     keys.press("Tab")
     expect(page.get_by_role("combobox", name="Topic")).to_be_focused()
-    # The head of a channel and the people beside it count the same, programs too.
+    # A channel's header and its list of people show the same count, including bots.
     page.set_viewport_size({"width": 1440, "height": 900})
     iris.go((iris.link("deliveries").get_attribute("href") or "")[1:])
     counted = main.locator("header .count").inner_text().split()[0]
     expect(page.locator("#people h2").first).to_contain_text(counted)
 
 
-def test_what_is_jumped_over_is_read_and_settings_are_followed(
+def test_skipped_messages_are_marked_as_read_and_settings_apply(
     sqlite_site: Site, shared_page: Open
 ) -> None:
     server = sqlite_site.server
@@ -198,7 +198,7 @@ def test_what_is_jumped_over_is_read_and_settings_are_followed(
     expect(ann.page.get_by_label("Emoji", exact=True)).to_have_count(0)
 
 
-def test_a_long_press_opens_a_sheet_and_nothing_else(demo_server: Server, new_page: Open) -> None:
+def test_a_long_press_only_opens_a_sheet(demo_server: Server, new_page: Open) -> None:
     phone = new_page(demo_server, viewport=PHONE, has_touch=True, is_mobile=True)
     sign_in_resident(phone.context, demo_server, "iris@cafe.example")
     phone.go("narrow/is/starred")
@@ -214,7 +214,7 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(demo_server: Server, new_pa
     expect(menu).to_be_visible()
     where = phone.page.url
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    # What the release would do it does at once; the clock shows that nothing else came.
+    # The release would act immediately; the clock shows that nothing else happened.
     phone.page.wait_for_timeout(500)
     expect(menu).to_be_visible()
     assert phone.page.url == where
@@ -226,7 +226,7 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(demo_server: Server, new_pa
     tap_away(phone.page.get_by_role("button", name="Close"))
     expect(menu).to_be_hidden()
 
-    # By the way back of the machine too, which Escape is here; it has all that the mouse has.
+    # The system's back gesture (here Escape) closes it, and it offers everything the mouse does.
     article.get_by_role("button", name="More").tap()
     expect(menu).to_be_visible()
     phone.page.evaluate("document.activeElement.blur()")
@@ -240,7 +240,7 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(demo_server: Server, new_pa
     expect(search).not_to_be_focused()
 
 
-def test_without_mail_an_invitation_is_a_link_to_hand_over(
+def test_without_email_an_invitation_is_a_link_to_copy(
     sqlite_site: Site, shared_page: Open, new_page: Open
 ) -> None:
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
@@ -256,8 +256,8 @@ def test_without_mail_an_invitation_is_a_link_to_hand_over(
     expect(zoe.page.get_by_label("Email")).to_have_value("zoe@example.com")
 
 
-def test_the_frame_is_seen_before_the_client_is_there(sqlite_site: Site, new_page: Open) -> None:
-    """Its script and its styles are held back: what is seen does not wait for them."""
+def test_the_frame_is_visible_before_the_client_loads(sqlite_site: Site, new_page: Open) -> None:
+    """Hold back the script and styles: the frame doesn't wait for them."""
     ann = new_page(sqlite_site.server, sqlite_site.ann)
     held: list[Route] = []
     released = False
@@ -282,7 +282,7 @@ def test_the_frame_is_seen_before_the_client_is_there(sqlite_site: Site, new_pag
     expect(frame).to_have_count(0)
 
 
-def test_which_key_sends_is_asked_once(sqlite_site: Site, new_page: Open) -> None:
+def test_the_send_shortcut_is_asked_for_once(sqlite_site: Site, new_page: Open) -> None:
     ben = new_page(sqlite_site.server, sqlite_site.ben)
     ben.go("narrow/channel/general/topic/keys")
     question = ben.page.get_by_role("group", name="Which key should send messages?")

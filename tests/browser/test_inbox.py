@@ -1,4 +1,4 @@
-"""The inbox: all conversations in one list, and what somebody finds there in the first minutes."""
+"""The inbox: all conversations in one list, and what users find there in the first minutes."""
 
 import re
 
@@ -25,20 +25,18 @@ def say(http: httpx.Client, topic: str, content: str) -> None:
 
 
 def focused(page: Page) -> str | None:
-    """The conversation whose row has the focus."""
+    """The conversation whose row has focus."""
     found: str | None = page.evaluate("document.activeElement?.dataset.row ?? null")
     return found
 
 
-def test_the_first_minutes_of_an_owner_and_of_a_newcomer(
-    sqlite_site: Site, shared_page: Open
-) -> None:
+def test_the_first_minutes_of_an_owner_and_a_new_user(sqlite_site: Site, shared_page: Open) -> None:
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
     ann.go("inbox")
     steps = page.get_by_role("list", name="Get started")
     expect(steps.get_by_role("button", name="Done: Invite people")).to_be_visible()
-    # A new organization tells who joins.
+    # A new organization announces new users.
     expect(steps.get_by_role("button", name="Done: Get notified when people join")).to_be_visible()
     steps.get_by_role("button", name="Set up email").click()
     expect(page.get_by_text("tertulia mail --test ann@example.com")).to_be_visible()
@@ -59,7 +57,7 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(
 
     ben = shared_page(sqlite_site.server, sqlite_site.ben)
     ben.go("inbox")
-    # Whoever was here already is in what was made.
+    # Existing users are added to default channels.
     expect(ben.link("garden")).to_be_visible()
     tour = ben.page.get_by_role("region", name="Quick tour")
     tour.get_by_role("button", name="Next").click()
@@ -72,7 +70,7 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(
         expect(window.page.locator("main section")).to_have_count(0)
 
 
-def test_the_list_is_gone_through_by_keys(sqlite_site: Site, shared_page: Open) -> None:
+def test_the_inbox_is_navigated_with_the_keyboard(sqlite_site: Site, shared_page: Open) -> None:
     server = sqlite_site.server
     with client(server, sqlite_site.ann) as own, client(server, sqlite_site.ben) as ben:
         step = {"onboarding_step": "intro_inbox_view_modal"}
@@ -88,7 +86,7 @@ def test_the_list_is_gone_through_by_keys(sqlite_site: Site, shared_page: Open) 
         page, keys = ann.page, ann.page.keyboard
         ann.go("inbox")
         rows = page.locator("[data-row]")
-        # A row is one sentence, and has the last words without their marks.
+        # A row reads as one sentence, with the last message without its markup.
         expect(rows.first).to_have_accessible_name(re.compile(r"^Ben, 1 unread, Hi Ann, \w+day"))
         expect(rows.nth(1)).to_contain_text("Ben: The end")
         expect(page.get_by_text("The butler")).to_have_count(0)
@@ -105,10 +103,10 @@ def test_the_list_is_gone_through_by_keys(sqlite_site: Site, shared_page: Open) 
         keys.press("ArrowDown")
         film, next_one = (page.locator(f'[data-row="c1/{name}"]') for name in ("film", "topic 59"))
         expect(film).to_be_focused()
-        # What is read goes below the divider, and the next row takes the focus.
+        # Read conversations move below the divider, and the next row gets focus.
         keys.press("m")
         expect(next_one).to_be_focused()
-        # The list changes under it.
+        # The list changes while it's used.
         expect(film).to_have_count(0)
         say(ben, "news", "Here")
         expect(page.locator('[data-row="c1/news"]')).to_be_visible()
@@ -131,7 +129,7 @@ def test_the_list_is_gone_through_by_keys(sqlite_site: Site, shared_page: Open) 
         page.get_by_role("button", name="Clear filters").click()
         expect(rows.first).to_be_visible()
 
-        # Recent conversations are the same list in the other order; the one chosen is kept.
+        # Recent conversations are the same list in another order. The choice is remembered.
         ann.go("recent")
         newest = page.get_by_role("button", name="Newest first")
         expect(newest).to_have_attribute("aria-pressed", "true")

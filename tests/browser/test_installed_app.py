@@ -1,6 +1,6 @@
-"""The client as an application: what a browser asks of one, what is there without a server, and
-its worker with a delivered push: what is shown, answered, marked as read, and taken back. (What a
-browser's push service does is the browser's; the rest is ours.)"""
+"""The client as an installed app: installability, offline start, and its service worker with a
+delivered push: showing, replying, marking as read, and removing notifications. (The browser's push
+service isn't tested.)"""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tests.e2e.people import client_of, ok
 
 NOTES = """async () => (await self.registration.getNotifications()).map(
     ({title, body, tag, actions}) => ({title, body, tag, actions: actions.map((a) => a.action)}))"""
-# Nobody can click in a browser without windows: the event is made, and its end waited for.
+# A browser without windows can't click notifications, so create the event and wait for its end.
 CLICK = """async ([action, reply]) => {
     const [notification] = await self.registration.getNotifications();
     let done;
@@ -32,7 +32,7 @@ WINDOWS = """async () => (await self.clients.matchAll({ includeUncontrolled: tru
 
 
 class Phone:
-    """A browser in which nobody looks at the client, and its worker."""
+    """A browser with the client in the background, and its service worker."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -48,16 +48,16 @@ class Phone:
         window.page.wait_for_function("navigator.serviceWorker.controller !== null")
         self.registration = found[-1]["registrationId"]
         window.page.goto("about:blank")
-        # The browser takes the client's page away some time later: until then one looks at it.
+        # The browser closes the client's page some time later. Until then, it's visible.
         self._until(WINDOWS, lambda windows: not windows)
 
     @property
     def worker(self) -> Worker:
-        """The newest one: an older one ends as soon as nobody looks at its client."""
+        """The newest worker. An older one ends when its client isn't visible."""
         return self.window.context.service_workers[-1]
 
     def deliver(self, told: dict[str, Any]) -> None:
-        """A push comes in."""
+        """Deliver a push."""
         self.told = told
         self.devtools.send(
             "ServiceWorker.deliverPushMessage",
@@ -69,19 +69,19 @@ class Phone:
         )
 
     def notes(self, until: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """What is shown, as soon as it is so."""
+        """The notifications, once they match."""
         shown: list[dict[str, Any]] = self._until(NOTES, until)
         self.told = None
         return shown
 
     def _until(self, look: str, until: Callable[[Any], bool]) -> Any:
-        """What the worker sees, as soon as it is so."""
+        """The worker's clients, once they match."""
         for turn in range(1, 601):
             seen = self.worker.evaluate(look)
             if until(seen):
                 return seen
             self.window.page.wait_for_timeout(50)
-            # On a busy machine the browser's tools lose a push now and then, and say nothing.
+            # On a busy machine, the browser's tools occasionally lose a push without an error.
             if self.told and turn % 200 == 0:
                 self.deliver(self.told)
         windows = self.worker.evaluate(WINDOWS)
@@ -95,7 +95,7 @@ def browser(full_browser: Browser) -> Browser:
 
 @pytest.fixture
 def shared_org(sqlite_site: Site, shared_page: Open) -> Window:
-    """A window whose worker has kept the client."""
+    """A window whose service worker has cached the client."""
     ann = shared_page(sqlite_site.server, sqlite_site.ann, service_workers="allow")
     ann.go("inbox")
     ann.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
@@ -110,7 +110,7 @@ def phone(shared_org: Window) -> Iterator[Phone]:
     shared_org.go("inbox")
 
 
-def test_a_browser_finds_nothing_that_keeps_it_from_installing(shared_org: Window) -> None:
+def test_the_browser_considers_the_client_installable(shared_org: Window) -> None:
     devtools = shared_org.context.new_cdp_session(shared_org.page)
 
     manifest: dict[str, Any] = devtools.send("Page.getAppManifest")
@@ -121,11 +121,12 @@ def test_a_browser_finds_nothing_that_keeps_it_from_installing(shared_org: Windo
     assert not [e for e in found["installabilityErrors"] if e["errorId"] != "in-incognito"]
 
 
-def test_without_the_server_the_client_opens_says_so_and_comes_back(
+def test_without_the_server_the_client_opens_and_recovers(
     sqlite_site: Site, shared_org: Window
 ) -> None:
     server = sqlite_site.server
-    # A browser that has kept what was read, as it has after some seconds, opens with that.
+    # Once the browser has stored recent messages, which takes some seconds, the client opens with
+    # them.
     shared_org.page.add_init_script("Object.defineProperty(window, 'indexedDB', { value: null })")
     shared_org.away = True
     server.stop()
@@ -139,7 +140,7 @@ def test_without_the_server_the_client_opens_says_so_and_comes_back(
     shared_org.away = False
 
 
-def test_nothing_of_what_people_wrote_is_kept_by_the_worker(shared_org: Window) -> None:
+def test_the_service_worker_caches_no_messages(shared_org: Window) -> None:
     addresses: list[str] = shared_org.page.evaluate(
         """async () => {
             const found = [];
@@ -173,7 +174,7 @@ def told(tag: str, to: dict[str, Any], message_ids: list[int], **more: Any) -> d
     }
 
 
-def test_a_push_is_shown_answered_and_taken_back(sqlite_site: Site, phone: Phone) -> None:
+def test_a_push_is_shown_answered_and_removed(sqlite_site: Site, phone: Phone) -> None:
     ann, ben, server = sqlite_site.ann, sqlite_site.ben, sqlite_site.server
     with client_of(ben, server) as client:
         message = {"type": "direct", "to": [ann.user_id], "content": "Are you there?"}
@@ -188,7 +189,7 @@ def test_a_push_is_shown_answered_and_taken_back(sqlite_site: Site, phone: Phone
         "tag": tag,
         "actions": ["reply", "read"],
     }
-    # Of one conversation there is one note; what is not unread any more goes.
+    # One notification per conversation; it goes away when the messages are read.
     phone.deliver(told(tag, to, [sent], body="Hello?"))
     (note,) = phone.notes(lambda shown: [one["body"] for one in shown] == ["Hello?"])
     phone.deliver(told("c1/x", {"channel_id": 1, "topic": "x"}, [], open=["c1/x", tag]))
@@ -205,7 +206,7 @@ def test_a_push_is_shown_answered_and_taken_back(sqlite_site: Site, phone: Phone
     assert [one["content"] for one in found] == ["Are you there?", "Here I am"]
     assert all("read" in one["flags"] for one in found)
 
-    # An answer that is refused is not lost.
+    # A reply that's refused isn't lost.
     phone.deliver(told(tag, {"user_ids": [987654]}, [sent]))
     phone.notes(lambda shown: bool(shown))
     phone.worker.evaluate(CLICK, ["reply", "To nobody"])
@@ -213,9 +214,9 @@ def test_a_push_is_shown_answered_and_taken_back(sqlite_site: Site, phone: Phone
     assert phone.notes(lambda shown: [one["body"] for one in shown] == [kept])
 
 
-def test_a_newer_client_is_offered_and_loaded(shared_org: Window) -> None:
-    # To the browser, another address is another worker, as another content is. (After it is loaded
-    # the usual address is another one again: what is offered then says nothing.)
+def test_an_update_of_the_client_is_offered_and_loaded(shared_org: Window) -> None:
+    # For the browser, another address is another worker, as is other content. (After the update,
+    # the usual address counts as another one again, so what is offered next has no meaning.)
     shared_org.page.evaluate("navigator.serviceWorker.register('/worker.js?newer', {scope: '/'})")
     with shared_org.page.expect_event("load"):
         shared_org.page.get_by_role("button", name="Reload").click()

@@ -1,4 +1,4 @@
-"""How one comes in, and out again."""
+"""Signing in and out."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.e2e.conftest import Site
 from tests.e2e.server import PASSWORD, Server, ended
 
 
-def test_the_first_who_comes_makes_the_organization(
+def test_the_first_visitor_creates_the_organization(
     database_url: str, tmp_path: Path, new_page: Open
 ) -> None:
     server = Server(tmp_path / "data", database_url)
@@ -31,7 +31,7 @@ def test_the_first_who_comes_makes_the_organization(
         expect(owner.page.get_by_role("heading", name="general").first).to_be_visible()
 
 
-def test_whoever_signs_in_comes_to_where_they_wanted(site: Site, new_page: Open) -> None:
+def test_sign_in_leads_to_the_requested_page(site: Site, new_page: Open) -> None:
     ben = new_page(site.server)
     ben.page.goto("/")
     ben.page.get_by_label("Email").fill(site.ben.email)
@@ -51,7 +51,7 @@ def test_whoever_signs_in_comes_to_where_they_wanted(site: Site, new_page: Open)
     expect(ben.page.get_by_label("Password")).to_be_visible()
 
 
-def test_a_session_that_ended_elsewhere_leads_to_the_door_and_back(
+def test_a_session_ended_elsewhere_leads_to_sign_in_and_back(
     sqlite_site: Site, new_page: Open
 ) -> None:
     ann = new_page(sqlite_site.server, sqlite_site.ann)
@@ -59,8 +59,8 @@ def test_a_session_that_ended_elsewhere_leads_to_the_door_and_back(
     ann.say("Of straw")
     expect(ann.message("Of straw")).to_be_visible()
     ann.context.clear_cookies()
-    # Typing is told to others: the answer is that nobody is signed in. (It may have been heard
-    # before, by something else that was asked.)
+    # The typing notification is answered with an authentication error. (Another request may have
+    # been answered with it before.)
     ann.page.keyboard.type("Of felt")
     ann.page.get_by_label("Email").fill(sqlite_site.ann.email)
     ann.page.get_by_label("Password").fill(PASSWORD)

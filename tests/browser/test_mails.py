@@ -1,5 +1,4 @@
-"""The mails, as a mail program with Chromium inside shows them: readable in light and in dark, and
-on a phone."""
+"""Emails in a Chromium-based email program: readable in light and dark themes, and on a phone."""
 
 import re
 from pathlib import Path
@@ -26,7 +25,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 DARK = "getComputedStyle(document.body).backgroundColor === 'rgb(25, 22, 19)'"
 
 
-def test_mails_can_be_read(browser: Browser, tmp_path: Path) -> None:
+def test_emails_are_readable(browser: Browser, tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     server.found()
     with (
@@ -38,11 +37,11 @@ def test_mails_can_be_read(browser: Browser, tmp_path: Path) -> None:
         page = context.new_page()
         names = re.findall("<h2>(.+?)</h2>", http.get("/dev/mails").text)
         assert len(names) > 15
-        # (Not at the list, which shows all of them.)
+        # (Except on the list, which shows all of them.)
         page.goto(f"{server.url}/dev/mails/{names[0]}")
         page.add_script_tag(path=AXE)
         for name in names:
-            # In place of the page before: whatever looks at it is loaded once.
+            # Reuse the page, so that axe loads once.
             page.set_content(http.get(f"/dev/mails/{name}?language=de").text)
             for scheme in SCHEMES:
                 with row(name, scheme):

@@ -1,4 +1,4 @@
-"""The network goes and comes back: what was opened and written meanwhile."""
+"""The network fails and recovers: what was opened and written in the meantime."""
 
 import re
 from contextlib import suppress
@@ -12,7 +12,7 @@ from tests.e2e.server import Account, Server
 
 
 def say(server: Server, account: Account, topic: str, lines: list[str]) -> None:
-    """Somebody says these, one after the other, and has read them."""
+    """Send these messages one after the other as someone, and mark them as read."""
     about = {"type": "stream", "to": "general", "topic": topic, "read_by_sender": True}
     with client_of(account, server) as client:
         for line in lines:
@@ -20,7 +20,7 @@ def say(server: Server, account: Account, topic: str, lines: list[str]) -> None:
 
 
 def heard(server: Server, account: Account, topic: str) -> list[str]:
-    """What was said last in the topic, for somebody."""
+    """The last message in the topic, as someone sees it."""
     narrow = [["channel", "general"], ["topic", topic]]
     asked = {"anchor": "newest", "num_before": 10, "num_after": 0, "narrow": narrow}
     with client_of(account, server) as client:
@@ -28,9 +28,7 @@ def heard(server: Server, account: Account, topic: str) -> list[str]:
     return [one["content"] for one in found["messages"]]
 
 
-def test_what_was_opened_while_offline_is_there_when_one_is_back(
-    sqlite_site: Site, new_page: Open
-) -> None:
+def test_pages_opened_while_offline_load_once_online(sqlite_site: Site, new_page: Open) -> None:
     boats = [f"Boat {number}" for number in range(30)]
     poll = "/poll Which boat?\nred\nblue"
     say(sqlite_site.server, sqlite_site.ben, "harbour", [*boats, poll])
@@ -40,7 +38,7 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     ann.away = True
     ann.page.route(re.compile("/assets/Widget-"), lambda route: route.abort())
     ann.context.set_offline(True)
-    # A part of the client that was not loaded yet says so, and is no newer version of it.
+    # A part of the client that isn't loaded says so, and doesn't claim that there's an update.
     ann.page.keyboard.press("?")
     expect(ann.page.get_by_text("Keyboard shortcuts couldn’t be loaded")).to_be_visible()
     ann.go("settings/profile")
@@ -48,7 +46,7 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     ann.context.set_offline(False)
     expect(ann.page.get_by_role("heading", name="Profile")).to_be_visible(timeout=30_000)
     expect(ann.page.get_by_text("new version")).to_have_count(0)
-    # With its styles, which were asked for in vain with it.
+    # Its styles failed to load, too.
     styles = ann.page.locator("link[rel=stylesheet][href*='/Pages-']")
     assert styles.evaluate("(link) => link.sheet !== null")
     ann.context.set_offline(True)
@@ -63,13 +61,13 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     expect(ann.message("From the sea")).to_have_count(1)
     expect(ann.page.get_by_text("Sending")).to_have_count(0)
     assert heard(sqlite_site.server, sqlite_site.ben, "harbour").count("From the sea") == 1
-    # So does a part of a message, which is loaded when one asks for it.
+    # The same for a part of a message that loads when opened.
     lacking = ann.page.get_by_role("article").get_by_role("alert")
     expect(lacking).to_contain_text("This couldn’t be loaded")
     ann.page.unroute(re.compile("/assets/Widget-"))
     red = ann.message("Which boat?").get_by_role("button", name="red")
     again = lacking.get_by_role("button", name="Try again")
-    # It is also tried by itself when one is back: then the button goes, whoever is pressing it.
+    # It also retries by itself when online again, which removes the button even while it's pressed.
     for _ in range(3):
         expect(again.or_(red)).to_be_visible()
         if red.is_visible():
@@ -80,7 +78,7 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     expect(red).to_be_visible()
 
 
-def test_what_is_sent_while_offline_is_in_sight(sqlite_site: Site, new_page: Open) -> None:
+def test_messages_sent_while_offline_are_visible(sqlite_site: Site, new_page: Open) -> None:
     shells = [f"Shell {number}" for number in range(25)]
     say(sqlite_site.server, sqlite_site.ann, "shore", shells)
     ann = new_page(sqlite_site.server, sqlite_site.ann)

@@ -1,4 +1,4 @@
-"""Being left in peace: nothing rings in any window, until it is over; and a status that ends."""
+"""Do not disturb: no notifications in any window until it ends, and a status that expires."""
 
 from typing import Any
 
@@ -35,12 +35,12 @@ Document.prototype.hasFocus = () => false;
 
 
 def noted(window: Window, bodies: list[str]) -> None:
-    """These notes were shown, each with two tones, and no others."""
+    """Exactly these notifications were shown, each with two tones."""
     window.page.wait_for_function("(count) => noted.length >= count", arg=len(bodies))
     assert window.page.evaluate("[noted, tones]") == [bodies, 2 * len(bodies)]
 
 
-def test_a_pause_holds_in_every_window_and_ends_by_a_press(
+def test_a_pause_applies_to_every_window_and_can_be_ended(
     sqlite_site: Site, new_page: Open
 ) -> None:
     town = sqlite_site
@@ -56,7 +56,7 @@ def test_a_pause_holds_in_every_window_and_ends_by_a_press(
     phone = new_page(town.server, town.ann, viewport=PHONE)
     for window in (laptop, phone):
         window.page.add_init_script(NOTED)
-        # From then on it is known whether something rings.
+        # By now it's known whether a notification sounds.
         with window.page.expect_response("**/quiet_times"):
             window.go(f"narrow/dm/{town.ben.user_id}")
     menu, name = laptop.page.get_by_role("menu"), laptop.page.locator("#own-menu")
@@ -80,7 +80,7 @@ def test_a_pause_holds_in_every_window_and_ends_by_a_press(
     laptop.page.get_by_role("button", name="Pause", exact=True).click()
     expect(laptop.page.get_by_role("alert")).to_contain_text("at most a year")
     laptop.page.keyboard.press("Escape")
-    # Quiet hours, and what is told and why.
+    # Quiet hours, and the notification overview.
     laptop.go("settings/notifications")
     page = laptop.page
     page.get_by_role("button", name="Add quiet hours").click()
@@ -88,7 +88,7 @@ def test_a_pause_holds_in_every_window_and_ends_by_a_press(
     page.get_by_label("from").fill("00:00")
     page.get_by_label("from").press("Tab")
     expect(page.get_by_text("the next day")).to_have_count(0)
-    # Of two choices at once, the second does not take the first one back.
+    # Of two concurrent choices, the second doesn't revert the first.
     page.evaluate("""() => ["Monday", "Tuesday"].forEach((day) =>
         document.querySelector(`[aria-label="${day}"]`).click())""")
     phone.go("settings/notifications")
@@ -101,7 +101,7 @@ def test_a_pause_holds_in_every_window_and_ends_by_a_press(
     page.get_by_label("Message type").select_option("mention")
     expect(row).to_contain_text("Desktop: on")
     expect(row).to_contain_text("your setting for mentions")
-    # A status with an end, as the other window has it.
+    # The other window shows a status with its end.
     name.click()
     menu.get_by_role("menuitem", name="Set status").click()
     page.get_by_role("button", name="At lunch").click()

@@ -1,4 +1,4 @@
-"""What was read lately can be read without the server, by whom it was read, and by nobody else."""
+"""Recent messages can be read without the server, but only by the person who read them."""
 
 import time
 from collections.abc import Callable
@@ -29,13 +29,13 @@ RECORDS = """async () => {
 
 
 def records(page: Page) -> list[str]:
-    """What lies in the browser, as it lies there."""
+    """The records in the browser's storage."""
     found: list[str] = page.evaluate(RECORDS)
     return found
 
 
 def eventually(page: Page, holds: Callable[[list[str]], bool]) -> list[str]:
-    """What lies there as soon as it is so."""
+    """The records in the browser's storage, once they match."""
     until = time.monotonic() + 60
     while not holds(found := records(page)):
         assert time.monotonic() < until, f"{len(found)} records"
@@ -43,7 +43,7 @@ def eventually(page: Page, holds: Callable[[list[str]], bool]) -> list[str]:
     return found
 
 
-def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
+def test_recent_messages_are_readable_offline_and_deleted_with_the_session(
     sqlite_site: Site, new_page: Open
 ) -> None:
     server = sqlite_site.server
@@ -62,11 +62,11 @@ def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
         expect(ann.message("Low at three")).to_be_visible()
         page.evaluate("navigator.serviceWorker.ready.then(() => true)")
         page.wait_for_function("navigator.serviceWorker.controller !== null")
-        # Two conversations, and what a client begins with.
+        # Two conversations, and the data a client starts with.
         found = eventually(page, lambda found: len(found) == 3)
         assert not any("High at nine" in one for one in found)
 
-    # What is taken back is not kept, wherever one looks: the record of two messages has one.
+    # Deleted content isn't kept anywhere; the record of two messages now has one.
     ann.go("inbox")
     larger = sorted(map(len, found))[1]
     auth = (sqlite_site.ann.email, sqlite_site.ann.api_key)
@@ -87,16 +87,14 @@ def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
     expect(ann.message("Written at sea")).to_have_count(1)
     ann.away = False
 
-    # The session goes, and all of it.
+    # When the session ends, all of it is deleted.
     page.locator("#own-menu").click()
     page.get_by_role("menuitem", name="Sign out").click()
     expect(page.get_by_label("Password")).to_be_visible()
     assert records(page) == []
 
 
-def test_a_session_that_was_ended_elsewhere_leaves_nothing(
-    sqlite_site: Site, new_page: Open
-) -> None:
+def test_a_session_ended_elsewhere_leaves_no_data(sqlite_site: Site, new_page: Open) -> None:
     server = sqlite_site.server
     ben = new_page(server, sqlite_site.ben, service_workers="allow")
     ben.go("narrow/channel/general/topic/notes")

@@ -1,4 +1,4 @@
-"""Ten tasks, done by hand: `docs/tasks.md` lists how many clicks and key presses each takes."""
+"""Ten tasks done by hand. `docs/tasks.md` lists how many clicks and key presses each takes."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -16,13 +16,13 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "tasks.md"
 
 
 def told() -> dict[str, int]:
-    """What the page says of us."""
+    """What the documentation says."""
     rows = re.findall(r"^\| ([^|]+?) \| (\d+) \|", PAGE.read_text(), re.MULTILINE)
     return {task: int(presses) for task, presses in rows}
 
 
 class Hand:
-    """Presses, and counts it."""
+    """Presses keys and buttons, and counts them."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -45,7 +45,7 @@ class Hand:
         self._window.page.keyboard.press(name)
 
     def choose(self, what: Locator, option: str) -> None:
-        """Of a list: it is opened, and one is chosen."""
+        """Open a list and choose an option."""
         self.presses += 2
         what.select_option(label=option)
 
@@ -53,7 +53,7 @@ class Hand:
         self._window.page.keyboard.type(text)
 
 
-def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: Open) -> None:
+def test_ten_tasks_take_the_documented_number_of_presses(sqlite_site: Site, new_page: Open) -> None:
     ann = new_page(sqlite_site.server, sqlite_site.ann)
     page, main, counted = ann.page, ann.page.get_by_role("main"), dict[str, int]()
     auth = (sqlite_site.ann.email, sqlite_site.ann.api_key)
@@ -93,14 +93,14 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: 
     hand.type("decided")
     hand.key("Enter")
     expect(ann.message("We decided on six")).to_be_visible()
-    # The calendar opens with a press, and a day is chosen by another.
+    # One press opens the calendar, another chooses a day.
     hand.presses += 2
     month = datetime.now(UTC) - timedelta(days=31)
     page.get_by_label("After date").fill(month.strftime("%Y-%m-%d"))
     expect(ann.message("We decided on six")).to_be_visible()
     counted["find a decision from last month"] = hand.presses
 
-    # Somebody new
+    # A new user
     hand = begin()
     side = page.get_by_role("navigation", name="Views and channels")
     hand.button("Invite people", side)
@@ -113,7 +113,7 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: 
     page.keyboard.press("Escape")
     counted["invite a person"] = hand.presses
 
-    # Peace
+    # Do not disturb
     hand = begin()
     link = ann.link("general").first
     link.hover()
@@ -122,7 +122,7 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: 
     expect(page.get_by_role("menu")).to_be_hidden()
     counted["mute a channel"] = hand.presses
 
-    # Later
+    # Schedule
     hand = begin()
     ann.box.fill("Good morning")
     hand.button("Schedule message")
@@ -139,7 +139,7 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: 
     expect(ann.link("prices").first).to_be_visible()
     counted["create a channel"] = hand.presses
 
-    # Among few
+    # In a small group
     hand = begin(f"narrow/channel/{general}")
     hand.button("Channel actions")
     hand.item("Channel settings")
@@ -147,7 +147,7 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: 
     expect(page.get_by_role("main")).to_be_visible()
     counted["make a channel private"] = hand.presses
 
-    # Not forgotten
+    # A reminder
     hand = begin()
     message().hover()
     hand.button("More", message())
@@ -157,7 +157,7 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: 
     assert len(have("/reminders", "reminders")) == 1
     counted["set a reminder for tomorrow"] = hand.presses
 
-    # What one is up to
+    # A status
     hand = begin()
     hand.click(page.locator("#own-menu"))
     hand.item("Set status")
@@ -166,7 +166,7 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: 
     expect(page.locator("#own-menu")).to_contain_text("In a meeting")
     counted["set a status"] = hand.presses
 
-    # A slip
+    # An undo
     hand = begin()
     ann.say("Sevn it is")
     expect(ann.message("Sevn it is")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Without an account: what is open to the web can be read, and nothing else is shown."""
+"""Without an account, web-public channels are readable and nothing else is visible."""
 
 import json
 
@@ -11,11 +11,13 @@ from tests.browser.test_accessibility import AXE, faults
 from tests.e2e.conftest import Site
 
 
-def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_page: Open) -> None:
+def test_a_visitor_reads_web_public_channels_and_finds_sign_in(
+    sqlite_site: Site, new_page: Open
+) -> None:
     server = sqlite_site.server
     visitor = new_page(server, bypass_csp=True, reduced_motion="reduce")
     page, main = visitor.page, visitor.page.get_by_role("main")
-    # Where nothing is open there is the door alone.
+    # Without web-public channels, there is only the sign-in page.
     visitor.go("inbox")
     expect(page.get_by_label("Password")).to_be_visible()
 
@@ -44,16 +46,16 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_
     expect(said).to_be_visible()
     page.add_script_tag(path=AXE)
     found = faults(visitor, "a channel")
-    # Who has no picture has initials, as for those who are signed in.
+    # People without a picture have initials, as for users.
     expect(said.locator(".initials")).to_have_count(1)
-    # Nothing to write in, nothing to do with a message; what needs an account says so.
+    # No text box and no message actions. Pages that need an account say so.
     said.hover()
     expect(page.get_by_role("textbox")).to_have_count(0)
     expect(page.get_by_role("toolbar")).to_have_count(0)
     said.get_by_role("button", name="reacted").click()
     dialog = page.get_by_role("dialog", name="Sign in required")
     expect(dialog.get_by_role("link", name="Sign in")).to_be_visible()
-    # It is at the dialog's foot, as in every dialog.
+    # It's at the bottom of the dialog, as in every dialog.
     assert page.evaluate("document.querySelector('dialog footer a[href^=\\'/login\\']') !== null")
     expect(page.get_by_role("alert")).to_have_count(0)
     found += faults(visitor, "the door")
@@ -62,7 +64,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_
     expect(main.get_by_text("You’re viewing this organization without an account")).to_be_visible()
     expect(said).to_be_visible()
 
-    # What is pinned is at hand, and nothing of it can be taken away.
+    # Pinned messages are visible and can't be unpinned.
     pinned = page.get_by_role("region", name="Pinned messages")
     expect(pinned).to_contain_text("Said in square")
     pinned.get_by_role("button", name="1 pinned").click()
@@ -71,7 +73,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_
     )
     page.keyboard.press("Escape")
 
-    # What is open can be searched; what would be one's own is not looked for.
+    # Web-public messages can be searched; personal filters aren't offered.
     page.keyboard.press("/")
     box = page.get_by_role("combobox", name="Search or jump to")
     box.fill("is:starred said")
@@ -89,7 +91,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_
     visitor.go("narrow/is/starred")
     expect(main.get_by_role("heading", name="This isn’t public")).to_be_visible()
 
-    # What cannot be asked for anew is said, and is tried again.
+    # A failed load is reported and retried.
     visitor.go("narrow/channel/square/topic/news")
     visitor.away = True
     page.route("**/api/v1/register", lambda route: route.abort())
@@ -101,7 +103,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_
     expect(main.get_by_text("Can’t reach the server")).to_have_count(0)
     visitor.away = False
 
-    # What is not open is as what does not exist.
+    # Private content looks like content that doesn't exist.
     visitor.go("narrow/channel/general/topic/news")
     expect(main.get_by_role("heading", name="This isn’t public")).to_be_visible()
     found += faults(visitor, "closed")
@@ -118,7 +120,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_
     expect(way).to_be_focused()
     assert found == []
 
-    # The door leads back to where one was.
+    # Sign-in leads back to the page.
     page.set_viewport_size({"width": 1280, "height": 800})
     main.get_by_role("link", name="Sign in").click()
     page.get_by_label("Email").fill(sqlite_site.ben.email)

@@ -1,4 +1,4 @@
-"""What is said into a microphone, which only a whole browser has."""
+"""Voice notes, which need the full browser."""
 
 import re
 
@@ -22,8 +22,8 @@ def browser(full_browser: Browser) -> Browser:
     return full_browser
 
 
-def test_a_voice_note_is_recorded_heard_and_played(sqlite_site: Site, shared_page: Open) -> None:
-    """Also by whoever said no to the microphone first."""
+def test_a_voice_note_is_recorded_and_played(sqlite_site: Site, shared_page: Open) -> None:
+    """Also after denying access to the microphone the first time."""
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
     ann.go("narrow/channel/general/topic/voices")
@@ -47,7 +47,7 @@ def test_a_voice_note_is_recorded_heard_and_played(sqlite_site: Site, shared_pag
     expect(card).to_contain_text(re.compile(r"(WEBA|M4A|OGG) · \d"))
     assert 0 < card.locator("audio").evaluate(MEASURE) < 60
 
-    # Whoever goes elsewhere finds what was said until then in the draft.
+    # After leaving the conversation, the recording so far is in the draft.
     page.get_by_role("button", name="Record a voice note").click()
     expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
     ann.go("inbox")

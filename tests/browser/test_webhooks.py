@@ -1,5 +1,4 @@
-"""Bots that connect other programs, in the settings: what comes in, what goes out, feeds,
-and bots that the server runs."""
+"""Integration bots in the settings: incoming and outgoing webhooks, feeds, and embedded bots."""
 
 import json
 import re
@@ -23,7 +22,7 @@ FEED = (
 
 
 class Program(BaseHTTPRequestHandler):
-    """Somebody's program: a bot's service, and a feed."""
+    """An external program: a bot's service, and a feed."""
 
     def do_GET(self) -> None:
         self._answer("application/rss+xml", FEED)
@@ -45,7 +44,7 @@ class Program(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def program() -> Iterator[str]:
-    """Its address."""
+    """The program's address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Program) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -54,7 +53,7 @@ def program() -> Iterator[str]:
 
 
 def new_bot(window: Window, name: str, kind: str, **fields: str) -> Locator:
-    """Make a bot. Returns its row."""
+    """Create a bot. Return its row."""
     page = window.page
     window.go("settings/your-bots")
     page.get_by_role("button", name="New bot").click()
@@ -79,7 +78,7 @@ def pick(page: Page, label: str, option: str) -> None:
 
 
 def wait_for_message(window: Window, topic: str) -> None:
-    """Return as soon as the server has one in the topic."""
+    """Return as soon as the topic has a message."""
     narrow = json.dumps([["topic", topic]])
     asked: dict[str, str | float | bool] = {
         "anchor": "newest",
@@ -97,7 +96,9 @@ def wait_for_message(window: Window, topic: str) -> None:
         window.page.wait_for_timeout(50)
 
 
-def test_what_comes_in_is_addressed_signed_and_listed(bots_site: Site, shared_page: Open) -> None:
+def test_an_incoming_webhook_is_addressed_signed_and_listed(
+    bots_site: Site, shared_page: Open
+) -> None:
     town = bots_site
     ann = shared_page(town.server, town.ann)
     page = ann.page
@@ -139,7 +140,7 @@ def test_what_comes_in_is_addressed_signed_and_listed(bots_site: Site, shared_pa
     expect(ann.message("A leak")).to_be_visible()
 
 
-def test_a_command_goes_out_and_its_answer_comes_back(
+def test_an_outgoing_webhook_sends_a_command_and_posts_the_reply(
     bots_site: Site, shared_page: Open, program: str
 ) -> None:
     town = bots_site
@@ -167,7 +168,7 @@ def test_a_command_goes_out_and_its_answer_comes_back(
     expect(dialog.get_by_role("listitem").first).to_contain_text("Delivered")
 
 
-def test_a_feed_is_followed_and_left(bots_site: Site, shared_page: Open, program: str) -> None:
+def test_a_feed_is_followed_and_removed(bots_site: Site, shared_page: Open, program: str) -> None:
     town = bots_site
     ann = shared_page(town.server, town.ann)
     page = ann.page
@@ -189,7 +190,7 @@ def test_a_feed_is_followed_and_left(bots_site: Site, shared_page: Open, program
     expect(ann.message("It is out")).to_be_visible()
 
 
-def test_a_bot_that_the_server_runs_is_chosen_and_set(bots_site: Site, shared_page: Open) -> None:
+def test_an_embedded_bot_is_chosen_and_configured(bots_site: Site, shared_page: Open) -> None:
     ann = shared_page(bots_site.server, bots_site.ann)
     ann.go("settings/your-bots")
     page = ann.page

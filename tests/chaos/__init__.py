@@ -1,2 +1,2 @@
-"""Chaos: nodes, their database and the ways between them fail, and what clients were told must
-still be true. `python -m tests.chaos` (`make chaos`) runs it."""
+"""Chaos test: nodes, their database, and the network between them fail, and everything that clients
+were told must still be true. Run it with `python -m tests.chaos` (`make chaos`)."""

@@ -1,5 +1,5 @@
-"""`python -m tests.chaos [--minutes 5] [--seed 1]`: everything fails now and then, and it is seen
-whether what clients were told is true. The exit code is 1 when something is not."""
+"""`python -m tests.chaos [--minutes 5] [--seed 1]`: inject random faults and check that everything
+clients were told is true. Exits with 1 if not."""
 
 import argparse
 import random
@@ -9,7 +9,7 @@ from tests.chaos.run import NODES, happened, print_line
 
 
 def main() -> None:
-    """Run, and say what was found."""
+    """Run and report the result."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="how long faults come (5)")
     parser.add_argument("--seed", type=int, default=None, help="of the faults (another each time)")

@@ -14,7 +14,7 @@ CONNECT_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody to ask as."""
+    """Credentials."""
 
     user_id: int
     email: str
@@ -23,7 +23,7 @@ class Account:
 
 @dataclass
 class Answer:
-    """What was heard: nothing (status 0), or a response."""
+    """The response, or status 0 if there was no response."""
 
     status: int
     body: dict[str, Any]
@@ -38,7 +38,7 @@ class Answer:
 
 
 class Asker:
-    """Asks as one account. An answer may be awaited in vain: every request has an end."""
+    """Sends requests as one account. Every request has a timeout."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -54,7 +54,7 @@ class Asker:
     async def ask(
         self, node: Node, method: str, path: str, patience: float, **parameters: Any
     ) -> Answer:
-        """Ask that node, and wait for so many seconds."""
+        """Send a request to the node, with a timeout in seconds."""
         texts = {
             name: value if isinstance(value, str) else json.dumps(value)
             for name, value in parameters.items()
@@ -81,7 +81,7 @@ class Asker:
     async def attempt(
         self, attempt: Attempt, node: Node, method: str, path: str, patience: float, **more: Any
     ) -> Answer:
-        """The same for what changes something; what was heard is noted in the attempt."""
+        """Send a request that changes something, and record the outcome in the attempt."""
         answer = await self.ask(node, method, path, patience, **more)
         attempt.outcome, attempt.answer = answer.outcome, str(answer)
         return answer
@@ -92,7 +92,7 @@ def _outcome(response: httpx.Response) -> Outcome:
         return Outcome.DONE
     if response.status_code < 500:
         return Outcome.REFUSED
-    # "Come again" is said of what was not done.
+    # 429 and 503 with Retry-After mean that nothing was done.
     if response.status_code == 503 and "retry-after" in response.headers:
         return Outcome.REFUSED
     return Outcome.UNKNOWN

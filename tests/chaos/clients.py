@@ -1,4 +1,4 @@
-"""Clients that do things and hear of things, each at whatever node."""
+"""Clients that act and listen, each at any node."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ EDITED_SECONDS = 300
 
 
 class Sent:
-    """A message of the client's own that was acknowledged."""
+    """An acknowledged message of this client."""
 
     def __init__(self, message_id: int, content: str, channel_id: int, topic: str) -> None:
         self.id = message_id
@@ -38,7 +38,7 @@ class Sent:
 
 
 class Client:
-    """One person with one client."""
+    """A person with one client."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Client:
         visited: int,
         chance: random.Random,
     ) -> None:
-        """`channels` are those that it is in, `visited` one that it joins and leaves."""
+        """`channels` are the client's channels; it joins and leaves `visited`."""
         self.name = name
         self.asker = Asker(account)
         self.others: list[int] = []
@@ -73,10 +73,10 @@ class Client:
     def account(self) -> Account:
         return self.asker.account
 
-    # Hearing
+    # Listening
 
     async def register(self, node: Node) -> ReferenceClient:
-        """A picture of the organization as that node has it."""
+        """The organization as that node sees it."""
         until = time.monotonic() + REGISTER_SECONDS
         while True:
             answer = await self.asker.ask(node, "POST", "/register", 20, **PARAMETERS)
@@ -84,7 +84,7 @@ class Client:
                 break
             assert time.monotonic() < until, f"POST /register: {answer}"
             await asyncio.sleep(0.3)
-        person = Person(httpx.AsyncClient(), self.account.user_id)  # It asks nothing.
+        person = Person(httpx.AsyncClient(), self.account.user_id)  # It sends no requests.
         await person.http.aclose()
         body = answer.body
         return ReferenceClient(
@@ -92,13 +92,13 @@ class Client:
         )
 
     async def begin(self, node: Node) -> None:
-        """Register, and know nothing of what was before."""
+        """Register a queue and discard the previous state."""
         self.picture = await self.register(node)
         self.queue_id = self.picture.listener.queue_id
         self.last_event_id = self.picture.listener.last_event_id
 
     async def hear(self) -> None:
-        """Poll at one node after another, until cancelled."""
+        """Poll one node after another until canceled."""
         while True:
             node = self._chance.choice(self._cluster.serving)
             answer = await self.poll(node, self._chance.choice(POLLING))
@@ -106,7 +106,7 @@ class Client:
                 await asyncio.sleep(0.1 if answer.outcome is Outcome.UNKNOWN else 0.3)
 
     async def poll(self, node: Node, patience: float, *, block: bool = True) -> Answer:
-        """Ask for events, and take in what comes."""
+        """Fetch and apply events."""
         self.polls += 1
         answer = await self.asker.ask(
             node,
@@ -123,8 +123,8 @@ class Client:
         elif answer.status not in (0, 503):
             self._record.fail(f"{self.name}: GET /events at node {node.number}: {answer}")
             if answer.code == "BAD_EVENT_QUEUE_ID":
-                # Nothing that happens here is a reason to lose a queue. (To see what else is wrong
-                # it begins anew.)
+                # Nothing in this test may expire a queue. Register again anyway, to find further
+                # problems.
                 self.messages = {}
                 await self.begin(node)
         return answer
@@ -165,10 +165,10 @@ class Client:
                     content,
                 )
 
-    # Doing
+    # Acting
 
     async def act(self) -> None:
-        """Do one thing after another, until `rest`."""
+        """Perform actions until `rest` is called."""
         deeds = {
             self._send: 10,
             self._write: 3,
@@ -186,7 +186,7 @@ class Client:
             await asyncio.sleep(self._chance.uniform(*THINKING))
 
     def rest(self) -> None:
-        """Begin nothing any more."""
+        """Start no further actions."""
         self._rests = True
 
     def _next(self) -> str:
@@ -328,5 +328,5 @@ class Client:
 
 
 def shown(message: dict[str, Any]) -> tuple[int | None, str, str]:
-    """Channel (None: a direct message), topic and content."""
+    """Channel (None for a direct message), topic, and content."""
     return message.get("stream_id"), message["subject"], message["content"]

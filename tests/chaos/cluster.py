@@ -1,4 +1,4 @@
-"""Nodes on a private PostgreSQL, each by way of its own proxy, and what can be done to them."""
+"""Nodes on a private PostgreSQL, each behind its own proxy, and the faults that can be injected."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class Node(Server):
         return self.process is not None and self.process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it to the process, if there is one."""
+        """Send the signal to the process if it's running."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
@@ -70,7 +70,7 @@ class Node(Server):
 
 
 class Cluster:
-    """All of it. What happens to the nodes is decided on the event loop."""
+    """All nodes and their database. Changes to nodes are made on the event loop."""
 
     def __init__(self, database: Standalone, directory: Path, count: int, say: Say) -> None:
         self.database = database
@@ -100,21 +100,21 @@ class Cluster:
 
     @property
     def serving(self) -> list[Node]:
-        """The nodes that clients may ask, whatever state they are in."""
+        """The nodes that clients may use, whatever their state."""
         return [self.nodes[number] for number in sorted(self._wanted)]
 
     def share_secret(self) -> None:
-        """Give all nodes the first one's."""
+        """Give all nodes the secret of the first."""
         for node in self.nodes[1:]:
             node.data_dir.mkdir(parents=True)
             shutil.copy(self.nodes[0].data_dir / "secret", node.data_dir)
 
     def start(self) -> None:
-        """Start the nodes, and keep them running as a supervisor of services does."""
+        """Start the nodes, and restart them as a service supervisor would."""
         self._tasks = [asyncio.create_task(self._keep(node)) for node in self.nodes]
 
     async def _keep(self, node: Node) -> None:
-        """Start the node whenever it should run and does not."""
+        """Start the node whenever it should be running and isn't."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if node.number not in self._wanted or node.number in self._waits or node.runs:
@@ -132,14 +132,14 @@ class Cluster:
             node.launch()
 
     def _may_end(self, node: Node) -> bool:
-        """Whether there is a reason: it was killed, a newer version has come, or there was no
-        database when it started."""
+        """Whether the node had a reason to end: it was killed, a newer version joined, or the
+        database was down when it started."""
         return node.killed or (self.is_upgraded and not node.is_newer) or not node.has_served
 
     # Faults
 
     async def strike(self, fault: Fault) -> None:
-        """Do it, wait, and mend it."""
+        """Inject the fault, wait, and end it."""
         self._say(f"{fault}")
         if fault.kind is Kind.KILL_DATABASE:
             await asyncio.to_thread(self.database.crash)
@@ -204,10 +204,10 @@ class Cluster:
     def _listeners(self, proxy: Proxy) -> list[Link]:
         return [link for link in proxy.links if LISTENS in link.marks and link.is_open]
 
-    # End
+    # Shutdown
 
     def close(self) -> None:
-        """End what was started, whatever state it is in."""
+        """Stop everything, whatever its state."""
         for task in self._tasks:
             task.cancel()
         for node in self.nodes:
@@ -232,7 +232,7 @@ class Cluster:
                 proxy.shut()
 
     def tracebacks(self) -> list[str]:
-        """What the nodes logged that is a mistake of theirs. That the database was away is none."""
+        """Tracebacks in the nodes' logs, except for those caused by an unavailable database."""
         found = []
         for node in self.nodes:
             if not node.log_path.exists():
@@ -244,8 +244,8 @@ class Cluster:
 
 
 def mistakes(log: str) -> list[str]:
-    """The tracebacks in what a node wrote, each with the line before it, but those of which the
-    last exception says that the database was away."""
+    """Tracebacks in a log, each with the line before it, except for those whose last exception says
+    that the database was unavailable."""
     found = []
     lines = log.splitlines()
     begin = 0

@@ -1,4 +1,4 @@
-"""The organization that it happens to."""
+"""The organization used in the test."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tests.chaos.asking import Account
 
 
 async def add_people(config: Config, names: Sequence[str]) -> list[Account]:
-    """Members of these names, in an organization that nobody serves."""
+    """Create members in an organization that no server has open."""
     vault = opened_vault(config)
     async with opened_log(config, lambda _: None) as log:
         first = log.state.users.next_id()
@@ -26,7 +26,7 @@ async def add_people(config: Config, names: Sequence[str]) -> list[Account]:
 
 
 async def add_channels(config: Config, named: dict[str, list[int]]) -> dict[str, int]:
-    """Public channels with these subscribers; their IDs by name."""
+    """Create public channels with these subscribers. Return their IDs by name."""
     async with opened_log(config, lambda _: None) as log:
         return {
             name: await log.submit(None, open_channel, name, user_ids)

@@ -1,5 +1,5 @@
-"""`python -m tests.chaos.newer …` is the command line of a newer version: its schema has one
-migration more."""
+"""`python -m tests.chaos.newer …` is the command line of a newer version, whose schema has one more
+migration."""
 
 from tertulia.store import migrations
 from tertulia.store.database import Dialect
@@ -11,7 +11,7 @@ def _later(_: Dialect) -> tuple[str, ...]:
 
 if __name__ == "__main__":
     migrations.MIGRATIONS = (*migrations.MIGRATIONS, _later)
-    # Imported now, when there is one more.
+    # Import after adding the migration.
     from tertulia.cli import main
 
     main()

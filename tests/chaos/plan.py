@@ -1,4 +1,4 @@
-"""What goes wrong, and when: made of a seed before anything happens."""
+"""The plan of faults, generated from a seed before the run."""
 
 import enum
 import random
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
-    """What can go wrong."""
+    """Kinds of faults."""
 
     KILL_NODE = "kill -9 of node"
     STOP_NODE = "SIGSTOP of node"
@@ -52,7 +52,7 @@ UPGRADED_AT = 0.6
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong at a time, and is mended after a while."""
+    """A fault that starts at a time and ends after a while."""
 
     at: float
     """Seconds since the beginning."""
@@ -70,8 +70,8 @@ class Fault:
 
 
 def plan(seed: int, seconds: float, nodes: int) -> list[Fault]:
-    """Faults for so many seconds, by time: some at each node, one after the other; some at the
-    database; and, where there is time for it, a newer version that joins."""
+    """Plan faults for a run of this many seconds, in order: some at each node in turn, some at the
+    database, and a newer version that joins, if there is time."""
     faults = [
         *_lane(seed, "database", seconds, DATABASE_REST, AT_THE_DATABASE, None),
         *(
@@ -86,7 +86,7 @@ def plan(seed: int, seconds: float, nodes: int) -> list[Fault]:
 
 
 def short() -> list[Fault]:
-    """The fewest: one of each kind that matters most, in half a minute."""
+    """The shortest plan: one fault of each important kind, in half a minute."""
     return [
         Fault(2.0, Kind.CUT_LISTENER, node=0),
         Fault(3.0, Kind.STOP_NODE, 14.0, node=1),

@@ -1,4 +1,4 @@
-"""What clients asked for and what became of it, and what must hold of that in the end."""
+"""What clients requested, its outcome, and the invariants that must hold at the end."""
 
 import enum
 import time
@@ -14,7 +14,7 @@ _NUMBERING = event_ids.counted_from(0)
 
 
 class Outcome(enum.Enum):
-    """What a client was told of its request."""
+    """What a client was told about its request."""
 
     DONE = "done"
     REFUSED = "nothing was done"
@@ -25,7 +25,7 @@ class Outcome(enum.Enum):
 
 @dataclass(eq=False)
 class Attempt:
-    """A request that was to change something."""
+    """A request to change something."""
 
     what: str
     subject: Hashable
@@ -49,7 +49,7 @@ class Attempt:
 
 
 class Record:
-    """All attempts, and all events."""
+    """All attempts and events."""
 
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
@@ -60,21 +60,21 @@ class Record:
         self.refusals: defaultdict[str, int] = defaultdict(int)
 
     def fail(self, text: str) -> None:
-        """Something must not be."""
+        """Record a violation."""
         self.violations.append(text)
 
     def count(self, outcome: Outcome) -> int:
         return sum(attempt.outcome is outcome for attempt in self.attempts)
 
     def brought(self, message_id: int, event_id: int, who: str) -> None:
-        """A client heard of the message by that event."""
+        """Record that a client got the message in this event."""
         entry = _NUMBERING.seq_of(event_id)
         known = self.entries.setdefault(message_id, entry)
         if known != entry:
             self.fail(f"{who} heard of message {message_id} in entry {entry}, others in {known}")
 
     def order(self) -> list[str]:
-        """What is wrong with the order of messages, of which there is one for all."""
+        """Violations of the order of messages, which is the same for all clients."""
         by_entry = sorted(self.entries, key=lambda message_id: self.entries[message_id])
         if by_entry != sorted(self.entries):
             return ["the entries of the log bring messages in another order than their IDs"]
@@ -82,8 +82,8 @@ class Record:
 
 
 def once(attempts: Sequence[Attempt], found: Iterable[Any]) -> list[str]:
-    """What is wrong where each attempt adds its value to what is found: what was acknowledged must
-    be there exactly once, what was not done not at all, and what is unknown at most once."""
+    """Violations where each attempt adds its value to the result: acknowledged attempts must appear
+    exactly once, failed ones never, and unknown ones at most once."""
     counts: defaultdict[Any, int] = defaultdict(int)
     for value in found:
         counts[value] += 1
@@ -101,8 +101,8 @@ def once(attempts: Sequence[Attempt], found: Iterable[Any]) -> list[str]:
 
 
 def last(attempts: Sequence[Attempt], found: Any, initial: Any) -> list[str]:
-    """What is wrong where each attempt sets a value, one after another. It must be what was last
-    acknowledged, or what may have been done since or late: an unknown one may have come late."""
+    """Violations where each attempt sets a value, one after another: the result must be the last
+    acknowledged value, or that of an unknown attempt, which may have been applied late."""
     done = [attempt.value for attempt in attempts if attempt.outcome is Outcome.DONE]
     allowed = [done[-1] if done else initial]
     allowed += [attempt.value for attempt in attempts if attempt.outcome is Outcome.UNKNOWN]
@@ -114,7 +114,7 @@ def last(attempts: Sequence[Attempt], found: Any, initial: Any) -> list[str]:
 
 @dataclass(eq=False)
 class Revocation:
-    """A right that was taken away."""
+    """A permission that was revoked."""
 
     what: str
     acknowledged: float = 0.0
@@ -123,7 +123,7 @@ class Revocation:
 
 @dataclass(eq=False)
 class Probe:
-    """A use of a right that may be over."""
+    """A use of a permission that may have been revoked."""
 
     revocation: Revocation
     node: int
@@ -134,8 +134,8 @@ class Probe:
 
 
 def stale(probes: Iterable[Probe], bound: float) -> list[str]:
-    """What is wrong with these uses, all of which succeeded: those that began later than the bound
-    after the right was taken away, or at all after it where they changed something."""
+    """Violations among these successful uses: reads that began later than the bound after the
+    revocation, and changes that began at any time after it."""
     wrong = []
     for probe in probes:
         late = probe.sent - probe.revocation.acknowledged

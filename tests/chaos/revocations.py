@@ -1,4 +1,4 @@
-"""Rights that are taken away at one node, and used at all of them."""
+"""Permissions that are revoked at one node and used at all."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ Use = Callable[[Node], Awaitable[Answer]]
 
 @dataclass
 class Spare:
-    """Accounts and channels that rights can be taken from, each once."""
+    """Accounts and channels for revocations. Each is used once."""
 
     people: list[Account]
     channels: list[int]
@@ -35,7 +35,7 @@ class Spare:
 
 
 class Revocations:
-    """Takes rights away, and uses them."""
+    """Revokes permissions and uses them."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Revocations:
         channel_id: int,
         chance: random.Random,
     ) -> None:
-        """`outsider` is subscribed to none of the spare channels, `channel_id` public."""
+        """`outsider` is subscribed to none of the spare channels. `channel_id` is public."""
         self.probes: list[Probe] = []
         """Uses that succeeded."""
         self.count = 0
@@ -65,7 +65,7 @@ class Revocations:
         self._askers: list[Asker] = []
 
     async def run(self) -> None:
-        """Take one right after the other, until cancelled."""
+        """Revoke one permission after another until canceled."""
         while self._spare.people or self._spare.channels:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._cluster.stopping.wait(), self._chance.uniform(*PAUSE))
@@ -76,7 +76,7 @@ class Revocations:
                 await self._hide(self._spare.channels.pop())
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel pending tasks."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -127,10 +127,10 @@ class Revocations:
     async def _revoke(
         self, revocation: Revocation, method: str, path: str, **parameters: object
     ) -> bool:
-        """Try until it is acknowledged; not for long."""
+        """Retry until it's acknowledged, but not for long."""
         is_tried = False
         for _ in range(6):
-            # Where one stands still, it must hear of this before it shows anything again.
+            # A node that was paused must learn of this before it shows anything again.
             stopped = self._cluster.stopped
             awake = [node for node in self._cluster.serving if node.number not in stopped]
             node = self._chance.choice(awake or self._cluster.serving)
@@ -143,7 +143,7 @@ class Revocations:
             if answer.status >= 400 and answer.status != 503:
                 if answer.status == 500 or not is_tried:
                     self._record.fail(f"{revocation.what}: {answer}")
-                return False  # (An attempt that nothing was heard of may have been successful.)
+                return False  # (An attempt without a response may have succeeded.)
             is_tried = is_tried or answer.outcome is Outcome.UNKNOWN
             if answer.outcome is Outcome.REFUSED:
                 await asyncio.sleep(0.3)

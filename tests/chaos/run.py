@@ -1,4 +1,5 @@
-"""One run: found, let things happen and go wrong, mend everything, and see what is true."""
+"""One run: create the organization, inject faults while clients act, end all faults, and check the
+invariants."""
 
 import asyncio
 import random
@@ -63,7 +64,7 @@ class Chaos:
         self._said(f"{time.monotonic() - self._began:6.1f} s  {text}")
 
     async def run(self, seconds: float) -> list[str]:
-        """What does not hold, after so many seconds of faults."""
+        """Run with faults for this many seconds. Return the violations."""
         cluster = Cluster(self._database, self._directory, NODES, self.say)
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
@@ -82,7 +83,7 @@ class Chaos:
         wrong = self.record.violations + cluster.complaints + cluster.tracebacks()
         return [*wrong, *await asyncio.to_thread(self._checked, cluster)]
 
-    # The beginning
+    # Setup
 
     async def _prepare(self, cluster: Cluster) -> None:
         first = cluster.nodes[0]
@@ -135,7 +136,7 @@ class Chaos:
         )
 
     async def _await_ready(self, cluster: Cluster) -> None:
-        """Return when every node can do all of its work."""
+        """Return when every node is fully working."""
 
         async def ready(node: Node) -> bool:
             try:
@@ -156,7 +157,7 @@ class Chaos:
             logs = "\n".join(f"node {node.number}: {node.log_text()[-1000:]}" for node in late)
             raise NotReady(f"not every node was ready after {SETTLE_SECONDS:g} s:\n{logs}")
 
-    # What happens
+    # Faults
 
     async def _let_happen(self, cluster: Cluster, seconds: float) -> None:
         assert self._revocations is not None
@@ -191,7 +192,7 @@ class Chaos:
             self.say(self.summary())
 
     def summary(self) -> str:
-        """How much happened."""
+        """Counts of what happened."""
         record, revocations = self.record, self._revocations
         assert revocations is not None
         late = (probe.sent - probe.revocation.acknowledged for probe in revocations.probes)
@@ -204,10 +205,10 @@ class Chaos:
             f" {len(record.violations)} violations"
         )
 
-    # The end
+    # Results
 
     async def _settle(self, cluster: Cluster) -> bool:
-        """Whether all is as if nothing had happened."""
+        """Return whether everything has recovered."""
         try:
             await self._await_ready(cluster)
         except NotReady as error:
@@ -217,7 +218,8 @@ class Chaos:
         await asyncio.sleep(LATE_SECONDS)
         assert self._owner is not None
         last_id = 0
-        for node in cluster.serving:  # By each: what its writer had before is done then.
+        # One message from each client: its earlier requests are done by then.
+        for node in cluster.serving:
             answer = await self._owner.ask(
                 *(node, "POST", "/messages", 40),
                 type="stream",
@@ -267,7 +269,7 @@ class Chaos:
         await self._judge_attempts(messages, starred, names, cluster)
 
     def _compare(self, client: Client, fetched: dict[int, dict[str, Any]], node: Node) -> None:
-        """Hold what events told of messages against what is there."""
+        """Compare what events said about messages with what is stored."""
         there = {i: shown(message) for i, message in fetched.items()}
         known = {i: message for i, message in client.messages.items() if i in there}
         first = min(known, default=0)
@@ -289,7 +291,7 @@ class Chaos:
             held = client.picture.hanging.get(i)
             reactions = [dict(one) for one in fetched[i]["reactions"]]
             for reaction in reactions:
-                reaction.pop("user", None)  # The account, as it is called by now.
+                reaction.pop("user", None)  # The account's current name.
             if held is not None and held["reactions"] != reactions:
                 self.record.fail(
                     f"{client.name}: reactions to {i} are {held['reactions']} by events,"
@@ -297,7 +299,7 @@ class Chaos:
                 )
 
     async def _fetched(self, client: Client, node: Node) -> dict[int, dict[str, Any]]:
-        """All messages that the client's person has received."""
+        """All messages that the client's user has received."""
         found: dict[int, dict[str, Any]] = {}
         anchor = 0
         while True:
@@ -332,7 +334,7 @@ class Chaos:
         names: dict[int, str],
         cluster: Cluster,
     ) -> None:
-        """Hold what was acknowledged, refused and unknown against what is there."""
+        """Compare acknowledged, refused, and unknown attempts with what is stored."""
         by_subject: defaultdict[str, defaultdict[Any, list[Attempt]]]
         by_subject = defaultdict(lambda: defaultdict(list))
         for attempt in self.record.attempts:
@@ -348,7 +350,7 @@ class Chaos:
                 wrong.append(f"{attempt}: it is another message")
         for message_id in {*by_subject["edit"], *by_subject["move"]}:
             if message_id not in messages:
-                continue  # Missed already.
+                continue  # Already reported as missing.
             edits, moves = by_subject["edit"][message_id], by_subject["move"][message_id]
             versions, moved, first = await self._history(message_id, cluster)
             message = messages[message_id]
@@ -379,7 +381,7 @@ class Chaos:
     async def _history(
         self, message_id: int, cluster: Cluster
     ) -> tuple[list[str], list[str], tuple[str, str]]:
-        """The contents and topics that the message got, and those that it had at first."""
+        """The contents and topics that the message was changed to, and the original ones."""
         client = next(c for c in self._clients if message_id in c.messages)
         answer = await client.asker.ask(
             cluster.serving[-1], "GET", f"/messages/{message_id}/history", 60
@@ -391,10 +393,10 @@ class Chaos:
         return contents, topics, (versions[0]["content"], versions[0]["topic"])
 
     def _checked(self, cluster: Cluster) -> list[str]:
-        """What `tertulia check` finds wrong."""
+        """The problems that `tertulia check` finds."""
         node = cluster.nodes[0]
         node.is_newer = cluster.is_upgraded
-        node.database_url = self._database.url  # Its way has been closed.
+        node.database_url = self._database.url  # Its proxy has been closed.
         try:
             answer = node.command("check")
         except AssertionError as error:
@@ -403,11 +405,11 @@ class Chaos:
 
 
 class NotReady(Exception):
-    """The nodes did not come back."""
+    """The nodes didn't recover."""
 
 
 async def _until(holds: Callable[[], Awaitable[bool]]) -> bool:
-    """Whether it holds at last."""
+    """Return whether the condition becomes true in time."""
     until = time.monotonic() + SETTLE_SECONDS
     while not await holds():
         if time.monotonic() > until:
@@ -417,15 +419,15 @@ async def _until(holds: Callable[[], Awaitable[bool]]) -> bool:
 
 
 async def _first_failure(tasks: Sequence["asyncio.Task[None]"], seconds: float) -> None:
-    """Wait so long; raise what one of the tasks raises."""
+    """Wait, and raise the first exception of the tasks."""
     done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
     for task in done:
         task.result()
 
 
 def happened(seed: int, faults: Sequence[Fault], seconds: float, say: Say) -> list[str] | None:
-    """Run it, and tell what goes on. Returns what does not hold; None where there is no PostgreSQL
-    to do it with."""
+    """Run the test and print its progress. Return the violations, or None if PostgreSQL isn't
+    available."""
     with standalone() as database:
         if database is None:
             return None
@@ -443,6 +445,6 @@ def happened(seed: int, faults: Sequence[Fault], seconds: float, say: Say) -> li
 
 
 def print_line(text: str) -> None:
-    """Say it to whoever watches."""
+    """Print it."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

@@ -1,5 +1,5 @@
-"""The short form of the chaos: a node is lost, one stands still, the database does both, and
-connections are cut; what clients were told is true."""
+"""The short chaos run: a node crashes, another is paused, the database does both, and connections
+are cut. What clients were told stays true."""
 
 import subprocess
 import sys
@@ -14,8 +14,8 @@ STOP_SECONDS = 90
 
 
 @pytest.mark.slow
-def test_what_clients_are_told_is_true_whatever_fails() -> None:
-    """In a process of its own, as `make chaos` is."""
+def test_what_clients_are_told_is_true_despite_faults() -> None:
+    """In a process of its own, like `make chaos`."""
     if not can_stand_alone():
         pytest.skip("no PostgreSQL of the machine: initdb is not installed")
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What is held against each other finds what is wrong, and only that."""
+"""The checks find violations, and only those."""
 
 from itertools import pairwise
 
@@ -23,15 +23,15 @@ def attempts(*outcomes: Outcome) -> list[Attempt]:
     ("found", "wrong"),
     [
         ([0, 2], 0),
-        ([0], 0),  # What is unknown may not have been done.
-        ([2], 1),  # What was acknowledged is lost,
-        ([0, 0], 1),  # or was done twice;
-        ([0, 1], 1),  # what was not done is there;
-        ([0, 2, 2], 1),  # what is unknown was done twice;
-        ([0, 7], 1),  # nobody did it.
+        ([0], 0),  # An unknown attempt may not have been applied.
+        ([2], 1),  # An acknowledged attempt is lost,
+        ([0, 0], 1),  # or was applied twice;
+        ([0, 1], 1),  # a failed attempt was applied;
+        ([0, 2, 2], 1),  # an unknown attempt was applied twice;
+        ([0, 7], 1),  # nobody attempted it.
     ],
 )
-def test_what_was_acknowledged_is_there_once(found: list[int], wrong: int) -> None:
+def test_acknowledged_additions_appear_once(found: list[int], wrong: int) -> None:
     assert len(once(attempts(DONE, REFUSED, UNKNOWN), found)) == wrong
 
 
@@ -39,14 +39,14 @@ def test_what_was_acknowledged_is_there_once(found: list[int], wrong: int) -> No
     ("found", "is_right"),
     [("before", False), (0, False), (1, True), (2, False), (3, True), (4, False)],
 )
-def test_what_is_set_is_what_was_acknowledged_last_or_may_have_come_late(
+def test_a_value_is_the_last_acknowledged_or_a_later_unknown_one(
     found: object, is_right: bool
 ) -> None:
     tried = attempts(DONE, DONE, REFUSED, UNKNOWN)
     assert (not last(tried, found, "before")) is is_right
 
 
-def test_what_nobody_changed_is_as_before() -> None:
+def test_a_value_without_attempts_is_unchanged() -> None:
     assert last(attempts(REFUSED), "before", "before") == []
     assert last(attempts(REFUSED), 0, "before") != []
 
@@ -55,7 +55,7 @@ def test_what_nobody_changed_is_as_before() -> None:
     ("sent", "is_write", "wrong"),
     [(99.0, False, 0), (99.0, True, 0), (109.9, False, 0), (110.1, False, 1), (100.1, True, 1)],
 )
-def test_a_right_is_over_within_the_bound_and_at_once_for_what_changes_something(
+def test_a_revoked_permission_ends_within_the_bound_and_immediately_for_changes(
     sent: float, is_write: bool, wrong: int
 ) -> None:
     revocation = Revocation("account deactivated", acknowledged=100.0)
@@ -63,7 +63,7 @@ def test_a_right_is_over_within_the_bound_and_at_once_for_what_changes_something
     assert len(stale([probe], bound=10.0)) == wrong
 
 
-def test_there_is_one_order_for_all() -> None:
+def test_all_clients_see_one_order() -> None:
     record = Record()
     record.brought(1, 5 << 8, "one")
     record.brought(2, 6 << 8, "one")
@@ -92,7 +92,7 @@ Traceback (most recent call last):
 """
 
 
-def test_a_traceback_is_a_mistake_unless_it_says_that_the_database_was_away() -> None:
+def test_a_traceback_is_an_error_unless_the_database_was_unavailable() -> None:
     away = TROUBLE.format("tertulia.store.database.DatabaseUnavailable: it is away")
     assert mistakes(away) == []
     (found,) = mistakes(away + TROUBLE.format("KeyError: 'x'"))
@@ -101,7 +101,7 @@ def test_a_traceback_is_a_mistake_unless_it_says_that_the_database_was_away() ->
     assert "request" not in found
 
 
-def test_a_plan_is_the_seed_s() -> None:
+def test_the_same_seed_makes_the_same_plan() -> None:
     one = plan(5, 300, 3)
     assert one == plan(5, 300, 3)
     assert one != plan(6, 300, 3)

@@ -1,4 +1,4 @@
-"""Fixtures: an organization on a server in a process of its own."""
+"""Fixtures: an organization on a server in its own process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

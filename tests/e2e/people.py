@@ -1,4 +1,4 @@
-"""People and bots, each with the unmodified Python client of Zulip."""
+"""People and bots, each with Zulip's unmodified Python client."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Event = dict[str, Any]
 
 @contextmanager
 def client_of(account: Account, server: Server, *, retry: bool = True) -> Iterator[zulip.Client]:
-    """A client of the account's own. Without `retry` it tells of a lost connection at once."""
+    """A client of this account. Without `retry`, it reports a lost connection immediately."""
     client = zulip.Client(
         email=account.email, api_key=account.api_key, site=server.url, retry_on_errors=retry
     )
@@ -30,17 +30,17 @@ def client_of(account: Account, server: Server, *, retry: bool = True) -> Iterat
 
 
 def ok(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer, which must be a success."""
+    """Return the response, which must be a success."""
     assert answer["result"] == "success", answer
     return answer
 
 
 class _Enough(BaseException):
-    """Ends the client's endless loop; it catches every Exception."""
+    """Ends the client's endless loop. (The loop catches every Exception.)"""
 
 
 class Listener:
-    """A client in `call_on_each_event` on a thread of its own, and everything it heard."""
+    """A client in `call_on_each_event` on its own thread, and the events it received."""
 
     def __init__(self, account: Account, server: Server, event_types: list[str] | None) -> None:
         self.account = account
@@ -84,7 +84,7 @@ class Listener:
             assert self._changed.wait_for(lambda: self.registrations, PATIENCE)
 
     def end(self) -> None:
-        """Stop. A second poll of the queue answers the waiting one."""
+        """Stop. A second poll of the queue ends the waiting one."""
         self._ending = True
         with suppress(requests.RequestException, zulip.UnrecoverableNetworkError):
             requests.get(
@@ -96,7 +96,7 @@ class Listener:
             self._thread.join(PATIENCE)
 
     def hears(self, is_it: Callable[[Event], bool]) -> Event:
-        """The first event that is it; waits for it."""
+        """Wait for an event that matches, and return the first."""
         found: list[Event] = []
 
         def heard() -> bool:
@@ -108,13 +108,13 @@ class Listener:
         return found[0]
 
     def hears_message(self, message_id: int) -> dict[str, Any]:
-        """The message, as its event shows it; waits for it."""
+        """Wait for a message that matches, and return it as its event shows it."""
         event = self.hears(lambda e: e["type"] == "message" and e["message"]["id"] == message_id)
         message: dict[str, Any] = event["message"]
         return message
 
     def messages(self) -> list[tuple[int, str]]:
-        """The IDs and contents of the messages it heard of, in the order in which they came."""
+        """The IDs and contents of the received messages, in order."""
         messages = [event["message"] for event in self.events if event["type"] == "message"]
         return [(message["id"], message["content"]) for message in messages]
 
@@ -123,7 +123,7 @@ class Listener:
 def listening(
     server: Server, *accounts: Account, event_types: list[str] | None = None
 ) -> Iterator[list[Listener]]:
-    """A listener for each account, for the time of the context."""
+    """A listener for each account, within the context."""
     listeners = [Listener(account, server, event_types) for account in accounts]
     try:
         for listener in listeners:

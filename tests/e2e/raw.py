@@ -1,4 +1,4 @@
-"""HTTP written by hand, to say what no HTTP library would."""
+"""Raw HTTP, for requests that no HTTP library would send."""
 
 import http.client
 import io
@@ -16,7 +16,7 @@ TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Response:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -24,7 +24,7 @@ class Response:
     body: bytes
 
     def refused(self, code: str = "BAD_REQUEST", status: int = 400) -> dict[str, Any]:
-        """The body of an error of that code and status."""
+        """The body of an error with this code and status."""
         answer: dict[str, Any] = json.loads(self.body)
         assert (self.status, answer["result"], answer["code"]) == (status, "error", code), answer
         assert answer["msg"]
@@ -43,20 +43,21 @@ class Connection:
         self._plug.sendall(data)
 
     def read(self, method: str = "GET") -> Response:
-        """The next response."""
-        borrowed = cast(socket.socket, _Borrowed(self._file))  # All that is asked of it is a file.
+        """Read the next response."""
+        # http.client only calls its makefile().
+        borrowed = cast(socket.socket, _Borrowed(self._file))
         response = http.client.HTTPResponse(borrowed, method=method)
         response.begin()
         body = response.read()
         return Response(response.status, {k.lower(): v for k, v in response.getheaders()}, body)
 
     def ask(self, data: bytes) -> Response:
-        """The response to a request."""
+        """Send a request and return the response."""
         self.write(data)
         return self.read()
 
     def is_closed(self) -> bool:
-        """Whether the server hangs up; waits for it."""
+        """Wait for the server to close the connection, and return whether it did."""
         try:
             return self._file.read(1) == b""
         except ConnectionResetError:
@@ -68,8 +69,8 @@ class Connection:
 
 
 class _Borrowed:
-    """What `http.client` takes for a socket and its file; closing it leaves the file open for the
-    next response."""
+    """The socket and file for `http.client`. Closing it leaves the file open for the next
+    response."""
 
     def __init__(self, file: io.BufferedReader) -> None:
         self._file = file
@@ -81,12 +82,12 @@ class _Borrowed:
         return getattr(self._file, name)
 
     def close(self) -> None:
-        """It is read on."""
+        """Keep the file open."""
 
 
 @contextmanager
 def connected(server: Server) -> Iterator[Connection]:
-    """A new connection."""
+    """Open a new connection."""
     with socket.create_connection(("127.0.0.1", server.port), TIMEOUT) as plug:
         connection = Connection(plug)
         try:
@@ -98,7 +99,7 @@ def connected(server: Server) -> Iterator[Connection]:
 def request(
     method: bytes, target: bytes, account: Account | None = None, *, form: bytes | None = None
 ) -> bytes:
-    """A request below `/api/v1`."""
+    """A request to a path below `/api/v1`."""
     lines = [method + b" /api/v1" + target + b" HTTP/1.1", b"Host: chat.test"]
     if account is not None:
         lines.append(b"Authorization: " + basic(account).encode())

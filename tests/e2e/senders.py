@@ -17,7 +17,7 @@ PAUSE = 0.05
 
 @dataclass
 class Tally:
-    """What all senders together were told."""
+    """What all senders were told."""
 
     acknowledged: list[tuple[int, str]] = field(default_factory=list)
     """Message IDs and contents. A list: a server that forgets gives an ID out twice."""
@@ -27,7 +27,7 @@ class Tally:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def wait_for_more(self, count: int) -> int:
-        """The newest message, when so many more have been acknowledged."""
+        """Wait until this many more messages have been acknowledged, and return the newest."""
         with self.changed:
             enough = len(self.acknowledged) + count
             assert self.changed.wait_for(
@@ -47,8 +47,8 @@ class Tally:
 
 @contextmanager
 def sending(server: Server, *messages: tuple[str, Account, dict[str, Any]]) -> Iterator[Tally]:
-    """For each (name, account, message without content) a sender, for the time of the context.
-    Every content is attempted once and never again."""
+    """For each (name, account, message without content), run a sender within the context. Each
+    content is tried once."""
     tally = Tally()
     stop = threading.Event()
 

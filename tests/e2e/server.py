@@ -1,4 +1,4 @@
-"""The real server as a process of its own, on a data directory or a database URL."""
+"""The real server in its own process, with a data directory or a database URL."""
 
 import base64
 import itertools
@@ -35,7 +35,7 @@ clients can be given its port."""
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody who can sign in."""
+    """Credentials."""
 
     user_id: int
     email: str
@@ -44,7 +44,7 @@ class Account:
 
 @dataclass
 class Server:
-    """A node that can be started, stopped and killed. It keeps its port."""
+    """A node that can be started, stopped, and killed. It keeps its port."""
 
     is_forked: ClassVar = True
     """Whether its process is a `Program`; else what its command line says."""
@@ -60,12 +60,13 @@ class Server:
 
     @property
     def log_path(self) -> Path:
-        """What the node wrote, over all its lives."""
+        """The node's log, over all its runs."""
         return self.data_dir / f"serve-{self.port}.log"
 
     def command(self, *words: str) -> Any:
-        """What a `tertulia` command prints as JSON. The command must succeed. While the server
-        runs it is a program of its own; before, it runs here, which takes less time."""
+        """Run a `tertulia` command and return its JSON output. It must succeed. While the server
+        runs, the command is a separate program; otherwise it runs in this process, which is
+        faster."""
         if self.process is None:
             place = Place(self.data_dir, self.database_url)
             return self._in_thread(partial(place.answer, *words))
@@ -90,32 +91,33 @@ class Server:
         return json.loads(said)
 
     def found(self) -> Account:
-        """Create the organization; its owner."""
+        """Create the organization and return its owner."""
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _account(self._in_thread(Place(self.data_dir, self.database_url).found))
 
     def add(self, name: str, role: str = "member") -> Account:
-        """A new person, in the default channels."""
+        """Create a user, who is subscribed to the default channels."""
         words = ("--email", f"{name}@example.com", "--full-name", name.title(), "--role", role)
         account = _account(self.command("create-user", *words, "--password", PASSWORD))
         if self.process is not None:
-            # On SQLite a server looks ten times a second for what commands did.
+            # On SQLite, a server checks ten times per second for changes by commands.
             self.wait(lambda: self._answers("/api/v1/users/me", account), f"{name} is known")
         return account
 
     @staticmethod
     def _in_thread(function: Callable[[], Any]) -> Any:
-        """What it returns. In the thread of the tests, a browser's event loop may run."""
+        """Run the function in a thread, since the browser's event loop may be running in this
+        one."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(function).result()
 
     def start(self, path: str = "/ready", *more: str) -> None:
-        """Start the process, and return when it answers there. `more` are flags of `serve`."""
+        """Start the process, and return when it's ready. `more` are additional flags of `serve`."""
         self.launch(*more)
         self.wait(lambda: self._answers(path), f"the server answers at {path}")
 
     def launch(self, *more: str) -> None:
-        """Start the process, and do not wait for it."""
+        """Start the process without waiting for it."""
         assert self.process is None or self.process.poll() is not None
         at = ("--host", "127.0.0.1", "--port", str(self.port))
         words = ["serve", *self._place(), *at, *more]
@@ -132,23 +134,23 @@ class Server:
             )
 
     def stop(self) -> int:
-        """End the process as an operator does; its exit status."""
+        """Stop the process like an operator, and return its exit status."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
-        """End the process as a power cut does."""
+        """Kill the process, as a power failure would."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(STOP_SECONDS)
 
     def log_text(self) -> str:
-        """What the node wrote so far."""
+        """The node's log so far."""
         return self.log_path.read_text(errors="replace")
 
     def wait(self, happened: Callable[[], bool], what: str) -> None:
-        """Return when it has happened. Fails after a while, or when the process ends."""
+        """Wait until the condition is true. Fails after a timeout, or if the process ends."""
         deadline = time.monotonic() + START_SECONDS
         while True:
             assert self.process is not None
@@ -156,14 +158,14 @@ class Server:
             if happened():
                 return
             assert time.monotonic() < deadline, f"waited in vain until {what}:\n{self.log_text()}"
-            time.sleep(0.02)  # Another process: there is nothing to wait on but its answer.
+            time.sleep(0.02)  # A separate process can only be polled.
 
     def wait_for_log(self, text: str, times: int = 1) -> None:
-        """Return when the node has written the text so often."""
+        """Wait until the node has logged the text this many times."""
         self.wait(lambda: self.log_text().count(text) >= times, f"the log has {text!r}")
 
     def _answers(self, path: str, account: Account | None = None) -> bool:
-        # (httpx reads all the certificates there are first, which takes longer than the answer.)
+        # (Not httpx, which first reads all certificates and takes longer than the request.)
         connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
             connection.request(
@@ -189,7 +191,7 @@ class Server:
 
 
 def basic(account: Account) -> str:
-    """The value of the account's Authorization header."""
+    """The account's Authorization header."""
     pair = f"{account.email}:{account.api_key}"
     return "Basic " + base64.b64encode(pair.encode()).decode()
 
@@ -204,8 +206,7 @@ _offsets = itertools.count(random.randrange(_STRETCH))
 
 
 def free_port() -> int:
-    """A port on which nothing listens, and which this process has not given out lately; each test
-    worker looks in a stretch of its own."""
+    """A port that isn't in use and wasn't returned recently. Each test worker has its own range."""
     first = FIRST_PORT + (_WORKER * _STRETCH) % (LAST_PORT - FIRST_PORT)
     for offset in itertools.islice(_offsets, _STRETCH):
         port = first + offset % _STRETCH
@@ -218,7 +219,7 @@ def free_port() -> int:
 
 @contextmanager
 def ended(server: Server) -> Iterator[Server]:
-    """See to it that the process ends with the context, and wrote of no mistake of its own."""
+    """Stop the process at the end of the context, and fail if it logged a traceback."""
     try:
         yield server
     finally:

@@ -1,5 +1,4 @@
-"""Clients that never give in: what was answered must be true, and no connection may fail where none
-has to."""
+"""Strict clients: every response must be correct, and no connection may fail without need."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ PAUSE = 0.02
 
 @dataclass
 class Crowd:
-    """What everybody together has seen."""
+    """What all clients have seen."""
 
     acknowledged: dict[str, int] = field(default_factory=dict)
     """Messages by their content."""
@@ -33,18 +32,18 @@ class Crowd:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def wait(self, happened: Callable[[], bool], what: str) -> None:
-        """Return when it has happened, which is asked after each answer."""
+        """Wait until the condition is true. It's checked after each response."""
         with self.changed:
             assert self.changed.wait_for(lambda: self.wrong or happened(), PATIENCE), what
         assert not self.wrong
 
     def wait_for_more(self, count: int) -> None:
-        """Return when so many more messages were acknowledged."""
+        """Wait until this many more messages are acknowledged."""
         enough = len(self.acknowledged) + count
         self.wait(lambda: len(self.acknowledged) >= enough, f"{count} more messages are sent")
 
     def wait_until_all_heard(self) -> None:
-        """Return when every listener has heard everything that was acknowledged."""
+        """Wait until every listener has received every acknowledged message."""
         sent = self.acknowledged.keys()
         self.wait(
             lambda: all(sent <= {content for _, content in heard} for heard in self.heard),
@@ -52,7 +51,7 @@ class Crowd:
         )
 
     def note(self, where: Any, what: Any) -> None:
-        """Add it there."""
+        """Add the value to the collection."""
         with self.changed:
             where.append(what)
             self.changed.notify_all()
@@ -66,7 +65,7 @@ class _Client:
         self.http.trust_env = False
 
     def ask(self, method: str, path: str, **parameters: Any) -> dict[str, Any] | None:
-        """The body of a success; None for what may be tried again."""
+        """Return the body of a success, or None if the request may be retried."""
         query, form = (parameters, None) if method == "GET" else (None, parameters)
         url = f"{self.server.url}/api/v1{path}"
         try:
@@ -121,8 +120,8 @@ def _hear(client: _Client, heard: list[tuple[int, str]], stop: threading.Event) 
 def crowded(
     server: Server, account: Account, *, senders: int = 3, listeners: int = 4
 ) -> Iterator[Crowd]:
-    """So many who send and who listen, for the time of the context, of which the last act is a
-    message that all have heard."""
+    """Run this many senders and listeners within the context. It ends with a message that all of
+    them receive."""
     crowd, stop, over = Crowd(), threading.Event(), threading.Event()
 
     def start(work: Callable[..., None], *arguments: Any) -> threading.Thread:
@@ -147,7 +146,7 @@ def crowded(
     assert last.ask("POST", "/messages", **message)
     for thread in hearing:
         thread.join(PATIENCE)
-    # None came twice, none that nobody sent.
+    # No message arrived twice, and none was made up.
     for heard in crowd.heard:
         contents = [content for _, content in heard if content != "the end"]
         assert len(contents) == len(set(contents))

@@ -1,4 +1,4 @@
-"""A server on a PostgreSQL that is replicated, or reached by TLS only."""
+"""A server with a replicated PostgreSQL, or one that requires TLS."""
 
 import datetime
 import ipaddress
@@ -35,7 +35,7 @@ def primary() -> Iterator[Standalone]:
         yield database
 
 
-def test_a_replica_takes_over_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+def test_a_promoted_replica_has_every_acknowledged_message(tmp_path: Path) -> None:
     with primary() as first, replica_of(first) as second:
         first.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
         first.query("SELECT pg_reload_conf()")
@@ -54,7 +54,7 @@ def test_a_replica_takes_over_and_nothing_acknowledged_is_lost(tmp_path: Path) -
                 second.promote()
                 last = tally.wait_for_more(20)
                 heard.hears_message(last)
-            # What was acknowledged is there, once and in order. What was not may be there, too.
+            # Acknowledged messages are stored once and in order. Others may be stored, too.
             known = set(tally.acknowledged)
             found = [one for one in heard.messages() if one in known]
             assert found == tally.acknowledged[: len(found)]
@@ -69,8 +69,8 @@ def certificate(
     name: str,
     issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None,
 ) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """A certificate of that name with its key, as files `name.crt` and `name.key`: of an authority
-    unless an issuer is named, else of 127.0.0.1."""
+    """A certificate with this name and its key, as files `name.crt` and `name.key`: of a
+    certificate authority if no issuer is given, otherwise of 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -99,7 +99,7 @@ def certificate(
     return made, key
 
 
-def test_the_database_is_reached_by_tls_and_no_other_way_where_the_url_says_so(
+def test_the_database_connection_uses_tls_if_the_url_says_so(
     tmp_path: Path,
 ) -> None:
     with primary() as database:

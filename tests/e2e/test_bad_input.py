@@ -1,4 +1,4 @@
-"""What a running server says to those who speak badly: an error in JSON, and nothing breaks."""
+"""A running server answers invalid requests with a JSON error and keeps working."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 
 @pytest.fixture
 def site(sqlite_site: Site) -> Iterator[Site]:
-    """The town, which is to be as healthy after the test as before."""
+    """The shared site, which must be healthy after the test."""
     yield sqlite_site
     with connected(sqlite_site.server) as connection:
         assert connection.ask(request(b"GET", b"/server_settings")).status == 200
@@ -30,7 +30,7 @@ DEEP = b"[" * 20_000
 @pytest.mark.parametrize(
     ("method", "target", "form", "code", "status"),
     [
-        # Where nothing is
+        # Unknown paths
         (b"GET", b"/nothing", None, "BAD_REQUEST", 404),
         (b"GET", b"/", None, "BAD_REQUEST", 404),
         (b"GET", b"/messages/", None, "BAD_REQUEST", 404),
@@ -39,10 +39,10 @@ DEEP = b"[" * 20_000
         (b"GET", b"/nothing/%00", None, "BAD_REQUEST", 404),
         (b"GET", b"/nothing/" + b"x" * 30_000, None, "BAD_REQUEST", 404),
         (b"GET", b"/../../../etc/passwd", None, "BAD_REQUEST", 404),
-        # The wrong method
+        # Wrong methods
         (b"DELETE", b"/server_settings", None, "BAD_REQUEST", 405),
         (b"PUT", b"/messages", b"", "BAD_REQUEST", 405),
-        # Parameters that are missing or malformed
+        # Missing or malformed parameters
         (b"POST", b"/messages", b"", "REQUEST_VARIABLE_MISSING", 400),
         (b"POST", b"/messages", b"type=stream&to=general", "REQUEST_VARIABLE_MISSING", 400),
         (b"POST", b"/messages", b"type=pigeon&to=1&content=x", "REQUEST_VARIABLE_INVALID", 400),
@@ -53,19 +53,19 @@ DEEP = b"[" * 20_000
         (b"GET", b"/messages?narrow=" + DEEP, None, "REQUEST_VARIABLE_INVALID", 400),
         (b"POST", b"/register", b"event_types={}", "REQUEST_VARIABLE_INVALID", 400),
         (b"POST", b"/register", b"narrow=" + DEEP, "REQUEST_VARIABLE_INVALID", 400),
-        # What is no UTF-8
+        # Invalid UTF-8
         (b"GET", b"/messages?anchor=%ff", None, "BAD_REQUEST", 400),
         (b"GET", b"/messages?%c3%28=1", None, "BAD_REQUEST", 400),
         (b"POST", b"/messages", b"type=stream&to=general&topic=t&content=%ff", "BAD_REQUEST", 400),
         (b"POST", b"/messages", b"type=stream&content=\xff\xfe", "BAD_REQUEST", 400),
-        # More than anybody means
+        # Oversized values
         (b"POST", b"/messages", b"&".join(b"a%d=1" % i for i in range(2000)), "BAD_REQUEST", 400),
-        # A queue that is not there
+        # Unknown queues
         (b"GET", b"/events?queue_id=x&last_event_id=-1", None, "BAD_EVENT_QUEUE_ID", 400),
         (b"DELETE", b"/events", b"queue_id=x", "BAD_EVENT_QUEUE_ID", 400),
     ],
 )
-def test_a_bad_request_is_told_what_is_wrong(
+def test_a_bad_request_is_explained(
     site: Site, method: bytes, target: bytes, form: bytes | None, code: str, status: int
 ) -> None:
     with connected(site.server) as connection:
@@ -73,7 +73,7 @@ def test_a_bad_request_is_told_what_is_wrong(
         refusal = answer.refused(code, status)
         if status == 405:
             assert answer.headers["allow"].split(", ") == refusal["allowed_methods"]
-        # The connection carries on.
+        # The connection remains usable.
         assert connection.ask(request(b"GET", b"/server_settings")).status == 200
 
 
@@ -89,7 +89,7 @@ def test_a_bad_request_is_told_what_is_wrong(
         ("Bearer abc", "BAD_REQUEST", 400),
     ],
 )
-def test_nobody_in_particular_is_turned_away(
+def test_unauthenticated_requests_are_refused(
     site: Site, authorization: str, code: str, status: int
 ) -> None:
     head = "GET /api/v1/events?queue_id=x HTTP/1.1\r\nHost: chat.test\r\n"
@@ -98,7 +98,7 @@ def test_nobody_in_particular_is_turned_away(
         answer.refused(code, status)
 
 
-def test_a_key_opens_its_own_account_only(site: Site) -> None:
+def test_a_key_works_only_with_its_own_account(site: Site) -> None:
     mixed = Account(0, site.ann.email, site.ben.api_key)
     with connected(site.server) as connection:
         connection.ask(request(b"POST", b"/register", mixed, form=b"")).refused(
@@ -106,7 +106,7 @@ def test_a_key_opens_its_own_account_only(site: Site) -> None:
         )
 
 
-def test_a_queue_of_somebody_else_is_not_there(site: Site) -> None:
+def test_another_account_s_queue_does_not_exist(site: Site) -> None:
     with connected(site.server) as connection:
         answer = connection.ask(request(b"POST", b"/register", site.ann, form=b""))
         queue_id = json.loads(answer.body)["queue_id"].encode()
@@ -115,7 +115,7 @@ def test_a_queue_of_somebody_else_is_not_there(site: Site) -> None:
         connection.ask(request(b"GET", poll, site.ben)).refused("BAD_EVENT_QUEUE_ID")
 
 
-def test_a_deactivated_account_is_turned_away_and_its_poll_ends(site: Site) -> None:
+def test_a_deactivated_account_is_refused_and_its_poll_ends(site: Site) -> None:
     dora = site.server.add("dora")
     with connected(site.server) as hers, connected(site.server) as anns:
         answer = hers.ask(request(b"POST", b"/register", dora, form=b""))
@@ -134,7 +134,7 @@ def _pieces(count: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_of_50_mib_is_too_large(site: Site, chunked: bool) -> None:
+def test_a_body_of_50_mib_is_refused(site: Site, chunked: bool) -> None:
     answer = requests.post(
         f"{site.server.url}/api/v1/messages",
         data=_pieces(50) if chunked else b"content=" + b"x" * (50 * MIB),
@@ -157,7 +157,7 @@ def test_a_body_of_50_mib_is_too_large(site: Site, chunked: bool) -> None:
         ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\n\xff"),
     ],
 )
-def test_a_body_that_is_no_form_is_not_understood(site: Site, kind: str, body: bytes) -> None:
+def test_a_body_that_is_no_form_is_refused(site: Site, kind: str, body: bytes) -> None:
     answer = requests.post(
         f"{site.server.url}/api/v1/messages",
         data=body,
@@ -181,21 +181,21 @@ def test_a_body_that_is_no_form_is_not_understood(site: Site, kind: str, body: b
         b"GET /api/v1/server_settings HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_and_hung_up_on(site: Site, noise: bytes) -> None:
+def test_invalid_http_is_refused_and_the_connection_closed(site: Site, noise: bytes) -> None:
     with connected(site.server) as connection:
         connection.ask(noise).refused()
         assert connection.is_closed()
 
 
 @pytest.mark.parametrize("start", [b"GET /api/v1/", b"GET / HTTP/1.1\r\nX-Long: "])
-def test_a_head_without_an_end_is_hung_up_on(site: Site, start: bytes) -> None:
+def test_endless_headers_close_the_connection(site: Site, start: bytes) -> None:
     with connected(site.server) as connection:
         endless = start + b"x" * (MAX_HEAD + 1 - len(start))
         connection.ask(endless).refused("BAD_REQUEST", 431)
         assert connection.is_closed()
 
 
-def test_a_body_may_be_larger_than_a_head(site: Site) -> None:
+def test_a_body_may_be_larger_than_the_headers(site: Site) -> None:
     form = b"type=direct&to=[%d]&content=" % site.ann.user_id + b"%20" * MAX_HEAD
     with connected(site.server) as connection:
         for _ in range(2):
@@ -203,7 +203,7 @@ def test_a_body_may_be_larger_than_a_head(site: Site) -> None:
             assert answer.refused()["msg"] == "Messages can't be empty."
 
 
-def test_a_slow_client_holds_up_nobody(site: Site) -> None:
+def test_a_slow_client_delays_nobody(site: Site) -> None:
     form = b"type=direct&to=[%d]&content=late" % site.ann.user_id
     slow = request(b"POST", b"/messages", site.ben, form=form)
     with connected(site.server) as first, connected(site.server) as second:
@@ -214,7 +214,7 @@ def test_a_slow_client_holds_up_nobody(site: Site) -> None:
         assert first.ask(slow[-1:]).status == 200
 
 
-def test_requests_in_one_piece_are_answered_in_order(site: Site) -> None:
+def test_pipelined_requests_are_answered_in_order(site: Site) -> None:
     wrong = request(b"GET", b"/nothing", site.ann)
     right = request(b"GET", b"/server_settings")
     with connected(site.server) as connection:
@@ -223,11 +223,11 @@ def test_requests_in_one_piece_are_answered_in_order(site: Site) -> None:
         assert connection.ask(right).status == 200
 
 
-def test_a_poll_whose_client_has_gone_is_forgotten(tmp_path: Path) -> None:
+def test_a_poll_of_a_disconnected_client_is_dropped(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     ben = server.found()
     with ended(server):
-        # Polls that succeed are logged at that level alone.
+        # Successful polls are logged only at the debug level.
         (server.data_dir / "tertulia.toml").write_text('log_level = "debug"\n')
         server.start()
         is_forgotten(server, ben)
@@ -241,7 +241,7 @@ def is_forgotten(server: Server, ben: Account) -> None:
     before = server.log_text().count("path=/api/v1/events ")
     with connected(server) as connection:
         connection.write(request(b"GET", poll.encode(), ben))
-        with connected(server) as other:  # By now the poll has been taken up.
+        with connected(server) as other:  # The poll has been accepted by now.
             assert other.ask(request(b"GET", b"/server_settings")).status == 200
         assert server.log_text().count("path=/api/v1/events ") == before
     server.wait_for_log("path=/api/v1/events ", before + 1)

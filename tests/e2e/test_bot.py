@@ -1,4 +1,4 @@
-"""A bot on `zulip_bots`, in a process of its own as people run it, answers who mentions it."""
+"""A `zulip_bots` bot in its own process answers mentions."""
 
 import os
 import re
@@ -41,7 +41,7 @@ PATIENCE = 60
 
 @contextmanager
 def running(directory: Path, key: str, email: str, site: str) -> Iterator[None]:
-    """The bot, until the context ends."""
+    """The bot, running within the context."""
     (directory / "echo.py").write_text(HANDLER)
     (directory / "zuliprc").write_text(f"[api]\nemail={email}\nkey={key}\nsite={site}\n")
     command = [sys.executable, "-c", RUN, "echo.py", "--config-file", "zuliprc"]
@@ -58,11 +58,11 @@ def running(directory: Path, key: str, email: str, site: str) -> Iterator[None]:
 
 
 def awaited(look: Callable[[], list[Any]], count: int) -> list[Any]:
-    """What `look` finds as soon as it is so much."""
+    """Return what `look` finds as soon as there is enough."""
     end = time.monotonic() + PATIENCE
     while len(found := look()) < count:
         assert time.monotonic() < end, found
-        time.sleep(0.1)  # Another process: there is nothing to wait on but its answer.
+        time.sleep(0.1)  # A separate process can only be polled.
     return found
 
 
@@ -81,7 +81,7 @@ def test_a_bot_answers_a_mention_and_a_direct_message(site: Site, tmp_path: Path
             return [message for message in messages if message["sender_id"] == bot_id]
 
         with running(tmp_path, made["api_key"], email, site.server.url):
-            # It hears what is said from when it has a queue.
+            # It only receives messages sent after it registered its queue.
             log = tmp_path / "bot.log"
             awaited(lambda: re.findall(rb'POST /\S+/register HTTP/1.1" 200', log.read_bytes()), 1)
             general = {"type": "stream", "to": "general", "topic": "bots"}
@@ -99,7 +99,7 @@ def test_a_bot_answers_a_mention_and_a_direct_message(site: Site, tmp_path: Path
             def told_privately() -> list[str]:
                 return [one["content"] for one in said(ben, ("dm", bot_id), ("search", "private"))]
 
-            # Its first answer has the word too, until it is edited.
+            # Its first reply contains the word too, until it's edited.
             awaited(lambda: [one for one in told_privately() if one == "*in* private"], 1)
             assert told_privately() == ["*in* private"]
             assert len(said(ben, *topic)) == 2

@@ -1,4 +1,4 @@
-"""A day of work through the calls of Zulip's own client, each with what it answers."""
+"""A day of work with the calls of Zulip's own client, checking each response."""
 
 import io
 import time
@@ -15,7 +15,7 @@ Answer = dict[str, Any]
 
 
 def call(client: zulip.Client, method: str, path: str, sent: Any = None) -> Answer:
-    """What an endpoint answers for which the client has no call of its own."""
+    """Call an endpoint for which the client has no method."""
     return ok(client.call_endpoint(path, method=method, request=sent))
 
 
@@ -89,7 +89,7 @@ def test_messages_are_flagged_read_and_rendered(shared_site: Site) -> None:
         assert messages(ben, ("is", "starred")) == []
         rendered = ok(ben.render_message({"content": "~~no~~"}))["rendered"]
         assert rendered == "<p><del>no</del></p>"
-        # The client's own annotation wants a dictionary for each parameter.
+        # The client's annotation wants a dictionary for each parameter.
         asked: dict[str, Any] = {
             "msg_ids": [said],
             "narrow": [{"operator": "has", "operand": "link"}],
@@ -98,7 +98,7 @@ def test_messages_are_flagged_read_and_rendered(shared_site: Site) -> None:
         assert matching["messages"] == {}
 
 
-def test_what_is_not_yet_sent_is_kept(shared_site: Site) -> None:
+def test_unsent_messages_are_stored(shared_site: Site) -> None:
     with (
         client_of(shared_site.ann, shared_site.server) as ann,
         client_of(shared_site.ben, shared_site.server) as ben,
@@ -148,7 +148,7 @@ def test_what_is_not_yet_sent_is_kept(shared_site: Site) -> None:
         call(ann, "DELETE", f"reminders/{reminder_id}")
 
 
-def test_files_and_emoji_are_uploaded_and_opened(shared_site: Site) -> None:
+def test_files_and_emoji_are_uploaded_and_downloaded(shared_site: Site) -> None:
     url = shared_site.server.url
     with (
         client_of(shared_site.ann, shared_site.server) as ann,
@@ -182,7 +182,7 @@ def test_files_and_emoji_are_uploaded_and_opened(shared_site: Site) -> None:
         assert ben.add_reaction({"message_id": said, "emoji_name": "gopher"})["result"] == "error"
 
 
-def test_the_organization_is_looked_after(shared_site: Site) -> None:
+def test_the_organization_is_administered(shared_site: Site) -> None:
     with (
         client_of(shared_site.ann, shared_site.server) as ann,
         client_of(shared_site.ben, shared_site.server) as ben,
@@ -223,7 +223,7 @@ def test_the_organization_is_looked_after(shared_site: Site) -> None:
         assert (people[cleo]["full_name"], people[cleo]["is_active"]) == ("Cleopatra", True)
 
 
-def test_groups_and_channels_are_kept_in_order(shared_site: Site) -> None:
+def test_groups_and_channels_are_managed(shared_site: Site) -> None:
     with (
         client_of(shared_site.ann, shared_site.server) as ann,
         client_of(shared_site.ben, shared_site.server) as ben,
@@ -265,7 +265,7 @@ def test_groups_and_channels_are_kept_in_order(shared_site: Site) -> None:
         assert bakery not in [one["stream_id"] for one in ok(ben.get_streams())["streams"]]
 
 
-def test_people_arrange_what_is_their_own(shared_site: Site) -> None:
+def test_people_manage_their_own_settings(shared_site: Site) -> None:
     with (
         client_of(shared_site.ann, shared_site.server) as ann,
         client_of(shared_site.ben, shared_site.server) as ben,

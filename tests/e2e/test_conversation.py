@@ -1,4 +1,4 @@
-"""People and bots talk, each through Zulip's own client; meanwhile the server is killed."""
+"""People and bots talk through Zulip's own client while the server is killed."""
 
 from collections.abc import Callable
 
@@ -13,14 +13,14 @@ KILLS = 3
 
 
 def add_bot(client: zulip.Client) -> Account:
-    """A bot of the client's owner, subscribed to nothing."""
+    """Create a bot owned by the client's user, with no subscriptions."""
     request = {"full_name": "Robo", "short_name": "robo", "bot_type": 1}
     made = ok(client.call_endpoint("bots", method="POST", request=request))
     profile = ok(client.get_user_by_id(made["user_id"]))["user"]
     return Account(made["user_id"], profile["email"], made["api_key"])
 
 
-def test_two_people_and_a_bot_hold_a_conversation(site: Site) -> None:
+def test_two_people_and_a_bot_have_a_conversation(site: Site) -> None:
     server = site.server
     with client_of(site.ann, server) as ann, client_of(site.ben, server) as ben:
         robo_account = add_bot(ben)
@@ -66,7 +66,7 @@ def in_channel(
     assert [m["id"] for m in found] == [asked]
     assert "highlight" in found[0]["match_content"]
 
-    # His own as well: what a program sends is not read by its sender for that.
+    # Includes his own: a message sent by a program isn't marked as read for its sender.
     seen = [asked, answered, agreed]
     flags = {"messages": seen, "op": "add", "flag": "read"}
     assert ok(ben.update_message_flags(flags))["messages"] == seen
@@ -120,7 +120,7 @@ def what_there_is(ann: zulip.Client, people: list[int]) -> None:
     assert ok(ann.get_profile())["user_id"] == people[0]
 
 
-def test_a_killed_server_loses_nothing_that_it_acknowledged(site: Site) -> None:
+def test_a_killed_server_loses_no_acknowledged_message(site: Site) -> None:
     server, ann, ben = site.server, site.ann, site.ben
     in_channel = {"type": "stream", "to": "general", "topic": "storm"}
     direct = {"type": "private", "to": [ben.user_id]}
@@ -161,7 +161,7 @@ def test_a_killed_server_loses_nothing_that_it_acknowledged(site: Site) -> None:
 
 
 def whole_history(client: zulip.Client) -> set[tuple[int, str]]:
-    """Everything the client's owner can read: message IDs and contents."""
+    """Everything the client's user can read: message IDs and contents."""
     found: set[tuple[int, str]] = set()
     anchor: int | str = "oldest"
     while True:

@@ -1,5 +1,5 @@
-"""A mailbox elsewhere whose mails fetchmail brings, by the lines of `docs/operating.md`. What is
-not installed here is skipped."""
+"""A mailbox whose emails fetchmail forwards, with the configuration in `docs/operating.md`. Skipped
+if the programs aren't installed."""
 
 import os
 import re
@@ -30,7 +30,7 @@ pytestmark = [
 
 @contextmanager
 def mailbox(port: int) -> Iterator[Path]:
-    """An IMAP server with one mailbox, and where mails that are new in it lie."""
+    """An IMAP server with one mailbox, and the directory where its new emails are stored."""
     assert DOVECOT is not None
     with tempfile.TemporaryDirectory(prefix="dovecot-") as name:
         home = Path(name)
@@ -57,7 +57,7 @@ def mailbox(port: int) -> Iterator[Path]:
             process.wait(PATIENCE)
 
 
-def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_site: Site, tmp_path: Path) -> None:
+def test_fetchmail_forwards_the_emails_of_a_mailbox(sqlite_site: Site, tmp_path: Path) -> None:
     town = sqlite_site
     lmtp, imap = free_port(), free_port()
     (lines,) = [one for one in written("Incoming email") if "proto imap" in one]
@@ -115,5 +115,5 @@ def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_site: Site, tmp_path: Pa
         }
         messages = api.get("/messages", params=wanted).json()["messages"]
         assert [one["content"] for one in messages] == ["Twelve cups."], said
-        # What was refused is not fetched for ever.
+        # A refused email isn't fetched again and again.
         assert not [one for one in new.parent.glob("[cn]*/*") if one.is_file()], said

@@ -1,4 +1,4 @@
-"""Real servers whose files are in a bucket: what is large, and nodes without a common disk."""
+"""Servers with files in a bucket: large files, and nodes without a shared disk."""
 
 import json
 import secrets
@@ -30,7 +30,7 @@ def files_below(directory: Path) -> list[Path]:
     return [place for place in directory.rglob("*") if place.is_file()]
 
 
-def test_a_large_file_is_not_held_in_memory_on_its_way(bucket: S3Server, tmp_path: Path) -> None:
+def test_a_large_file_is_streamed_with_little_memory(bucket: S3Server, tmp_path: Path) -> None:
     server = Server(settled(tmp_path / "data", bucket, secrets.token_hex(4)))
     ann = server.found()
     with ended(server):
@@ -46,13 +46,13 @@ def test_a_large_file_is_not_held_in_memory_on_its_way(bucket: S3Server, tmp_pat
             assert answer.status_code == 200, answer.text
             with client.stream("GET", server.url + answer.json()["url"]) as download:
                 assert sum(len(chunk) for chunk in download.iter_bytes()) == 95 * MIB
-            # So many bytes are on their way at once, in parts of 5 MiB.
+            # The number of bytes in memory at the same time, in parts of 5 MiB.
             assert memory_of(server) - before < 60 * MIB
         assert files_below(server.data_dir / "files") == []
         assert "Traceback" not in server.log_text()
 
 
-def test_nodes_that_have_only_the_bucket_in_common_go_on_with_each_others_uploads(
+def test_nodes_that_share_only_the_bucket_continue_each_other_s_uploads(
     bucket: S3Server, postgres_url: str, tmp_path: Path
 ) -> None:
     prefix = secrets.token_hex(4)

@@ -1,4 +1,5 @@
-"""The first run of a real process: from nothing to a conversation, power cuts included."""
+"""The first run of a server process: from an empty directory to a conversation, including power
+failures."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ def browser(server: Server) -> httpx.Client:
     return httpx.Client(base_url=server.url, timeout=30, headers={"User-Agent": "Mozilla/5.0"})
 
 
-def test_an_empty_directory_becomes_an_organization_that_talks(
+def test_an_empty_directory_becomes_a_working_organization(
     database_url: str, tmp_path: Path
 ) -> None:
     server = Server(tmp_path / "data", database_url)
@@ -36,7 +37,7 @@ def test_an_empty_directory_becomes_an_organization_that_talks(
     with ended(server):
         server.start("/setup")
         code = printed_code(server)
-        # A power cut while somebody reads the page: it is as it was, and what was open still works.
+        # After a power failure while someone reads the page, the page still works.
         server.kill()
         server.start("/setup")
         assert printed_code(server) == code
@@ -46,7 +47,7 @@ def test_an_empty_directory_becomes_an_organization_that_talks(
             assert wrong.status_code == 400
             made = ann.post("/setup", data={**FILLED, "code": code})
             assert (made.status_code, made.headers["location"]) == (303, "/")
-            # What was answered is on the disk, and who was signed in is.
+            # Acknowledged changes are on disk, and sessions remain.
             server.kill()
             server.start()
             own = ann.get("/api/v1/users/me").json()
@@ -60,9 +61,7 @@ def test_an_empty_directory_becomes_an_organization_that_talks(
         assert server.command("check")["ok"]
 
 
-def test_of_browsers_that_race_to_set_it_up_one_is_the_owners(
-    database_url: str, tmp_path: Path
-) -> None:
+def test_of_concurrent_setups_one_wins(database_url: str, tmp_path: Path) -> None:
     server = Server(tmp_path / "data", database_url)
     server.data_dir.mkdir(mode=0o700)
     with ended(server), ThreadPoolExecutor(4) as threads:
@@ -82,7 +81,7 @@ def test_of_browsers_that_race_to_set_it_up_one_is_the_owners(
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_power_cut_while_it_is_made_leaves_all_of_it_or_nothing(
+def test_a_power_failure_during_setup_leaves_all_or_nothing(
     database_url: str, tmp_path: Path, begun: bool
 ) -> None:
     server = Server(tmp_path / "data", database_url)

@@ -1,4 +1,4 @@
-"""What docs/integrating.md shows of webhooks, as it stands there."""
+"""The webhook examples in docs/integrating.md, run unchanged."""
 
 import json
 import re
@@ -24,14 +24,14 @@ PATIENCE = 60
 
 
 def block(language: str, containing: str) -> str:
-    """The example in that language that has this in it."""
+    """The example in this language that contains this text."""
     blocks = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     (found,) = (one for one in blocks if containing in one)
     return str(found)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_a_service_sends(sqlite_site: Site) -> None:
+def test_an_incoming_webhook_example_works(sqlite_site: Site) -> None:
     with client_of(sqlite_site.ann, sqlite_site.server) as ann:
         wanted = {"full_name": "Hook", "short_name": "hook", "bot_type": 2}
         made = ok(ann.call_endpoint("bots", method="POST", request=wanted))
@@ -50,7 +50,7 @@ def test_a_service_sends(sqlite_site: Site) -> None:
         assert message["content"] == "**Done**: [build 7](https://ci.example.com/7)"
 
 
-def test_a_program_answers(bots_site: Site) -> None:
+def test_an_outgoing_webhook_example_works(bots_site: Site) -> None:
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -64,10 +64,10 @@ def test_a_program_answers(bots_site: Site) -> None:
             ok(ann.send_message({"type": "private", "to": [bot_id], "content": "hello"}))
             page = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
             end, content = time.monotonic() + PATIENCE, ""
-            # Should the program begin to listen later than it is called, it is called again.
+            # If the program starts listening after the first call, the call is repeated.
             while content != "You said: hello":
                 assert time.monotonic() < end, content
-                time.sleep(0.1)  # Another process: there is nothing to wait on but its answer.
+                time.sleep(0.1)  # A separate process can only be polled.
                 (message,) = ok(ann.get_messages({**page, "narrow": []}))["messages"]
                 content = message["content"]
     finally:
@@ -75,8 +75,8 @@ def test_a_program_answers(bots_site: Site) -> None:
         process.wait(PATIENCE)
 
 
-def test_a_bridge_makes_its_calls(sqlite_site: Site) -> None:
-    """Those of matterbridge, with what its configuration says; the program itself is not here."""
+def test_a_bridge_s_calls_work(sqlite_site: Site) -> None:
+    """The calls of matterbridge with the documented configuration. The program itself isn't run."""
     config = tomllib.loads(block("toml", "gateway"))
     assert {one["account"] for one in config["gateway"][0]["inout"]} == {
         f"{kind}.{name}" for kind in ("zulip", "irc") for name in config[kind]
@@ -107,6 +107,6 @@ def test_a_bridge_makes_its_calls(sqlite_site: Site) -> None:
         assert message["sender_full_name"] == "Ann"
         sent = asked("POST", "messages", **{**said, "content": "**cleo**: hello"})["id"]
         asked("PATCH", f"messages/{sent}", content="**cleo**: hello!")
-        # What was deleted elsewhere is edited to be empty.
+        # A message deleted elsewhere becomes empty.
         asked("PATCH", f"messages/{sent}", content="")
         assert ok(ann.get_raw_message(sent))["raw_content"] == "(deleted)"

@@ -1,4 +1,4 @@
-"""What docs/integrating.md shows of agents, as it stands there."""
+"""The agent examples in docs/integrating.md, run unchanged."""
 
 import json
 import os
@@ -17,13 +17,13 @@ SITE, ADDRESS = "https://chat.example.com", "ann@example.com"
 
 
 def blocks(language: str) -> list[str]:
-    """The examples in that language."""
+    """The examples in this language."""
     section = PAGE.read_text().partition("## Agents\n")[2].partition("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
 def ran(site: Site, command: list[str], **environment: str) -> str:
-    """What an example prints."""
+    """The output of an example."""
     command = [part.replace(SITE, site.server.url) for part in command]
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
@@ -33,7 +33,7 @@ def ran(site: Site, command: list[str], **environment: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_an_agent_gets_a_key_and_speaks(sqlite_site: Site) -> None:
+def test_an_agent_gets_a_key_and_sends_messages(sqlite_site: Site) -> None:
     town = sqlite_site
     make, search = blocks("sh")
     (program,) = blocks("python")

@@ -1,4 +1,4 @@
-"""Where a server listens: at a path, at a socket that systemd opened, with TLS; alone and with
+"""Where a server listens: on a Unix socket, on a socket from systemd, with TLS; alone and with
 workers."""
 
 import http.client
@@ -27,7 +27,7 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 @contextmanager
 def told_by(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """What the server tells systemd. It is read without waiting."""
+    """What the server has told systemd, without waiting."""
     path = str(server.data_dir / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as plug:
         plug.bind(path)
@@ -38,7 +38,7 @@ def told_by(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.
 
 @contextmanager
 def at_path(path: Path) -> Iterator[Connection]:
-    """A connection to the socket with that path."""
+    """Connect to the Unix socket at this path."""
     with socket.socket(socket.AF_UNIX) as plug:
         plug.settimeout(START_SECONDS)
         plug.connect(str(path))
@@ -47,7 +47,7 @@ def at_path(path: Path) -> Iterator[Connection]:
 
 
 def wrong_password(account: Account, *headers: bytes) -> bytes:
-    """A request that is noted with the address that it comes from."""
+    """A request that is logged with its client's address."""
     form = b"username=%b&password=wrong" % account.email.encode()
     lines = [b"POST /api/v1/fetch_api_key HTTP/1.1", b"Host: chat.test", *headers]
     lines += [b"Content-Type: " + FORM.encode(), b"Content-Length: %d" % len(form)]
@@ -55,7 +55,7 @@ def wrong_password(account: Account, *headers: bytes) -> bytes:
 
 
 @WORKERS
-def test_a_server_at_a_path_believes_its_proxy(
+def test_a_server_on_a_unix_socket_trusts_its_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     server, path = Server(tmp_path / "data"), tmp_path / "s"
@@ -63,7 +63,7 @@ def test_a_server_at_a_path_believes_its_proxy(
     flags = ("--workers", workers, "--unix-socket", str(path))
     with told_by(server, monkeypatch) as told, ended(server):
         (server.data_dir / "tertulia.toml").write_text('unix_socket_mode = "600"\n')
-        # What a server that was killed has left.
+        # The socket of a killed server is still there.
         with socket.socket(socket.AF_UNIX) as left:
             left.bind(str(path))
         server.launch(*flags)
@@ -78,7 +78,7 @@ def test_a_server_at_a_path_believes_its_proxy(
                 assert line.ask(wrong_password(ann, *said)).status == 401
                 server.wait_for_log(f'"sign-in failed" from={came} ')
             assert line.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").status == 200
-        # A second one is refused, and takes nothing away.
+        # A second server is refused and removes nothing.
         second = HeardProgram(
             ["serve", *server._place(), "--unix-socket", str(path)], server._environment()
         )
@@ -92,14 +92,14 @@ def test_a_server_at_a_path_believes_its_proxy(
 
 
 @WORKERS
-def test_a_socket_of_systemd_is_listened_at(tmp_path: Path, workers: str) -> None:
+def test_a_server_uses_the_socket_from_systemd(tmp_path: Path, workers: str) -> None:
     server, path = Server(tmp_path / "data"), tmp_path / "s"
     server.found()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
         os.set_inheritable(listener.fileno(), True)
-        # What starts it becomes it, and so has its number.
+        # The launcher becomes the server, so it has the process ID that systemd expects.
         script = (
             f"import os, sys; os.dup2({listener.fileno()}, 3);"
             "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()));"
@@ -121,7 +121,7 @@ def test_a_socket_of_systemd_is_listened_at(tmp_path: Path, workers: str) -> Non
                 stderr=subprocess.STDOUT,
             )
     with ended(server):
-        # Who connects before it is ready waits.
+        # Clients that connect before it's ready wait.
         with at_path(path) as line:
             assert line.ask(b"GET /ready HTTP/1.1\r\nHost: x\r\n\r\n").status == 200
         server.wait_for_log(f"ready at unix:{path}")
@@ -136,7 +136,7 @@ def secured(server: Server) -> http.client.HTTPSConnection:
 
 
 def shown(server: Server) -> str:
-    """The name in the certificate that a new connection is shown."""
+    """The name in the certificate that a new connection gets."""
     with (
         socket.create_connection(("127.0.0.1", server.port), START_SECONDS) as plug,
         unverified().wrap_socket(plug) as secure,
@@ -147,7 +147,7 @@ def shown(server: Server) -> str:
 
 
 @WORKERS
-def test_tls_goes_on_when_the_certificate_is_another(tmp_path: Path, workers: str) -> None:
+def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path, workers: str) -> None:
     server = Server(tmp_path / "data")
     ann = server.found()
     cert, key = write_certificate(tmp_path)
@@ -177,7 +177,7 @@ def test_tls_goes_on_when_the_certificate_is_another(tmp_path: Path, workers: st
                 assert other.getresponse().status == 200
             (event, *_) = json.loads(line.getresponse().read())["events"]
             assert url in event["message"]["content"]
-            # The sign-in page's cookies are for https alone.
+            # The sign-in page's cookies are limited to HTTPS.
             line.request("GET", "/login")
             answer = line.getresponse()
             answer.read()
@@ -188,7 +188,7 @@ def test_tls_goes_on_when_the_certificate_is_another(tmp_path: Path, workers: st
             assert server.process is not None
             server.process.send_signal(signal.SIGHUP)
             server.wait(lambda: shown(server) == "other.test", "the other certificate is shown")
-            if workers == "1":  # Else the connection's worker has made way.
+            if workers == "1":  # Otherwise the connection's worker has been replaced.
                 line.request("GET", "/health")
                 assert line.getresponse().status == 200
         assert server.stop() == 0

@@ -1,4 +1,4 @@
-"""How much memory a running server takes for those who misuse its connections."""
+"""Memory used by clients that misuse their connections."""
 
 import contextlib
 import socket
@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, A
 
 
 def memory(server: Server) -> int:
-    """Bytes that the process has in memory."""
+    """The process's memory in bytes."""
     assert server.process is not None
     status = Path(f"/proc/{server.process.pid}/status")
     if not status.exists():
@@ -42,7 +42,7 @@ def memory(server: Server) -> int:
 
 
 def pushed(plug: socket.socket, data: bytes, seconds: float) -> int:
-    """Send the same again and again, as long as it is taken; how many bytes were."""
+    """Send the same data until it's no longer accepted. Return the number of bytes sent."""
     plug.settimeout(0.2)
     sent, until = 0, time.monotonic() + seconds
     while time.monotonic() < until:
@@ -138,7 +138,7 @@ def test_memory_is_bounded(
 
 
 class SmallServer(Server):
-    """A server that may have few files open."""
+    """A server with a low limit of open files."""
 
     is_forked = False
 
@@ -147,8 +147,8 @@ class SmallServer(Server):
         return [*shell, *super()._command_line(*words)]
 
 
-def test_half_bodies_shut_nobody_out(tmp_path: Path) -> None:
-    """Not even those from an address for which there is no bound."""
+def test_unfinished_bodies_lock_nobody_out(tmp_path: Path) -> None:
+    """Even from an address without a connection limit."""
     server = SmallServer(tmp_path / "data")
     server.found()
     with ended(server), contextlib.ExitStack() as stack:
@@ -157,9 +157,9 @@ def test_half_bodies_shut_nobody_out(tmp_path: Path) -> None:
             with contextlib.suppress(OSError):
                 plug = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
                 plug.sendall(HALF + b"Content-Length: 9\r\n\r\na")
-        # How it is can be asked at once,
+        # The health check answers immediately,
         assert_healthy(server)
-        # and everything else when those who do nothing have made way.
+        # and everything else once idle connections have been closed.
         server.wait(lambda: is_answered(server), "somebody else is answered")
         assert "Traceback" not in server.log_text()
 

@@ -1,4 +1,4 @@
-"""What an operator does to a running server: stopping, restarting, adding people, adding nodes."""
+"""What operators do with a running server: stop, restart, and add users and nodes."""
 
 import json
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ GENERAL = {"type": "stream", "to": "general", "topic": "news"}
 
 
 def registered(server: Server, account: Account) -> tuple[str, int]:
-    """A new queue of the account's, and the cursor at its beginning."""
+    """Register a queue for the account. Return its ID and first event ID."""
     with connected(server) as connection:
         queue = json.loads(connection.ask(request(b"POST", b"/register", account, form=b"")).body)
         return queue["queue_id"], queue["last_event_id"]
 
 
 def poll_of(account: Account, queue_id: str, last_event_id: int, *, block: bool = True) -> bytes:
-    """A request for the queue's events."""
+    """A poll of the queue."""
     target = f"/events?queue_id={queue_id}&last_event_id={last_event_id}"
     return request(b"GET", (target if block else target + "&dont_block=true").encode(), account)
 
 
-def test_a_stopping_server_answers_the_polls_that_wait_and_ends_well(site: Site) -> None:
+def test_a_stopping_server_answers_waiting_polls_and_exits_cleanly(site: Site) -> None:
     server = site.server
     queue_id, last = registered(server, site.ben)
     with connected(server) as waiting, connected(server) as idle:
@@ -41,7 +41,7 @@ def test_a_stopping_server_answers_the_polls_that_wait_and_ends_well(site: Site)
         assert idle.is_closed()
 
 
-def test_a_restart_keeps_queues_and_what_they_missed(site: Site) -> None:
+def test_queues_and_pending_events_survive_a_restart(site: Site) -> None:
     server = site.server
     queue_id, last = registered(server, site.ben)
     with client_of(site.ann, server) as ann:
@@ -58,7 +58,7 @@ def test_a_restart_keeps_queues_and_what_they_missed(site: Site) -> None:
         assert json.loads(answer.body)["events"] == []
 
 
-def test_somebody_created_on_the_command_line_can_talk_at_once(site: Site) -> None:
+def test_a_user_created_on_the_command_line_can_talk_immediately(site: Site) -> None:
     server = site.server
     with listening(server, site.ann) as (ann,):
         cleo = server.add("cleo")
@@ -74,7 +74,7 @@ def test_somebody_created_on_the_command_line_can_talk_at_once(site: Site) -> No
 
 @pytest.fixture
 def two_nodes(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Site, Server]]:
-    """The town on PostgreSQL, and a second node on the same database."""
+    """The site on PostgreSQL, with a second node on the same database."""
     with postgres.schema(postgres_url) as url:
         first, second = Server(tmp_path / "data", url), Server(tmp_path / "data", url)
         town = Site(first, first.found(), first.add("ben"))
@@ -84,7 +84,7 @@ def two_nodes(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Site, Server]
             yield town, second
 
 
-def test_what_is_sent_on_one_node_reaches_a_poll_on_the_other(
+def test_a_message_sent_at_one_node_reaches_a_poll_at_the_other(
     two_nodes: tuple[Site, Server],
 ) -> None:
     town, second = two_nodes
@@ -110,10 +110,11 @@ def test_what_is_sent_on_one_node_reaches_a_poll_on_the_other(
         assert len(listener.messages()) == len(set(listener.messages())) == 20
 
 
-def test_what_one_has_sent_to_one_node_the_other_shows_at_once(
+def test_a_client_reads_its_own_writes_at_another_node(
     two_nodes: tuple[Site, Server],
 ) -> None:
-    """By the cookies that Zulip's own client keeps. (To a client nodes have one address.)"""
+    """Through the cookies that Zulip's own client keeps. (For a client, all nodes have one
+    address.)"""
     town, second = two_nodes
     with client_of(town.ben, town.server) as on_first, client_of(town.ben, second) as on_second:
         channel = ok(on_first.get_stream_id("general"))["stream_id"]
@@ -129,7 +130,7 @@ def test_what_one_has_sent_to_one_node_the_other_shows_at_once(
             assert topics[0]["name"] == f"news {number}"
 
 
-def test_a_queue_carries_on_at_the_other_node(two_nodes: tuple[Site, Server]) -> None:
+def test_a_queue_continues_at_another_node(two_nodes: tuple[Site, Server]) -> None:
     town, second = two_nodes
     queue_id, last = registered(town.server, town.ben)
     with client_of(town.ann, town.server) as ann:

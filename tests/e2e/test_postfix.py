@@ -1,5 +1,5 @@
-"""Postfix between this server and the world, by the lines of `docs/operating.md`: an instance of
-the test's own, on ports of its own. What is not installed here is skipped."""
+"""Postfix between this server and the world, with the configuration in `docs/operating.md`: an
+instance of its own, on its own ports. Skipped if it isn't installed."""
 
 import asyncio
 import os
@@ -62,14 +62,14 @@ pytestmark = [
 
 
 def written(heading: str) -> list[str]:
-    """The blocks of code below that heading of the documentation."""
+    """The code blocks below this heading of the documentation."""
     text = DOCS.read_text().split(f"\n### {heading}\n")[1]
     return re.findall(r"```\w*\n(.*?)```", re.split(r"\n##+ ", text)[0], re.DOTALL)
 
 
 @dataclass
 class World:
-    """What Postfix sends on: to everybody else's mail servers, which are one here."""
+    """All other mail servers, played by one: receives what Postfix sends."""
 
     port: int = 0
     mails: list[tuple[str, list[str], EmailMessage]] = field(default_factory=list)
@@ -85,7 +85,7 @@ class World:
         return "250 OK"
 
     def next(self, log: Path) -> tuple[str, list[str], EmailMessage]:
-        """The next one that comes."""
+        """Return the next email that arrives."""
         until(lambda: bool(self.mails), "a mail goes out", log)
         return self.mails.pop(0)
 
@@ -113,9 +113,9 @@ def world() -> Iterator[World]:
 
 @contextmanager
 def postfix(lines: str, tables: dict[str, str], world: World, port: int) -> Iterator[Path]:
-    """Postfix with these lines in its `main.cf`, and these tables beside it; its log."""
+    """Postfix with these lines in `main.cf` and these tables. Yields its log."""
     assert POSTFIX is not None
-    # It gives up rights, and must reach its directories all the same.
+    # It drops privileges and must still reach its directories.
     with tempfile.TemporaryDirectory(prefix="postfix-") as name:
         home = Path(name)
         home.chmod(0o755)
@@ -159,11 +159,11 @@ def until(happened: Callable[[], bool], what: str, log: Path) -> None:
     while not happened():
         said = log.read_text() if log.exists() else ""
         assert time.monotonic() < deadline, f"waited in vain until {what}:\n{said}"
-        time.sleep(0.05)  # Another process: there is nothing to wait on but what it does.
+        time.sleep(0.05)  # A separate process can only be polled.
 
 
 class Talk:
-    """Somebody outside who writes mails, and somebody inside who reads messages."""
+    """Someone outside who sends emails, and someone inside who reads messages."""
 
     def __init__(self, site: Site, port: int, log: Path) -> None:
         self.api = api_of(site, site.ann)
@@ -181,7 +181,7 @@ class Talk:
         self._outside.send_message(letter)
 
     def hears(self, text: str) -> dict[str, Any]:
-        """The newest message, when it says that."""
+        """Return the newest message, when it has this content."""
         newest: dict[str, Any] = {}
 
         def is_there() -> bool:
@@ -209,7 +209,7 @@ def api_of(site: Site, account: Account) -> httpx.Client:
 
 @contextmanager
 def talking(site: Site, world: World, pattern: str) -> Iterator[tuple[Talk, Path]]:
-    """A server and Postfix that know each other by the lines of the documentation."""
+    """A server and Postfix, configured as documented."""
     lmtp, port = free_port(), free_port()
     settings, shared, own, *_ = written("Incoming email")
     main, _, table = (shared if pattern.startswith("chat+") else own).partition("# transport\n")
@@ -232,7 +232,7 @@ def talking(site: Site, world: World, pattern: str) -> Iterator[tuple[Talk, Path
 
 
 @pytest.mark.parametrize("pattern", ["chat+%s@example.com", "%s@chat.example.com"])
-def test_mails_come_in_by_the_lines_of_the_documentation(
+def test_emails_are_received_with_the_documented_configuration(
     sqlite_site: Site, world: World, pattern: str
 ) -> None:
     with talking(sqlite_site, world, pattern) as (talk, log):
@@ -242,22 +242,25 @@ def test_mails_come_in_by_the_lines_of_the_documentation(
         assert re.fullmatch(re.escape(pattern).replace("%s", r"[a-z0-9.-]+"), address)
         talk.bring(address, "Twelve cups.")
         assert talk.hears("Twelve cups.")["subject"] == "Café"
-        # What opens nothing is taken and dropped; letters may be written otherwise.
+        # Email to an address that doesn't exist is accepted and dropped; letter case doesn't
+        # matter.
         talk.bring(re.sub(r"\.[a-z2-7]{20}@", f".{'a' * 20}@", address), "No.")
         talk.bring(address.upper(), "Thirteen.")
         talk.hears("Thirteen.")
-        # What its sender should know comes back.
+        # Errors that the sender should know about are bounced.
         talk.bring(address, "\n")
         sender, recipients, mail = world.next(log)
         assert (sender, recipients) == ("<>", ["zoe@elsewhere.example"])
         assert "This email is empty" in mail.as_string()
-        # Other addresses of the domain are none of these lines' business.
+        # Other addresses of the domain aren't affected.
         with pytest.raises(smtplib.SMTPRecipientsRefused) as refused:
             talk.bring("stranger@example.com", "No.")
         assert refused.value.recipients["stranger@example.com"][0] == 550
 
 
-def test_a_mail_goes_out_is_answered_and_is_turned_off(sqlite_site: Site, world: World) -> None:
+def test_a_notification_email_is_sent_answered_and_unsubscribed_from(
+    sqlite_site: Site, world: World
+) -> None:
     town = sqlite_site
     with talking(town, world, "chat+%s@example.com") as (talk, log), api_of(town, town.ben) as ben:
         town.server.command("mail", "--test", "zoe@elsewhere.example")
@@ -277,7 +280,7 @@ def test_a_mail_goes_out_is_answered_and_is_turned_off(sqlite_site: Site, world:
         talk.bring(mail["Reply-To"], "Four.", "ben@elsewhere.example")
         answer = talk.hears("Four.")
         assert (answer["type"], answer["sender_id"]) == ("private", town.ben.user_id)
-        # As a mail program does it: one request, with nothing but that body.
+        # As email programs do: one POST with only this body.
         assert mail["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
         match = re.fullmatch(
             r"<https://chat\.example\.com(/unsubscribe/\S+)>", mail["List-Unsubscribe"]

@@ -1,4 +1,4 @@
-"""What a server with limits tells programs, and how Zulip's own client takes it."""
+"""Rate limits, and how Zulip's own client handles them."""
 
 import json
 import time
@@ -30,14 +30,14 @@ def limited(directory: Path, **settings: object) -> Iterator[Site]:
 
 
 def use_up(account: Account, server: Server) -> None:
-    """Ask until the account has no requests left."""
+    """Send requests until the account's limit is reached."""
     with httpx.Client(base_url=server.url, auth=(account.email, account.api_key)) as client:
         while client.get("/api/v1/users/me").headers["X-RateLimit-Remaining"] != "0":
             pass
 
 
 def sent(client: zulip.Client, content: str) -> int:
-    """Send a message, as often as it takes: its ID."""
+    """Send a message, retrying as needed. Return its ID."""
     while True:
         answer = client.send_message({**SAID, "content": content})
         if answer.get("code") != "RATE_LIMIT_HIT":
@@ -46,14 +46,14 @@ def sent(client: zulip.Client, content: str) -> int:
         time.sleep(answer["retry-after"])  # As the server asks.
 
 
-def test_a_client_that_waits_as_it_is_told_sends_everything(tmp_path: Path) -> None:
+def test_a_client_that_waits_as_asked_sends_everything(tmp_path: Path) -> None:
     with (
         limited(tmp_path, requests_per_minute=120) as town,
         client_of(town.ann, town.server) as ann,
         listening(town.server, town.ben, event_types=["message"]) as (ben,),
     ):
         ids: list[int] = []
-        # Where the machine is slow, another one is allowed by the time that it asks.
+        # On a slow machine, another request may already be allowed.
         while "status=429" not in town.server.log_text() and len(ids) < 100:
             use_up(town.ann, town.server)
             ids += [sent(ann, str(number)) for number in range(len(ids), len(ids) + 5)]
@@ -62,7 +62,7 @@ def test_a_client_that_waits_as_it_is_told_sends_everything(tmp_path: Path) -> N
     assert "status=429" in town.server.log_text()
 
 
-def test_the_loop_of_the_client_waits_until_it_may_register(tmp_path: Path) -> None:
+def test_the_client_s_event_loop_waits_until_it_can_register(tmp_path: Path) -> None:
     def registered() -> list[str]:
         log = town.server.log_text().splitlines()
         return [line.partition("status=")[2][:3] for line in log if "/register" in line]
@@ -77,13 +77,14 @@ def test_the_loop_of_the_client_waits_until_it_may_register(tmp_path: Path) -> N
             ):
                 ben.hears_message(sent(ann, "there you are"))
             statuses = registered()[before:]
-            if statuses[0] == "429":  # Else the machine was so slow that he had one again.
+            # Otherwise the machine was so slow that the limit had recovered.
+            if statuses[0] == "429":
                 break
     assert statuses[0] == "429"
     assert statuses[-1] == "200"
 
 
-def test_each_poll_counts_once_however_it_waits(tmp_path: Path) -> None:
+def test_each_poll_counts_once_however_long_it_waits(tmp_path: Path) -> None:
     def told(answer: Response) -> tuple[str, str]:
         return answer.headers["x-ratelimit-limit"], answer.headers["x-ratelimit-remaining"]
 
@@ -118,7 +119,7 @@ def test_each_poll_counts_once_however_it_waits(tmp_path: Path) -> None:
         assert told(ben.ask(request(b"GET", b"/users/me", town.ben))) == ("6", "4")
 
 
-def test_only_a_trusted_proxy_says_who_asks(tmp_path: Path) -> None:
+def test_only_a_trusted_proxy_sets_the_client_address(tmp_path: Path) -> None:
     def remaining(server: Server, *hosts: str) -> list[int]:
         url = f"{server.url}/api/v1/server_settings"
         answers = [httpx.get(url, headers={"X-Forwarded-For": host}) for host in hosts]

@@ -1,4 +1,5 @@
-"""People react, set up what is their own, and mark as read, each through Zulip's own client."""
+"""Reactions, personal emoji, polls, alert words, and marking as read, through Zulip's own
+client."""
 
 import io
 import json
@@ -15,7 +16,7 @@ from tests.property.histories import picture
 KRAKEN = {"emoji_name": "octopus", "emoji_code": "1f419", "reaction_type": "unicode_emoji"}
 
 
-def test_what_hangs_on_messages_works_with_a_common_client(site: Site) -> None:
+def test_message_features_work_with_zulips_client(site: Site) -> None:
     server = site.server
     with client_of(site.ann, server) as ann, client_of(site.ben, server) as ben:
         types = ["message", "reaction", "submessage", "realm_emoji", "alert_words"]
@@ -115,7 +116,7 @@ def marking_as_read(ann: zulip.Client, ben: zulip.Client) -> None:
         assert unread() == 0
     receipts = ok(ann.call_endpoint(f"messages/{said}/read_receipts", method="GET"))
     assert len(receipts["user_ids"]) == 1
-    # The client's own annotation wants a dictionary for each parameter.
+    # The client's annotation wants a dictionary for each parameter.
     asked: dict[str, Any] = {
         "msg_ids": [said],
         "narrow": [{"operator": "search", "operand": "cup"}],

@@ -1,5 +1,5 @@
-"""An upgrade while people write: a node of the newer version beside one of the older, which then
-leaves."""
+"""A rolling upgrade while people send messages: a node of the newer version joins one of the older,
+which then leaves."""
 
 import json
 import os
@@ -61,8 +61,8 @@ def url(postgres_url: str) -> Iterator[str]:
 
 
 def versions(node: Node) -> tuple[int, int, int]:
-    """How many migrations were made, how many a program must know, and the log's format, each
-    beyond today's."""
+    """Return the number of migrations applied, the number that a program must know, and the log's
+    format, each relative to the current version's."""
     with opened(node) as connection:
         made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
         head = installation.head_position(connection)
@@ -80,7 +80,7 @@ def opened(node: Node) -> AbstractContextManager[Connection]:
     return closing(database.connect(readonly=True))
 
 
-def test_nodes_of_two_versions_serve_side_by_side_until_the_older_has_left(
+def test_nodes_of_two_versions_serve_together_until_the_older_leaves(
     url: str, tmp_path: Path
 ) -> None:
     older = Node(tmp_path / "data", url)
@@ -100,11 +100,11 @@ def test_nodes_of_two_versions_serve_side_by_side_until_the_older_has_left(
             with sending(newer, ("at the newer", ben, message)) as second:
                 replace(older, newer, ann, first, second)
         assert first.errors == second.errors == []
-        # Everything acknowledged is there, once, and the queue of before has heard it.
+        # Every acknowledged message is stored once, and the earlier queue has received it.
         sent = dict([*first.acknowledged, *second.acknowledged])
         assert len(sent) == len(first.acknowledged) + len(second.acknowledged)
         assert heard(newer, ben, queue).items() >= sent.items()
-        # There is no way back for the older program.
+        # The older program can't start again.
         older.launch()
         assert older.process is not None
         assert older.process.wait(STOP_SECONDS) == 1
@@ -112,7 +112,7 @@ def test_nodes_of_two_versions_serve_side_by_side_until_the_older_has_left(
 
 
 def replace(older: Node, newer: Node, ann: Account, first: Tally, second: Tally) -> None:
-    """Let the older node leave, while people send at both."""
+    """Stop the older node while people send messages at both."""
     second.wait_for_more(5)
     assert states(newer) == {"older": "serving", "newer": "serving"}
     assert versions(newer) == (1, 0, 0)
@@ -120,7 +120,7 @@ def replace(older: Node, newer: Node, ann: Account, first: Tally, second: Tally)
     held = newer.ask(ann, "POST", "/channel_folders/create", **folder)
     assert held.status_code == 400
     assert "being upgraded" in held.json()["msg"]
-    # The older version does what it always did, in the tables that were added to.
+    # The older version still works with the changed tables.
     made = older.ask(ann, "POST", "/channels/create", name="meanwhile", subscribers=[])
     assert made.status_code == 200, made.text
     first.wait_for_more(5)

@@ -1,4 +1,4 @@
-"""What is due while the server is down, and while it runs."""
+"""Scheduled messages that become due while the server is down or running."""
 
 import time
 from typing import Any
@@ -14,12 +14,12 @@ def post(client: zulip.Client, path: str, **sent: Any) -> dict[str, Any]:
 
 
 def heard(client: zulip.Client) -> list[str]:
-    """The messages of everybody who can write, as Markdown."""
+    """All messages by people, as Markdown."""
     window = {"anchor": "newest", "num_before": 100, "num_after": 0, "apply_markdown": False}
     return [message["content"] for message in ok(client.get_messages(window))["messages"]]
 
 
-def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(site: Site) -> None:
+def test_scheduled_messages_are_sent_exactly_once_despite_restarts(site: Site) -> None:
     server = site.server
     with client_of(site.ann, server) as ann, client_of(site.ben, server) as ben:
         general = ok(ann.get_stream_id("general"))["stream_id"]
@@ -32,7 +32,8 @@ def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(s
             post(ann, "scheduled_messages", **sent, scheduled_delivery_timestamp=at)
 
         def schedule_soon(content: str) -> int:
-            """As soon as can be. When it is due: later, where the machine was too slow to ask."""
+            """Schedule a message as soon as possible. Return its time, which is later if the
+            machine was too slow."""
             while True:
                 at = int(time.time()) + 2
                 sent = {"type": "channel", "to": general, "topic": "storm", "content": content}
@@ -54,7 +55,8 @@ def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(s
             post(ann, "reminders", message_id=asked["id"], scheduled_delivery_timestamp=at)
             server.kill()
             while time.time() <= at:
-                time.sleep(0.1)  # The machine's own time must come; nothing tells of it.
+                # Only the machine's clock can make it due, and no event precedes it.
+                time.sleep(0.1)
             server.start()
             last = listener.hears(
                 lambda e: e["type"] == "message" and e["message"]["content"].endswith("down 4")

@@ -1,4 +1,4 @@
-"""Files and a real server: what is cut off, killed, large, or many at once."""
+"""Uploads to a real server: interrupted, large, and concurrent."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ PIECE = "application/offset+octet-stream"
 
 
 def head(method: str, path: str, account: Account, **headers: object) -> bytes:
-    """A request without its body; underscores of headers stand for hyphens."""
+    """A request without its body. Underscores in header names stand for hyphens."""
     lines = [
         f"{method} {path} HTTP/1.1",
         "Host: chat.test",
@@ -62,7 +62,7 @@ def files(server: Server) -> list[Path]:
 
 
 def memory_of(server: Server) -> int:
-    """The most that the process ever had in memory, in bytes."""
+    """The process's peak memory in bytes."""
     assert server.process is not None
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     match = re.search(r"VmHWM:\s+(\d+) kB", status)
@@ -76,7 +76,7 @@ def opened(server: Server, account: Account, url: str) -> bytes:
     return answer.content
 
 
-def test_an_upload_goes_on_after_the_server_was_killed(site: Site) -> None:
+def test_an_upload_continues_after_the_server_was_killed(site: Site) -> None:
     server, ben = site.server, site.ben
     content = bytes(range(256)) * 4096 * 3
     where = begun(server, ben, len(content))
@@ -85,7 +85,7 @@ def test_an_upload_goes_on_after_the_server_was_killed(site: Site) -> None:
         "PATCH", where, ben, Upload_Offset=0, Content_Type=PIECE, Content_Length=len(first)
     )
     assert ask(server, request + first).status == 204
-    # Half of the next piece, and then the power goes.
+    # The server is killed in the middle of the next chunk.
     with connected(server) as connection:
         second = content[MIB:]
         connection.write(
@@ -112,7 +112,7 @@ def test_an_upload_goes_on_after_the_server_was_killed(site: Site) -> None:
     assert opened(server, ben, json.loads(answer.body)["url"]) == content
 
 
-def test_what_came_before_a_connection_broke_off_counts(site: Site) -> None:
+def test_bytes_received_before_a_disconnect_count(site: Site) -> None:
     server, ben = site.server, site.ben
     length, sent = 3 * MIB, MIB + MIB // 2
     where = begun(server, ben, length)
@@ -126,7 +126,7 @@ def test_what_came_before_a_connection_broke_off_counts(site: Site) -> None:
     assert MIB <= offset_of(server, ben, where) <= sent
 
 
-def test_whoever_goes_on_with_an_upload_needs_not_wait_for_a_dead_connection(site: Site) -> None:
+def test_resuming_an_upload_does_not_wait_for_a_dead_connection(site: Site) -> None:
     server, ben = site.server, site.ben
     where = begun(server, ben, 10)
     with connected(server) as dead:
@@ -145,7 +145,7 @@ def test_whoever_goes_on_with_an_upload_needs_not_wait_for_a_dead_connection(sit
             Content_Length=10 - offset,
         )
         answer = ask(server, request + b"helloworld"[offset:])
-        # The first request may have been heard only after the question.
+        # The first request may reach the server after the HEAD.
         assert answer.status in {200, 409}
     if answer.status == 200:
         assert opened(server, ben, json.loads(answer.body)["url"]) == b"helloworld"
@@ -156,7 +156,7 @@ def form(content: bytes) -> tuple[bytes, str]:
     return start + content + b"\r\n--x--\r\n", "multipart/form-data; boundary=x"
 
 
-def test_a_client_that_goes_away_in_the_middle_leaves_nothing(site: Site) -> None:
+def test_a_client_that_disconnects_during_an_upload_leaves_no_file(site: Site) -> None:
     server, ben = site.server, site.ben
     body, kind = form(b"x" * MIB)
     request = head("POST", "/api/v1/user_uploads", ben, Content_Type=kind, Content_Length=len(body))
@@ -167,7 +167,7 @@ def test_a_client_that_goes_away_in_the_middle_leaves_nothing(site: Site) -> Non
     assert ask(server, request + body).status == 200
 
 
-def test_a_large_upload_is_not_held_in_memory(sqlite_site: Site) -> None:
+def test_a_large_upload_is_streamed_with_little_memory(sqlite_site: Site) -> None:
     server, ben = sqlite_site.server, sqlite_site.ben
     before = memory_of(server)
     body, kind = form(b"\xab" * (90 * MIB))
@@ -185,7 +185,7 @@ def test_a_large_upload_is_not_held_in_memory(sqlite_site: Site) -> None:
     assert memory_of(server) - before < 45 * MIB
 
 
-def test_a_body_that_is_too_large_is_read_and_refused(sqlite_site: Site) -> None:
+def test_an_oversized_body_is_read_and_refused(sqlite_site: Site) -> None:
     server, ben = sqlite_site.server, sqlite_site.ben
     body, kind = form(b"\xab" * (101 * MIB))
     answer = httpx.post(
@@ -199,7 +199,7 @@ def test_a_body_that_is_too_large_is_read_and_refused(sqlite_site: Site) -> None
     assert list((server.data_dir / "files/uploads/incoming").iterdir()) == []
 
 
-def test_nobody_fills_the_disk_without_credentials(sqlite_site: Site) -> None:
+def test_requests_without_credentials_write_nothing_to_disk(sqlite_site: Site) -> None:
     server = sqlite_site.server
     body, kind = form(b"x" * MIB)
     answer = httpx.post(
@@ -210,7 +210,7 @@ def test_nobody_fills_the_disk_without_credentials(sqlite_site: Site) -> None:
     assert not incoming.exists() or list(incoming.iterdir()) == []
 
 
-def test_a_path_that_leads_elsewhere_leads_nowhere(sqlite_site: Site) -> None:
+def test_path_traversal_reaches_no_file(sqlite_site: Site) -> None:
     server, ben = sqlite_site.server, sqlite_site.ben
     for path in (
         "/user_uploads/../../secret",
@@ -224,7 +224,7 @@ def test_a_path_that_leads_elsewhere_leads_nowhere(sqlite_site: Site) -> None:
         assert ask(server, head("GET", path, ben)).status == 404
 
 
-def test_many_uploads_at_once_are_all_kept(site: Site) -> None:
+def test_concurrent_uploads_are_all_stored(site: Site) -> None:
     server, ben = site.server, site.ben
     with httpx.Client(auth=(ben.email, ben.api_key), timeout=120) as client:
         for n in range(30):
@@ -242,7 +242,7 @@ def test_many_uploads_at_once_are_all_kept(site: Site) -> None:
             assert content == one["name"].removesuffix(".txt").encode()
 
 
-def test_the_python_client_of_zulip_uploads_files(site: Site, tmp_path: Path) -> None:
+def test_zulips_python_client_uploads_files(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "naïve — plan.txt"
     file.write_bytes(b"the plan")
     with client_of(site.ben, site.server) as ben, client_of(site.ann, site.server) as ann:

@@ -1,4 +1,4 @@
-"""Several workers behind one address: what clients notice when they are replaced and killed."""
+"""Several workers behind one address, replaced and killed while clients use them."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.e2e.test_operations import poll_of, registered
 
 
 class FromNothing(Server):
-    """A server whose supervisor and workers load the program, each by itself."""
+    """A server whose supervisor and workers are started without preloaded modules."""
 
     is_forked = False
 
@@ -36,34 +36,34 @@ def _served(server: Server) -> Iterator[Site]:
 
 @pytest.fixture
 def crew(database_url: str, tmp_path: Path) -> Iterator[Site]:
-    """A town that two workers serve, on each kind of database."""
+    """A site with two workers, on each kind of database."""
     with _served(Server(tmp_path / "data", database_url)) as town:
         yield town
 
 
 @pytest.fixture
 def sqlite_crew(tmp_path: Path) -> Iterator[Site]:
-    """The same on SQLite alone: for what has nothing to do with the database."""
+    """The same on SQLite only, for tests that don't depend on the database."""
     with _served(Server(tmp_path / "data")) as town:
         yield town
 
 
 @pytest.fixture
 def crew_from_nothing(tmp_path: Path) -> Iterator[Site]:
-    """The same, of programs that begin as an operator's do: what they inherit is the subject."""
+    """The same, started like an operator's programs, for tests of what processes inherit."""
     with _served(FromNothing(tmp_path / "data")) as town:
         yield town
 
 
 def launch(server: Server, *more: str) -> None:
-    """Start two workers, and return when the server says that it is ready."""
+    """Start two workers, and return when the server is ready."""
     times = server.log_text().count("ready at") if server.log_path.exists() else 0
     server.launch("--workers", "2", *more)
     server.wait_for_log("ready at", times + 1)
 
 
 def workers(server: Server) -> dict[int, int]:
-    """The process of each worker that became ready last, by number."""
+    """The process ID of each worker that became ready last, by number."""
     found = re.findall(r"a worker is ready\" worker=(\d) pid=(\d+)", server.log_text())
     return {int(number): int(pid) for number, pid in found}
 
@@ -76,7 +76,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_workers_are_replaced_without_an_error_to_anybody(crew: Site) -> None:
+def test_workers_are_replaced_without_errors_for_clients(crew: Site) -> None:
     server = crew.server
     assert server.process is not None
     before = workers(server)
@@ -86,7 +86,7 @@ def test_workers_are_replaced_without_an_error_to_anybody(crew: Site) -> None:
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_log("a worker is ready", 4)
         server.wait(lambda: not any(map(is_alive, before.values())), "the old workers are gone")
-        # One that somebody tells to end is replaced as well.
+        # A worker that is terminated from outside is replaced, too.
         after = workers(server)
         os.kill(after[1], signal.SIGTERM)
         server.wait_for_log("a worker is ready", 5)
@@ -99,7 +99,7 @@ def test_workers_are_replaced_without_an_error_to_anybody(crew: Site) -> None:
     assert not server._answers("/health")
 
 
-def test_what_was_acknowledged_outlasts_killed_workers(crew: Site) -> None:
+def test_acknowledged_messages_survive_killed_workers(crew: Site) -> None:
     server = crew.server
     with crowded(server, crew.ann) as crowd:
         for times, victim in enumerate((0, 1, 0)):
@@ -107,7 +107,7 @@ def test_what_was_acknowledged_outlasts_killed_workers(crew: Site) -> None:
             os.kill(workers(server)[victim], signal.SIGKILL)
             server.wait_for_log("a worker is ready", 3 + times)
         crowd.wait_for_more(15)
-    # No listener has registered again, and none has missed anything: `crowded` saw to that.
+    # No listener registered again or missed anything: `crowded` checks that.
     assert len(set(crowd.acknowledged.values())) == len(crowd.acknowledged)
     assert server.log_text().count("a worker has died") == 3
     assert server.command("check")["ok"]
@@ -130,14 +130,14 @@ def test_workers_end_when_their_supervisor_is_gone(crew_from_nothing: Site) -> N
     deadline = time.monotonic() + PATIENCE
     while any(map(is_alive, pids)):
         assert time.monotonic() < deadline
-        time.sleep(0.02)  # They are not our children: there is nothing to wait on.
+        time.sleep(0.02)  # They aren't our children, so they can only be polled.
     assert not Path(json.loads(own)["bus"]).exists()
     with ended(Server(server.data_dir, port=server.port)) as other:
-        launch(other)  # The port and the database are free.
+        launch(other)  # The port and the database are released.
         assert other.stop() == 0
 
 
-def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Site) -> None:
+def test_a_replacement_that_fails_to_start_changes_nothing(sqlite_crew: Site) -> None:
     server = sqlite_crew.server
     assert server.process is not None
     before = workers(server)
@@ -170,7 +170,7 @@ def test_workers_wait_together_for_an_organization(database_url: str, tmp_path: 
             made = ann.post("/setup", data={**FILLED, "code": code})
             assert (made.status_code, made.headers["location"]) == (303, "/")
         server.wait_for_log("Tertulia is ready at")
-        for _ in range(8):  # Whichever answers.
+        for _ in range(8):  # Whichever worker answers.
             with browser(server) as ann:
                 ann.cookies.update(dict(made.cookies))
                 assert ann.get("/api/v1/users/me").json()["full_name"] == "Ann"
@@ -178,7 +178,7 @@ def test_workers_wait_together_for_an_organization(database_url: str, tmp_path: 
     assert server.log_text().count("waiting at") == server.log_text().count("ready at") == 1
 
 
-def test_a_server_that_cannot_start_says_why_and_ends(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_says_why_and_exits(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     server.found()
     (server.data_dir / "secret").write_text("another one, of the same length, perhaps")
@@ -188,7 +188,7 @@ def test_a_server_that_cannot_start_says_why_and_ends(tmp_path: Path) -> None:
     assert "no worker can be started" in server.log_text()
 
 
-def test_a_server_that_drains_is_not_ready_and_goes_on_for_a_while(tmp_path: Path) -> None:
+def test_a_draining_server_is_not_ready_and_keeps_serving(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     ann = server.found()
     (server.data_dir / "tertulia.toml").write_text("drain_seconds = 3\n")

@@ -1,7 +1,7 @@
-"""`python -m tests.e2e.versions older|newer …` is the command line of one of two neighbouring
-versions. The newer one adds to the tables, takes away from them, and knows a kind of change that
-the older one does not: a kind of today's that counts as new. What a node does every few seconds it
-does more often."""
+"""`python -m tests.e2e.versions older|newer …` is the command line of one of two consecutive
+versions. The newer one adds to the tables, removes from them, and has a kind of change that the
+older one doesn't know: an existing kind that counts as new. Periodic tasks of nodes run more
+often."""
 
 import sys
 
@@ -34,7 +34,7 @@ if __name__ == "__main__":
         log_formats.SINCE = {NEW_KIND: newer}
         for module in (log_formats, migrations, commits):
             module.LOG_FORMAT = newer  # type: ignore[attr-defined]
-    # Imported now, when it is known what there is.
+    # Import once the version is known.
     from tertulia.cli import main
 
     main()

@@ -1,4 +1,4 @@
-"""How requests are made up from our own OpenAPI document, and sent."""
+"""Generate requests from our OpenAPI document, and send them."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def schema() -> schemathesis.BaseSchema:
 
 
 def nearer(value: Any) -> Any:
-    """The value with most of its numbers made such as are IDs of something."""
+    """Replace most numbers in the value with numbers that may be existing IDs."""
     match value:
         case bool():
             return value
@@ -52,13 +52,13 @@ def nearer(value: Any) -> Any:
 
 
 def pick_of(case: Case[Any]) -> int:
-    """A number that is the case's own."""
+    """A number derived from the case."""
     every = (case.path_parameters, case.query, case.body)
     return zlib.crc32(repr(every).encode(errors="replace"))
 
 
 def existing(case: Case[Any], pick: int) -> dict[str, Any]:
-    """The parts of the path, with IDs of something wherever there is a number."""
+    """Path parameters with plausible IDs for numbers."""
     return {
         name: pick % SMALL if str(value).lstrip("-").isdecimal() else value
         for name, value in (case.path_parameters or {}).items()
@@ -66,8 +66,8 @@ def existing(case: Case[Any], pick: int) -> dict[str, Any]:
 
 
 def fewer(values: Any, required: Collection[str], pick: int) -> Any:
-    """Mostly without all but one or two of the parameters that need not be: of many, one is wrong
-    almost always."""
+    """Usually leave out all but one or two of the optional parameters, because among many, one is
+    almost always invalid."""
     if not isinstance(values, dict) or pick % 4 == 0:
         return values
     rest = [name for name in values if name not in required]
@@ -76,7 +76,7 @@ def fewer(values: Any, required: Collection[str], pick: int) -> Any:
 
 
 def written(values: Any, schemas: dict[str, dict[str, Any]]) -> Any:
-    """The parameters as texts: strings as they are, and the rest as JSON."""
+    """The parameters as text: strings unchanged, everything else as JSON."""
     if not isinstance(values, dict):
         return values
     return {
@@ -88,7 +88,7 @@ def written(values: Any, schemas: dict[str, dict[str, Any]]) -> Any:
 
 
 def parameters_of(operation: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], set[str]]:
-    """The schemas of an operation's parameters, and the names of those that are required."""
+    """An operation's parameter schemas, and the names of the required ones."""
     schemas: dict[str, dict[str, Any]] = {}
     required: set[str] = set()
     for one in operation.get("parameters", ()):
@@ -124,14 +124,14 @@ def answered_as_documented(case: Case[Any], client: httpx.Client) -> None:
     )
     assert response.status_code < 500, response.text
     if response.status_code == 401 and "api_key" not in query:
-        # A made-up password is wrong; what else is 401 means that nothing can be asked any more.
+        # A random password is wrong. Any other 401 means that the session has ended.
         assert response.json()["code"] == "AUTHENTICATION_FAILED", "the account or its key is gone"
     contract.checked(case.method, response.url.path.removeprefix("/api/v1"), response)
 
 
 def sending(method: str, path: str) -> Callable[..., None]:
-    """Sends an endpoint's requests by way of a `client`, and fails where one is not answered as
-    documented."""
+    """Sends an endpoint's requests with a `client`, and fails if a response doesn't match the
+    document."""
     config = HypothesisTestConfig(project=schema().config, modes=list(HypothesisTestMode))
     operation = schema()[path][method]
     test: Callable[..., None] = create_test(

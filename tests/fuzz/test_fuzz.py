@@ -1,7 +1,7 @@
-"""Requests that nobody would think of, made up from our own OpenAPI document.
+"""Requests generated from our OpenAPI document. Whatever a client sends, the response matches the
+document and is never an internal error.
 
-Whatever a client sends, the server answers as the document says, and never with an internal error.
-The tests send a few fixed requests to each endpoint; `make fuzz` sends thousands of random ones.
+The tests send a few fixed requests to each endpoint. `make fuzz` sends thousands of random ones.
 """
 
 import json
@@ -33,7 +33,7 @@ OPERATIONS = [
 
 @dataclass
 class Site:
-    """A server with some people, channels and messages, and its owner's hands on it."""
+    """A server with some people, channels, and messages, and its owner."""
 
     server: Server
     client: httpx.Client
@@ -69,8 +69,10 @@ QUICK = 8
         for number, one in enumerate(OPERATIONS)
     ],
 )
-def test_every_request_is_answered_as_documented(method: str, path: str, site: Site) -> None:
-    # Imported here, since only the process that runs these tests needs Schemathesis.
+def test_every_generated_request_is_answered_as_documented(
+    method: str, path: str, site: Site
+) -> None:
+    # Imported here, because only the process that runs these tests needs Schemathesis.
     from tests.fuzz.made_up import sending
 
     sending(method, path)(client=site.client)

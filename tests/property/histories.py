@@ -1,7 +1,7 @@
-"""Random histories of an organization, and what must hold of it at any time.
+"""Random histories of an organization, and the invariants that always hold. Hypothesis doesn't run
+event loops, so a test draws a seed and a length, and runs one itself.
 
-Hypothesis does not drive event loops, so a test draws a seed and a length, and drives one itself.
-Each step is a request as a client makes it; a refusal is an answer like another.
+Each step is a request that a client could send. A refusal is a valid response.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ TEXTS = (
 
 @cache
 def picture() -> bytes:
-    """A small picture, as a file."""
+    """A small image file."""
     file = io.BytesIO()
     Image.new("RGB", (8, 8), "red").save(file, "PNG")
     return file.getvalue()
@@ -73,7 +73,7 @@ Step = Callable[["History"], Awaitable[None]]
 
 @dataclass
 class History:
-    """An organization to which random things happen."""
+    """An organization in which random things happen."""
 
     org: Organization
     rng: random.Random
@@ -87,20 +87,20 @@ class History:
         return self.org.node.state
 
     async def step(self) -> None:
-        """One more thing happens."""
+        """Do one more random step."""
         (step,) = self.rng.choices(list(STEPS), list(STEPS.values()))
         self.done.append(step.__name__)
         await step(self)
 
     async def run(self, steps: int) -> None:
-        """So many things happen, one after the other."""
+        """Do this many random steps."""
         for _ in range(steps):
             await self.step()
 
-    # What they happen to
+    # Subjects of the steps
 
     def who(self) -> str:
-        """Somebody whose account is active."""
+        """Someone with an active account."""
         return self.rng.choice(
             [n for n in PEOPLE if self.state.users[self.org[n].user_id].is_active]
         )
@@ -110,11 +110,11 @@ class History:
         return self.rng.choice(channels) if channels else None
 
     def groups(self) -> list[UserGroup]:
-        """Those that people made."""
+        """Groups that people created."""
         return [group for group in self.state.groups if not group.is_system]
 
     def holder(self) -> Any:
-        """Somebody, or a group, who may hold a permission."""
+        """A person or a group that may hold a permission."""
         rng = self.rng
         people = [self.org[name].user_id for name in rng.sample(PEOPLE, rng.randint(0, 2))]
         own = [group.id for group in self.groups()]
@@ -133,14 +133,14 @@ class History:
         return sorted(self.rng.sample(self.sent, min(len(self.sent), self.rng.randint(1, 4))))
 
     def text(self) -> str:
-        """What somebody writes; some of it links a file."""
+        """Random message text, sometimes with a link to a file."""
         files = list(self.state.attachments)
         if files and self.rng.random() < 0.3:
             return f"see [a file](/user_uploads/{self.rng.choice(files).path})"
         return self.rng.choice(TEXTS)
 
     def accepted(self, reply: Reply) -> bool:
-        """A refusal is as good as an answer here; a mistake of the server is not."""
+        """Accept a success or a refusal; fail on an internal error."""
         assert reply.status < 500, (self.done, reply.body)
         return reply.status == 200
 
@@ -177,7 +177,7 @@ async def send_directly(history: History) -> None:
 
 
 async def send_at_once(history: History) -> None:
-    """Several of these and of other things, which are committed together."""
+    """Send several messages and other requests concurrently, so they're committed together."""
     steps = [send_to_channel, send_directly, flag, send_to_channel]
     await asyncio.gather(*(step(history) for step in history.rng.sample(steps, 3)))
 
@@ -188,7 +188,7 @@ async def flag(history: History) -> None:
     rng = history.rng
     who = history.who()
     name = rng.choice(["read", "read", "read", "starred", "collapsed"])
-    # Whoever names one message that they cannot read is refused all of them.
+    # A request with one unreadable message is refused as a whole.
     for ids in (history.some_messages(), [rng.choice(history.sent)], [rng.choice(history.sent)]):
         reply = await history.org[who].post(
             "/messages/flags", messages=ids, op=rng.choice(["add", "remove"]), flag=name
@@ -443,7 +443,7 @@ async def change_members(history: History) -> None:
 
 
 async def change_waiting_period(history: History) -> None:
-    """The people are as old as the organization: either all of them wait, or nobody."""
+    """All people are as old as the organization, so either all of them wait or nobody does."""
     await history.org.do(
         RealmChanged(values={"waiting_period_threshold": history.rng.choice([0, 1, 3])})
     )
@@ -475,7 +475,7 @@ async def change_realm(history: History) -> None:
 
 
 async def limit_guests(history: History) -> None:
-    """Guests know of everybody, or of those only with whom they share something."""
+    """Change whether guests can see everyone, or only people they share a channel with."""
     group = history.rng.choice([SystemGroup.EVERYONE, SystemGroup.MEMBERS, SystemGroup.MEMBERS])
     history.done[-1] += f" {group.name}"
     reply = await history.org["ann"].patch(
@@ -493,7 +493,7 @@ async def change_default_settings(history: History) -> None:
 
 
 async def set_up(history: History) -> None:
-    """Something of what administrators set up, which may be there already or not at all."""
+    """Change something that administrators configure, which may exist or not."""
     rng, ann = history.rng, history.org["ann"]
     place, domain = rng.randint(1, 4), rng.choice(["a.com", "b.com"])
     pattern, template = f"{rng.choice('abc')}(?P<id>[0-9]+)", "https://example.com/{id}"
@@ -562,7 +562,7 @@ async def pin(history: History) -> None:
 
 
 async def react_at_once(history: History) -> None:
-    """With the same emoji, at the same moment: one of them is first."""
+    """Two people add the same emoji concurrently. One of them is first."""
     if not history.sent:
         return
     path = f"/messages/{history.rng.choice(history.sent)}/reactions"
@@ -649,7 +649,7 @@ async def delete_file(history: History) -> None:
     attachment = history.rng.choice(files)
     reply = await history.org[history.who()].delete(f"/attachments/{attachment.id}")
     history.accepted(reply)
-    # The server deletes the file by itself, and writes that down.
+    # The server deletes the file by itself and records that.
     await until(lambda: not len(history.state.removed_files))
     await history.org.node.log.settled()
 
@@ -685,7 +685,7 @@ async def look_after_invitations(history: History) -> None:
 
 
 async def join(history: History) -> None:
-    """Somebody comes in by one of the links, if it is not over."""
+    """Someone joins with one of the links, if it's still valid."""
     state, rng = history.state, history.rng
     if not len(state.invitations) or len(state.users) > 14:
         return
@@ -702,10 +702,10 @@ async def join(history: History) -> None:
 
 
 async def change_address(history: History) -> None:
-    """Somebody asks for another address, and perhaps uses a link that was mailed."""
+    """Someone requests a new email address, and may use an emailed link."""
     rng, state = history.rng, history.state
     name = history.who()
-    # People are known by the part before the @, here and after a restart.
+    # People are identified by the part before the @, here and after a restart.
     email = f"{name}@{rng.choice('xyz')}.example.com"
     history.accepted(await history.org[name].patch("/settings", email=email))
     waiting = [c for c in state.confirmations if c.user_id is not None]
@@ -767,7 +767,7 @@ STEPS: dict[Step, int] = {
 
 @asynccontextmanager
 async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
-    """A new organization with `PEOPLE` and two channels, before anything has happened."""
+    """A new organization with `PEOPLE` and two channels."""
     clock = TestClock()
     async with founded(config, clock=clock, web=SilentWeb()) as org:
         await org.do(RealmChanged(values={"inline_url_embed_preview": True}))
@@ -787,7 +787,7 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
 def on_a_new_database(
     url: str, seed: int, test: Callable[[History, Config], Awaitable[None]]
 ) -> None:
-    """Run the test on a new organization, in a new event loop of the kind that servers use."""
+    """Run the test on a new organization, in a new event loop of the server's kind."""
 
     async def run(config: Config) -> None:
         async with beginning(config, seed) as history:
@@ -803,13 +803,13 @@ def on_a_new_database(
             database_url=url,
             external_url="http://chat.test",
             rate_limits=False,
-            feed_minutes=0,  # What is elsewhere is not asked for.
+            feed_minutes=0,  # External pages aren't fetched.
         )
         anyio.run(run, config, backend_options={"use_uvloop": find_spec("uvloop") is not None})
 
 
 async def assert_folds(log: Log) -> None:
-    """The fold of the log is what the tables say, and what the node has in memory."""
+    """Check that folding the log gives the state in the tables and in the node's memory."""
 
     def look(connection: Connection) -> tuple[int, Any, Any]:
         return (
@@ -829,13 +829,13 @@ async def assert_folds(log: Log) -> None:
 
 
 def same(one: State, other: State) -> None:
-    """Fails with what differs between two states."""
+    """Fail and show the difference between two states."""
     assert one.seq == other.seq
     for name, table in one.tables.items():
         rows = other.tables[name].rows
         for key in table.rows.keys() | rows.keys():
             assert table.rows.get(key) == rows.get(key), (name, key)
-            # Of the same types, too: 1 equals True.
+            # Types count, too: 1 == True.
             assert repr(table.rows[key]) == repr(rows[key]), (name, key)
     for channel_id in one.channels.rows:
         assert list(one.subscribers(channel_id)) == list(other.subscribers(channel_id))
@@ -851,7 +851,7 @@ def same(one: State, other: State) -> None:
 
 
 def without_empty(index: dict[object, object]) -> dict[object, object]:
-    """An index may keep empty sets where there was something once."""
+    """Remove empty sets, which an index may keep."""
     return {
         key: value for key, value in index.items() if value or not isinstance(value, set | dict)
     }

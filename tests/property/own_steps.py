@@ -1,4 +1,4 @@
-"""Random things that people do with what is theirs alone, and time that passes."""
+"""Random steps about people's own data, and the passage of time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRAGMENTS = ("inbox", "narrow/is/starred", "narrow/channel/1", "narrow/dm/7")
 
 
 def _soon(history: History) -> int:
-    """A time that comes when it has passed a few times: not while a test runs, by itself."""
+    """A time that comes after a few steps of time, but not by itself during a test."""
     return int(history.clock()) + history.rng.randint(60, 120)
 
 
@@ -137,7 +137,7 @@ async def use_device(history: History) -> None:
 
 
 async def use_browser(history: History) -> None:
-    """Somebody signs in with a browser, uses it, ends it, or leaves it alone."""
+    """Someone signs in with a browser, uses it, signs out, or leaves it idle."""
     org, rng = history.org, history.rng
     person = org[history.who()]
     own = history.state.sessions.of_user[person.user_id]
@@ -156,7 +156,7 @@ async def use_browser(history: History) -> None:
             history.accepted(await person.delete(f"/sessions/{rng.choice(own).id}"))
         case "others":
             history.accepted(await person.delete("/sessions"))
-        case "idle" if own and rng.random() < 0.1:  # Everything else that has its time comes, too.
+        case "idle" if own and rng.random() < 0.1:  # Everything else that's due happens, too.
             history.clock.ahead += LIFETIME
             await org.tick()
         case _:
@@ -164,7 +164,7 @@ async def use_browser(history: History) -> None:
 
 
 async def use_agent(history: History) -> None:
-    """Somebody lets an agent act for them, it is heard of, or its key ends."""
+    """Someone creates an agent key, uses it, or revokes it."""
     org, rng = history.org, history.rng
     person = org[history.who()]
     own = history.state.agent_keys.of_user[person.user_id]
@@ -182,14 +182,14 @@ async def use_agent(history: History) -> None:
 
 
 async def be_pushed_to(history: History) -> None:
-    """Somebody has a device that is pushed to, at an address that is not asked; leaves it in peace,
-    or removes it."""
+    """Someone registers a device for push notifications at an unreachable address, mutes it, or
+    removes it."""
     rng = history.rng
     person = history.org[history.who()]
     own = history.state.push_subscriptions.of_user[person.user_id]
     match rng.choice(["add", "pause", "remove"]):
         case "add":
-            # Sometimes it is another account's already.
+            # Sometimes another account already uses it.
             endpoint = f"https://127.0.0.1:9/{rng.randrange(8)}"
             history.accepted(await person.post("/push_subscriptions", endpoint=endpoint, **KEYS))
         case "pause" if own:
@@ -204,7 +204,7 @@ async def be_pushed_to(history: History) -> None:
 
 
 async def rest(history: History) -> None:
-    """Somebody pauses for a while, goes on, or has quiet hours, wherever they are."""
+    """Someone pauses notifications, resumes them, or has quiet hours in any time zone."""
     rng, person = history.rng, history.org[history.who()]
     zone = rng.choice(["", "Asia/Kathmandu", "America/Bogota"])
     history.accepted(await person.patch("/settings", timezone=zone))
@@ -222,7 +222,7 @@ async def rest(history: History) -> None:
 
 
 async def follow_feed(history: History) -> None:
-    """Somebody's bot follows a feed, what is in it is passed over, it changes, or it ends."""
+    """Someone's bot follows a feed; old entries are skipped, the feed changes, or it's removed."""
     org, rng = history.org, history.rng
     person, channel = org[history.who()], history.channel()
     hooks = [
@@ -253,7 +253,7 @@ async def follow_feed(history: History) -> None:
             case _:
                 await submit(person.user_id, feeds.add, bot_id, url, channel.id, "")
     except Refused:
-        pass  # It is there already, or nobody sees the channel.
+        pass  # The bot already follows it, or can't see the channel.
 
 
 OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {

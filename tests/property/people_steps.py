@@ -1,4 +1,4 @@
-"""Steps of histories: what people set, and what they tell about themselves."""
+"""Random steps about settings, statuses, and profiles."""
 
 from __future__ import annotations
 

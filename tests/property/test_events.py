@@ -1,4 +1,4 @@
-"""What events tell a client, and under which numbers."""
+"""The events of a client, and their IDs."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -42,10 +42,10 @@ def test_a_snapshot_and_later_events_equal_a_later_snapshot(
 @both
 @examples(3)
 @given(seed=seeds)
-def test_what_hangs_on_a_message_by_events_is_what_is_fetched(
+def test_reactions_and_widgets_from_events_equal_fetched_ones(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
-    """Reactions in the order in which people reacted, and the parts of widgets."""
+    """Reactions in the order in which people added them, and the data of widgets."""
 
     async def check(history: History, config: Config) -> None:
         clients = [await ReferenceClient.begin(history.org[v], WAYS["modern"]) for v in VIEWERS]
@@ -62,10 +62,10 @@ def test_what_hangs_on_a_message_by_events_is_what_is_fetched(
 @both
 @examples(4)
 @given(seed=seeds)
-def test_messages_of_ones_channels_by_events_are_what_is_fetched(
+def test_channel_messages_from_events_equal_fetched_ones(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
-    """What is sent and what is moved into sight, where it is, and what it says."""
+    """Sent and moved messages: where they are and what they contain."""
 
     async def check(history: History, config: Config) -> None:
         readers = [await Reader.begin(history.org[viewer]) for viewer in VIEWERS]
@@ -82,8 +82,8 @@ def test_messages_of_ones_channels_by_events_are_what_is_fetched(
 
 
 class Reader:
-    """A client that holds the messages of its channels. What it had and what became of its
-    channels it is told; of a channel to which it comes it fetches what was there before."""
+    """A client that keeps the messages of its channels. Events tell it about changes; it fetches
+    the earlier messages of a channel that it joins."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
@@ -143,8 +143,8 @@ class Reader:
             case "stream", "delete":
                 self._lose(set(event["stream_ids"]))
             case "stream", "update":
-                # Its history may be open now, or what was before one came may be closed: of that,
-                # this event is all that one is told.
+                # Its history may have become visible, or messages from before it joined may have
+                # become hidden: this event is all that clients are told.
                 self._unknown |= {event["stream_id"]} & self.channels
                 self._lose_messages({event["stream_id"]})
 
@@ -162,7 +162,7 @@ class Reader:
             elif message_id in self.held:
                 self.held[message_id] = (channel_id, topic, self.held[message_id][2])
             else:
-                # It could have read it before, in a channel that it has not joined.
+                # It could have read them before, in a channel that it hasn't joined.
                 self._unknown.add(channel_id)
 
     def _lose(self, channel_ids: set[int]) -> None:
@@ -174,8 +174,8 @@ class Reader:
         self.held = {i: one for i, one in self.held.items() if one[0] not in channel_ids}
 
 
-async def test_whoever_holds_messages_is_told_when_their_history_closes(org: Organization) -> None:
-    """By the channel's event alone: a client that holds what was before it came looks again."""
+async def test_clients_are_told_when_a_channel_s_history_becomes_private(org: Organization) -> None:
+    """By the channel's event alone: a client with older messages fetches them again."""
     ann, ben = org["ann"], org["ben"]
     channel_id = await org.channel("club", "ann")
     await ann.send("club", "", "before")
@@ -196,7 +196,7 @@ async def assert_hanging(client: ReferenceClient, viewer: str) -> None:
     for message in page.ok["messages"]:
         held = client.hanging[message["id"]]
         for reaction in message["reactions"]:
-            del reaction["user"]  # The account, as it is called by now.
+            del reaction["user"]  # The account's current name.
         for part in ("reactions", "submessages"):
             assert not differences(held[part], message[part], part), (viewer, message["id"])
 
@@ -204,10 +204,10 @@ async def assert_hanging(client: ReferenceClient, viewer: str) -> None:
 @both
 @examples(4)
 @given(seed=seeds)
-def test_no_event_brings_a_message_that_could_not_be_fetched(
+def test_no_event_contains_a_message_that_cannot_be_fetched(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
-    """At once, and late."""
+    """Polled immediately, and later."""
 
     async def check(history: History, config: Config) -> None:
         prompt = [await history.org[v].register(all_public_streams=v == "ann") for v in VIEWERS]
@@ -235,10 +235,10 @@ TELLING = {"message", "update_message", "reaction", "submessage", "pins"}
 @both
 @examples(2)
 @given(seed=seeds)
-def test_what_is_shared_by_a_view_group_is_what_each_of_it_would_be_told(
+def test_a_view_group_s_shared_events_equal_each_member_s_own(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
-    """At once, and late."""
+    """Polled immediately, and later."""
 
     async def check(history: History, config: Config) -> None:
         node = history.org.node
@@ -250,7 +250,8 @@ def test_what_is_shared_by_a_view_group_is_what_each_of_it_would_be_told(
         for _ in range(30):
             await history.step()
             for entry in [cached.entry for cached in delivery.recent][-10:]:
-                posted = CachedEntry(entry)  # What was encoded before may say what was so then.
+                # An event that was encoded earlier may have the state of that time.
+                posted = CachedEntry(entry)
                 count = entry.seq % 2 * 1000
                 for queue in delivery.queues.all():
                     told = encoder.events_of(posted, count)(queue.record)
@@ -273,10 +274,10 @@ LOOKS: list[dict[str, Any]] = [
 @both
 @examples(2)
 @given(seed=seeds)
-def test_event_ids_grow_across_restarts(
+def test_event_ids_increase_across_restarts(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
-    """Nothing is lost, nothing comes twice, and what comes is what a queue without restarts has."""
+    """Nothing is lost or delivered twice, and events equal those of a queue without restarts."""
 
     async def check(history: History, config: Config) -> None:
         steady = await history.org["ann"].register()
@@ -285,8 +286,8 @@ def test_event_ids_grow_across_restarts(
         expected: list[dict[str, Any]] = []
         for _ in range(2):
             await history.run(6)
-            # (`Listener.events` holds each ID against the one before. What comes late may be less,
-            # where access was lost meanwhile: so both are polled at the same times.)
+            # (`Listener.events` checks each ID against the previous one. Late polls may have fewer
+            # events if access was lost in the meantime, so both are polled at the same times.)
             events += await everything(moving)
             expected += await everything(steady)
             await history.run(6)
@@ -311,13 +312,13 @@ async def everything(listener: Listener) -> list[dict[str, Any]]:
 
 
 def written(events: list[dict[str, Any]]) -> list[int]:
-    """The messages that the events brought."""
+    """The messages in the events."""
     return [event["message"]["id"] for event in events if event["type"] == "message"]
 
 
 @pytest.mark.usefixtures("several_nodes")
-async def test_a_queue_is_polled_on_whichever_node(org: Organization, config: Config) -> None:
-    """Alternately, while both nodes send, type and see presence."""
+async def test_a_queue_can_be_polled_at_any_node(org: Organization, config: Config) -> None:
+    """Alternately, while both nodes send messages, typing notifications, and presence."""
     await org.channel("lounge", "ann", "ben")
     async with AsyncExitStack() as stack:
         nodes = [org, await stack.enter_async_context(reopened(config))]
@@ -340,7 +341,7 @@ async def test_a_queue_is_polled_on_whichever_node(org: Organization, config: Co
 
 
 @pytest.mark.usefixtures("several_nodes")
-async def test_what_is_sent_on_one_node_wakes_a_poll_on_another(
+async def test_a_message_sent_at_one_node_wakes_a_poll_at_another(
     org: Organization, config: Config
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -350,7 +351,7 @@ async def test_what_is_sent_on_one_node_wakes_a_poll_on_another(
         await until(lambda: other.node.delivery.waiting == 1)
         sent = await org["ann"].send("lounge", "t", "hi")
         assert written(await poll) == [sent]
-        # A queue deleted on one node is gone on the other, whatever that one remembers.
+        # A queue deleted at one node is gone at the other, whatever it has cached.
         assert (await org["ben"].delete("/events", queue_id=ben.queue_id)).ok
         await until(lambda: other.node.delivery.queues.get(ben.queue_id) is None)
         reply = await other["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)

@@ -1,4 +1,4 @@
-"""What a message costs does not grow with its audience."""
+"""The cost of a message doesn't grow with its audience."""
 
 import pytest
 
@@ -15,7 +15,7 @@ AUDIENCES = (10, 5000)
 
 
 def changes_of(connection: Connection) -> dict[str, int]:
-    """How many rows each table has. A search index's own tables are the database's business."""
+    """The number of rows of each table. Tables of the search index aren't counted."""
     if connection.dialect.name == "sqlite":
         names = connection.query(
             "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -32,7 +32,7 @@ def changes_of(connection: Connection) -> dict[str, int]:
 
 
 async def crowd(org: Organization, count: int) -> list[int]:
-    """So many people, the owner among them, the others new."""
+    """This many people, including the owner; the others are new."""
     first = org.node.state.users.next_id()
     people = [org["ann"].user_id, *range(first, first + count - 1)]
     accounts = [
@@ -48,7 +48,7 @@ async def crowd(org: Organization, count: int) -> list[int]:
 
 
 async def channel_of(org: Organization, people: list[int]) -> int:
-    """A new channel that they subscribe to."""
+    """A new channel with these subscribers."""
     channel_id = org.node.state.channels.next_id()
     name = f"crowd {channel_id}"
     await org.do(
@@ -59,28 +59,28 @@ async def channel_of(org: Organization, people: list[int]) -> int:
 
 
 async def subscribed_channel(org: Organization, count: int) -> int:
-    """A channel with so many subscribers, the owner among them."""
+    """A channel with this many subscribers, including the owner."""
     return await channel_of(org, await crowd(org, count))
 
 
 @pytest.fixture(scope="module")
 async def crowds(shared_org: Organization) -> list[list[int]]:
-    """A crowd for each audience."""
+    """People for each audience."""
     return [await crowd(shared_org, count) for count in AUDIENCES]
 
 
 @pytest.mark.parametrize(
     "content", ["hello", "hello @**all**", "hello @**topic**", "@**Ben**"], ids=str
 )
-async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
+async def test_a_channel_message_adds_two_rows_for_10_and_for_5000_subscribers(
     shared_org: Organization,
     crowds: list[list[int]],
     content: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One in `log` and one in `messages`; and four more are written over or counted once: `head`,
-    `counters`, the topic's, and (once a day) the channel's. Who is mentioned by name, or wrote in
-    the topic where that is mentioned, adds one in `message_flags`."""
+    """One in `log` and one in `messages`. Four more are updated or counted once: `head`,
+    `counters`, the topic's, and (once a day) the channel's. A person who is mentioned by name, or
+    who wrote in a topic where the topic is mentioned, adds one in `message_flags`."""
     added: list[dict[str, int]] = []
     written: list[int] = []
     real = writing.write
@@ -102,11 +102,11 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
         )
     flags = {"message_flags": 1} if "topic" in content else {}
     assert added == [{"log": 1, "messages": 1, **flags}] * len(AUDIENCES)
-    # The rows written over: the counter's and the topic's.
+    # The updated rows: the counter's and the topic's.
     assert written == [2] * len(AUDIENCES)
 
 
-async def test_a_message_costs_rows_for_those_whom_it_alerts_or_who_muted_its_sender(
+async def test_a_message_adds_a_row_for_each_person_alerted_or_muting_its_sender(
     shared_org: Organization, crowds: list[list[int]]
 ) -> None:
     """However many others receive it."""
@@ -124,7 +124,7 @@ async def test_a_message_costs_rows_for_those_whom_it_alerts_or_who_muted_its_se
             await shared_org["ann"].send(channel_id, content, content)
             now = await shared_org.node.store.read(changes_of)
             added = {name: now[name] - before[name] for name in now if now[name] != before[name]}
-            # What ben has read is one row, once it is there.
+            # Ben's read messages are one row, which is updated.
             assert added.pop("read_state", 0) <= 1
             expected = {
                 "log": 1,

@@ -1,4 +1,4 @@
-"""Narrows, held against a plain filter over what the reader can fetch message by message."""
+"""Compare narrows with a plain filter over all messages that the reader can fetch."""
 
 import json
 import random
@@ -37,7 +37,7 @@ LINK = re.compile(r'<a (?!class="(stream|message-link))')
 
 
 async def talk(history: History) -> None:
-    """Somebody writes something that can be searched for, or that has a part."""
+    """Someone sends a message that can be searched for or has an attachment, link, or reaction."""
     rng, org = history.rng, history.org
     author = history.who()
     text = " ".join(rng.choices(WORDS, k=rng.randint(1, 4)))
@@ -60,7 +60,7 @@ async def talk(history: History) -> None:
 
 
 async def attend(history: History) -> None:
-    """Somebody stars, reacts to, marks as unread, mutes or follows something."""
+    """Someone stars, reacts to, marks as unread, mutes, or follows something."""
     rng, org = history.rng, history.org
     who, mid = org[history.who()], rng.choice(history.sent or [1])
     flag = {"messages": [mid], "op": rng.choice(["add", "remove"])}
@@ -81,7 +81,7 @@ async def attend(history: History) -> None:
 
 @dataclass
 class Reader:
-    """Somebody, and all that they can read, fetched one by one."""
+    """A person and all messages that they can read, fetched one by one."""
 
     history: History
     person: Person
@@ -115,7 +115,7 @@ class Reader:
         return "historical" not in message["flags"] or bool(has_record)
 
     def visibility(self, message: dict[str, Any]) -> Visibility:
-        """What the reader says of the message's topic."""
+        """The reader's visibility policy for the message's topic."""
         for topic in self.state.user_topics.of_user[self.person.user_id]:
             if (topic.channel_id, topic.key) == (channel_of(message), key_of(message)):
                 return topic.visibility
@@ -143,7 +143,7 @@ def key_of(message: Message) -> str:
 
 
 def people_of(message: Message) -> set[int]:
-    """Who takes part in a direct message; nobody in a channel's."""
+    """The participants of a direct message; empty for a channel message."""
     if message["type"] == "stream":
         return set()
     return {one["id"] for one in message["display_recipient"]}
@@ -154,7 +154,8 @@ def has_any(message: Message, *flags: str) -> bool:
 
 
 def says(text: str, phrase: str) -> bool:
-    """Whether the text has the phrase, at the beginning of a word; a quoted one as whole words."""
+    """Whether the text contains the phrase at the start of a word. A quoted phrase matches whole
+    words."""
     bare = phrase.strip('"')
     plain, wanted = (one.casefold().replace("é", "e") for one in (text, bare))
     if not wanted.isascii():
@@ -164,7 +165,8 @@ def says(text: str, phrase: str) -> bool:
 
 
 def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, Holds | None]]:
-    """A term of every kind: operator, operand, and what holds then; None where it is refused."""
+    """A term of every kind: its operator, operand, and predicate, which is None if the term is
+    refused."""
     state, me = reader.state, reader.person.user_id
     user = state.users[me]
     other = reader.history.org[rng.choice(PEOPLE)].user_id
@@ -189,7 +191,7 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
     sees = channel_access.sees_channel(state, user, channel)
 
     def about(*user_ids: int, holds: Holds) -> Holds | None:
-        """Refused where the reader may not know of one of these people."""
+        """Refused if the reader may not see one of these people."""
         knows_all = all(permissions.sees_user(state, user, state.users[one]) for one in user_ids)
         return holds if knows_all else None
 
@@ -251,7 +253,7 @@ def source(reader: Reader, message: Message) -> str:
 
 @dataclass
 class Narrow:
-    """Some terms, and what a plain filter finds with them."""
+    """Terms, and what a plain filter finds with them."""
 
     terms: list[dict[str, Any]]
     expected: list[int] | None
@@ -309,7 +311,7 @@ async def assert_found(reader: Reader, narrow: Narrow) -> None:
 
 
 async def assert_narrows(history: History) -> None:
-    """Every kind of term alone, and combinations of some, for every reader."""
+    """Check every kind of term alone and some combinations, for every reader."""
     rng = random.Random(history.rng.random())
     for name in VIEWERS:
         reader = Reader(history, history.org[name])
@@ -330,7 +332,7 @@ async def assert_narrows(history: History) -> None:
 
 
 async def assert_conversations(reader: Reader, rng: random.Random) -> None:
-    """`with` finds what is in the conversation where its message is now."""
+    """Check that `with` finds the conversation where its message is now."""
     page = {"anchor": "newest", "num_before": 5000, "num_after": 0}
     for mid in rng.sample(range(1, reader.state.last_message_id + 2), 3):
         reply = await reader.person.get("/messages", **page, narrow=[["with", str(mid)]])
@@ -382,10 +384,10 @@ QUEUE_NARROWS: tuple[list[list[str]], ...] = (
 @both
 @examples(2)
 @given(seed=seeds)
-def test_a_queue_s_narrow_lets_through_what_the_same_narrow_finds(
+def test_a_queue_s_narrow_passes_what_the_same_narrow_finds(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
-    """While nothing but sending happens."""
+    """While only messages are sent."""
 
     async def check(history: History, config: Config) -> None:
         for _ in range(10):

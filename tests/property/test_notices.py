@@ -1,5 +1,5 @@
-"""Exactly those are told whom a plain rule names, once each: whatever happens, whoever is there,
-and whichever node ends when."""
+"""Missed-message notifications reach exactly the people that a plain rule names, once each,
+whatever happens and whichever node crashes."""
 
 import math
 from collections import Counter, defaultdict
@@ -70,11 +70,11 @@ KEYS = Browser().keys
 @both
 @examples(2)
 @given(seed=seeds)
-def test_told_are_those_whom_a_plain_rule_names(
+def test_notified_people_match_a_plain_rule(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
     with new_database(request, kind) as url, pytest.MonkeyPatch.context() as patch:
-        # What nodes do by themselves, they do when the test says so.
+        # Nodes' background tasks run only when the test says so.
         patch.setattr(composition, "jobs_of", lambda *_: ())
         on_a_new_database(url, seed, check_told)
 
@@ -88,7 +88,7 @@ async def check_told(history: History, config: Config) -> None:
     async with reopened(config, clock=history.clock) as other:
         for _ in range(5):
             await watched(history, rules, 75, other.node.log)
-            # In some histories nobody wants to be for a long time.
+            # In some histories, nobody wants notifications for a long time.
             if all(rule.told for rule in rules):
                 break
     assert any(rule.told for rule in rules), "nobody was told"
@@ -98,7 +98,7 @@ async def check_told(history: History, config: Config) -> None:
 
 
 async def watched(history: History, rules: "list[Rule]", steps: int, other: Log) -> None:
-    """Things happen at one node, and after each the notices are looked after by it or another."""
+    """Do steps at one node. After each, that node or another processes notifications."""
     rng, log = history.rng, history.org.node.log
     logs = (log, other)
 
@@ -127,10 +127,11 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
         turn = nodes[chosen]._turn
         await nodes[chosen].once()
         if nodes[chosen]._holds_until > log.elapsed():
-            # (On a database that is not shared, one may think so that another has taken it from.)
+            # (On a database that isn't shared, a node may take over only from one that believes
+            # so.)
             for rule in rules:
                 if nodes[chosen]._turn != turn:
-                    # Where the one before has found nothing, it is looked once more.
+                    # If the previous node found nothing, process once more.
                     rule.seen = min(rule.seen, seen)
                 await rule.look(history)
                 await rule.tell(history)
@@ -138,13 +139,13 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
             told = await (told_by_mail if rule.way is Way.MAIL else told_by_push)(history)
             assert Counter(told) == Counter(rule.now), (rule.way, history.done)
             rule.now.clear()
-    # Whoever comes next need not wait.
+    # The next node doesn't have to wait.
     for left in nodes:
         await left.close()
 
 
 async def crash(history: History, node: Notifier) -> None:
-    """The node is lost in the middle of what it does: before or after a commit."""
+    """Crash the node while it works, before or after a commit."""
     store = history.org.node.store
     real, lets = store.write, history.rng.randint(0, 2)
 
@@ -165,20 +166,20 @@ async def crash(history: History, node: Notifier) -> None:
         pass
     finally:
         store.write = real  # type: ignore[method-assign]
-    # After a while others see that it is gone.
+    # After a while, other nodes notice.
     await store.tend_list(
         lambda c: c.run("UPDATE notice_cursor SET held_until = 0 WHERE holder = ?", (node._name,))
     )
 
 
 def cursor(connection: Connection) -> int:
-    """The entry up to which the log was looked through."""
+    """The last processed entry of the log."""
     ((seq,),) = connection.query("SELECT seq FROM notice_cursor")
     return int(seq)
 
 
 async def told_by_mail(history: History) -> list[tuple[int, tuple[int, ...]]]:
-    """Who is to get a mail about which messages, as the outbox has it; it is empty afterwards."""
+    """Return who gets an email about which messages, and empty the outbox."""
 
     def take(connection: Connection) -> list[outbox.QueuedMail]:
         found = [one for one in outbox.queued(connection) if MESSAGES in one.mail.facts]
@@ -193,7 +194,7 @@ async def told_by_mail(history: History) -> list[tuple[int, tuple[int, ...]]]:
 
 
 async def told_by_push(history: History) -> list[tuple[int, tuple[int, ...]]]:
-    """The same, as it waits to be pushed to people's phones."""
+    """The same for pending push notifications."""
 
     def take(connection: Connection) -> list[pushes.Push]:
         ids = pushes.subscription_ids(connection)
@@ -205,7 +206,7 @@ async def told_by_push(history: History) -> list[tuple[int, tuple[int, ...]]]:
     return [(one.user_id, one.message_ids) for one in found]
 
 
-# What happens
+# Steps
 
 
 async def change_choices(history: History) -> None:
@@ -243,7 +244,8 @@ async def time_goes_by(history: History) -> None:
 
 
 MADE: dict[Step, int] = {
-    # Files are removed by a job, and these nodes have none. Each has one phone, which never rests.
+    # A job removes files, and these nodes run no jobs. Each person has one phone without quiet
+    # hours.
     **{s: n for s, n in STEPS.items() if s not in {*WEB_STEPS, delete_file, use_device}},
     change_choices: 25,
     get_a_phone: 10,
@@ -259,7 +261,7 @@ for often in (send_to_channel, send_directly, edit_message, set_topic):
 
 
 class Rule:
-    """Who is to be told of what, message by message and person by person."""
+    """Who should be notified about what, by message and person."""
 
     def __init__(self, way: Way) -> None:
         self.way = way
@@ -355,7 +357,7 @@ class Rule:
         return False
 
     def wants(self, state: State, user_id: int, message: Message, flags: Flag) -> bool:
-        """Whether somebody wants to be told of a message in this way."""
+        """Whether someone wants to be notified about a message by this method."""
         user, choices = state.users[user_id], state.settings.get(user_id)
         if user.is_bot or user_id == message.sender_id or choices is None:
             return False
@@ -393,13 +395,13 @@ class Rule:
         return self.way is Way.MAIL or state.push_subscriptions.of_user.count(user_id) > 0
 
     def chosen(self, choices: Any, name: str) -> Any:
-        """What somebody has chosen for this way, by the name of the choice for mails."""
+        """Someone's setting for this method, by the name of the setting for emails."""
         return getattr(choices, name if self.way is Way.MAIL else name.replace("email", "push"))
 
 
 def rests_until(state: State, user_id: int, now: float) -> float:
-    """Until when somebody is left in peace; 0 for who is not. (None of their places changes its
-    clocks.)"""
+    """The time until which someone's notifications are paused, or 0. (None of their time zones
+    changes its offset.)"""
     times = state.quiet_times.get(user_id)
     if times is None:
         return 0

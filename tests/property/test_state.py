@@ -1,4 +1,4 @@
-"""What the tables, the log and the memory say of an organization is the same."""
+"""The tables, the log, and the memory agree about an organization."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ seeds = st.integers(0, 2**32)
 
 @contextmanager
 def new_database(request: pytest.FixtureRequest, kind: str) -> Iterator[str]:
-    """An empty database of that kind for one example."""
+    """An empty database of this kind for one example."""
     if kind == "sqlite":
         yield ""
         return
@@ -40,7 +40,7 @@ def new_database(request: pytest.FixtureRequest, kind: str) -> Iterator[str]:
 
 
 def examples(count: int) -> settings:
-    """`HISTORIES` times that number of examples, at least one."""
+    """`HISTORIES` times this number of examples, at least one."""
     return settings(
         max_examples=max(1, round(count * HISTORIES)),
         derandomize=HISTORIES <= 1,
@@ -56,7 +56,7 @@ both = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @both
 @examples(5)
 @given(seed=seeds)
-def test_fold_of_the_log_equals_the_tables_and_the_live_state(
+def test_folding_the_log_gives_the_tables_and_the_live_state(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
     with new_database(request, kind) as url:
@@ -71,7 +71,7 @@ async def check_fold(history: History, config: Config) -> None:
 @both
 @examples(4)
 @given(seed=seeds)
-def test_what_is_kept_of_answers_is_what_would_be_made_anew(
+def test_cached_responses_equal_fresh_ones(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
     with new_database(request, kind) as url:
@@ -81,7 +81,7 @@ def test_what_is_kept_of_answers_is_what_would_be_made_anew(
 async def check_kept(history: History, config: Config) -> None:
     for _ in range(6):
         await history.run(10)
-        # Nothing changes in between but queues: of those an answer says only which.
+        # Only queues change in between, and a response has only their IDs.
         kept = await answers(history)
         history.org.node.fragments.clear()
         for (who, how), made in (await answers(history)).items():
@@ -107,7 +107,7 @@ WAYS_TO_ASK: tuple[dict[str, Any], ...] = (
 
 
 async def answers(history: History) -> dict[tuple[str, int], Any]:
-    """What everybody is answered who asks for everything, by who asks and how."""
+    """Every person's full responses, by person and request."""
     found = {}
     for name in PEOPLE:
         who = history.org[name]
@@ -127,10 +127,10 @@ async def answers(history: History) -> dict[tuple[str, int], Any]:
 @both
 @examples(5)
 @given(seed=seeds)
-def test_what_is_unread_is_what_a_plain_count_says(
+def test_unread_messages_match_a_plain_count(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
-    """For everybody, loaded in the middle of the history and after a restart."""
+    """For everyone, loaded in the middle of the history and after a restart."""
     with new_database(request, kind) as url:
         on_a_new_database(url, seed, check_unread)
 
@@ -186,9 +186,9 @@ async def assert_unread(history: History, user_id: int) -> None:
 
 
 def counts(state: State, user_id: int, message: Message, relation: queries.Relation) -> bool:
-    """Whether the message is unread until it is read: it came in during the present subscription
-    to a channel that is not archived (and was not since), or in a conversation of one's own, or
-    one has made it one's own."""
+    """Whether the message is unread until it's read: it arrived during the current subscription to
+    a channel that isn't archived (and hasn't been since), or in one of the person's direct
+    conversations, or the person marked it as unread."""
     if message.channel_id is None:
         return user_id in state.directs[message.direct_id].members
     subscription = state.subscriptions.get((message.channel_id, user_id))

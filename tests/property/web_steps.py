@@ -1,4 +1,4 @@
-"""What comes from elsewhere on the web, when a test wants it to come."""
+"""What arrives from other websites, when a test says so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = "https://example.com"
 
 
 class SilentWeb(Web):
-    """A web on which nobody ever answers."""
+    """A web where no server ever answers."""
 
     @asynccontextmanager
     async def opened(
@@ -33,7 +33,7 @@ class SilentWeb(Web):
 
 
 async def a_page_answers(history: History) -> None:
-    """One of the messages that await previews has them, or there are none."""
+    """Add previews to one of the messages that wait for them, or mark them as failed."""
     awaited = list(history.state.pending_previews)
     if not awaited:
         return

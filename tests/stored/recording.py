@@ -1,7 +1,8 @@
-"""Records what a release stores, for every later one to open: `python -m tests.stored.recording`.
+"""Record what a release stores, so that later versions are tested with it: `python -m
+tests.stored.recording`.
 
-Into the folder named after the release go the shapes, a backup, an SQLite file as the server left
-it, and what an owner found in it. They are never written anew for a release that is out.
+The folder named after the release gets the shapes, a backup, an SQLite file as the server left it,
+and what an owner sees. It's never rewritten after the release.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ SEED = 7
 
 
 async def found_by_owner(org: Organization) -> dict[str, Any]:
-    """What the owner sees of the organization, as far as every release shows it alike."""
+    """What the owner sees of the organization, where every release shows the same."""
     ann = org["ann"]
     register = (await ann.post("/register")).ok
     page = (
@@ -83,7 +84,7 @@ def main() -> None:
         with gzip.open(folder / f"{SQLITE_FILE}.gz", "wb") as packed:
             packed.write((config.data_path / SQLITE_FILE).read_bytes())
         shutil.copy(config.data_path / SECRET_FILE, folder / SECRET_FILE)
-        # All of it, or nothing.
+        # All or nothing.
         shutil.copytree(folder, release)
 
 

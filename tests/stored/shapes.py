@@ -1,9 +1,8 @@
-"""The shape of everything that is stored as JSON: what old databases hold must go on meaning the
-same.
+"""The shapes of everything stored as JSON, because old databases must keep their meaning. Fields
+with default values aren't stored, so a default is part of the shape: changing it would change the
+meaning of old records.
 
-Fields that have their default are left out when a record is written, so a default is a part of what
-is stored: another default would change what old records say. `python -m tests.stored.shapes` writes
-`shapes.json` anew, whose difference is then a part of the change.
+`python -m tests.stored.shapes` rewrites `shapes.json`. Its diff is part of the change.
 """
 
 import json
@@ -30,7 +29,7 @@ Shapes = dict[str, Any]
 
 
 def shapes(roots: Sequence[Any] = ROOTS) -> Shapes:
-    """Those of the code as it is."""
+    """The shapes in the code."""
     found: Shapes = {}
     for root in inspect.multi_type_info(roots):
         _describe(root, found)
@@ -38,12 +37,12 @@ def shapes(roots: Sequence[Any] = ROOTS) -> Shapes:
 
 
 def written() -> str:
-    """The shapes as the golden file has them."""
+    """The shapes in the golden file."""
     return json.dumps(shapes(), indent=1, ensure_ascii=False) + "\n"
 
 
 def _describe(type_: inspect.Type, found: Shapes) -> str:
-    """The type in words; what structs and enumerations it consists of is added to `found`."""
+    """Describe the type in words, and add its structs and enumerations to `found`."""
     match type_:
         case inspect.StructType():
             name = type_.cls.__name__

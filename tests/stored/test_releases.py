@@ -1,4 +1,4 @@
-"""What every release stored goes on meaning the same."""
+"""What every release stored keeps its meaning."""
 
 import gzip
 import json
@@ -35,13 +35,13 @@ CONVERTED: dict[str, str] = {
 each with the migration that converts what is stored."""
 
 
-def test_the_golden_file_has_what_is_stored() -> None:
-    """Where this fails, read `CONVERTED` above, then `python -m tests.stored.shapes`."""
+def test_the_golden_file_is_current() -> None:
+    """If this fails, read `CONVERTED` above, then run `python -m tests.stored.shapes`."""
     assert json.loads(GOLDEN.read_text()) == json.loads(written())
 
 
 def differences(old: Shapes, new: Shapes) -> Iterator[str]:
-    """What of the old shapes does not mean the same in the new ones."""
+    """The differences that change the meaning of stored data."""
     for name, shape in old.items():
         if name not in new:
             yield f"{name} is gone"
@@ -71,7 +71,7 @@ def _changed(was: Any, now: Any) -> str:
 
 
 @each_release
-def test_what_a_release_stored_means_the_same_now(release: Path) -> None:
+def test_data_of_every_release_keeps_its_meaning(release: Path) -> None:
     old = json.loads((release / "shapes.json").read_text())
     found = [one for one in differences(old, shapes()) if one.split()[0] not in CONVERTED]
     assert found == []
@@ -102,7 +102,7 @@ def test_each_kind_of_difference_is_found(change: Any, told: str) -> None:
     assert found.startswith(told)
 
 
-def test_what_is_added_and_widened_is_no_difference() -> None:
+def test_additions_and_wider_types_are_no_differences() -> None:
     old: Shapes = {"A": {"tag": "a", "fields": {"x": {"type": "int"}}}, "E": {"ONE": 1}}
     new: Shapes = {
         "A": {
@@ -115,14 +115,14 @@ def test_what_is_added_and_widened_is_no_difference() -> None:
     assert list(differences(old, new)) == []
 
 
-# What nodes of the last release, which serve beside those of the next one, cannot read
+# Additions that nodes of the last release, running next to those of the next one, can't read
 
 SIDE_BY_SIDE = [path for path in FOLDERS if path.name != "0.1.0"]
 """The releases whose nodes can."""
 
 
 def novelties(old: Shapes, new: Shapes) -> Iterator[str]:
-    """What the new shapes have beyond the old ones, as `log_formats.SINCE` names it."""
+    """The additions of the new shapes, with the names used in `log_formats.SINCE`."""
     for name, shape in new.items():
         if name not in old:
             yield name
@@ -131,8 +131,8 @@ def novelties(old: Shapes, new: Shapes) -> Iterator[str]:
             yield from (f"{name}.{one}" for one in shape.get("fields", shape) if one not in known)
 
 
-def test_what_is_new_in_the_log_is_held_back_while_older_nodes_serve() -> None:
-    """Where this fails, add what is new to `SINCE`, with a format of its own."""
+def test_new_log_formats_are_held_back_while_older_nodes_serve() -> None:
+    """If this fails, add the new names to `SINCE` with a new format."""
     for release in SIDE_BY_SIDE[-1:]:
         old = json.loads((release / "shapes.json").read_text())
         assert set(novelties(old, shapes(OF_THE_LOG))) <= SINCE.keys() | IGNORED
@@ -147,7 +147,7 @@ def members(name: str, shape: Any) -> Iterator[str]:
     return (f"{name}.{one}" for one in shape.get("fields", shape))
 
 
-def test_each_kind_of_novelty_is_found() -> None:
+def test_each_kind_of_addition_is_found() -> None:
     old: Shapes = {"A": {"tag": "a", "fields": {"x": {}}}, "E": {"ONE": 1}}
     new: Shapes = {
         "A": {"tag": "a", "fields": {"x": {}, "y": {}}},
@@ -162,7 +162,7 @@ def test_each_kind_of_novelty_is_found() -> None:
 
 
 def look_over(config: Config) -> None:
-    """The tables, after all migrations, are what the log makes of them, and all can be found."""
+    """Check that the migrated tables match the log, and that all messages can be found."""
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     try:
         connection.run(connection.dialect.begin_read)
@@ -174,14 +174,14 @@ def look_over(config: Config) -> None:
 
 
 async def go_on(config: Config, recorded: dict[str, Any], *, queue: bool) -> None:
-    """The organization is served as it was, and people go on in it."""
+    """Check that the organization is served as before, and that people can continue to use it."""
     clock = TestClock(stopped_at=recorded["recorded_at"])
     async with reopened(config, clock=clock) as org:
         ann = org["ann"]
         assert ann.api_key == recorded["api_key"]
         found = await found_by_owner(org)
         assert found == {name: recorded[name] for name in found}
-        assert org.node.state.realm.upload_quota_per_user_mib is None  # There was no such limit.
+        assert org.node.state.realm.upload_quota_per_user_mib is None  # That limit didn't exist.
         if queue:
             before = Listener(ann, recorded["queue_id"], recorded["last_event_id"], {})
             await before.events()
@@ -190,7 +190,7 @@ async def go_on(config: Config, recorded: dict[str, Any], *, queue: bool) -> Non
 
 
 async def after(org: Organization) -> None:
-    """What comes after what was stored."""
+    """Check what happens after the stored history."""
     listener = await org["ann"].register()
     await org.channel("afterwards", "ann")
     sent = await org["ann"].send("afterwards", "news", "still here")
@@ -199,7 +199,9 @@ async def after(org: Organization) -> None:
 
 
 @each_release
-async def test_a_backup_is_restored_and_goes_on(config: Config, release: Path) -> None:
+async def test_a_backup_of_every_release_can_be_restored_and_used(
+    config: Config, release: Path
+) -> None:
     database = ("--database-url", config.database_url) if config.database_url else ()
     result = run("restore", "--data-dir", config.data_dir, *database, str(release / "backup.zip"))
     assert result.exit_code == 0, result.stderr
@@ -209,7 +211,7 @@ async def test_a_backup_is_restored_and_goes_on(config: Config, release: Path) -
 
 
 @each_release
-async def test_a_database_is_migrated_and_goes_on_with_its_queues(
+async def test_a_database_of_every_release_is_migrated_and_keeps_its_queues(
     tmp_path: Path, release: Path
 ) -> None:
     config = Config(data_dir=str(tmp_path / "chat"), external_url="http://chat.test")

@@ -1,4 +1,4 @@
-"""An organization in memory, in which the tests of the markup write."""
+"""An organization in memory for tests of Markdown rendering."""
 
 from tertulia.markup.render import Renderer
 from tertulia.model.attachments import Attachment, Picture
@@ -30,7 +30,7 @@ def path(name: str) -> str:
 
 
 def organization() -> State:
-    """A fresh one."""
+    """A new organization."""
     state = State()
     state.realms.put(Realm(uuid="u", name="Tertulia", created_at=0))
     for user in (
@@ -106,12 +106,12 @@ def rendered(content: str, author_id: int | None = ANN, state: State = STATE) ->
 
 
 def html(content: str, author_id: int | None = ANN) -> str:
-    """The same as HTML."""
+    """The rendered HTML."""
     return rendered(content, author_id).html
 
 
 def line(content: str, author_id: int | None = ANN) -> str:
-    """The HTML of one paragraph, without the paragraph."""
+    """The HTML of one paragraph, without its tags."""
     shown = html(content, author_id)
     assert shown.startswith("<p>")
     assert shown.endswith("</p>")

@@ -1,4 +1,4 @@
-"""Whom a text alerts."""
+"""Alert words in message texts."""
 
 from tertulia.model.personal import AlertWords
 from tertulia.state.state import State
@@ -8,7 +8,7 @@ def test_an_index_without_words_alerts_nobody() -> None:
     assert State().alerts.alerted_by("anything") == set()
 
 
-def test_words_of_many_are_found_together() -> None:
+def test_words_of_several_people_are_found() -> None:
     state = State()
     state.alert_words.put(AlertWords(user_id=1, words=("tea", "tea time")))
     state.alert_words.put(AlertWords(user_id=2, words=("TEA",)))
@@ -19,7 +19,7 @@ def test_words_of_many_are_found_together() -> None:
     assert state.alerts.alerted_by("wait !!") == {3}
 
 
-def test_what_was_removed_leaves_nothing_behind() -> None:
+def test_a_removed_word_alerts_nobody() -> None:
     state = State()
     state.alert_words.put(AlertWords(user_id=1, words=("tea", "c++", "++")))
     state.alert_words.remove(1)
@@ -27,7 +27,7 @@ def test_what_was_removed_leaves_nothing_behind() -> None:
     assert state.alerts._words_by_run == {}
 
 
-def test_a_word_of_two_stays_for_the_other() -> None:
+def test_a_word_of_two_people_remains_for_the_other() -> None:
     state = State()
     for user_id in (1, 2):
         state.alert_words.put(AlertWords(user_id=user_id, words=("tea",)))

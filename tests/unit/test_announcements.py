@@ -1,4 +1,4 @@
-"""What nodes tell each other that is not written down."""
+"""Announcements between nodes that aren't in the log."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ def encoded(transient: Announcement) -> str:
 
 
 class Road:
-    """Keeps what is told, each when a test lets it pass."""
+    """Collects announcements. Each is delivered when a test allows it."""
 
     def __init__(self) -> None:
         self.told: list[list[Announcement]] = []
@@ -46,12 +46,12 @@ class Road:
         await self.open.wait()
 
     async def busy(self) -> None:
-        """Return when something is being told, behind which the rest has to wait."""
+        """Return once an announcement is in progress, so that the next ones wait."""
         self.announcements.add(typing(999))
         await until(lambda: len(self.told) == 1)
 
     async def all_told(self) -> list[Announcement]:
-        """What was told after that."""
+        """The announcements sent after that."""
         self.open.set()
         await until(lambda: self.announcements._task is None)
         return [one for batch in self.told[1:] for one in batch]
@@ -62,7 +62,7 @@ async def road() -> Road:
     return Road()
 
 
-async def test_where_nothing_is_told_it_is_told_at_once(road: Road) -> None:
+async def test_an_announcement_to_an_idle_node_is_sent_immediately(road: Road) -> None:
     road.announcements.add(typing(1))
     for _ in range(3):
         await asyncio.sleep(0)
@@ -78,7 +78,7 @@ async def test_where_nothing_is_told_it_is_told_at_once(road: Road) -> None:
         ([typing(1), typing(2), typing(1, topic="u")], None),
         ([presence(1, 5), presence(2, 6), presence(1, 7)], [presence(1, 7), presence(2, 6)]),
         ([SignedInFrom(mark="a"), SignedInFrom(mark="b")], None),
-        # What the earlier one had to say is not lost.
+        # The earlier announcement isn't lost.
         ([presence(1, 5, notable=True), presence(1, 7)], [presence(1, 7, notable=True)]),
         (
             [
@@ -93,7 +93,7 @@ async def test_where_nothing_is_told_it_is_told_at_once(road: Road) -> None:
         ),
     ],
 )
-async def test_of_what_waits_about_one_thing_the_latest_is_told(
+async def test_of_waiting_announcements_about_one_subject_the_latest_is_sent(
     road: Road, added: list[Announcement], told: list[Announcement] | None
 ) -> None:
     await road.busy()
@@ -102,7 +102,7 @@ async def test_of_what_waits_about_one_thing_the_latest_is_told(
     assert await road.all_told() == (added if told is None else told)
 
 
-async def test_it_is_known_whether_something_waits(road: Road) -> None:
+async def test_whether_an_announcement_waits_is_known(road: Road) -> None:
     charged = LimitsCharged(attempts={"requests": [(7, 20)]})
     await road.busy()
     assert not road.announcements.waits(charged)
@@ -112,7 +112,7 @@ async def test_it_is_known_whether_something_waits(road: Road) -> None:
     assert not road.announcements.waits(charged)
 
 
-async def test_whoever_listens_for_a_kind_is_told_of_others_announcements(road: Road) -> None:
+async def test_listeners_for_a_kind_get_other_nodes_announcements(road: Road) -> None:
     heard: list[Announcement] = []
     road.announcements.listen(SignedInFrom, heard.append)
     for one in (typing(1), SignedInFrom(mark="a")):
@@ -124,7 +124,9 @@ async def test_whoever_listens_for_a_kind_is_told_of_others_announcements(road: 
     assert await road.all_told() == []
 
 
-async def test_thousands_are_few_tellings_and_the_oldest_are_dropped(road: Road) -> None:
+async def test_thousands_of_announcements_are_few_notifications_and_the_oldest_are_dropped(
+    road: Road,
+) -> None:
     await road.busy()
     for sender in range(2 * MAX_WAITING):
         road.announcements.add(typing(sender))
@@ -133,7 +135,7 @@ async def test_thousands_are_few_tellings_and_the_oldest_are_dropped(road: Road)
     assert len(road.told) == 1 + MAX_WAITING // BATCH
 
 
-async def test_what_has_waited_for_long_is_told_no_more(
+async def test_an_outdated_announcement_is_not_sent(
     road: Road, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await road.busy()
@@ -145,7 +147,9 @@ async def test_what_has_waited_for_long_is_told_no_more(
     assert len(road.announcements) == 0
 
 
-async def test_what_cannot_be_told_is_let_be(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_announcement_that_cannot_be_sent_is_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def broken(_: Sequence[str]) -> None:
         raise OSError("on purpose")
 
@@ -156,7 +160,7 @@ async def test_what_cannot_be_told_is_let_be(caplog: pytest.LogCaptureFixture) -
     assert [record.message for record in caplog.records] == ["other nodes could not be told"] * 2
 
 
-async def test_a_node_that_stops_does_not_wait_for_ever(road: Road) -> None:
+async def test_a_stopping_node_does_not_wait_forever(road: Road) -> None:
     await road.busy()
     await road.announcements.close(0.01)
     await until(lambda: road.announcements._task is None)
@@ -165,10 +169,10 @@ async def test_a_node_that_stops_does_not_wait_for_ever(road: Road) -> None:
 
 
 @pytest.mark.usefixtures("several_nodes")
-async def test_commits_do_not_wait_for_what_others_are_told(
+async def test_commits_do_not_wait_for_announcements(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long that takes."""
+    """However long those take."""
     lasting, begun = threading.Event(), threading.Event()
     database: Any = org.node.store.database
 
@@ -190,7 +194,7 @@ async def test_commits_do_not_wait_for_what_others_are_told(
 
 
 @pytest.mark.usefixtures("several_nodes")
-async def test_other_nodes_hear_of_all_that_was_told_together(
+async def test_other_nodes_get_everything_announced_together(
     org: Organization, config: Config
 ) -> None:
     found: set[str] = set()
@@ -204,7 +208,7 @@ async def test_other_nodes_hear_of_all_that_was_told_together(
         await org.node.store.announce(messages)
         await until(lambda: len(found) == BATCH)
         assert found == set(messages)
-        # What is too long for one text is sent in pieces.
+        # Text that is too long for one notification is sent in pieces.
         found.clear()
         here, there = Announcements(org.node.store.announce), Announcements(org.node.store.announce)
         large = typing(1, topic='"ä€' * 20_000)
@@ -226,7 +230,7 @@ async def test_other_nodes_hear_of_all_that_was_told_together(
         await other.close()
 
 
-async def test_what_is_too_large_for_other_nodes_is_logged(
+async def test_an_announcement_too_large_for_other_nodes_is_logged(
     road: Road, caplog: pytest.LogCaptureFixture
 ) -> None:
     await road.busy()
@@ -236,9 +240,7 @@ async def test_what_is_too_large_for_other_nodes_is_logged(
     assert "too large for other nodes" in caplog.text
 
 
-async def test_pieces_of_what_got_lost_are_forgotten(
-    road: Road, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_incomplete_pieces_are_forgotten(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "LATE_SECONDS", 0)
     first, *rest = road.announcements._texts(typing(1, topic="x" * 10_000))
     assert road._elsewhere.received(first) is None
@@ -248,5 +250,5 @@ async def test_pieces_of_what_got_lost_are_forgotten(
     await until(lambda: not road._elsewhere._incomplete)
 
 
-async def test_a_text_that_is_no_json_means_nothing(road: Road) -> None:
+async def test_invalid_json_is_ignored(road: Road) -> None:
     assert road.announcements.received('["another node", {"type": "typ') is None

@@ -1,4 +1,4 @@
-"""The structure of the packages, and what the docs say of it, held against the code."""
+"""The structure of the packages, and what the docs say about it, compared with the code."""
 
 import ast
 import graphlib
@@ -27,7 +27,7 @@ BELOW_WIRE = {
 
 
 def rows_of(heading: str) -> list[list[str]]:
-    """The cells of the table that stands under that heading of the architecture page."""
+    """The cells of the table below this heading of the architecture page."""
     section = ARCHITECTURE.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -51,12 +51,13 @@ ALLOWED = {
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The file's syntax tree, not to be changed."""
+    """The file's syntax tree. Don't change it."""
     return ast.parse((ROOT / path).read_text())
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the module of each import of ours, those for type checkers alone left out."""
+    """The line and module of each import of our own, except for those used only for type
+    checking."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, a.name) for a in node.names if a.name.startswith("tertulia"))
@@ -69,7 +70,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def module_of(path: Path) -> str:
-    """The dotted name by which the file is imported."""
+    """The dotted name of the file's module."""
     parts = path.with_suffix("").parts
     return ".".join(("tertulia", *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
@@ -83,8 +84,8 @@ def is_for_type_checkers(node: ast.stmt) -> bool:
 
 @cache
 def imported_modules(path: Path) -> frozenset[str]:
-    """Every module of ours that the file imports when it is loaded or used, `from package import
-    module` among them: those for type checkers alone left out."""
+    """Every module of our own that the file imports at load time or later, including `from package
+    import module`, except for those used only for type checking."""
     found: set[str] = set()
     body = [one for one in parsed(path).body if not is_for_type_checkers(one)]
     for node in ast.walk(ast.Module(body, [])):
@@ -101,7 +102,7 @@ def package_of(module: str) -> str:
 
 
 @pytest.mark.parametrize("package", sorted({p.parts[0] for p in FILES if len(p.parts) > 1}))
-def test_a_package_imports_what_the_architecture_says(package: str) -> None:
+def test_packages_import_what_the_architecture_allows(package: str) -> None:
     found = {
         package_of(module)
         for path in FILES
@@ -111,8 +112,8 @@ def test_a_package_imports_what_the_architecture_says(package: str) -> None:
     assert found - {package, "tertulia"} == PACKAGES[package]
 
 
-def test_the_organization_is_used_without_http() -> None:
-    """Mails, jobs, imports and the command line stand on it."""
+def test_the_organization_can_be_used_without_http() -> None:
+    """Email, jobs, imports, and the command line depend on that."""
     http = {"starlette", "uvicorn", "tertulia.wire", "tertulia.app"}
     imported = {
         (str(path), name)
@@ -136,13 +137,13 @@ def test_packages_import_downwards() -> None:
 
 
 @pytest.mark.parametrize(("task", "places"), rows_of("Where to change what"))
-def test_the_places_that_newcomers_are_sent_to_exist(task: str, places: str) -> None:
+def test_paths_for_newcomers_exist(task: str, places: str) -> None:
     named = [path for path in places.split("`")[1::2] if "/" in path]
     assert named
     assert [path for path in named if not (ARCHITECTURE.parents[1] / path).exists()] == []
 
 
-def test_the_modules_that_the_architecture_names_exist() -> None:
+def test_modules_named_in_the_architecture_exist() -> None:
     named = set(re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", ARCHITECTURE.read_text()))
     assert len(named) > 20
     bases = (ROOT, ARCHITECTURE.parents[1])
@@ -151,7 +152,7 @@ def test_the_modules_that_the_architecture_names_exist() -> None:
     ] == []
 
 
-def test_the_places_in_the_glossary_exist() -> None:
+def test_paths_in_the_glossary_exist() -> None:
     lines = (ARCHITECTURE.parent / "glossary.md").read_text().splitlines()
     places = [row.rpartition("| `")[2].rstrip("` |") for row in lines if row.endswith("` |")]
     assert len(places) > 20
@@ -159,7 +160,7 @@ def test_the_places_in_the_glossary_exist() -> None:
 
 
 @pytest.mark.parametrize("own", WIRE_ORDER)
-def test_the_parts_of_wire_import_downwards(own: str) -> None:
+def test_parts_of_wire_import_downwards(own: str) -> None:
     below = {"http"} if own == "protocol" else {*WIRE_ORDER[: WIRE_ORDER.index(own)]}
     wrong = [
         f"{path}:{line} imports {module}"
@@ -172,8 +173,8 @@ def test_the_parts_of_wire_import_downwards(own: str) -> None:
     assert not wrong
 
 
-def test_wire_has_no_other_parts() -> None:
-    """But the application, which is put together of all of them."""
+def test_every_module_of_wire_belongs_to_a_part() -> None:
+    """Except for the application, which combines all of them."""
     parts = {path.parts[1] for path in FILES if path.parts[0] == "wire" and len(path.parts) > 2}
     assert parts == set(WIRE_ORDER)
 
@@ -183,12 +184,12 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     sorter.prepare()  # Raises CycleError, which names the modules.
 
 
-def test_nothing_stands_loose_at_the_top() -> None:
+def test_the_top_level_has_only_packages_and_known_modules() -> None:
     assert {path.name for path in FILES if len(path.parts) == 1} == {"__init__.py", "__main__.py"}
 
 
 @pytest.mark.parametrize("package", sorted(BELOW_WIRE))
-def test_wire_words_stay_in_wire(package: str) -> None:
+def test_zulips_words_stay_in_wire(package: str) -> None:
     wrong = [
         f"{path}:{token.start[0]} says {token.string}"
         for path in FILES
@@ -214,7 +215,7 @@ def test_the_composition_root_is_short() -> None:
 EVERY_CHANGE = typing.get_args(changes.AnyChange)
 
 
-def test_every_change_is_one_that_the_log_can_keep() -> None:
+def test_every_change_can_be_logged() -> None:
     defined = {
         value
         for value in vars(changes).values()
@@ -265,8 +266,8 @@ WHO_ACTS = {
 }
 
 
-def test_what_a_role_allows_is_asked_of_the_permissions() -> None:
-    """A bot's role is one thing, and the rights that its owner leaves to it another."""
+def test_code_asks_the_permissions_what_a_role_allows() -> None:
+    """A bot's role differs from the rights that its owner leaves to it."""
     roles = {"is_owner", "is_administrator", "is_moderator", "is_guest"}
     wrong = [
         f"{path}:{node.lineno} looks at {node.attr}"
@@ -292,7 +293,7 @@ FILE = re.compile(rf"`(?:src/tertulia/)?((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`")
 
 
 def leads_somewhere(dotted: str) -> bool:
-    """Whether there is such a module, or such a name in one."""
+    """Whether this module, or this name in a module, exists."""
     place, names = ROOT, dotted.split(".")
     while names and ((place / names[0]).is_dir() or (place / f"{names[0]}.py").exists()):
         place /= names.pop(0)
@@ -300,7 +301,7 @@ def leads_somewhere(dotted: str) -> bool:
     return not names or re.search(rf"\b{names[0]}\b", source.read_text()) is not None
 
 
-def test_references_lead_somewhere() -> None:
+def test_references_in_docs_exist() -> None:
     wrong = []
     for path in DOCUMENTS:
         text = path.read_text()

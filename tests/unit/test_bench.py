@@ -1,4 +1,4 @@
-"""The arithmetic of the bench, what its generator reads in answers, and one run of both."""
+"""The benchmark's arithmetic, how its load generator reads responses, and one run of both."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ def answered(*events: str) -> bytes:
 # Arithmetic
 
 
-def test_rounds_count_the_warm_up_in_processor_time_and_not_in_rates() -> None:
+def test_rounds_count_the_warm_up_in_processor_time_but_not_in_rates() -> None:
     rounds = Rounds(
         [
             Sample(10, 2.0, [1.0, 2.0, 3.0, 4.0], server_cpu=0.5, generator=0.1),
@@ -67,12 +67,12 @@ def lines() -> list[Line]:
     return [fast, many, Line("limit", "limit: bare", "ms", [0.001])]
 
 
-def test_the_last_line_says_which_targets_hold() -> None:
+def test_the_last_line_says_which_targets_are_met() -> None:
     assert report.summary(lines()) == "2 of 3 targets met; missed: fast work (p99 ≤ 3 ms)."
     assert report.summary(lines()[1:]) == "1 of 1 targets met."
 
 
-def test_the_table_shows_each_cost_beside_its_limit_and_says_what_misses() -> None:
+def test_the_table_shows_each_cost_with_its_limit_and_missed_targets() -> None:
     shown = report.table(lines(), {"python": "3"}).splitlines()
     for part in ("2 ms", "1 ms bare", "2x", "100%", "p50 ≤ 2 ms, p99 ≤ 3 ms", "missed (p99 4 ms)"):
         assert part in shown[1]
@@ -82,7 +82,7 @@ def test_the_table_shows_each_cost_beside_its_limit_and_says_what_misses() -> No
     assert shown[-1] == "python: 3"
 
 
-# What the generator reads
+# What the load generator reads
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,19 @@ def test_the_table_shows_each_cost_beside_its_limit_and_says_what_misses() -> No
         ([MESSAGE % 5, HEARTBEAT % 6], 6, 1),
     ],
 )
-def test_the_last_id_and_the_messages_are_found_without_reading_json(
+def test_the_last_event_id_and_messages_are_found_without_parsing_json(
     events: list[str], last: int, messages: int
 ) -> None:
     assert events_in(answered(*events)) == (last, messages)
 
 
 @pytest.mark.parametrize("body", ["{}", '{"events":[{"type":"message","id":5}]}'])
-def test_an_answer_that_is_written_otherwise_is_not_misread(body: str) -> None:
+def test_differently_formatted_responses_are_not_misread(body: str) -> None:
     with pytest.raises(BadAnswer):
         events_in(body.encode())
 
 
-def test_an_answer_ends_where_its_head_says() -> None:
+def test_a_response_ends_at_its_content_length() -> None:
     answer = answered(HEARTBEAT % 5)
     assert asking.end_of(answer) == len(answer)
     assert asking.end_of(answer.replace(b"Content-Length", b"content-length")) == len(answer)
@@ -115,7 +115,7 @@ def test_an_answer_ends_where_its_head_says() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 429 No\r\ncontent-length: 0\r\n\r\n"])
-def test_an_answer_that_is_no_success_ends_the_measurement(answer: bytes) -> None:
+def test_an_error_response_ends_the_measurement(answer: bytes) -> None:
     with pytest.raises(BadAnswer):
         asking.end_of(answer)
 
@@ -134,7 +134,7 @@ def bare(tmp_path: Path) -> Iterator[Running]:
         yield running
 
 
-def test_everybody_who_waits_gets_each_message_once(bare: Running) -> None:
+def test_every_waiting_client_gets_each_message_once(bare: Running) -> None:
     people = [asking.basic(f"p{number}@example.com", "key") for number in range(30)]
     with serving.generator() as generator:
         sent = {"name": "fleet", "port": bare.port, "send": asking.send(people[0], "c", "t")}
@@ -153,7 +153,7 @@ def test_everybody_who_waits_gets_each_message_once(bare: Running) -> None:
         assert 3 <= len(asked["latencies"]) <= asked["operations"]
 
 
-def test_what_a_process_takes_is_known(bare: Running) -> None:
+def test_the_resources_of_a_process_are_measured(bare: Running) -> None:
     assert processes.pss(bare.pid) > 1 << 20
     assert processes.cpu(bare.pid) > 0
     assert processes.family(bare.pid) == [bare.pid]

@@ -1,4 +1,4 @@
-"""The organizations of the bench: what is put in at once lies there as what was sent."""
+"""The benchmark's organizations: bulk inserts store the same as sent messages."""
 
 from bench import archive, organization
 
@@ -14,7 +14,7 @@ INDEXES = {
 }
 
 
-async def test_an_archive_has_its_messages_searchable_and_its_indexes_as_they_were(
+async def test_an_archive_is_searchable_and_has_its_indexes(
     config: Config,
 ) -> None:
     made = await organization.made(config, people=20, channels=3)
@@ -30,7 +30,7 @@ async def test_an_archive_has_its_messages_searchable_and_its_indexes_as_they_we
     assert len(filled.by_id) == 100
 
 
-async def test_an_organization_has_its_people_in_the_channels_of_its_sizes(config: Config) -> None:
+async def test_an_organization_has_people_in_channels_of_the_given_sizes(config: Config) -> None:
     made = await organization.made(config, people=30, channels=3)
     async with opened_log(config, lambda _: None) as log:
         state = log.state

@@ -1,4 +1,4 @@
-"""Requests that tests send without an HTTP client are those that a client would send."""
+"""Requests sent without an HTTP client equal those that a client would send."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("anyio_backend")
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PATCH", "DELETE"])
 @pytest.mark.parametrize("values", [{}, {"a": "b c", "list": '["é", 1]', "empty": ""}])
-async def test_an_application_is_asked_what_a_client_would_ask(
+async def test_an_application_gets_the_same_request_as_from_a_client(
     method: str, values: dict[str, str]
 ) -> None:
     heard = []

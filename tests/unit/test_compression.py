@@ -1,4 +1,4 @@
-"""Gzip that is put together of parts."""
+"""Gzip data that is joined from parts."""
 
 import gzip
 import random
@@ -11,7 +11,7 @@ SIZES = (0, 1, 5, 127, 128, 129, 3000, 8191, 8192, 70_000)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_parts_of_any_size_and_kind_are_one_gzip_file(seed: int) -> None:
+def test_parts_of_any_size_and_kind_make_one_gzip_file(seed: int) -> None:
     rng = random.Random(seed)
     contents = [rng.randbytes(rng.choice(SIZES)) for _ in range(rng.randint(0, 12))]
     contents += [b"the same again and again " * 900] * rng.randint(0, 2)
@@ -20,7 +20,7 @@ def test_parts_of_any_size_and_kind_are_one_gzip_file(seed: int) -> None:
     assert gzip.decompress(joined(parts)) == b"".join(contents)
 
 
-def test_no_part_is_compressed_with_the_help_of_another() -> None:
+def test_no_part_is_compressed_with_data_of_another() -> None:
     secret = b"the secret is 5f1c9e0a77b2" * 20
     for guess in (b"the secret is 5f1c9e0a77b2", b"the secret is 000000000000"):
         told = len(joined([secret, guess * 10])) - len(joined([secret]))
@@ -45,5 +45,5 @@ def test_no_part_is_compressed_with_the_help_of_another() -> None:
         ("identity, *;q=0", False),
     ],
 )
-def test_who_reads_gzip(accepted: str, takes: bool) -> None:
+def test_accept_encoding_selects_gzip(accepted: str, takes: bool) -> None:
     assert accepts("gzip", accepted) is takes

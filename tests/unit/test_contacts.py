@@ -1,4 +1,4 @@
-"""Who shares something with whom, kept in step with what happens."""
+"""Which people share a channel, updated with every change."""
 
 import random
 from itertools import pairwise
@@ -10,7 +10,7 @@ from tertulia.state.user_visibility import bitmap, id_ranges
 
 
 def shared(state: State, user_id: int) -> set[int]:
-    """The same, looked up one by one."""
+    """The same, computed from scratch."""
     found: set[int] = set()
     for one in state.subscriptions:
         if one.is_active and one.user_id == user_id:
@@ -22,7 +22,7 @@ def shared(state: State, user_id: int) -> set[int]:
     return found
 
 
-def test_it_is_as_if_it_were_looked_up_each_time() -> None:
+def test_contacts_equal_a_fresh_computation() -> None:
     rng = random.Random(7)
     state = State()
     for turn in range(1500):
@@ -40,7 +40,7 @@ def test_it_is_as_if_it_were_looked_up_each_time() -> None:
                 assert set(state.contacts.of(one)) == shared(state, one), turn
 
 
-def test_it_costs_nothing_for_each_who_comes_that_is_told_apart() -> None:
+def test_a_new_member_costs_the_same_in_any_organization() -> None:
     state = State()
     for user_id in range(1, 51):
         state.subscriptions.put(
@@ -56,7 +56,7 @@ def test_it_costs_nothing_for_each_who_comes_that_is_told_apart() -> None:
     assert state.contacts.merged == merged
 
 
-def test_ranges_are_the_ids() -> None:
+def test_ranges_contain_exactly_the_ids() -> None:
     rng = random.Random(3)
     for _ in range(100):
         user_ids = {rng.randint(1, 40) for _ in range(rng.randint(0, 40))}

@@ -1,6 +1,6 @@
-"""What becomes of a node whose database, or the way to it, is slow, gone, or stands still.
+"""A node whose database, or the connection to it, is slow, gone, or frozen.
 
-No time is measured here: where something must end, the limits are short and the test would hang.
+Nothing is timed here: limits are short, and a wait without an end would hang the test.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ START = Position("the history", 0, "")
 
 
 def begin_history(database: Database) -> None:
-    """Let the empty log be that of `START`."""
+    """Initialize the empty log with `START`."""
     with contextlib.closing(database.connect(readonly=False)) as connection:
         connection.run("UPDATE head SET history = ?", (START.history,))
 
@@ -107,12 +107,12 @@ def seq(connection: Connection) -> int:
 
 
 async def began(store: Store) -> list[Entry]:
-    """Begin to write, at the log's beginning; its entries."""
+    """Begin a write transaction at the start of the log. Return its entries."""
     return (await store.begin(START)).entries
 
 
 async def ends(awaited: Any) -> Any:
-    """What it returns or raises; fails where it never would."""
+    """Return or raise what the awaitable does. Fails if it never ends."""
     return await asyncio.wait_for(awaited, HANG_SECONDS)
 
 
@@ -125,7 +125,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits like the real ones, of which each is a fraction."""
+    """Limits in the same proportions as the real ones."""
     writing = TimeLimits(statement=8, lock=6, idle=2, transaction=9)
     monkeypatch.setattr(store_module, "WRITING", writing)
     for module in (store_module, readers):
@@ -170,22 +170,22 @@ async def far(schema_url: str, proxy: Proxy, short_limits: None) -> AsyncIterato
 
 @pytest.fixture
 async def near(schema_url: str, short_limits: None) -> AsyncIterator[Store]:
-    """The store of a node beside the database."""
+    """The store of a node with a direct connection to the database."""
     async with store_at(schema_url) as store:
         yield store
 
 
-# A lock's holder that vanishes
+# A lock whose holder vanishes
 
 
-def test_who_waits_for_the_head_waits_longer_than_it_may_be_held_standing_still() -> None:
+def test_the_wait_for_the_head_is_longer_than_a_frozen_holder_can_keep_it() -> None:
     assert WRITING.idle < WRITING.lock < WRITING.statement < WRITING.transaction
     assert max(WRITING.statement, READING.statement, READING.idle) <= 30
     for limits in (WRITING, READING, LONG, MIGRATING):
         assert min(limits[:3]) > 0
 
 
-async def test_the_database_knows_the_limits(schema_url: str) -> None:
+async def test_the_database_session_has_the_limits(schema_url: str) -> None:
     database = PostgresDatabase(schema_url)
     with contextlib.closing(database.connect(readonly=False, limits=WRITING)) as connection:
         names = (
@@ -198,8 +198,8 @@ async def test_the_database_knows_the_limits(schema_url: str) -> None:
     assert found == ["15s", "10s", "5s", "warning"]
 
 
-async def test_the_connection_itself_is_watched(schema_url: str, proxy: Proxy) -> None:
-    """Keepalives, on the way there; on a Unix socket, there is nothing to watch."""
+async def test_dead_connections_are_detected(schema_url: str, proxy: Proxy) -> None:
+    """By keepalives on the way to the database; a Unix socket needs none."""
     database = PostgresDatabase(servers.through(schema_url, proxy.port))
     with contextlib.closing(database.connect(readonly=False)) as connection:
         named = connection.driver.info.get_parameters()  # type: ignore[attr-defined]
@@ -212,19 +212,19 @@ async def test_the_connection_itself_is_watched(schema_url: str, proxy: Proxy) -
     assert named["connect_timeout"] == "7"
 
 
-async def test_a_frozen_node_holds_the_head_for_seconds_only(
+async def test_a_frozen_node_holds_the_head_only_for_seconds(
     far: Store, near: Store, proxy: Proxy
 ) -> None:
     await ends(began(far))
     proxy.freeze()
-    await ends(began(near))  # Waits until the server has ended the other one.
+    await ends(began(near))  # Waits until the server has ended the other transaction.
     await ends(near.commit(Batch([entry(1)], {})))
     proxy.thaw()
     connection = far._write_connection
     assert connection is not None
     descriptor = connection.driver.fileno()  # type: ignore[attr-defined]
     await asyncio.to_thread(select.select, [descriptor], [], [], HANG_SECONDS)
-    # The one that wakes finds its transaction gone: nothing of it is done, and that is known.
+    # When the frozen node wakes up, its transaction is gone: nothing was done, and it knows.
     with pytest.raises(DatabaseUnavailable) as caught:
         await ends(far.commit(Batch([entry(1)], {})))
     assert not isinstance(caught.value, CommitUnknown)
@@ -234,8 +234,8 @@ async def test_a_frozen_node_holds_the_head_for_seconds_only(
     assert await near.read(seq) == 2
 
 
-async def test_a_transaction_that_was_ended_is_not_committed_in_silence(near: Store) -> None:
-    """Also where nothing but the commit itself is left to do."""
+async def test_the_commit_of_an_aborted_transaction_raises_an_error(near: Store) -> None:
+    """Even if only the commit itself is left to do."""
     await ends(began(near))
     connection = near._write_connection
     assert connection is not None
@@ -256,7 +256,7 @@ async def test_a_transaction_that_was_ended_is_not_committed_in_silence(near: St
     assert await near.read(seq) == 0
 
 
-async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
+async def test_a_wait_for_the_head_ends_and_can_be_resumed(
     near: Store, schema_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
@@ -272,7 +272,7 @@ async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
     await near.commit(Batch([], {}, (FactSet("a", "b"),)))
 
 
-async def test_sqlite_waits_for_another_process_for_so_long_only(
+async def test_sqlite_waits_for_another_process_for_a_limited_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
@@ -290,7 +290,7 @@ async def test_sqlite_waits_for_another_process_for_so_long_only(
         assert await store.read(seq) == 1
 
 
-async def test_housekeeping_that_waits_for_a_lock_leaves_the_loops_own_threads_to_others(
+async def test_maintenance_that_waits_for_a_lock_leaves_the_loop_s_threads_free(
     database_url: str, tmp_path: Path
 ) -> None:
     database = database_at(tmp_path, database_url)
@@ -310,7 +310,7 @@ async def test_housekeeping_that_waits_for_a_lock_leaves_the_loops_own_threads_t
             assert await ends(waiting) == 0
 
 
-async def test_housekeeping_whose_turn_does_not_come_is_given_up(
+async def test_maintenance_that_waits_too_long_is_given_up(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate(database_at(tmp_path, database_url), lambda _: None)
@@ -331,13 +331,13 @@ async def test_housekeeping_whose_turn_does_not_come_is_given_up(
             await ends(second)
 
 
-# Connections that are cut
+# Cut connections
 
 
 @pytest.fixture(params=["together", "one by one"])
 def is_together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether what is written goes out in one piece with the end of the transaction; else, as where
-    it is very much, one statement after the other."""
+    """Whether the writes and the commit are sent together. Very large transactions are sent
+    statement by statement."""
     together: bool = request.param == "together"
     if not together:
         monkeypatch.setattr(store_module, "_IN_ONE", 0)
@@ -349,7 +349,7 @@ def is_together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     ("pattern", "begins"),
     [(b"FOR UPDATE", True), (b"INTO log", False), (b"pg_notify", False), (b"COMMIT\0", False)],
 )
-async def test_a_connection_cut_at_each_step_of_a_commit(
+async def test_a_connection_cut_at_any_step_of_a_commit_has_a_known_outcome(
     far: Store,
     near: Store,
     proxy: Proxy,
@@ -361,7 +361,7 @@ async def test_a_connection_cut_at_each_step_of_a_commit(
     await ends(began(far))
     await ends(far.commit(Batch([], {}, (FactSet("a", "b"),))))
     proxy.when(pattern, fault)
-    await ends(began(far))  # Where it is cut here, it is begun again: nothing was done.
+    await ends(began(far))  # If cut here, the transaction is retried: nothing was done.
     if begins:
         assert not proxy.waits_for_pattern
         await ends(far.commit(Batch([entry(1)], {})))
@@ -374,17 +374,17 @@ async def test_a_connection_cut_at_each_step_of_a_commit(
     ends_with_it = pattern == b"COMMIT\0" or is_together
     assert is_unknown == ends_with_it
     await far.rollback()
-    # Whoever holds the head sees what became of it.
+    # The next holder of the head sees the outcome.
     found = [e.seq for e in await ends(began(near))]
     assert found == ([1] if ends_with_it and fault is Fault.CUT_AFTER else [])
     await near.rollback()
     assert await far.read(seq) == len(found)
 
 
-async def test_a_connection_frozen_at_each_step_of_a_commit(
+async def test_a_connection_frozen_at_any_step_of_a_commit_has_a_known_outcome(
     postgres_url: str, short_limits: None, monkeypatch: pytest.MonkeyPatch, is_together: bool
 ) -> None:
-    """All of them at once: what takes long is that each waits for its limits."""
+    """All concurrently: most of the time is waiting for the limits."""
     monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
     async with asyncio.TaskGroup() as group:
         for pattern in (b"FOR UPDATE", b"INTO log", b"COMMIT\0"):
@@ -414,7 +414,7 @@ async def frozen_at(url: str, pattern: bytes, fault: Fault, *, is_together: bool
 
 @asynccontextmanager
 async def far_and_near(url: str) -> AsyncIterator[tuple[Store, Store, Proxy]]:
-    """`far`, `near` and `proxy`, of a database of their own."""
+    """`far`, `near`, and `proxy` for a database of their own."""
     with servers.schema(url) as own, proxy_to(servers.socket_of(own)) as proxy:
         servers.migrate_lent(own)
         begin_history(PostgresDatabase(own))
@@ -430,8 +430,8 @@ async def written(store: Store) -> None:
 
 
 async def begun(store: Store) -> list[Entry]:
-    """Begin, as often as it takes: one that was stopped in the middle of a statement may hold the
-    head for longer than others wait at once."""
+    """Begin a transaction, with retries: a transaction that was frozen in the middle of a statement
+    may hold the head longer than one attempt waits."""
     while True:
         try:
             return await began(store)
@@ -439,7 +439,7 @@ async def begun(store: Store) -> list[Entry]:
             await store.rollback()
 
 
-async def test_a_read_is_tried_once_more_where_its_connection_was_cut(
+async def test_a_read_is_retried_once_after_its_connection_was_cut(
     far: Store, proxy: Proxy
 ) -> None:
     assert await far.read(seq) == 0
@@ -459,7 +459,7 @@ async def test_a_read_is_tried_once_more_where_its_connection_was_cut(
     assert await far.read(seq) == 0
 
 
-async def test_housekeeping_keeps_its_connection_as_long_as_it_lasts(
+async def test_maintenance_keeps_its_connection_while_it_works(
     far: Store, near: Store, proxy: Proxy
 ) -> None:
     def process(connection: Connection) -> int:
@@ -468,7 +468,8 @@ async def test_housekeeping_keeps_its_connection_as_long_as_it_lasts(
 
     first = await far.write(process)
     assert await far.write(process) == first
-    # One that was ended meanwhile is made anew, and one that was left in the middle of something.
+    # A connection that was closed in the meantime is replaced, and so is one left inside a
+    # transaction.
     proxy.cut()
     assert await ends(far.write(process)) != first
 
@@ -479,7 +480,7 @@ async def test_housekeeping_keeps_its_connection_as_long_as_it_lasts(
     with pytest.raises(ZeroDivisionError):
         await far.write(fail)
     assert await near.write(seq) == await far.write(seq) == 0
-    # What was lost in between is not done twice.
+    # Work before a lost connection isn't done twice.
     runs = 0
 
     def lose(connection: Connection) -> None:
@@ -519,7 +520,7 @@ async def until_it_reads(store: Store) -> None:
             assert time.monotonic() < deadline
 
 
-async def test_a_database_that_refuses_is_an_honest_error(far: Store, proxy: Proxy) -> None:
+async def test_a_refusing_database_is_reported_as_unavailable(far: Store, proxy: Proxy) -> None:
     proxy.shut()
     with pytest.raises(DatabaseUnavailable, match="Couldn't connect to PostgreSQL"):
         await ends(far.read(seq))
@@ -533,7 +534,7 @@ async def test_a_database_that_refuses_is_an_honest_error(far: Store, proxy: Pro
     await far.announce("hello")
 
 
-async def test_what_could_not_be_read_is_logged_now_and_then(
+async def test_failed_reads_are_logged_at_intervals(
     far: Store, proxy: Proxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxy.shut()
@@ -544,20 +545,22 @@ async def test_what_could_not_be_read_is_logged_now_and_then(
     assert (record.levelname, record.getMessage()) == ("WARNING", "a read of the database failed")
 
 
-async def test_a_url_that_makes_no_sense_is_told() -> None:
+async def test_an_invalid_url_is_reported() -> None:
     with pytest.raises(DatabaseError, match="isn't valid"):
         PostgresDatabase("postgresql://h/db?nonsense=1").exists()
 
 
-# What is slow
+# Slow reads
 
 
-async def test_a_slow_read_is_stopped_and_others_go_on(config: Config, short_limits: None) -> None:
+async def test_a_slow_read_is_canceled_and_others_continue(
+    config: Config, short_limits: None
+) -> None:
     async with founded(config) as org:
         store = org.node.store
         slow = [asyncio.create_task(store.read(go_on_for_ever)) for _ in range(6)]
         await asyncio.sleep(0)
-        # With all readers busy, the log goes on: it writes, tails, and takes snapshots.
+        # With all readers busy, the log keeps working: writes, reads of new entries, and snapshots.
         await ends(org.node.log.submit(None, rename, "New"))
         await ends(org.node.log.catch_up())
         assert not all(task.done() for task in slow)
@@ -567,9 +570,7 @@ async def test_a_slow_read_is_stopped_and_others_go_on(config: Config, short_lim
         assert await store.read(seq) == org.node.log.durable
 
 
-async def test_a_slow_look_in_a_snapshot_is_its_own_fault_alone(
-    config: Config, short_limits: None
-) -> None:
+async def test_a_slow_snapshot_read_affects_only_itself(config: Config, short_limits: None) -> None:
     async with founded(config) as org:
         log = org.node.log
         reloads: list[None] = []
@@ -583,7 +584,7 @@ async def test_a_slow_look_in_a_snapshot_is_its_own_fault_alone(
         assert reloads == []
 
 
-async def test_what_is_unread_and_loaded_is_told_without_the_writer(
+async def test_unread_messages_are_loaded_without_the_writer(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with founded(config) as org:
@@ -611,7 +612,7 @@ async def test_what_is_unread_and_loaded_is_told_without_the_writer(
         org.node.log._writer._task = None
 
 
-async def test_reads_that_wait_are_bounded(
+async def test_waiting_reads_are_limited(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "MOST_READS", 10)
@@ -630,7 +631,7 @@ async def test_reads_that_wait_are_bounded(
         assert await store.read(seq) == 0
 
 
-async def test_a_read_whose_turn_does_not_come_is_given_up(
+async def test_a_read_that_waits_too_long_is_given_up(
     config: Config, short_limits: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "GRACE_SECONDS", 0.1)
@@ -647,7 +648,7 @@ async def test_a_read_whose_turn_does_not_come_is_given_up(
         await asyncio.gather(*stuck, return_exceptions=True)
 
 
-# Threads that watch
+# Watching threads
 
 
 async def test_a_frozen_listener_is_noticed_and_replaced(
@@ -668,7 +669,7 @@ async def test_a_frozen_listener_is_noticed_and_replaced(
         await asyncio.to_thread(end)
 
 
-async def test_a_listener_outlasts_an_outage_and_says_so_once(
+async def test_a_listener_survives_an_outage_and_logs_it_once(
     far: Store, near: Store, proxy: Proxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tertulia.store")
@@ -687,7 +688,7 @@ async def test_a_listener_outlasts_an_outage_and_says_so_once(
     assert levels == ["WARNING", "INFO"]
 
 
-async def test_the_watch_of_a_file_outlasts_an_error(
+async def test_a_file_watch_survives_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sqlite, "_RETRY_SECONDS", 0.01)
@@ -721,7 +722,7 @@ async def test_the_watch_of_a_file_outlasts_an_error(
     ]
 
 
-async def test_who_watches_ends_while_a_look_hangs(
+async def test_a_watcher_ends_while_a_check_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs, goes_on = threading.Event(), threading.Event()
@@ -739,7 +740,7 @@ async def test_who_watches_ends_while_a_look_hangs(
             look = asyncio.create_task(store.look())
             await until(hangs.is_set)
         try:
-            look.cancel()  # Nobody waits for it, but it is still under way.
+            look.cancel()  # Nothing waits for it, but it's still running.
             await ends(store.stop(end))
         finally:
             goes_on.set()
@@ -748,7 +749,7 @@ async def test_who_watches_ends_while_a_look_hangs(
 # Migrations
 
 
-def test_several_that_migrate_at_one_moment(database_url: str, tmp_path: Path) -> None:
+def test_concurrent_migrations_run_once(database_url: str, tmp_path: Path) -> None:
     count = 4
     barrier = threading.Barrier(count)
     failed: list[BaseException] = []
@@ -774,7 +775,7 @@ def test_several_that_migrate_at_one_moment(database_url: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("before", [0, 3])
-def test_a_migration_that_fails_leaves_nothing(
+def test_a_failed_migration_changes_nothing(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
     def broken(dialect: Dialect) -> tuple[str, ...]:
@@ -793,7 +794,7 @@ def test_a_migration_that_fails_leaves_nothing(
     assert bool(tables) == bool(before)
 
 
-def test_a_copy_that_was_cut_short_is_not_taken_for_one(
+def test_an_incomplete_copy_is_not_taken_for_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = SqliteDatabase(tmp_path / "tertulia.db")
@@ -811,12 +812,12 @@ def test_a_copy_that_was_cut_short_is_not_taken_for_one(
         assert version_of(connection) == 3
 
 
-# Poolers
+# Connection poolers
 
 
 @pytest.fixture
 def pgbouncer(postgres_url: str, proxy: Proxy) -> Iterator[Callable[[str], Any]]:
-    """Starts a PgBouncer with that pool mode before the server; its port."""
+    """Starts a PgBouncer with this pool mode in front of the server. Returns its port."""
     program = next(
         (p for p in ("/usr/sbin/pgbouncer", "/usr/bin/pgbouncer") if Path(p).exists()), None
     )
@@ -861,7 +862,7 @@ def pgbouncer(postgres_url: str, proxy: Proxy) -> Iterator[Callable[[str], Any]]
 
 
 def connected(url: str) -> None:
-    """Connect, when somebody listens there."""
+    """Connect once something listens there."""
     deadline = time.monotonic() + HANG_SECONDS
     while True:
         try:
@@ -873,7 +874,7 @@ def connected(url: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["transaction", "session"])
-def test_a_pooler_must_keep_sessions_together(pgbouncer: Any, postgres_url: str, mode: str) -> None:
+def test_a_pooler_must_keep_sessions(pgbouncer: Any, postgres_url: str, mode: str) -> None:
     with pgbouncer(mode) as port:
         url = servers.through(postgres_url, port)
         if mode == "session":
@@ -884,7 +885,7 @@ def test_a_pooler_must_keep_sessions_together(pgbouncer: Any, postgres_url: str,
 
 
 class Pooled:
-    """A connection to a pooler that has one session for all, or a fresh one each time."""
+    """A connection to a pooler with one session for all clients, or a new one each time."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -898,7 +899,7 @@ class Pooled:
 
 
 @pytest.mark.parametrize("is_fresh", [False, True])
-def test_sessions_that_are_shared_or_exchanged_are_refused(
+def test_shared_or_changing_sessions_are_refused(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, is_fresh: bool
 ) -> None:
     import psycopg
@@ -918,7 +919,7 @@ def test_sessions_that_are_shared_or_exchanged_are_refused(
             postgres._require_direct(postgres_url)
 
 
-# A whole server that stands still, or ends
+# A server that freezes or stops
 
 
 @pytest.fixture
@@ -937,7 +938,7 @@ async def answers_from_memory(org: Organization) -> None:
 
 
 async def nothing_breaks(org: Organization) -> None:
-    """Whatever is asked, the answer is no mistake of the server's."""
+    """Every request gets a response without an internal error."""
     ann = org["ann"]
     for path in (
         "/messages?anchor=first_unread&num_before=1&num_after=1",
@@ -965,14 +966,14 @@ async def refuses(org: Organization, asked: Any) -> None:
 
 
 @pytest.mark.parametrize("way", ["killed", "paused"])
-async def test_a_database_that_goes_away_and_comes_back(
+async def test_a_database_that_disappears_and_returns(
     server: servers.Standalone,
     tmp_path: Path,
     short_limits: None,
     way: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # (How long a node answers from memory is shown in `wire/test_readiness.py`.)
+    # (`wire/test_readiness.py` tests for how long a node answers from memory.)
     monkeypatch.setattr(freshness, "STALE_SECONDS", HANG_SECONDS)
     monkeypatch.setattr(freshness, "PROOF_SECONDS", 0)
     config = Config(

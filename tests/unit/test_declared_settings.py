@@ -1,4 +1,4 @@
-"""A setting is declared once, where it is kept."""
+"""Settings are declared once, where they are stored."""
 
 import os
 import runpy
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "web" / "declared.py"
 
 
-def test_everything_follows_from_the_declaration_of_a_boolean(tmp_path: Path) -> None:
+def test_declaring_a_boolean_is_enough_to_add_a_setting(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.added_settings", str(tmp_path), str(SCRIPT)],
         cwd=ROOT,

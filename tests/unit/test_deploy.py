@@ -1,6 +1,5 @@
-"""The files in `deploy/`: they name settings and flags that there are.
-
-(`deploy/try.py` runs them, and `tests/browser/test_behind_proxies.py` those of proxies.)
+"""The files in `deploy/` use existing settings and flags. (`deploy/try.py` runs them, and
+`tests/browser/test_behind_proxies.py` those for proxies.)
 """
 
 import re
@@ -23,7 +22,7 @@ YAML = [one for one in FILES if one.suffix == ".yaml"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_settings_that_are_named_are_there(file: Path) -> None:
+def test_named_settings_exist(file: Path) -> None:
     text = file.read_text()
     for name in re.findall(r"\bTERTULIA_([A-Z0-9_]+)", text):
         if file.suffix != ".py":
@@ -39,7 +38,7 @@ def test_settings_that_are_named_are_there(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", YAML, ids=lambda file: file.name)
-def test_what_is_set_in_them_can_be_set(file: Path, tmp_path: Path) -> None:
+def test_environment_variables_are_valid_settings(file: Path, tmp_path: Path) -> None:
     (tmp_path / "given").write_text("")
     for document in yaml.safe_load_all(file.read_text()):
         for given in _environments(document):

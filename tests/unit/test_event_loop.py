@@ -1,5 +1,5 @@
-"""What holds the event loop does not grow with people times messages, and what is much is done in
-several turns of the loop."""
+"""Work on the event loop doesn't grow with people times messages, and large work is split over
+several turns."""
 
 import asyncio
 import sys
@@ -33,7 +33,7 @@ FOR_EACH = 60
 
 
 class Calls:
-    """How many functions were called in this thread."""
+    """Counts function calls in this thread."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -53,8 +53,8 @@ def counted() -> Iterator[Calls]:
 
 
 async def joined_by_and_by(org: Organization, people: list[int], ids: list[int]) -> int:
-    """A private channel with a history that is not open to those who come later, whose subscribers
-    came one after the other while these messages were sent."""
+    """A private channel with a protected history, whose subscribers joined one after the other
+    while these messages were sent."""
     state = org.node.state
     channel = Channel(
         id=state.channels.next_id(),
@@ -77,10 +77,10 @@ async def joined_by_and_by(org: Organization, people: list[int], ids: list[int])
 
 
 @pytest.mark.parametrize("private", [False, True])
-async def test_moving_messages_costs_for_each_person_and_for_each_message(
+async def test_moving_messages_costs_per_person_plus_per_message(
     org: Organization, private: bool
 ) -> None:
-    """And not for each person and message."""
+    """Not per person times message."""
     ann = org["ann"]
     source = await subscribed_channel(org, PEOPLE)
     people = [*org.node.state.subscribers(source)]
@@ -93,7 +93,7 @@ async def test_moving_messages_costs_for_each_person_and_for_each_message(
             target = await joined_by_and_by(org, [*people[: PEOPLE // 2], ann.user_id], ids)
         else:
             target = await subscribed_channel(org, PEOPLE + count)
-            # They were there before all of it, and come again: what was unread there stays so.
+            # They had joined before, and join again: their unread messages stay unread.
             await org.do(
                 Subscribed(
                     channel_id=target, colors=dict.fromkeys(people, "#76ce90"), after=ids[-1]
@@ -117,10 +117,10 @@ def _longest_move(connection: Connection) -> int:
     return max(len(change) for (change,) in rows if "messages_moved" in change)
 
 
-async def test_a_moved_message_that_was_unread_is_a_record_of_its_reader(
+async def test_a_moved_unread_message_is_a_row_of_its_reader(
     org: Organization,
 ) -> None:
-    """In the rows as in memory; and it ends with the message."""
+    """In the database and in memory. It's deleted with the message."""
     ann, ben = org["ann"], org["ben"]
     source = await org.channel("source", "ann", "ben")
     message_id = await ann.send(source, "t", "one")
@@ -142,7 +142,7 @@ async def test_a_moved_message_that_was_unread_is_a_record_of_its_reader(
 async def waiting(
     org: Organization, names: list[str]
 ) -> "list[asyncio.Task[list[dict[str, Any]]]]":
-    """A client of each of them, which waits; what it hears until the message that says so."""
+    """A client for each account, which polls. Returns its events up to this message."""
 
     async def listen(listener: Listener) -> list[dict[str, Any]]:
         heard: list[dict[str, Any]] = []
@@ -156,7 +156,7 @@ async def waiting(
     return tasks
 
 
-async def test_those_who_wait_are_told_in_turns_and_everything_in_order(
+async def test_waiting_clients_are_answered_in_turns_and_in_order(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["ben", "cleo", "ann"]
@@ -175,13 +175,13 @@ async def test_those_who_wait_are_told_in_turns_and_everything_in_order(
     for heard in await asyncio.gather(*tasks):
         assert [e["message"]["id"] for e in heard if e["type"] == "message"] == ids
         typing = [e["op"] for e in heard if e["type"] == "typing"]
-        # The last ones may come after what was committed later.
+        # The last clients may be answered after later commits.
         assert typing == (["stop", "start"] * 3)[: len(typing)]
         assert len(typing) >= 1
 
 
 @pytest.mark.parametrize("is_large", [True, False])
-async def test_the_clock_is_looked_at_after_each_large_answer(
+async def test_the_clock_is_checked_after_each_large_response(
     org: Organization, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ) -> None:
     await org.channel("talk", "ann", "ben", "cleo")
@@ -202,7 +202,7 @@ async def test_the_clock_is_looked_at_after_each_large_answer(
     assert [one for one in turns if one] == ([1] * 8 if is_large else [8])
 
 
-async def test_what_there_was_no_time_for_is_told_before_the_poll_ends(
+async def test_postponed_events_are_delivered_before_the_poll_ends(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel_id = await org.channel("talk", "ann", "ben")
@@ -212,14 +212,14 @@ async def test_what_there_was_no_time_for_is_told_before_the_poll_ends(
     monkeypatch.setattr(waiting_polls.WaitingPolls, "_take_turn", lambda _: None)
     message_id = await org["ann"].send(channel_id, "t", "hello")
     assert len(org.node.delivery.polls._undelivered) == 4
-    # This ends the polls, which are made with the key.
+    # This ends the polls, which use the key.
     assert (await org["ben"].post("/users/me/api_key/regenerate")).ok
     for heard in await asyncio.gather(*polls):
         assert [event["message"]["id"] for event in heard] == [message_id]
     assert not org.node.delivery.polls._undelivered
 
 
-async def test_commands_that_take_long_let_others_have_their_turn(
+async def test_slow_commands_yield_to_others(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "TURN_SECONDS", 0)
@@ -236,7 +236,7 @@ async def test_commands_that_take_long_let_others_have_their_turn(
     assert order.index("a turn") < order.index("b")
 
 
-async def test_what_a_client_begins_with_is_made_in_several_turns(
+async def test_a_register_response_is_built_in_several_turns(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await subscribed_channel(org, 400)
@@ -261,7 +261,7 @@ async def test_what_a_client_begins_with_is_made_in_several_turns(
     slow = (await ann.register()).data
     assert len(made) > 4
     assert max(made) <= 1
-    assert org.node.fragments._made <= 1  # Nothing was left for the answer itself.
+    assert org.node.fragments._made <= 1  # No time was left for the response itself.
     assert len(usual["unread_msgs"]["streams"]) == 3
     shown = ("realm_users", "subscriptions", "never_subscribed", "user_status", "unread_msgs")
     for name in shown:
@@ -269,12 +269,12 @@ async def test_what_a_client_begins_with_is_made_in_several_turns(
     org.node.fragments.clear()
     assert len((await ann.get("/users")).ok["members"]) == len(usual["realm_users"])
     assert (await org["ben"].register()).data["realm_users"]
-    # What was registered for the attempts that took too long is gone.
+    # Queues registered by attempts that took too long are gone.
     after = await org.node.store.read(changes_of)
     assert after["queues"] - before["queues"] == 2
 
 
-async def test_a_state_that_must_be_loaded_again_is_loaded_in_a_thread(
+async def test_a_state_that_must_be_reloaded_is_loaded_in_a_thread(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []

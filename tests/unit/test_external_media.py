@@ -1,4 +1,4 @@
-"""What messages show of other servers."""
+"""Previews of external media in messages."""
 
 import msgspec
 import pytest
@@ -81,7 +81,7 @@ def youtube(href: str) -> str:
         (VIMEO, f"<p>{a(VIMEO)}</p>"),
     ],
 )
-def test_a_link_is_shown_by_its_kind(content: str, expected: str) -> None:
+def test_a_link_is_previewed_by_its_kind(content: str, expected: str) -> None:
     assert shown(content).html == expected
 
 
@@ -101,7 +101,7 @@ def test_a_link_is_shown_by_its_kind(content: str, expected: str) -> None:
         ("https://a.example/" + "x" * 2000 + ".png", False),
     ],
 )
-def test_a_picture_is_known_by_its_address(url: str, is_picture: bool) -> None:
+def test_an_image_is_recognized_by_its_url(url: str, is_picture: bool) -> None:
     found = shown(url)
     assert found.has_image is is_picture
     assert ("<img" in found.html) is is_picture
@@ -124,11 +124,11 @@ def test_a_picture_is_known_by_its_address(url: str, is_picture: bool) -> None:
         ("https://youtu.be/abcdefghijk/more", False),
     ],
 )
-def test_a_video_of_youtube_is_known_by_its_address(url: str, is_video: bool) -> None:
+def test_a_youtube_video_is_recognized_by_its_url(url: str, is_video: bool) -> None:
     assert ('data-id="abcdefghijk"' in shown(url).html) is is_video
 
 
-def test_what_is_shown_of_a_page_is_what_it_says() -> None:
+def test_a_preview_shows_the_page_s_metadata() -> None:
     found = shown(f"see {PAGE}", PREVIEWING, {PAGE: FOUND})
     assert found.html == (
         f"<p>see {a(PAGE)}</p>\n"
@@ -153,13 +153,13 @@ def test_what_is_shown_of_a_page_is_what_it_says() -> None:
         (None, set()),
     ],
 )
-def test_what_a_page_does_not_say_is_left_out(found: LinkPreview | None, parts: set[str]) -> None:
+def test_missing_metadata_is_left_out(found: LinkPreview | None, parts: set[str]) -> None:
     html = shown(PAGE, PREVIEWING, {PAGE: found}).html
     all_parts = ("embed_image", "embed_title", "embed_description")
     assert {part for part in all_parts if part in html} == parts
 
 
-def test_a_video_of_vimeo_is_played_by_its_player() -> None:
+def test_a_vimeo_video_uses_vimeos_player() -> None:
     player = (
         "&lt;iframe src=&quot;https://player.vimeo.com/video/123456&quot; width=&quot;640&quot;"
         " height=&quot;360&quot; frameborder=&quot;0&quot; allow=&quot;autoplay; fullscreen&quot;"
@@ -173,7 +173,7 @@ def test_a_video_of_vimeo_is_played_by_its_player() -> None:
     assert "embed-video" not in shown(VIMEO, PREVIEWING, {VIMEO: LinkPreview(title="x")}).html
 
 
-def test_a_video_of_youtube_gets_its_title() -> None:
+def test_a_youtube_video_gets_its_title() -> None:
     assert shown(f"x {TUBE} [t]({TUBE})", PREVIEWING, {TUBE: FOUND}).html == (
         f"<p>x {a(TUBE, 'YouTube - A &lt;b&gt;')} {a(TUBE, 't')}</p>\n{youtube(TUBE)}"
     )
@@ -201,18 +201,20 @@ def test_a_video_of_youtube_gets_its_title() -> None:
         (" ".join(f"{PAGE}{n}" for n in range(25)), ()),
     ],
 )
-def test_the_first_pages_of_a_message_are_asked(content: str, pages: tuple[str, ...]) -> None:
+def test_only_the_first_pages_of_a_message_are_fetched(
+    content: str, pages: tuple[str, ...]
+) -> None:
     assert shown(content, PREVIEWING).pages == pages
     assert shown(content).pages == ()
 
 
-def test_more_than_24_links_are_not_shown() -> None:
+def test_more_than_24_links_are_not_previewed() -> None:
     pictures = [f"{PIC}?{n}" for n in range(25)]
     assert shown("\n".join(pictures[:24])).html.count("<img") == 24
     assert shown("\n".join(pictures)).html.count("<img") == 0
 
 
-def test_the_organization_s_settings_say_what_is_shown() -> None:
+def test_the_organization_s_settings_control_previews() -> None:
     content = f"{PIC} {FILM} {TUBE} {PAGE}"
     without = state_with(inline_image_preview=False)
     assert "<div" not in shown(content, without, {PAGE: FOUND, TUBE: FOUND}).html
@@ -224,7 +226,7 @@ def test_the_organization_s_settings_say_what_is_shown() -> None:
     assert "<video" not in html
 
 
-def test_the_server_can_do_without() -> None:
+def test_the_server_can_disable_previews() -> None:
     content = f"{PIC} {FILM} {TUBE} {PAGE} {VIMEO}"
     for renderer, pages in (
         (Renderer(SITE), ()),
@@ -242,13 +244,13 @@ KNOWN: dict[str, LinkPreview | None] = {PAGE: FOUND, TUBE: FOUND, VIMEO: FOUND}
 
 @given(st.lists(st.sampled_from(PARTS + LINKS), max_size=40))
 @settings(max_examples=300, deadline=None)
-def test_no_element_gets_through_that_is_not_allowed(parts: list[str]) -> None:
+def test_only_allowed_elements_appear(parts: list[str]) -> None:
     checked(shown("".join(parts), PREVIEWING, KNOWN).html)
 
 
 @given(st.text(max_size=50), st.text(max_size=50), st.text(max_size=50))
 @settings(max_examples=200, deadline=None)
-def test_nothing_that_a_page_says_can_run(title: str, description: str, image: str) -> None:
+def test_metadata_cannot_run_scripts(title: str, description: str, image: str) -> None:
     found = LinkPreview(title=title, description=description, image=f"https://i.example/{image}")
     renderer = Renderer(
         SITE, ExternalMedia(lambda url: f"/P/{url.encode('utf-8', 'replace').hex()}", True)

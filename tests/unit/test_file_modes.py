@@ -1,4 +1,4 @@
-"""Nobody but their owner can read the files of an installation."""
+"""Only their owner can read the files of an installation."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def wrong_modes(directory: Path) -> dict[str, str]:
-    """The modes of what lies in the directory that are not as they should be."""
+    """The modes in the directory that differ from what they should be."""
     wrong = {}
     for place in (directory, *directory.rglob("*")):
         mode = stat.S_IMODE(place.stat().st_mode)
@@ -36,7 +36,7 @@ def wrong_modes(directory: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("umask")
-async def test_what_a_server_writes_can_be_read_by_its_owner_alone(config: Config) -> None:
+async def test_only_the_owner_can_read_what_a_server_writes(config: Config) -> None:
     place = Place(config.data_path, config.database_url)
     await asyncio.to_thread(place.found)
     async with reopened(config) as org:
@@ -62,7 +62,7 @@ async def test_what_a_server_writes_can_be_read_by_its_owner_alone(config: Confi
 
 
 @pytest.mark.usefixtures("umask")
-def test_backups_and_what_comes_out_of_them_are_private(tmp_path: Path) -> None:
+def test_backups_and_restored_files_are_private(tmp_path: Path) -> None:
     place, again = Place(tmp_path / "data"), Place(tmp_path / "new" / "again")
     place.found()
     copy = tmp_path / "b.zip"
@@ -72,7 +72,7 @@ def test_backups_and_what_comes_out_of_them_are_private(tmp_path: Path) -> None:
     assert wrong_modes(again.data_dir) == {}
 
 
-def test_a_directory_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_existing_directory_keeps_its_mode(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o755)
     file_modes.directory(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
@@ -80,14 +80,14 @@ def test_a_directory_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     assert wrong_modes(tmp_path / "a") == {}
 
 
-def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:
+def test_check_reports_files_that_everyone_can_read(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     answer = place.answer("check")
     (one,) = (one for one in answer["checks"] if one["check"] == "permissions")
     assert (one["ok"], one["detail"].startswith("only their owner")) == (True, True)
 
-    # What lies in a directory that nobody can enter is nobody's to read.
+    # Files in a directory that others can't enter aren't readable.
     database = place.data_dir / "tertulia.db"
     os.chmod(database, 0o644)
     assert place.run("check").exit_code == 0
@@ -112,7 +112,7 @@ def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:
     assert place.run("check").exit_code == 0
 
 
-def test_serve_says_once_that_everybody_can_read_it(tmp_path: Path) -> None:
+def test_serve_warns_once_if_everyone_can_read_the_files(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     os.chmod(place.data_dir, 0o755)

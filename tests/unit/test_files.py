@@ -1,4 +1,4 @@
-"""Files on disk, and pictures."""
+"""Files on disk, and images."""
 
 import io
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.pictures import blank, picture
 from tests.support import row
 
 
-async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+async def test_a_file_is_complete_or_absent(tmp_path: Path) -> None:
     files = DiskFiles(tmp_path / "files")
     assert await files.read("1/ab/note.txt") is None
     await files.put("1/ab/note.txt", b"one")
@@ -49,7 +49,7 @@ NO_PATHS = (
 """What a disk or a bucket could not have, or would take for something else."""
 
 
-async def test_what_is_no_path_leads_nowhere(tmp_path: Path) -> None:
+async def test_an_invalid_path_leads_nowhere(tmp_path: Path) -> None:
     disk = DiskFiles(tmp_path / "files")
     bucket = BucketFiles(address(), S3Keys(key_id="a", secret="b"), disk)
     for path in NO_PATHS:
@@ -63,13 +63,13 @@ async def test_what_is_no_path_leads_nowhere(tmp_path: Path) -> None:
 
 
 def address() -> S3Address:
-    """Of a bucket where nobody answers."""
+    """The URL of a bucket on a server that doesn't answer."""
     found = s3_address("s3://files/own?endpoint=http://127.0.0.1:1")
     assert found is not None
     return found
 
 
-async def test_what_has_strange_names_is_somebody_elses(tmp_path: Path) -> None:
+async def test_unknown_files_are_left_alone(tmp_path: Path) -> None:
     disk = DiskFiles(tmp_path)
     ours = ("a/\u00e9", "a/e\u0301", "a/%2e%2e", "a/b c", "a/\u00e9" + "x" * 198)
     for number, path in enumerate(ours):
@@ -83,13 +83,13 @@ async def test_what_has_strange_names_is_somebody_elses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
-async def test_a_picture_is_made_square(kind: str) -> None:
+async def test_an_image_is_cropped_to_a_square(kind: str) -> None:
     scaled = await pictures.squared(picture(300, 200, kind), 64)
     with Image.open(io.BytesIO(scaled.content)) as found:
         assert (found.format, found.size) == ("PNG", (64, 64))
 
 
-async def test_an_animated_picture_stays_animated() -> None:
+async def test_an_animated_image_stays_animated() -> None:
     scaled = await pictures.animated(picture(300, 200, "GIF", frames=3), 64)
     assert scaled is not None
     with Image.open(io.BytesIO(scaled.content)) as found:
@@ -102,18 +102,18 @@ async def test_an_animated_picture_stays_animated() -> None:
     [b"", b"not a picture", picture(10, 10)[:40], b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
     ids=["empty", "text", "cut off", "svg"],
 )
-async def test_what_is_no_picture_is_refused(content: bytes) -> None:
+async def test_a_file_that_is_no_image_is_refused(content: bytes) -> None:
     with pytest.raises(BadPicture):
         await pictures.squared(content, 64)
 
 
-async def test_a_picture_of_too_many_pixels_is_refused_without_decoding_it() -> None:
+async def test_an_image_with_too_many_pixels_is_refused_without_decoding() -> None:
     with pytest.raises(BadPicture, match="pixels"):
         await pictures.squared(blank(20_000, 5_000), 64)
 
 
 def gif(frames: int, blocks: int = 1, after: bytes = b"") -> bytes:
-    """A GIF of so many frames of one pixel, each written in so many blocks, with that after it."""
+    """A GIF with this many frames of one pixel, each in this many blocks, followed by this data."""
     image = picture(1, 1, "GIF")
     start = image.index(b",")
     head, frame = image[:start], image[start:-1]
@@ -122,7 +122,7 @@ def gif(frames: int, blocks: int = 1, after: bytes = b"") -> bytes:
     return head + (bits + b"\x01\x44" * blocks + b"\0" + after) * frames + b";"
 
 
-async def test_the_frames_of_a_picture_are_counted(tmp_path: Path) -> None:
+async def test_the_frames_of_an_image_are_counted(tmp_path: Path) -> None:
     for frames in (1, 2, 5):
         for kind in ("GIF", "PNG", "WEBP"):
             place = tmp_path / f"{frames}.{kind}"
@@ -137,13 +137,13 @@ async def test_the_frames_of_a_picture_are_counted(tmp_path: Path) -> None:
         lambda: gif(pictures.MAX_FRAMES + 1),
         lambda: gif(1_000_000),
         lambda: gif(1, 1_000_001),
-        # Decoders go on after what does not belong between two frames.
+        # Decoders skip invalid data between two frames.
         lambda: gif(pictures.MAX_FRAMES + 1, after=b"\0\7"),
         lambda: gif(1, after=bytes(1_000_001)),
     ],
     ids=["frames", "many frames", "blocks", "frames apart", "nothing"],
 )
-async def test_a_picture_of_too_much_is_not_decoded(
+async def test_an_image_with_too_much_data_is_not_decoded(
     tmp_path: Path, made: Callable[[], bytes]
 ) -> None:
     content = made()

@@ -1,4 +1,4 @@
-"""Formulas: laid out by KaTeX, and as MathML where it is missing."""
+"""Formulas: laid out by KaTeX, or as MathML if it isn't installed."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ with_katex = pytest.mark.skipif(
 
 @pytest.fixture
 def without_katex(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which KaTeX is missing."""
+    """A machine without KaTeX."""
     monkeypatch.setattr(katex, "_engine", lambda: None)
     monkeypatch.setattr(worker_rendering, "formula_cache", RenderCache())
 
@@ -51,7 +51,7 @@ HALF = "<mrow><mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac></mro
         ("`$$a$$`", "<code>$$a$$</code>"),
     ],
 )
-def test_a_formula_in_a_line(without_katex: None, content: str, expected: str) -> None:
+def test_an_inline_formula(without_katex: None, content: str, expected: str) -> None:
     assert html(content) == f"<p>{expected}</p>"
 
 
@@ -106,7 +106,7 @@ def test_hostile_formulas_are_text_or_harmless(tex: str) -> None:
 
 
 @pytest.mark.parametrize("tex", HOSTILE, ids=range(len(HOSTILE)))
-def test_so_they_are_without_katex(without_katex: None, tex: str) -> None:
+def test_hostile_formulas_are_harmless_without_katex(without_katex: None, tex: str) -> None:
     shown = html(f"```math\n{tex}\n```")
     checked(shown)
     assert "href=" not in shown
@@ -145,7 +145,7 @@ def test_the_katex_span_has_the_two_parts_that_clients_look_for(content: str) ->
 
 
 @with_katex
-def test_katex_draws_what_no_letters_are_for() -> None:
+def test_katex_draws_symbols_without_glyphs() -> None:
     shown = line(r"$$\sqrt{\frac{x}{2}}$$")
     checked(shown)
     assert '<svg xmlns="http://www.w3.org/2000/svg"' in shown
@@ -161,28 +161,28 @@ def test_katex_draws_what_no_letters_are_for() -> None:
         ("$$<b>\\frac$$", "$$&lt;b&gt;\\frac$$"),
     ],
 )
-def test_what_katex_does_not_understand_is_shown_as_it_is(content: str, source: str) -> None:
+def test_invalid_formulas_are_shown_as_source(content: str, source: str) -> None:
     assert line(content) == f'<span class="tex-error">{source}</span>'
 
 
 @with_katex
-def test_a_macro_ends_with_its_formula() -> None:
+def test_a_macro_is_limited_to_its_formula() -> None:
     assert "tex-error" not in line("$$\\gdef\\mine{x}\\mine$$")
     assert "tex-error" in line("$$\\mine$$")
 
 
 @with_katex
-def test_the_formulas_of_a_message_are_laid_out_as_far_as_they_do_not_become_too_much() -> None:
+def test_formulas_of_a_message_are_laid_out_up_to_a_limit() -> None:
     content = "```math\n" + "\n\n".join(f"a_{n}" + "+a" * 1500 for n in range(3)) + "\n```"
     shown = html(content)
     checked(shown)
     assert shown.count('<span class="katex-display">') == 3
-    # The last ones are there, without a layout.
+    # The last formulas appear without a layout.
     assert len(shown) < MAX_FORMULA_SIZE * 2
 
 
 @with_katex
-async def test_what_is_prepared_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_prepared_formulas_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_rendering, "formula_cache", RenderCache())
     content = "$$p_1$$ and\n```math\np_2\n\np_3\n```\n> * ~~~~math\n>   p_4\n>   ~~~~"
     await SERVING.prepare(CommandContext(STATE, 0, ANN), content)
@@ -197,7 +197,7 @@ async def test_what_is_prepared_is_not_computed_again(monkeypatch: pytest.Monkey
     assert SERVING.render(CommandContext(STATE, 0, ANN), content).html == shown
 
 
-async def test_many_messages_with_formulas_can_be_prepared_at_once() -> None:
+async def test_many_messages_with_formulas_are_prepared_concurrently() -> None:
     context = CommandContext(STATE, 0, ANN)
     contents = [f"$$t_{n}$$ $$t_{n // 2}$$" for n in range(20)]
     await asyncio.gather(*(SERVING.prepare(context, content) for content in contents))
@@ -206,14 +206,14 @@ async def test_many_messages_with_formulas_can_be_prepared_at_once() -> None:
     assert "<mtext>" not in shown
 
 
-def test_a_formula_that_nobody_prepared_is_shown_by_its_source() -> None:
+def test_an_unprepared_formula_is_shown_as_source() -> None:
     shown = SERVING.render(CommandContext(STATE, 0, ANN), "$$u_1<u_2$$").html
     checked(shown)
     assert "<mtext>u_1&lt;u_2</mtext>" in shown
 
 
 @with_katex
-def test_layouts_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_layouts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: RenderCache[Formula] = RenderCache()
     monkeypatch.setattr(worker_rendering, "formula_cache", kept)
     monkeypatch.setattr(worker_rendering, "MAX_CACHED", 10_000)

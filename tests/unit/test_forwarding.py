@@ -1,4 +1,4 @@
-"""A node that writes for another one of its machine."""
+"""A node that writes for another one on the same machine."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ A_WHILE = 0.05
 
 @pytest.fixture
 async def two(postgres_url: str, tmp_path: Path) -> AsyncIterator[Cluster]:
-    """Two nodes, of which the first has just written, as the second knows."""
+    """Two nodes. The first has just written, and the second knows."""
     with postgres.schema(postgres_url) as url:
         config = Config(
             data_dir=str(tmp_path / "data"),
@@ -43,7 +43,7 @@ async def two(postgres_url: str, tmp_path: Path) -> AsyncIterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has written goes on writing, however slow the machine is."""
+    """A node that wrote last remains the writer, however slow the machine is."""
     monkeypatch.setattr(forwarding, "WRITES_SECONDS", 1000.0)
     monkeypatch.setattr(forwarding, "FORWARDED_SECONDS", 60.0)
 
@@ -56,17 +56,19 @@ def logs(two: Cluster) -> tuple[Log, Log]:
 async def sent(
     two: Cluster, content: str = "hello", topic: str = "t", channel: str = "lounge"
 ) -> Reply:
-    """What the second node answers to a message, when it knows that the first one writes."""
+    """Send a message at the second node, which knows that the first one writes. Return the
+    response."""
     return await said(await told_who_writes(two), content, topic, channel)
 
 
 async def told_who_writes(two: Cluster) -> Client:
-    """A client, when the second node knows that the first one writes."""
+    """A client at the second node, once that knows that the first one writes."""
     writer, other = logs(two)
     client: Client = two.client()
     for _ in range(5):
         await client.at(0).send("lounge", "before", "the first one writes")
-        # An entry may have been read from the log before the database told of it: then by another.
+        # An entry may have been read from the log before the database's notification, and then
+        # counts as another's.
         with contextlib.suppress(TimeoutError):
             await until(
                 lambda: other.durable == writer.durable and bool(other._forwarding._writing),
@@ -80,14 +82,14 @@ async def told_who_writes(two: Cluster) -> Client:
 async def said(
     client: Client, content: str = "hello", topic: str = "t", channel: str = "lounge"
 ) -> Reply:
-    """What the second node answers to a message."""
+    """Send a message at the second node. Return the response."""
     return await client.at(1).post(
         "/messages", type="stream", to=channel, topic=topic, content=content
     )
 
 
 def done(two: Cluster) -> tuple[int, int]:
-    """How many commands the first node has carried out for the second one, as each counts."""
+    """The number of commands that the first node ran for the second, as counted by each."""
     writer, other = logs(two)
     return writer.measures.carried_out, other.measures.forwarded
 
@@ -104,7 +106,7 @@ async def contents(two: Cluster) -> list[str]:
 
 
 @pytest.mark.parametrize("brings_entries", [True, False])
-async def test_who_wrote_last_writes_for_the_others(
+async def test_the_last_writer_writes_for_the_others(
     two: Cluster, brings_entries: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not brings_entries:
@@ -112,7 +114,7 @@ async def test_who_wrote_last_writes_for_the_others(
     writer, other = logs(two)
     reply = await sent(two)
     assert done(two) == (1, 1)
-    # It answers when it has the entry itself.
+    # It responds once it has the entry itself.
     assert other.durable == writer.durable
     assert other.state.last_message_id == reply.ok["id"]
     assert await contents(two) == ["hello"]
@@ -120,20 +122,22 @@ async def test_who_wrote_last_writes_for_the_others(
     assert sorted(await contents(two)) == [*"01234567", "hello"]
 
 
-async def test_the_answer_brings_the_entries(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So nobody waits until the database tells them."""
+async def test_the_reply_contains_the_log_entries(
+    two: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the node doesn't wait for the database's notification."""
     writer, other = logs(two)
     monkeypatch.setattr(forwarding, "TOLD_SECONDS", 1000.0)
     client = await told_who_writes(two)
     hearing = other.store._hearing
     assert hearing is not None
-    hearing.detach()  # It hears nothing from the database.
+    hearing.detach()  # It gets no notifications from the database.
     assert (await said(client)).ok["id"] == other.state.last_message_id
     assert done(two) == (1, 1)
     assert other.position == writer.position
 
 
-async def test_what_is_refused_there_is_refused_with_the_reason(two: Cluster) -> None:
+async def test_a_refusal_is_forwarded_with_its_reason(two: Cluster) -> None:
     reply = await sent(two, channel="nowhere")
     reply.refused("STREAM_DOES_NOT_EXIST")
     assert done(two) == (0, 0)
@@ -144,7 +148,7 @@ async def test_a_long_message_is_not_forwarded(two: Cluster) -> None:
     assert done(two) == (0, 0)
 
 
-async def test_who_has_many_commands_writes_itself(
+async def test_a_node_with_many_commands_writes_itself(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "MANY", 0)
@@ -152,19 +156,17 @@ async def test_who_has_many_commands_writes_itself(
     assert done(two) == (0, 0)
 
 
-async def test_an_order_that_gets_lost_is_carried_out_here(
-    two: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lost_command_runs_locally(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "FORWARDED_SECONDS", A_WHILE)
     monkeypatch.setattr(Forwarding, "_begin", lambda *_: True)
     (await sent(two)).ok
     assert done(two) == (0, 0)
     assert await contents(two) == ["hello"]
-    # It is not asked again soon.
+    # The other node isn't used again soon.
     assert not logs(two)[1]._forwarding._writer()
 
 
-async def test_what_was_done_without_an_answer_is_not_done_again(
+async def test_a_command_that_ran_without_a_reply_is_not_repeated(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer, other = logs(two)
@@ -180,7 +182,7 @@ async def test_what_was_done_without_an_answer_is_not_done_again(
     assert writer.state.last_message_id == reply.ok["id"]
 
 
-async def test_what_its_sender_has_given_up_is_not_begun(
+async def test_an_abandoned_command_is_not_started(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer, other = logs(two)
@@ -197,7 +199,7 @@ async def test_what_its_sender_has_given_up_is_not_begun(
     assert await contents(two) == ["hello"]
 
 
-async def test_a_node_that_leaves_writes_for_nobody(two: Cluster) -> None:
+async def test_a_leaving_node_writes_for_nobody(two: Cluster) -> None:
     writer, other = logs(two)
     await sent(two)
     writer._forwarding.leave()
@@ -212,8 +214,8 @@ async def test_a_node_that_leaves_writes_for_nobody(two: Cluster) -> None:
     (await sent(two)).ok
 
 
-async def test_orders_of_others_are_not_carried_out(two: Cluster) -> None:
-    """Of another version, of another history, of a kind that is not known, or no orders at all."""
+async def test_foreign_commands_are_not_run(two: Cluster) -> None:
+    """From another version or another history, of an unknown kind, or invalid."""
     writer, _ = logs(two)
     answers: list[Any] = []
     place = writer._meeting_place
@@ -242,7 +244,7 @@ async def test_orders_of_others_are_not_carried_out(two: Cluster) -> None:
         stranger.close()
 
 
-async def test_the_meeting_place_is_the_users_alone(tmp_path: Path) -> None:
+async def test_only_the_user_can_access_the_sockets(tmp_path: Path) -> None:
     place = tmp_path / "nodes"
     heard: list[bytes] = []
     first, second = PeerSocket(place, "a", heard.append), PeerSocket(place, "b", heard.append)
@@ -251,7 +253,7 @@ async def test_the_meeting_place_is_the_users_alone(tmp_path: Path) -> None:
     assert not second.send("c", b"nobody")
     first.close()
     assert not second.send("a", b"gone")
-    # One that was killed leaves its socket.
+    # A killed node leaves its socket behind.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as killed:
         killed.bind(str(place / "killed"))
     PeerSocket(place, "d", heard.append).close()

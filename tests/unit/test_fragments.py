@@ -1,4 +1,4 @@
-"""Fragments: kept until they are made of something else, and while there is room."""
+"""Cached fragments of responses: valid until their sources change, and while there is room."""
 
 import random
 from functools import partial
@@ -24,7 +24,7 @@ def user(user_id: int, name: str = "x") -> User:
     return User(id=user_id, address=f"{user_id}@example.com", full_name=name)
 
 
-def test_a_fragment_is_made_anew_only_of_something_else() -> None:
+def test_a_fragment_is_rebuilt_only_when_its_source_changes() -> None:
     fragments, made = Fragments(), []
 
     def make() -> bytes:
@@ -37,7 +37,7 @@ def test_a_fragment_is_made_anew_only_of_something_else() -> None:
     assert len(made) == 2
 
 
-def test_what_was_not_asked_for_longest_goes_first() -> None:
+def test_the_least_recently_used_fragment_is_evicted() -> None:
     fragments = Fragments(max_bytes=10_000)
     for name in "abc":
         fragments.get(name, 0, lambda: bytes(2000))
@@ -54,7 +54,7 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
     assert made == ["b"]
 
 
-def test_what_has_no_room_is_answered_all_the_same() -> None:
+def test_a_fragment_too_large_for_the_cache_is_returned() -> None:
     fragments = Fragments(max_bytes=100)
     assert fragments.get("a", 0, lambda: bytes(5000)).content == bytes(5000)
     assert fragments.get("b", 0, lambda: b"1").content == b"1"
@@ -75,7 +75,7 @@ def test_ranges_have_every_record_once_and_of_its_kind(seed: int) -> None:
         )
 
 
-def test_one_change_is_of_one_shard() -> None:
+def test_a_change_affects_one_shard() -> None:
     shards = shards_of(1, 2, 300, 301, 700)
     table = shards.table
     before = {one_range.first: one_range.version for one_range in shard_ranges(shards, "", {})}
@@ -87,7 +87,7 @@ def test_one_change_is_of_one_shard() -> None:
     assert set(before) - set(after) == {640}
 
 
-def test_viewers_share_what_they_see_alike() -> None:
+def test_viewers_share_fragments_of_what_they_see_alike() -> None:
     shards = shards_of(*range(1, 1001))
     one = {one_range[:2] for one_range in shard_ranges(shards, "u", {10: "own"})}
     other = {one_range[:2] for one_range in shard_ranges(shards, "u", {900: "own"})}
@@ -95,7 +95,7 @@ def test_viewers_share_what_they_see_alike() -> None:
     assert len(one & other) >= 6
 
 
-def test_a_list_of_nothing_is_a_list() -> None:
+def test_an_empty_list_is_a_list() -> None:
     nothing = Fragments().get("a", 0, bytes)
     empty: tuple[list[Part], ...] = ([], [b""], [nothing, b""])
     for parts in empty:

@@ -1,4 +1,4 @@
-"""Who is in a group, as the state answers it."""
+"""Group membership in the state."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ def user(user_id: int, role: Role = Role.MEMBER, **more: Any) -> User:
 
 @pytest.fixture
 def state() -> State:
-    """Users 1 (owner), 2 to 4 (members; 4 is new), 5 (a guest), 6 (deactivated), 7 (the system's
-    own bot); group 20 (2, 5, 6), group 21 (3) with 20 in it, group 22 with 21 and the
-    moderators."""
+    """Users 1 (owner), 2 to 4 (members; 4 is new), 5 (a guest), 6 (deactivated), and 7 (the
+    notification bot). Group 20 has 2, 5, and 6; group 21 has 3 and group 20; group 22 has group 21
+    and the moderators."""
     state = State()
     state.realms.put(
         Realm(uuid="", name="", created_at=0, full_members_joined_by=10, waiting_period_applied=1)
@@ -57,7 +57,7 @@ def state() -> State:
         (Members((4,), (21, SystemGroup.OWNERS.value)), {1, 2, 3, 4, 5}),
     ],
 )
-def test_members_are_those_of_the_subgroups_too(
+def test_members_include_those_of_subgroups(
     state: State, setting: int | Members, expected: set[int]
 ) -> None:
     assert state.memberships.members(setting) == expected
@@ -65,7 +65,7 @@ def test_members_are_those_of_the_subgroups_too(
     assert held - {7} == expected
 
 
-def test_what_is_remembered_of_a_group_is_forgotten_when_something_changes(state: State) -> None:
+def test_cached_members_are_dropped_when_something_changes(state: State) -> None:
     assert state.memberships.members(22) == {1, 2, 3, 5}
     assert state.memberships.members(22) is state.memberships.members(22)
     state.groups.put(UserGroup(id=20, name="a", members=(2,)))
@@ -80,7 +80,7 @@ def test_what_is_remembered_of_a_group_is_forgotten_when_something_changes(state
     assert state.memberships.members(22) == {1, 3, 4, 5}
 
 
-def test_a_copy_with_changes_leaves_the_state_as_it_is(state: State) -> None:
+def test_a_copy_with_changes_leaves_the_state_unchanged(state: State) -> None:
     assert state.memberships.members(22) == {1, 2, 3, 5}
     ahead = state.with_changes(UserGroup(id=20, name="a", members=(4,)))
     assert ahead.memberships.members(22) == {1, 3, 4}
@@ -102,11 +102,11 @@ def test_the_oldest_come_first(state: State) -> None:
     assert members.next(11) is None
 
 
-def test_a_group_of_fifty_thousand_is_asked_in_no_time(state: State) -> None:
-    """By the work that is done: a question about one member does not look at the others."""
+def test_membership_in_a_group_of_fifty_thousand_is_found_without_a_scan(state: State) -> None:
+    """Checking one member doesn't look at the others."""
 
     class Once(tuple[int, ...]):
-        """Members that may not be searched."""
+        """Members that can't be searched."""
 
         __slots__ = ()
 

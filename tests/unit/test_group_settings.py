@@ -1,4 +1,4 @@
-"""The table of permission settings, and the check of what clients give."""
+"""The table of permission settings, and the validation of their values."""
 
 import pytest
 
@@ -26,7 +26,7 @@ NAMES = {group.id: group.name for group in SYSTEM_GROUPS}
     ("record", "table"),
     [(REALM, REALM_SETTINGS), (CHANNEL, CHANNEL_SETTINGS), (GROUP, GROUP_SETTINGS)],
 )
-def test_the_table_has_the_permissions_of_the_model_with_their_defaults(
+def test_the_table_has_the_model_s_permissions_with_their_defaults(
     record: Realm | Channel | UserGroup, table: dict[str, PermissionSetting]
 ) -> None:
     fields = {
@@ -34,14 +34,14 @@ def test_the_table_has_the_permissions_of_the_model_with_their_defaults(
         for field in record.__struct_fields__
         if field.startswith("can_") or field.endswith("_group")
     }
-    # Who may create accounts is set on the server, and no client knows that it is a group.
+    # Who may create accounts is set on the server, and clients don't see that it's a group.
     assert table.keys() == fields - {"can_create_users_group"}
     for name, rule in table.items():
         if rule.default_group_name.startswith("role:"):
             assert NAMES[getattr(record, name)] == rule.default_group_name, name
 
 
-def test_no_setting_takes_the_internet() -> None:
+def test_no_setting_accepts_the_internet_group() -> None:
     for table in (REALM_SETTINGS, CHANNEL_SETTINGS, GROUP_SETTINGS):
         assert not any(rule.allow_internet_group for rule in table.values())
 
@@ -80,7 +80,7 @@ def state() -> State:
         ("can_create_web_public_channel_group", 1, 1),
     ],
 )
-def test_a_setting_is_checked_and_brought_into_its_one_form(
+def test_a_value_is_validated_and_normalized(
     state: State, name: str, given: GroupSetting, expected: GroupSetting | type[Refused]
 ) -> None:
     rule = REALM_SETTINGS[name]

@@ -1,4 +1,4 @@
-"""When a node reads what others tell it."""
+"""When a node reads what other nodes wrote."""
 
 import asyncio
 import socket
@@ -11,13 +11,13 @@ from tests.unit.test_log import until
 
 
 async def turns() -> None:
-    """Enough for whatever is to be read to be read."""
+    """Enough turns of the loop for every pending read."""
     for _ in range(5):
         await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("is_awaited", [True, False])
-async def test_where_nobody_waits_it_is_read_together(
+async def test_reads_are_combined_when_nobody_waits(
     is_awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "DEFER_SECONDS", 1000.0)
@@ -33,7 +33,7 @@ async def test_where_nobody_waits_it_is_read_together(
         return heard[-1] != b"end"
 
     one = NotificationReader(lambda: is_awaited)
-    one.now()  # There is nothing to hear at yet.
+    one.now()  # There is nothing to listen to yet.
     with ours, theirs:
         one.attach(ours.fileno(), read)
         theirs.send(b"a")
@@ -54,7 +54,7 @@ async def test_where_nobody_waits_it_is_read_together(
             assert len(heard) == 3
             one.listen()
             await until(lambda: heard[3:] == [b"d"])
-            # Not once more what is read anyway.
+            # A read in progress isn't repeated.
             one.listen()
             one.gathered()
             assert heard[3:] == [b"d"]
@@ -67,7 +67,7 @@ async def test_where_nobody_waits_it_is_read_together(
         theirs.send(b"end")
         one.listen()
         await until(lambda: heard[-1] == b"end")
-        # It is over: nobody reads what another one may be at by now.
+        # After closing, nothing reads what another node may own by now.
         theirs.send(b"more")
         one.now()
         await turns()

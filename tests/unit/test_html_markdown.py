@@ -1,4 +1,4 @@
-"""HTML of strangers as Markdown."""
+"""Untrusted HTML converted to Markdown."""
 
 import pytest
 
@@ -21,10 +21,10 @@ from tertulia.outbound.html_markdown import markdown, plain
         ("<div>" * 20_000 + "deep <b>down</b>", "deep\ndown"),
     ],
 )
-def test_what_becomes_of_html(html: str, text: str) -> None:
+def test_html_becomes_markdown(html: str, text: str) -> None:
     assert markdown(html, 10_000) == text
 
 
-def test_what_is_long_ends_with_a_whole_block() -> None:
+def test_long_html_ends_with_a_complete_block() -> None:
     assert markdown("<p>first</p><p>second</p>", 12) == "first\n\n…"
     assert markdown(f"<p>{'word ' * 50}</p>", 12) == plain("word word word", 12) == "word word w…"

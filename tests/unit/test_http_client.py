@@ -1,4 +1,4 @@
-"""What the server fetches from elsewhere, from whom, and how much of it."""
+"""Outgoing requests: which hosts are contacted, and how much is read."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ async def there() -> AsyncIterator[Elsewhere]:
 
 
 async def fetched(web: Web, url: str, *, limit: int = 1000, seconds: float = 5) -> Answer:
-    """The answer; its content is read, and must be within the limit."""
+    """Return the response after reading its content, which must be within the limit."""
     try:
         async with web.opened(url, accept="*/*", seconds=seconds) as answer:
             await answer.content(limit)
@@ -91,7 +91,7 @@ async def content(web: Web, url: str, *, limit: int = 1000) -> bytes:
         ("ff02::1", False),
     ],
 )
-def test_only_machines_on_the_internet_are_asked(address: str, public: bool) -> None:
+def test_only_public_addresses_are_contacted(address: str, public: bool) -> None:
     assert is_public(ip_address(address)) is public
 
 
@@ -100,7 +100,7 @@ def test_a_zone_does_not_hide_an_address() -> None:
     assert parsed("example.com") is None
 
 
-async def test_what_is_there_is_fetched_under_its_name(there: Elsewhere) -> None:
+async def test_a_page_is_fetched_by_its_host_name(there: Elsewhere) -> None:
     there.pages["/a?b=c"] = Page(b"hello", "text/plain; charset=latin-1")
     answer = await fetched(there.web(), there.url("/a?b=c"))
     assert (answer.url, answer.media_type) == (there.url("/a?b=c"), "text/plain")
@@ -113,14 +113,14 @@ async def test_what_is_there_is_fetched_under_its_name(there: Elsewhere) -> None
     assert not [line for line in lines if line.startswith(("cookie", "authorization", "referer"))]
 
 
-async def test_a_name_in_other_letters_is_asked_as_dns_writes_it(there: Elsewhere) -> None:
+async def test_an_international_name_is_requested_in_its_dns_form(there: Elsewhere) -> None:
     there.pages["/%C3%A9"] = Page(b"hello")
     assert await content(there.web(), there.url("/é", "münchen.test")) == b"hello"
     assert there.resolved == ["xn--mnchen-3ya.test"]
     assert f"host: xn--mnchen-3ya.test:{there.port}" in there.heads[0].lower()
 
 
-async def test_no_cookie_is_sent_back(there: Elsewhere) -> None:
+async def test_cookies_are_not_sent_back(there: Elsewhere) -> None:
     there.pages["/a"] = Page(status=302, headers={"Location": "/b", "Set-Cookie": "x=y"})
     there.pages["/b"] = Page(b"b")
     assert await content(there.web(), there.url("/a")) == b"b"
@@ -168,7 +168,7 @@ async def test_no_cookie_is_sent_back(there: Elsewhere) -> None:
         "http://pages.test/" + "a" * 2000,
     ],
 )
-async def test_what_is_no_address_on_the_web_is_not_asked(there: Elsewhere, url: str) -> None:
+async def test_an_invalid_url_is_not_requested(there: Elsewhere, url: str) -> None:
     there.pages["/"] = Page(b"secret")
     with pytest.raises(NotFetched):
         await fetched(there.web(), url)
@@ -178,7 +178,7 @@ async def test_what_is_no_address_on_the_web_is_not_asked(there: Elsewhere, url:
 @pytest.mark.parametrize(
     "addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["::1"], [], ["169.254.169.254"]]
 )
-async def test_a_name_that_leads_into_the_network_is_not_asked(
+async def test_a_name_that_resolves_to_the_network_is_not_contacted(
     there: Elsewhere, addresses: list[str]
 ) -> None:
     there.others["inside.example"] = [addresses]
@@ -196,7 +196,7 @@ async def test_a_name_that_leads_into_the_network_is_not_asked(
         ("2606:4700::1111", "2606:4700::1111"),
     ],
 )
-async def test_this_server_is_not_asked_by_another_of_its_names(
+async def test_this_server_is_not_contacted_by_another_of_its_names(
     there: Elsewhere, own: str, address: str
 ) -> None:
     there.own = [own]
@@ -208,17 +208,17 @@ async def test_this_server_is_not_asked_by_another_of_its_names(
         await fetched(there.web(), there.url("/"))
 
 
-async def test_a_redirection_to_another_port_is_not_followed(there: Elsewhere) -> None:
+async def test_a_redirect_to_another_port_is_not_followed(there: Elsewhere) -> None:
     there.pages["/"] = redirect("http://pages.test:6379/")
     with pytest.raises(NotFetched, match="port 6379"):
         await fetched(there.web(), there.url("/"))
 
 
-def test_an_address_of_this_machine_is_not_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_of_this_machine_is_not_external(monkeypatch: pytest.MonkeyPatch) -> None:
     assert addresses.is_local(ip_address("127.0.0.1"))
     assert not addresses.is_local(ip_address("192.0.2.1"))
     assert addresses.is_elsewhere(ip_address("1.1.1.1"))
-    # As a machine has it that is on the internet itself.
+    # As on a machine with a public address.
     monkeypatch.setattr(addresses, "is_local", lambda found: found == ip_address("1.1.1.1"))
     assert not addresses.is_elsewhere(ip_address("1.1.1.1"))
     assert not addresses.is_elsewhere(ip_address("64:ff9b::101:101"))
@@ -226,15 +226,15 @@ def test_an_address_of_this_machine_is_not_elsewhere(monkeypatch: pytest.MonkeyP
     assert addresses.is_elsewhere(ip_address("1.0.0.1"))
 
 
-async def test_it_connects_to_the_address_that_was_looked_at(there: Elsewhere) -> None:
-    """A name that leads elsewhere when it is asked again gains nothing: it is asked once."""
+async def test_the_connection_uses_the_checked_address(there: Elsewhere) -> None:
+    """A name that resolves differently the next time gains nothing, because it's resolved once."""
     there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     there.pages["/"] = Page(b"first")
     assert await content(there.web(), there.url("/", "turning.example")) == b"first"
     assert there.resolved == ["turning.example"]
 
 
-async def test_each_redirection_is_looked_at_again(there: Elsewhere) -> None:
+async def test_each_redirect_is_checked(there: Elsewhere) -> None:
     there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     there.pages["/"] = redirect(there.url("/again", "turning.example"))
     with pytest.raises(NotFetched, match=r"^the host isn't on the public internet$"):
@@ -254,7 +254,7 @@ async def test_each_redirection_is_looked_at_again(there: Elsewhere) -> None:
         "http://[",
     ],
 )
-async def test_a_redirection_leads_nowhere_else(there: Elsewhere, to: str) -> None:
+async def test_a_redirect_to_a_private_address_is_refused(there: Elsewhere, to: str) -> None:
     there.pages["/"] = redirect(to)
     with pytest.raises(NotFetched):
         await fetched(there.web(), there.url("/"))
@@ -262,7 +262,7 @@ async def test_a_redirection_leads_nowhere_else(there: Elsewhere, to: str) -> No
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirections_are_followed(there: Elsewhere, status: int) -> None:
+async def test_redirects_are_followed(there: Elsewhere, status: int) -> None:
     there.pages["/a"] = redirect("/b", status)
     there.pages["/b"] = redirect(there.url("/c/d", "other.test"), status)
     there.pages["/c/d"] = redirect("e", status)
@@ -271,7 +271,7 @@ async def test_redirections_are_followed(there: Elsewhere, status: int) -> None:
     assert answer.url == there.url("/c/e", "other.test")
 
 
-async def test_redirections_end(there: Elsewhere) -> None:
+async def test_redirects_are_limited(there: Elsewhere) -> None:
     there.pages["/"] = redirect("/")
     with pytest.raises(NotFetched, match="too many"):
         await fetched(there.web(), there.url("/"))
@@ -293,13 +293,13 @@ async def test_redirections_end(there: Elsewhere) -> None:
     ],
     ids=lambda page: f"{page.status}-{len(page.body)}-{len(str(page.headers))}",
 )
-async def test_an_answer_that_is_not_wanted_is_not_taken(there: Elsewhere, page: Page) -> None:
+async def test_a_response_of_an_unwanted_kind_is_not_read(there: Elsewhere, page: Page) -> None:
     there.pages["/"] = page
     with pytest.raises(NotFetched):
         await fetched(there.web(), there.url("/"))
 
 
-async def test_what_does_not_end_is_not_read_to_its_end(there: Elsewhere) -> None:
+async def test_an_endless_response_is_cut_off(there: Elsewhere) -> None:
     sent = 0
 
     async def endless(writer: asyncio.StreamWriter) -> None:
@@ -318,7 +318,7 @@ async def test_what_does_not_end_is_not_read_to_its_end(there: Elsewhere) -> Non
         await fetched(web, there.url("/"), limit=100_000)
 
 
-async def test_what_takes_too_long_is_given_up(
+async def test_a_slow_response_is_given_up(
     there: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def slow(writer: asyncio.StreamWriter) -> None:
@@ -329,13 +329,13 @@ async def test_what_takes_too_long_is_given_up(
     there.pages["/"] = slow
     with pytest.raises(NotFetched, match="too long"):
         await fetched(there.web(), there.url("/"), seconds=0.2)
-    # Nothing comes at all, though there would be time.
+    # A response that never starts ends before the total timeout.
     monkeypatch.setattr(http_client, "_SILENT_SECONDS", 0.2)
     with pytest.raises(NotFetched, match=r"^it took too long$"):
         await fetched(there.web(), there.url("/"), seconds=1000)
 
 
-async def test_who_finds_no_place_in_time_asks_nobody(there: Elsewhere) -> None:
+async def test_a_request_without_a_free_slot_in_time_is_not_sent(there: Elsewhere) -> None:
     there.pages["/"] = Page(b"hello")
     web = there.web(at_once=1)
     async with web.opened(there.url("/"), accept="*/*", seconds=60):
@@ -351,23 +351,23 @@ async def test_who_finds_no_place_in_time_asks_nobody(there: Elsewhere) -> None:
 @pytest.mark.parametrize(
     "said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 X\r\nContent-Length: 5\r\n\r\nabc"]
 )
-async def test_an_answer_that_breaks_off_is_none(there: Elsewhere, said: bytes) -> None:
+async def test_a_truncated_response_is_an_error(there: Elsewhere, said: bytes) -> None:
     there.pages["/"] = lambda writer: writer.write(said)
     with pytest.raises(NotFetched):
         await fetched(there.web(), there.url("/"))
 
 
-async def test_where_nobody_listens_nothing_is_fetched(there: Elsewhere) -> None:
+async def test_a_refused_connection_is_an_error(there: Elsewhere) -> None:
     async with elsewhere() as gone:
         url = gone.url("/")
     with pytest.raises(NotFetched, match="Connect"):
         await fetched(there.web(gone.port), url)
 
 
-async def test_a_certificate_must_be_for_the_name(
+async def test_a_certificate_must_match_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the name, although the connection is to an address."""
+    """The name, although the connection is to an address."""
     context = unvouched(tmp_path)
     monkeypatch.setattr("certifi.where", lambda: str(tmp_path / "server.pem"))
     async with elsewhere(context) as there:
@@ -378,7 +378,7 @@ async def test_a_certificate_must_be_for_the_name(
     assert there.asked == ["/"]
 
 
-async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
+async def test_a_certificate_must_be_trusted(tmp_path: Path) -> None:
     names: list[str | None] = []
     context = unvouched(tmp_path)
     context.sni_callback = lambda _socket, name, _context: names.append(name)
@@ -390,35 +390,35 @@ async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
     assert there.asked == []
 
 
-# Connections that are kept
+# Keep-alive connections
 
 
 @pytest.fixture
 def taking(there: Elsewhere) -> Elsewhere:
-    """It takes what is sent, by one connection as long as that is kept."""
+    """Accepts requests on one connection while it's kept."""
     there.pages["/"] = Page(status=201)
     there.answers_on_each = 100
     return there
 
 
 async def said(web: Web, url: str) -> int:
-    """The status of an answer to something sent."""
+    """The status of the response to a POST."""
     return (await web.send(url, b"x", {}, seconds=5, limit=1000)).status
 
 
-async def test_a_connection_is_used_again_for_the_same_name_alone(
+async def test_a_connection_is_reused_only_for_the_same_host(
     taking: Elsewhere,
 ) -> None:
-    """Its certificate was looked at for that name."""
+    """Its certificate was checked for that host."""
     web = taking.web(keeps=True)
     for host in ("a.test", "b.test", "a.test", "b.test", "a.test"):
         assert await said(web, taking.url("/", host)) == 201
     assert taking.connections == 2
     assert taking.resolved == ["a.test", "b.test"], "once for each connection"
     assert not [head for head in taking.heads if "connection: close" in head.lower()]
-    # Nor does one without TLS carry what is to have it.
+    # A connection without TLS doesn't carry requests that require it.
     assert web._taken(web._target(f"HTTPS://a.test:{taking.port}/")) is None
-    # What is fetched has a connection of its own, as before.
+    # Fetching a page uses a connection of its own, as before.
     for _ in range(2):
         with pytest.raises(NotFetched):
             async with web.opened(taking.url("/", "a.test"), accept="*/*", seconds=5):
@@ -427,7 +427,7 @@ async def test_a_connection_is_used_again_for_the_same_name_alone(
     await web.close()
 
 
-async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
+async def test_a_request_on_a_closed_connection_is_retried_once(
     taking: Elsewhere,
 ) -> None:
     there, web = taking, taking.web(keeps=True)
@@ -436,19 +436,19 @@ async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
     def hung_up(writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    # It is kept, and ends as the next one is sent, without an answer.
+    # The connection is kept, and closes without a response as the next request is sent.
     assert await said(web, there.url("/")) == 201
     there.pages["/late"] = hung_up
     with pytest.raises(NotFetched):
         await said(web, there.url("/late"))
     assert there.asked == ["/", "/late", "/late"]
-    # One that the other end closed while nobody asked is not used.
+    # A connection that the other end closed while idle isn't used.
     there.answers_on_each = 1
     for _ in range(3):
         assert await said(web, there.url("/")) == 201
     assert there.asked[3:] == ["/"] * 3
     await web.close()
-    # Where there was none before, nothing is sent twice.
+    # On a new connection, nothing is sent twice.
     there.asked.clear()
     fresh = there.web(keeps=True)
     with pytest.raises(NotFetched):
@@ -457,8 +457,8 @@ async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
     await fresh.close()
 
 
-async def test_what_breaks_off_holds_no_connection(taking: Elsewhere) -> None:
-    """Wherever it is when it takes too long."""
+async def test_a_canceled_request_holds_no_connection(taking: Elsewhere) -> None:
+    """At whatever point it takes too long."""
     there, web = taking, taking.web(keeps=True)
 
     async def slowly(writer: asyncio.StreamWriter) -> None:
@@ -477,7 +477,7 @@ async def test_what_breaks_off_holds_no_connection(taking: Elsewhere) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-        # Or it would wait for the one that broke off.
+        # Otherwise it would wait for the one that was canceled.
         assert await said(web, there.url("/", host)) == 201
     await web.close()
     async with asyncio.timeout(60):
@@ -486,7 +486,7 @@ async def test_what_breaks_off_holds_no_connection(taking: Elsewhere) -> None:
     await once.close()
 
 
-async def test_what_fails_holds_no_connection_either(
+async def test_a_failed_request_holds_no_connection(
     taking: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there, web = taking, taking.web(keeps=True)
@@ -511,7 +511,7 @@ async def test_what_fails_holds_no_connection_either(
     await web.close()
 
 
-async def test_an_answer_is_whole_however_it_is_written(taking: Elsewhere) -> None:
+async def test_every_framing_of_a_response_is_read(taking: Elsewhere) -> None:
     there, web = taking, taking.web(keeps=True)
     start = b"HTTP/1.1 200 X\r\nRetry-After: 7\r\n"
     there.pages |= {
@@ -565,13 +565,13 @@ BEHIND = {
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
-async def test_no_answer_to_something_else_is_taken_for_one(secure: bool, tmp_path: Path) -> None:
+async def test_no_response_is_taken_for_another_request_s(secure: bool, tmp_path: Path) -> None:
     context = unvouched(tmp_path) if secure else None
     async with elsewhere(context) as there:
         there.answers_on_each = 100
         web = there.web(keeps=True)
         web._tls = ssl.create_default_context(cafile=tmp_path / "server.pem") if secure else None
-        # What comes right behind the answer, or before it is asked again.
+        # Data directly after the response, or before the next request.
         for path, pieces in BEHIND.items():
             written = asyncio.Event()
 
@@ -582,7 +582,7 @@ async def test_no_answer_to_something_else_is_taken_for_one(secure: bool, tmp_pa
             ) -> None:
                 for piece in pieces:
                     writer.write(piece)
-                    for _ in range(4):  # Until it is sent, by itself.
+                    for _ in range(4):  # Until it has been sent.
                         await asyncio.sleep(0)
                 written.set()
 
@@ -594,7 +594,8 @@ async def test_no_answer_to_something_else_is_taken_for_one(secure: bool, tmp_pa
                     assert await said(web, there.url(path)) in {201, 204}
                     await written.wait()
                     assert await said(web, there.url("/")) == after
-        # One that is believed of a new connection alone: it may come too late to be noticed.
+        # The next response is trusted only on a new connection, since extra data may arrive too
+        # late to notice.
         before = there.connections
         there.pages["/gone"] = Page(status=410)
         assert [await said(web, there.url(path)) for path in ("/", "/gone", "/")] == [201, 410, 201]
@@ -602,10 +603,10 @@ async def test_no_answer_to_something_else_is_taken_for_one(secure: bool, tmp_pa
         await web.close()
 
 
-async def test_what_tls_sends_when_all_is_agreed_upon_is_no_answer(
+async def test_tls_messages_after_the_handshake_are_no_response(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server's tickets come before anything is asked: here at the moment before."""
+    """A server's session tickets arrive before the first request: here at the last moment."""
     context = unvouched(tmp_path)
     asks, agreed = threading.Event(), threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
@@ -641,7 +642,7 @@ async def test_what_tls_sends_when_all_is_agreed_upon_is_no_answer(
     async def send_late(
         connection: HttpConnection, request: httpcore.Request
     ) -> AsyncIterator[httpcore.Response]:
-        for _ in range(4):  # Until it is sent that we agree.
+        for _ in range(4):  # Until our side of the handshake has been sent.
             await asyncio.sleep(0)
         asks.set()
         agreed.wait(60)
@@ -659,7 +660,7 @@ async def test_what_tls_sends_when_all_is_agreed_upon_is_no_answer(
     await web.close()
 
 
-async def test_connections_are_few_and_end_when_nobody_asks(
+async def test_connections_are_limited_and_closed_when_idle(
     taking: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "KEPT", 2)
@@ -667,9 +668,9 @@ async def test_connections_are_few_and_end_when_nobody_asks(
     for host in ("a.test", "b.test", "c.test", "b.test"):
         assert await said(web, there.url("/", host)) == 201
     assert there.connections == 3
-    # The one that was used longest ago made room.
+    # The least recently used connection made room.
     assert [one.origin.host for one in web._idle] == [b"c.test", b"b.test"]
-    # Those that are in use end with the client, too.
+    # Connections in use are closed with the client, too.
     free = asyncio.Event()
 
     async def slowly(writer: asyncio.StreamWriter) -> None:
@@ -689,7 +690,7 @@ async def test_connections_are_few_and_end_when_nobody_asks(
         free.set()
         while there.open > 2:  # noqa: ASYNC110 (the server tells nobody)
             await asyncio.sleep(0)
-    # Nobody asks any more.
+    # Nothing uses the client anymore.
     for connection in list(web._idle):
         assert connection.timer is not None
         assert connection.timer.when() - asyncio.get_running_loop().time() <= 30

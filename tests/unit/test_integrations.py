@@ -1,4 +1,4 @@
-"""What services send, as messages: real payloads, cut to what is read of them."""
+"""Webhook payloads of services as messages: real payloads, reduced to what is read."""
 
 import base64
 import contextlib
@@ -26,13 +26,13 @@ ROWS = [
 ]
 
 
-def test_each_has_payloads() -> None:
+def test_every_integration_has_payloads() -> None:
     assert CASES.keys() == INTEGRATIONS.keys()
     assert len(INTEGRATIONS) >= 32
 
 
 @pytest.mark.parametrize(("name", "case"), ROWS)
-def test_a_payload_reads_well(name: str, case: dict[str, Any]) -> None:
+def test_a_payload_becomes_a_readable_message(name: str, case: dict[str, Any]) -> None:
     request = Request(Part(case["payload"]), case.get("headers", {}))
     wanted, found = case["post"], INTEGRATIONS[name].translate(request)
     if isinstance(found, Handshake):
@@ -46,7 +46,7 @@ def test_a_payload_reads_well(name: str, case: dict[str, Any]) -> None:
 
 
 def _spoiled(value: Any) -> Iterator[Any]:
-    """The payload with each part of it, in turn, gone or something else."""
+    """The payload with each of its parts, in turn, removed or replaced."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield {name: one for name, one in value.items() if name != key}
@@ -60,7 +60,7 @@ def _spoiled(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_nothing_that_a_service_sends_breaks_it(name: str) -> None:
+def test_no_payload_breaks_an_integration(name: str) -> None:
     for case in CASES[name]:
         payloads: list[Any] = [*_spoiled(case["payload"]), None, [], {}, "x", 7, [None]]
         for payload in payloads:
@@ -94,7 +94,7 @@ UNKNOWN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", sorted(UNKNOWN))
-def test_other_events_are_not_supported(name: str) -> None:
+def test_unknown_events_are_not_supported(name: str) -> None:
     payload, headers = UNKNOWN[name]
     with pytest.raises(Unsupported) as raised:
         INTEGRATIONS[name].translate(Request(Part(payload), headers))
@@ -168,7 +168,7 @@ def test_a_signature_is_checked(name: str, header: str, value: str) -> None:
         assert not holds(BODY, {header: value}, now=NOW + 301)
 
 
-def test_a_token_that_is_not_signed_so_is_none() -> None:
+def test_an_unsigned_token_is_refused() -> None:
     check = INTEGRATIONS["netlify"].signature
     assert check is not None
     for token in (_jws({"alg": "none"}, HASHED), _jws({"alg": "HS256"}, {"sha256": "0"}), "a.b.c"):
@@ -188,17 +188,17 @@ def test_a_token_that_is_not_signed_so_is_none() -> None:
         (["push"], (), "", True),
     ],
 )
-def test_which_events_are_wanted(
+def test_events_are_filtered(
     only: list[str] | None, exclude: list[str], event: str, wanted: bool
 ) -> None:
     assert EventFilter(only, exclude).wants(event) is wanted
 
 
-def test_texts_of_others_do_no_harm() -> None:
+def test_text_from_services_is_harmless() -> None:
     part = Part({"a": "@**all** @_**Ann|3** @*staff* a@b\x00", "u": "javascript:alert(1)"})
     assert part.line("a") == "@\u200b**all** @\u200b_**Ann|3** @\u200b*staff* a@b"
     assert part.url("u") == ""
-    # What is taken away, or comes behind it, makes no mention either.
+    # Removing characters or adding text doesn't make a mention, either.
     part = Part({"a": "@\x01**all** @_\x7f*staff* team@", "b": "me@x.org, @ann"})
     assert part.line("a") == "@\u200b**all** @\u200b_*staff* team@\u200b"
     assert part.line("b") == "me@x.org, @ann"

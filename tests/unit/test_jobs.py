@@ -1,4 +1,4 @@
-"""What a node does by itself: whatever fails, the rest goes on, and it is seen."""
+"""A node's background jobs: if one fails, the others continue, and the failure is visible."""
 
 import asyncio
 import dataclasses
@@ -39,7 +39,7 @@ DAY = 86400
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    """Which database it is makes no difference to most of this."""
+    """The kind of database makes no difference to most of this."""
     return Config(data_dir=str(tmp_path))
 
 
@@ -50,7 +50,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 class Work:
-    """A round that fails as it is told to."""
+    """A run that fails when told to."""
 
     def __init__(self, *failures: BaseException | None, pause: float = 0.0) -> None:
         self.failures = list(failures)
@@ -65,19 +65,19 @@ class Work:
         return self.pause
 
 
-# The supervisor
+# The scheduler
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long after a failure."""
+    """Short pauses after failures."""
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(supervisor, "REST_SECONDS", 0.001)
     monkeypatch.setattr(supervisor, "FIRST_ROUND_SECONDS", 0.001)
 
 
 @pytest.mark.usefixtures(quick.__name__)
-async def test_a_job_that_fails_is_tried_again_and_the_others_go_on(
+async def test_a_failed_job_is_retried_and_others_continue(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     failing, steady = Work(OSError("no disk"), KeyError("x"), pause=60), Work()
@@ -97,7 +97,7 @@ async def test_a_job_that_fails_is_tried_again_and_the_others_go_on(
 
 
 @pytest.mark.usefixtures(quick.__name__)
-async def test_one_round_that_an_outage_interrupts_is_no_failure(
+async def test_a_run_interrupted_by_an_outage_is_no_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     away = ConnectionLost("the connection was ended")
@@ -111,7 +111,7 @@ async def test_one_round_that_an_outage_interrupts_is_no_failure(
     assert (job.all_failures, job.trouble) == (2, None)
 
 
-async def test_a_job_begins_when_its_time_has_come_or_when_it_is_wanted_and_once() -> None:
+async def test_a_job_starts_when_due_or_requested_and_runs_once() -> None:
     wanted, later, asked, due = (Work(pause=60) for _ in range(4))
     jobs = [
         Job("wanted", wanted, first_seconds=60),
@@ -119,24 +119,24 @@ async def test_a_job_begins_when_its_time_has_come_or_when_it_is_wanted_and_once
         Job("asked", asked, first_seconds=60),
         Job("due", due, first_seconds=0.01),
     ]
-    jobs[0].want()  # Before there is anybody to do it.
+    jobs[0].want()  # Before anything can run it.
     before = asyncio.all_tasks()
     async with Supervisor().running(jobs):
-        # What waits for its time takes no task.
+        # A waiting job has no task.
         assert {task.get_name() for task in asyncio.all_tasks() - before} == {"wanted"}
         jobs[2].want()
         jobs[2].want()
-        jobs[3].want()  # And its time comes soon.
+        jobs[3].want()  # It's due soon.
         await until(lambda: bool(wanted.rounds and asked.rounds and due.rounds))
         names = sorted(task.get_name() for task in asyncio.all_tasks() - before)
         assert names == ["asked", "due", "wanted"]
     assert [work.rounds for work in (wanted, later, asked, due)] == [1, 0, 1, 1]
-    jobs[1].want()  # Nobody does it any more.
+    jobs[1].want()  # Nothing runs it anymore.
     assert asyncio.all_tasks() == before
 
 
-async def test_a_job_is_no_part_of_the_request_that_wanted_it_first() -> None:
-    """What the request waits for, and its trace, are known by variables of the context."""
+async def test_a_job_is_not_part_of_the_request_that_first_wanted_it() -> None:
+    """The request's deadline and trace are context variables."""
     asking = ContextVar("asking", default="nobody")
     seen: list[str] = []
 
@@ -152,7 +152,7 @@ async def test_a_job_is_no_part_of_the_request_that_wanted_it_first() -> None:
     assert seen == ["nobody"]
 
 
-async def test_a_failing_job_is_named_with_its_reason() -> None:
+async def test_a_failing_job_is_reported_with_its_reason() -> None:
     work = Work(*[OSError("no disk")] * 100)
     jobs = Supervisor()
     async with jobs.running([Job("files", work), Job("others", Work(pause=60))]):
@@ -161,7 +161,7 @@ async def test_a_failing_job_is_named_with_its_reason() -> None:
 
 
 @pytest.mark.usefixtures(quick.__name__)
-async def test_a_job_that_is_wanted_while_it_fails_is_not_tried_without_a_pause(
+async def test_a_job_requested_while_it_fails_is_not_retried_without_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 30.0)
@@ -176,7 +176,7 @@ async def test_a_job_that_is_wanted_while_it_fails_is_not_tried_without_a_pause(
         assert work.rounds == 1
 
 
-def test_pauses_grow_up_to_a_bound() -> None:
+def test_pauses_between_retries_grow_up_to_a_bound() -> None:
     pauses = [pause_after(failures) for failures in range(1, 40)]
     assert pauses[:4] == [1, 2, 4, 8]
     assert pauses[-1] == supervisor.LONGEST_PAUSE
@@ -184,7 +184,7 @@ def test_pauses_grow_up_to_a_bound() -> None:
 
 
 @pytest.mark.usefixtures(quick.__name__)
-async def test_a_round_without_an_end_is_ended() -> None:
+async def test_a_run_that_takes_too_long_is_canceled() -> None:
     ended = 0
 
     async def hang() -> float:
@@ -201,7 +201,7 @@ async def test_a_round_without_an_end_is_ended() -> None:
         assert "it took too long" in jobs.failing()["hanging"]
 
 
-async def test_the_first_round_waits_unless_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_run_waits_unless_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "FIRST_ROUND_SECONDS", 3600)
     wanted, other = Work(pause=3600), Work(pause=3600)
     jobs = [Job("wanted", wanted), Job("other", other)]
@@ -211,7 +211,7 @@ async def test_the_first_round_waits_unless_it_is_wanted(monkeypatch: pytest.Mon
         assert other.rounds == 0
 
 
-async def test_wanting_a_job_ends_its_pause() -> None:
+async def test_requesting_a_job_ends_its_pause() -> None:
     work = Work(pause=3600)
     job = Job("waiting", work)
     async with Supervisor().running([job]):
@@ -220,7 +220,7 @@ async def test_wanting_a_job_ends_its_pause() -> None:
         await until(lambda: work.rounds == 2)
 
 
-async def test_a_node_that_stops_ends_all_jobs_and_what_they_left_running(
+async def test_a_stopping_node_cancels_all_jobs_and_their_tasks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     closed: list[str] = []
@@ -239,12 +239,12 @@ async def test_a_node_that_stops_ends_all_jobs_and_what_they_left_running(
         await asyncio.sleep(0)
     assert closed == ["it"]
     assert asyncio.all_tasks() == before
-    gc.collect()  # A failure that nobody took note of is said when it is thrown away.
+    gc.collect()  # An exception that nothing handled is logged when it's collected.
     assert left == []
     assert caplog.text.count("a job did not end in order") == 1
 
 
-def test_what_is_set_aside_rests_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_aside_items_pause_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = TestClock(stopped_at=1000)
     aside = FailedItems(clock)
     assert aside.failed(1, ValueError("odd")) == 1
@@ -253,7 +253,7 @@ def test_what_is_set_aside_rests_and_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert aside.next_attempt() == 1
     clock.ahead = 1
     assert not aside.is_resting(1)
-    assert aside.next_attempt() == supervisor.FIRST_PAUSE  # Whoever cannot take it yet waits.
+    assert aside.next_attempt() == supervisor.FIRST_PAUSE  # Items that can't be processed yet wait.
     assert aside.failed(1, ValueError("odd")) == 2
     assert aside.next_attempt() == 2
     assert aside.reasons() == {"1": "ValueError: odd"}
@@ -267,17 +267,17 @@ def test_what_is_set_aside_rests_and_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert aside.next_attempt() is None
 
 
-# What is due
+# Due items
 
 
 def due_at(state: State, now: float) -> float | None:
-    """The description holds the times at which something is due."""
+    """The description contains the times at which something is due."""
     times = state.realm.description.split()
     return float(times[0]) if times else None
 
 
 def ring(context: CommandContext) -> Decision[None]:
-    """The first of the times is over."""
+    """The first of the times has passed."""
     _, *later_times = context.state.realm.description.split()
     return Decision(None, (RealmChanged(values={"description": " ".join(later_times)}),))
 
@@ -294,7 +294,7 @@ def settle(context: CommandContext, times: str) -> Decision[None]:
     return Decision(None, (RealmChanged(values={"description": times}),))
 
 
-async def test_each_piece_is_done_once_and_only_when_its_time_has_come(config: Config) -> None:
+async def test_each_due_item_is_processed_once_and_not_early(config: Config) -> None:
     now = TestClock()
     async with founded(config, clock=now) as org:
         log = org.node.log
@@ -310,7 +310,7 @@ async def test_each_piece_is_done_once_and_only_when_its_time_has_come(config: C
         assert log.state.seq == before + 2
 
 
-async def test_what_is_said_to_be_due_while_it_runs_is_done_without_being_asked(
+async def test_an_item_announced_as_due_is_processed_without_a_query(
     config: Config,
 ) -> None:
     async with founded(config) as org:
@@ -323,14 +323,14 @@ async def test_what_is_said_to_be_due_while_it_runs_is_done_without_being_asked(
                 await done.wait()
 
 
-async def test_a_verb_that_refuses_is_a_failure(config: Config) -> None:
+async def test_a_refused_command_is_a_failure(config: Config) -> None:
     async with founded(config) as org:
         await org.node.log.submit(None, settle, "1")
         with pytest.raises(Refused, match="not today"):
             await due_job(org.node.log, "bells", due_at, refuse).once()
 
 
-async def test_a_verb_that_does_not_get_on_is_asked_again_after_a_pause(config: Config) -> None:
+async def test_a_command_without_progress_is_retried_after_a_pause(config: Config) -> None:
     async with founded(config) as org:
         await org.node.log.submit(None, settle, "1")
         assert await due_job(org.node.log, "bells", due_at, nothing).once() > 1
@@ -340,7 +340,7 @@ async def test_a_verb_that_does_not_get_on_is_asked_again_after_a_pause(config: 
 
 
 class Choosy(Renderer):
-    """Cannot prepare what is bad, because of a mistake of ours."""
+    """Fails to prepare bad items, as if it had a bug."""
 
     def __init__(self, error: Exception | None = None) -> None:
         super().__init__()
@@ -371,7 +371,7 @@ async def newest(org: Organization, name: str) -> list[str]:
 
 
 class Stage:
-    """An organization whose own jobs do nothing, and the time it is there."""
+    """An organization whose own jobs don't run, with its clock."""
 
     def __init__(self, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         self.config = config
@@ -391,7 +391,7 @@ def stage(config: Config, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(config, monkeypatch)
 
 
-async def test_a_message_that_cannot_be_prepared_does_not_keep_the_later_ones(
+async def test_a_message_that_cannot_be_prepared_does_not_block_later_ones(
     stage: Stage,
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -414,7 +414,7 @@ async def test_a_message_that_cannot_be_prepared_does_not_keep_the_later_ones(
         assert job.trouble is None
 
 
-async def test_a_message_is_not_given_up_because_the_database_is_away(stage: Stage) -> None:
+async def test_an_unavailable_database_does_not_discard_a_message(stage: Stage) -> None:
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         await write_later(org, "bad")
@@ -428,7 +428,7 @@ async def test_a_message_is_not_given_up_because_the_database_is_away(stage: Sta
         assert await newest(org, "ben") == ["bad"]
 
 
-async def test_a_message_that_somebody_else_changes_at_that_moment_is_tried_again(
+async def test_a_message_changed_concurrently_is_retried(
     stage: Stage,
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -441,7 +441,7 @@ async def test_a_message_that_somebody_else_changes_at_that_moment_is_tried_agai
         assert not waiting["failed"]
 
 
-async def test_a_reminder_that_cannot_be_shown_is_told_of_and_the_later_ones_come(
+async def test_a_reminder_that_cannot_be_shown_is_reported_and_later_ones_are_sent(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -482,7 +482,7 @@ async def old_messages(org: Organization, stage: Stage, count: int) -> None:
     stage.clock.ahead += 20 * DAY
 
 
-async def test_messages_kept_for_longer_meanwhile_are_left_without_asking_for_ever(
+async def test_messages_with_a_longer_retention_are_not_queried_forever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -492,7 +492,7 @@ async def test_messages_kept_for_longer_meanwhile_are_left_without_asking_for_ev
         kept_since = deleting.kept_since
 
         def lengthened(state: State, channel_id: int | None, now: float) -> int | None:
-            """The verb finds a longer retention than whoever looked for old messages."""
+            """The command finds a longer retention than the query for old messages did."""
             nonlocal asked
             asked += 1
             assert asked < 50, "it is asked for ever"
@@ -504,7 +504,7 @@ async def test_messages_kept_for_longer_meanwhile_are_left_without_asking_for_ev
         monkeypatch.undo()
 
 
-async def test_one_channel_that_fails_does_not_keep_the_others_messages(
+async def test_one_failing_channel_does_not_stop_retention_in_others(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -531,7 +531,7 @@ async def test_one_channel_that_fails_does_not_keep_the_others_messages(
         assert f"channel {lounge}: ZeroDivisionError" in job.trouble
 
 
-async def test_a_database_error_does_not_end_retention(
+async def test_a_database_error_does_not_stop_retention(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
@@ -553,10 +553,10 @@ async def test_a_database_error_does_not_end_retention(
         assert failed
 
 
-# Others
+# Other jobs
 
 
-async def test_one_exception_does_not_end_the_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_exception_does_not_stop_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
     beats = 0
 
@@ -573,7 +573,7 @@ async def test_one_exception_does_not_end_the_heartbeats(monkeypatch: pytest.Mon
         await until(lambda: beats >= 2)
 
 
-async def test_previews_that_fail_do_not_keep_the_others(
+async def test_failed_previews_do_not_block_others(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -601,7 +601,7 @@ async def test_previews_that_fail_do_not_keep_the_others(
         assert sorted(shown) == made[1:]
 
 
-async def test_previews_of_a_message_that_is_gone_are_not_tried_without_end(
+async def test_previews_of_a_deleted_message_are_not_retried_forever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -623,7 +623,7 @@ async def test_previews_of_a_message_that_is_gone_are_not_tried_without_end(
         assert job.trouble is None
 
 
-async def test_what_is_wrong_is_written_down_and_taken_back(stage: Stage) -> None:
+async def test_job_failures_are_stored_and_cleared(stage: Stage) -> None:
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         log, job = org.node.log, Job("files", Work())
@@ -641,7 +641,7 @@ async def test_what_is_wrong_is_written_down_and_taken_back(stage: Stage) -> Non
         assert await log.store.read(troubles) == {}
 
 
-async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) -> None:
+async def test_ready_names_the_failing_jobs(stage: Stage, monkeypatch: Any) -> None:
     work = Work(*[OSError("no disk")] * 100)
     monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: (Job("files", work),))
     async with AsyncExitStack() as stack:
@@ -652,8 +652,8 @@ async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) ->
         assert ready.json()["jobs"] == {"files": "failed 1 time in a row"}
 
 
-async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: Any) -> None:
-    """Anybody may read it, and files have the names that people gave them."""
+async def test_ready_does_not_name_failed_items(stage: Stage, monkeypatch: Any) -> None:
+    """Anyone may read it, and files have names that people gave them."""
     aside = FailedItems()
     aside.failed("2/ab/salaries.txt", OSError("no disk"))
     job = Job("files", Work(pause=60), set_aside=aside)

@@ -1,7 +1,7 @@
-"""Code made up to keep a grammar busy, for every language that is coloured.
+"""Generated code that makes grammars slow, for every highlighted language.
 
-A few pieces for each are a part of the suite; `make lexers` tries thousands, and says which
-languages they stopped.
+The tests use a few pieces for each language; `make lexers` tries thousands and reports which
+languages were stopped.
 """
 
 import asyncio
@@ -163,8 +163,8 @@ LIKELY_LENGTH = 60
 
 
 def pieces(name: str, count: int) -> Iterator[str]:
-    """Pieces of code that may keep a grammar busy: something opened, and then the same again and
-    again. The same ones each time."""
+    """Pieces of code that may make a grammar slow: an opening token, and then the same again and
+    again. The same each time."""
     made = random.Random(name)
     for before, unit in made.sample(LIKELY, min(count, len(LIKELY))):
         yield before + unit * (LIKELY_LENGTH // len(unit))
@@ -176,7 +176,7 @@ def pieces(name: str, count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", sorted(code.HIGHLIGHTED))
-async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
+async def test_code_is_highlighted_or_plain_and_the_event_loop_continues(
     name: str, colouring: TaskWorker
 ) -> None:
     stopped: list[str] = []
@@ -208,5 +208,5 @@ async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
 
 @pytest.fixture(scope="module")
 def colouring() -> TaskWorker:
-    """A worker of these tests."""
+    """A worker process for these tests."""
     return TaskWorker("lexers", memory=1024 * 1024 * 1024, idle_seconds=5)

@@ -1,4 +1,4 @@
-"""What is too much to do, by a clock that is told."""
+"""Overload protection, with a simulated clock."""
 
 import logging
 from collections.abc import Callable
@@ -28,8 +28,8 @@ class Node:
             self.load.begin()
 
     def answer(self, count: int, took: float, used: float | None = None) -> None:
-        """Answer so many, one after the other, each of which takes so long and so much of the
-        processor, and always in one turn of the loop with the one that comes after it."""
+        """Answer this many requests one after the other, each with this duration and processor
+        time, and each in the same turn of the loop as the next one."""
         for _ in range(count):
             self.load.is_too_high()
             self.now += took
@@ -38,7 +38,7 @@ class Node:
             self.turn()
 
     def serve(self, count: int, took: float, used: float | None = None) -> None:
-        """Answer so many, and let as many come in their place."""
+        """Answer this many requests, and start as many new ones."""
         for _ in range(count):
             self.answer(1, took, used)
             self.load.begin()
@@ -51,7 +51,7 @@ class Node:
 
     @property
     def takes(self) -> int:
-        """How many requests at once are not too many, up to 100,000."""
+        """How many concurrent requests are accepted, up to 100,000."""
         before, self.load.in_progress = self.load.in_progress, 0
         while not self.load.is_too_high() and self.load.in_progress < 100_000:
             self.load.in_progress += 1
@@ -60,7 +60,7 @@ class Node:
 
 
 def learned(took: float = 0.001) -> Node:
-    """A node that has answered many requests, of which each took so long, one at a time."""
+    """A node that has answered many requests of this duration, one at a time."""
     node = Node()
     for _ in range(3200):
         node.begin(1)
@@ -68,12 +68,12 @@ def learned(took: float = 0.001) -> Node:
     return node
 
 
-def test_nothing_is_too_much_before_it_is_known_what_a_request_costs() -> None:
+def test_nothing_is_refused_before_the_cost_of_a_request_is_known() -> None:
     assert Node().takes == 100_000
 
 
 @pytest.mark.parametrize("took", [1.0, 60.0])
-def test_a_few_are_never_too_many(took: float) -> None:
+def test_a_few_requests_are_always_accepted(took: float) -> None:
     node = Node()
     node.begin(ALWAYS - 1)
     node.serve(320, took)
@@ -82,14 +82,12 @@ def test_a_few_are_never_too_many(took: float) -> None:
 
 
 @pytest.mark.parametrize(("took", "takes"), [(0.001, 1000), (0.004, 250), (0.0001, 10_000)])
-def test_it_is_too_much_when_all_together_take_longer_than_one_may_wait(
-    took: float, takes: int
-) -> None:
+def test_requests_that_would_wait_longer_than_allowed_are_refused(took: float, takes: int) -> None:
     assert learned(took).takes == pytest.approx(takes, rel=0.01)
 
 
 @pytest.mark.parametrize("longest_wait", [0.5, 2.0])
-def test_how_long_one_may_wait_is_as_configured(longest_wait: float) -> None:
+def test_the_longest_wait_is_configurable(longest_wait: float) -> None:
     node = Node(longest_wait)
     for _ in range(3200):
         node.begin(1)
@@ -97,14 +95,14 @@ def test_how_long_one_may_wait_is_as_configured(longest_wait: float) -> None:
     assert node.takes == pytest.approx(longest_wait * 1000, rel=0.01)
 
 
-def test_with_no_longest_wait_nothing_is_too_much() -> None:
+def test_without_a_longest_wait_nothing_is_refused() -> None:
     node = Node(0)
     node.begin(50_000)
     node.serve(3200, 1.0)
     assert not node.load.is_too_high()
 
 
-def test_what_others_take_of_the_machine_counts_while_there_is_always_more_to_do() -> None:
+def test_the_share_of_other_programs_counts_under_constant_load() -> None:
     node = Node()
     node.begin(100)
     node.serve(3200, 0.02, used=0.001)
@@ -112,7 +110,7 @@ def test_what_others_take_of_the_machine_counts_while_there_is_always_more_to_do
     assert node.takes == pytest.approx(50, rel=0.05)
 
 
-def test_with_little_to_do_the_time_between_requests_says_nothing() -> None:
+def test_under_little_load_idle_time_does_not_count() -> None:
     node = learned(0.001)
     for _ in range(3200):
         node.idle(0.02)
@@ -121,7 +119,7 @@ def test_with_little_to_do_the_time_between_requests_says_nothing() -> None:
     assert node.takes == pytest.approx(1000, rel=0.01)
 
 
-def test_what_is_used_in_a_long_time_with_few_requests_is_not_theirs() -> None:
+def test_background_work_is_not_charged_to_a_few_requests() -> None:
     node = learned(0.001)
     for _ in range(3200):
         node.idle(10)
@@ -131,7 +129,7 @@ def test_what_is_used_in_a_long_time_with_few_requests_is_not_theirs() -> None:
     assert node.takes == pytest.approx(1000, rel=0.01)
 
 
-def test_that_one_costs_less_is_believed_after_any_time() -> None:
+def test_a_lower_cost_is_learned_after_any_time() -> None:
     node = learned(0.01)
     for _ in range(3200):
         node.idle(10)
@@ -140,8 +138,8 @@ def test_that_one_costs_less_is_believed_after_any_time() -> None:
     assert node.takes == pytest.approx(1000, rel=0.01)
 
 
-def test_requests_that_wait_for_something_else_keep_nobody_waiting() -> None:
-    """Of pages elsewhere on the web, a hundred are waited for; and now and then one is there."""
+def test_requests_that_wait_for_external_pages_delay_nobody() -> None:
+    """A hundred wait for external pages, and occasionally one arrives."""
     node = learned(0.001)
     node.begin(100)
     for _ in range(3200):
@@ -151,7 +149,7 @@ def test_requests_that_wait_for_something_else_keep_nobody_waiting() -> None:
         assert not node.load.is_too_high()
 
 
-def test_a_database_that_has_stopped_does_not_let_requests_gather_without_end() -> None:
+def test_requests_do_not_pile_up_while_the_database_is_down() -> None:
     node = learned(0.001)
     for _ in range(5000):
         node.idle(0.01)
@@ -160,7 +158,7 @@ def test_a_database_that_has_stopped_does_not_let_requests_gather_without_end() 
     assert node.load.in_progress == pytest.approx(1000, rel=0.01)
 
 
-def test_all_that_come_in_one_turn_of_the_loop_are_counted_at_once() -> None:
+def test_all_requests_of_one_turn_are_counted_immediately() -> None:
     node = learned(0.001)
     taken = 0
     for _ in range(5000):
@@ -171,7 +169,7 @@ def test_all_that_come_in_one_turn_of_the_loop_are_counted_at_once() -> None:
     assert taken == pytest.approx(1000, rel=0.01)
 
 
-def test_it_adapts_to_requests_that_cost_more_and_comes_back() -> None:
+def test_a_change_of_cost_is_learned_in_both_directions() -> None:
     node = learned(0.001)
     for took, takes in [(0.01, 100), (0.001, 1000)]:
         for _ in range(3200):
@@ -180,7 +178,7 @@ def test_it_adapts_to_requests_that_cost_more_and_comes_back() -> None:
         assert node.takes == pytest.approx(takes, rel=0.01)
 
 
-def test_when_they_are_answered_there_is_room_again() -> None:
+def test_answered_requests_make_room_for_new_ones() -> None:
     node = learned(0.001)
     node.begin(2000)
     assert node.load.is_too_high()
@@ -189,7 +187,7 @@ def test_when_they_are_answered_there_is_room_again() -> None:
     assert not node.load.is_too_high()
 
 
-def test_refusals_are_logged_once_in_a_second(caplog: pytest.LogCaptureFixture) -> None:
+def test_refusals_are_logged_once_per_second(caplog: pytest.LogCaptureFixture) -> None:
     node = Node()
     node.begin(5)
     node.now += 60

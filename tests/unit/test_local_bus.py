@@ -1,4 +1,4 @@
-"""How the processes that serve from one SQLite file hear of each other, and take turns."""
+"""How processes with the same SQLite file notify each other and take turns."""
 
 import contextlib
 import socket
@@ -39,7 +39,7 @@ def heard(listener: Listener) -> list[int | str | None]:
     return found
 
 
-def test_what_one_tells_all_others_hear(bus: LocalBus, other: LocalBus) -> None:
+def test_a_broadcast_reaches_every_other_process(bus: LocalBus, other: LocalBus) -> None:
     with contextlib.closing(bus.listener()) as own, contextlib.closing(other.listener()) as one:
         bus.tell_growth(7)
         bus.announce(["a", "ä" * 20_000, "b", "c" * 500_000])
@@ -53,10 +53,10 @@ def test_what_one_tells_all_others_hear(bus: LocalBus, other: LocalBus) -> None:
         assert heard(own) == [10]
 
 
-def test_one_that_does_not_listen_keeps_nobody_waiting_for_long(
+def test_a_process_that_does_not_listen_delays_senders_only_briefly(
     bus: LocalBus, other: LocalBus, several_nodes: Path
 ) -> None:
-    # Killed: nobody is behind the address any more.
+    # Killed: the address has no listener anymore.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
         dead.bind(str(several_nodes / "1-dead.socket"))
     with contextlib.closing(other.listener()) as slow:
@@ -64,14 +64,14 @@ def test_one_that_does_not_listen_keeps_nobody_waiting_for_long(
             bus.tell_growth(number)
         for _ in range(3):
             bus.announce(["x" * 30_000] * 100)
-        # Some of it was lost, and what comes now is heard.
+        # Some messages were lost; new ones arrive.
         heard(slow)
         bus.announce(["again"])
         assert heard(slow) == ["again"]
     assert [place.name for place in several_nodes.iterdir() if place.suffix] == []
 
 
-def test_listening_ends_at_once_when_it_is_to(bus: LocalBus) -> None:
+def test_listening_can_be_stopped_immediately(bus: LocalBus) -> None:
     with contextlib.closing(bus.listener()) as listener:
         waiting = threading.Thread(
             target=listener.hear, args=(PATIENCE, lambda _: None, lambda _: None)
@@ -82,7 +82,7 @@ def test_listening_ends_at_once_when_it_is_to(bus: LocalBus) -> None:
         assert not waiting.is_alive()
 
 
-def test_one_at_a_time_makes_a_checkpoint(bus: LocalBus, other: LocalBus) -> None:
+def test_only_one_process_at_a_time_makes_a_checkpoint(bus: LocalBus, other: LocalBus) -> None:
     with bus.alone(lambda: True) as first:
         assert first
         with other.alone(lambda: False) as second:
@@ -102,7 +102,7 @@ def database(tmp_path: Path, several_nodes: Path) -> Iterator[SqliteDatabase]:
 def test_writers_take_turns(
     database: SqliteDatabase, tmp_path: Path, several_nodes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A writer that waits is not let in by looking now and then, but by who lets go.
+    # A waiting writer is woken up by the one that releases the lock, not by polling.
     monkeypatch.setattr(local_bus, "_BELL_SECONDS", PATIENCE)
     second = SqliteDatabase(tmp_path / "db", several_nodes)
     with (
@@ -123,7 +123,7 @@ def test_writers_take_turns(
 
             waiting = threading.Thread(target=enter)
             waiting.start()
-            time.sleep(0.05)  # Until it waits, most probably.
+            time.sleep(0.05)  # By then it's almost certainly waiting.
             assert not entered.is_set()
             if end == "COMMIT":
                 one.commit()
@@ -135,7 +135,7 @@ def test_writers_take_turns(
             assert entered.is_set(), end
 
 
-def test_a_writer_does_not_wait_for_ever(database: SqliteDatabase) -> None:
+def test_a_writer_does_not_wait_forever(database: SqliteDatabase) -> None:
     limits = TimeLimits(statement=1, lock=0.1, idle=1)
     with (
         contextlib.closing(database.connect(readonly=False, limits=WRITING)) as one,
@@ -144,6 +144,6 @@ def test_a_writer_does_not_wait_for_ever(database: SqliteDatabase) -> None:
         assert one.begin_at_once()
         with pytest.raises(DatabaseUnavailable, match="is locking"):
             other.run(other.dialect.begin_write[0])
-        # A command does not ring: it is noticed all the same.
+        # A command sends no notification, but is noticed.
         one.run("ROLLBACK")
         other.run(other.dialect.begin_write[0])

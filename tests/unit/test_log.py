@@ -1,4 +1,4 @@
-"""The writer: groups, refusals, failures, snapshots, other processes."""
+"""The writer: group commits, refusals, failures, snapshots, and other processes."""
 
 import asyncio
 import math
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("anyio_backend")
 
 
 def create(context: CommandContext, name: str) -> Decision[int]:
-    """A channel of that name, unless there is one."""
+    """Create a channel with this name, unless it exists."""
     if context.state.channel_named(name) is not None:
         raise Refused("taken")
     new_id = context.state.channels.next_id()
@@ -45,7 +45,7 @@ def create(context: CommandContext, name: str) -> Decision[int]:
 
 
 def rename(context: CommandContext, name: str) -> Decision[str]:
-    """Call the organization so. The result is what it was called."""
+    """Rename the organization. The result is its previous name."""
     return Decision(context.state.realm.name, (RealmChanged(values={"name": name}),))
 
 
@@ -54,14 +54,14 @@ def stumble(_: CommandContext) -> Decision[None]:
 
 
 def misfold(_: CommandContext) -> Decision[None]:
-    """A good change, and one that cannot be folded."""
+    """A valid change, followed by one that can't be folded."""
     return Decision(
         None, (RealmChanged(values={"name": "Half"}), RealmChanged(values={"no such": 1}))
     )
 
 
 class Counting:
-    """The store's transactions, counted and now and then broken."""
+    """Counts the store's transactions and, when told to, breaks them."""
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reads = self.begins = self.commits = 0
@@ -73,7 +73,7 @@ class Counting:
         real_read_log = store.read_log
 
         async def read(*arguments: Any, **keywords: Any) -> Any:
-            # Jobs have their first rounds just when a test begins.
+            # Jobs have their first runs when a test begins.
             task = asyncio.current_task()
             is_job = task is not None and task.get_coro().__qualname__ == Job.run.__qualname__  # type: ignore[union-attr]
             self.reads += not is_job
@@ -82,7 +82,7 @@ class Counting:
             return await real_read(*arguments, **keywords)
 
         async def read_log(*arguments: Any) -> Any:
-            # (The log's tail is read at other processes' word, whenever that comes.)
+            # (Other processes' notifications cause reads of new entries at any time.)
             if "read" in self.breaks:
                 raise OSError("read")
             return await real_read_log(*arguments)
@@ -118,24 +118,25 @@ def counting(org: Organization, monkeypatch: pytest.MonkeyPatch) -> Counting:
 
 @asynccontextmanager
 async def other_log(config: Config) -> AsyncIterator[Log]:
-    """Another process's hold on the same log."""
+    """Another process's access to the same log."""
     async with opened_log(config, lambda _: None) as log:
         yield log
 
 
 async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Let others run until it is so; TimeoutError where it does not come to pass."""
+    """Let other tasks run until the condition is true. Raises TimeoutError if that doesn't
+    happen."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 (what it waits for tells nobody)
             await asyncio.sleep(0.005)
 
 
 async def nothing_known(*_: Any) -> None:
-    """What `was_committed` answers where others have written since."""
+    """The result of `was_committed` if others have written since."""
 
 
 async def rows_of(log: Log) -> tuple[int, dict[str, dict[Any, Any]]]:
-    """Where the tables' log ends, and what they hold, by key."""
+    """The position of the tables in the log, and their content by key."""
     seq, records = await log.store.read(lambda c: (log_entries.head(c), queries.records(c)))
     tables = log.state.tables
     return seq, {
@@ -144,13 +145,13 @@ async def rows_of(log: Log) -> tuple[int, dict[str, dict[Any, Any]]]:
 
 
 async def assert_true_to_the_tables(log: Log) -> None:
-    """The live state is what the tables hold."""
+    """Check that the live state equals the tables."""
     seq, rows = await rows_of(log)
     assert seq == log.state.seq == log.durable
     assert rows == {name: table.rows for name, table in log.state.tables.items()}
 
 
-async def test_commands_that_wait_together_are_committed_together(
+async def test_waiting_commands_are_committed_together(
     org: Organization, counting: Counting
 ) -> None:
     log = org.node.log
@@ -160,7 +161,7 @@ async def test_commands_that_wait_together_are_committed_together(
     await assert_true_to_the_tables(log)
 
 
-async def test_very_many_entries_are_folded_and_followed_in_turns(
+async def test_a_large_batch_of_entries_is_folded_in_turns(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "AT_ONCE", 2)
@@ -187,7 +188,7 @@ async def test_very_many_entries_are_folded_and_followed_in_turns(
                 monkeypatch.setattr(requests, "ANSWER_SECONDS", 0.0)
                 log._inbox.expire()
             await asyncio.sleep(0)
-        # Who sees it is answered when all of it is on disk.
+        # Readers of the new state are answered once all of it is on disk.
         await log.settled()
         assert followed == names
 
@@ -196,16 +197,16 @@ async def test_very_many_entries_are_folded_and_followed_in_turns(
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(look())
-        # Whoever has waited for too long by then cannot be told that nothing is done.
+        # A client that has waited too long by then can't be told that nothing was done.
         with pytest.raises(OutcomeUnknown):
             await log.submit(None, many)
     assert halves
 
 
-async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
+async def test_a_group_waits_briefly_for_frequent_writers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those of other nodes, and those who ask this one again and again."""
+    """Those of other nodes, and those that send one command after another to this one."""
     for name in ("GATHERED_SECONDS", "MOST_SECONDS", "LULL_SECONDS", "OWN_LULL_SECONDS"):
         monkeypatch.setattr(gathering, name, 1000.0)
     waiting = requests.Inbox()
@@ -223,7 +224,7 @@ async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
             await asyncio.sleep(0)
         return task
 
-    # Where all are at this one: those who were in every other group, and nobody else.
+    # If all use this node: those that were in every other group, and nobody else.
     alone = Gathering(waiting)
     for others in ((2, 3), (4,), (2, 5), (6,)):
         alone.committed(group(command(1), *map(command, others)))
@@ -246,14 +247,14 @@ async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
         assert not gatherer_waits.done()
         waiting.add(command(missing))
     await asyncio.wait_for(gatherer_waits, 60)
-    # Who goes on coming is waited for as long as all of it may take.
+    # Frequent writers are waited for within a total limit.
     monkeypatch.setattr(gathering, "MOST_SECONDS", 0.001)
     waiting = gatherer._inbox = requests.Inbox()
     gatherer_waits = await waits(gatherer)
     assert not gatherer_waits.done()
     waiting.add(command(2))
     await asyncio.wait_for(gatherer_waits, 60)
-    # Nobody is waited for for long, and nobody at all after a lull.
+    # Nobody is waited for long, or after a pause.
     monkeypatch.setattr(gathering, "GATHERED_SECONDS", 0.001)
     waiting = gatherer._inbox = requests.Inbox()
     await asyncio.wait_for(gatherer.wait(group(command(1))), 60)
@@ -275,7 +276,7 @@ async def test_a_command_sees_what_earlier_ones_of_its_group_decided(
 @pytest.mark.parametrize(
     ("verb", "error"), [(stumble, ZeroDivisionError), (misfold, Exception)], ids=["verb", "fold"]
 )
-async def test_a_mistake_in_one_command_harms_no_other(
+async def test_a_bug_in_one_command_does_not_affect_others(
     org: Organization, verb: Any, error: type[Exception], counting: Counting
 ) -> None:
     log = org.node.log
@@ -295,7 +296,9 @@ async def test_a_mistake_in_one_command_harms_no_other(
     await assert_true_to_the_tables(log)
 
 
-async def test_a_refusal_inside_a_group_harms_nobody(org: Organization, counting: Counting) -> None:
+async def test_a_refusal_in_a_group_does_not_affect_others(
+    org: Organization, counting: Counting
+) -> None:
     log = org.node.log
     answers = await asyncio.gather(
         log.submit(None, create, "one"),
@@ -309,7 +312,7 @@ async def test_a_refusal_inside_a_group_harms_nobody(org: Organization, counting
 
 
 @pytest.mark.parametrize("where", ["begin", "commit"])
-async def test_when_the_commit_fails_nothing_was_done(
+async def test_a_failed_commit_changes_nothing(
     org: Organization, counting: Counting, where: str
 ) -> None:
     log = org.node.log
@@ -336,7 +339,7 @@ async def test_when_the_commit_fails_nothing_was_done(
 
 
 @pytest.mark.parametrize("lost", [OSError, CommitUnknown])
-async def test_a_commit_whose_success_was_not_heard_of_is_a_success(
+async def test_a_commit_without_a_response_is_checked_and_succeeds(
     org: Organization, counting: Counting, lost: type[Exception]
 ) -> None:
     log = org.node.log
@@ -356,7 +359,7 @@ async def test_a_commit_whose_success_was_not_heard_of_is_a_success(
     await assert_true_to_the_tables(log)
 
 
-async def test_a_commit_that_was_lost_is_said_to_be(org: Organization, counting: Counting) -> None:
+async def test_a_lost_commit_is_reported(org: Organization, counting: Counting) -> None:
     log = org.node.log
     counting.breaks, counting.error = {"commit"}, CommitUnknown
     with pytest.raises(Unavailable, match="Nothing was changed") as refusal:
@@ -367,7 +370,7 @@ async def test_a_commit_that_was_lost_is_said_to_be(org: Organization, counting:
     await assert_true_to_the_tables(log)
 
 
-async def test_what_was_certainly_not_committed_is_not_looked_up(
+async def test_a_commit_known_to_have_failed_is_not_checked(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def was_committed(*_: Any) -> None:
@@ -379,10 +382,10 @@ async def test_what_was_certainly_not_committed_is_not_looked_up(
         await org.node.log.submit(None, create, "one")
 
 
-async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it(
+async def test_an_unknown_outcome_is_not_reported_as_known(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And who cannot wait for it learns that; what was done is told when it is known."""
+    """Clients that can't wait are told so. The outcome is reported once it's known."""
     log, store = org.node.log, org.node.store
     await org.channel("lounge", "ann")
     ann = await org["ann"].register()
@@ -422,11 +425,11 @@ async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it
     await assert_true_to_the_tables(log)
 
 
-async def test_notes_and_mails_are_written_once_however_the_commit_ended(
+async def test_queue_records_and_emails_are_written_once_however_the_commit_ended(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mail = Mail(kind=MailKind.HAS_ACCOUNT, to="zoe@example.com", site="http://chat.test")
-    async with other_log(config) as log:  # Without anybody who sends mails.
+    async with other_log(config) as log:  # Without an email sender.
         counting = Counting(log.store, monkeypatch)
         counting.error = CommitUnknown
         for where in ("commit", "after commit"):
@@ -434,7 +437,8 @@ async def test_notes_and_mails_are_written_once_however_the_commit_ended(
             log.mail(mail)
             await until(lambda: not log._inbox)
             await log.catch_up()
-        # Where others have written notes since, it cannot be known, and they are written again.
+        # If others have written such records since, the outcome is unknown, and they're written
+        # again.
         monkeypatch.setattr(log.store, "was_committed", nothing_known)
         log.mail(mail)
         await log.catch_up()
@@ -443,7 +447,7 @@ async def test_notes_and_mails_are_written_once_however_the_commit_ended(
         assert len(await log.store.read(outbox.queued)) == 3
 
 
-async def test_an_answer_waits_until_what_it_shows_is_on_disk(
+async def test_a_response_waits_until_its_data_is_on_disk(
     org: Organization, counting: Counting
 ) -> None:
     log = org.node.log
@@ -460,7 +464,7 @@ async def test_an_answer_waits_until_what_it_shows_is_on_disk(
     assert await renaming == "Example"
 
 
-async def test_an_answer_from_a_state_that_never_was_is_not_given(
+async def test_no_response_shows_a_state_that_was_never_committed(
     org: Organization, counting: Counting
 ) -> None:
     log = org.node.log
@@ -480,7 +484,7 @@ async def test_an_answer_from_a_state_that_never_was_is_not_given(
     assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
 
 
-async def test_while_the_state_is_in_doubt_nothing_is_answered_from_it(
+async def test_no_response_uses_a_state_with_an_unknown_outcome(
     org: Organization, counting: Counting
 ) -> None:
     log = org.node.log
@@ -493,7 +497,7 @@ async def test_while_the_state_is_in_doubt_nothing_is_answered_from_it(
     assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
 
 
-async def test_a_client_that_goes_away_does_not_hold_up_the_writer(
+async def test_a_disconnected_client_does_not_delay_the_writer(
     org: Organization, counting: Counting
 ) -> None:
     log = org.node.log
@@ -512,7 +516,7 @@ async def test_a_client_that_goes_away_does_not_hold_up_the_writer(
     await assert_true_to_the_tables(log)
 
 
-async def test_notes_of_a_failed_commit_are_written_with_the_next(
+async def test_queue_records_of_a_failed_commit_are_written_with_the_next(
     org: Organization, counting: Counting
 ) -> None:
     log, store = org.node.log, org.node.store
@@ -525,7 +529,7 @@ async def test_notes_of_a_failed_commit_are_written_with_the_next(
     assert await store.read(queries.queue, record.id) == (record, record.seen_at)
 
 
-async def test_notes_of_a_command_that_is_refused_are_not_written(org: Organization) -> None:
+async def test_queue_records_of_a_refused_command_are_not_written(org: Organization) -> None:
     log, store = org.node.log, org.node.store
     await log.submit(None, create, "one", notes=(FactSet("told", "once"),))
     with pytest.raises(Refused):
@@ -555,7 +559,7 @@ def queue_of(org: Organization) -> Callable[[int], QueueRecord]:
 async def test_a_snapshot_is_of_exactly_the_entry_at_which_its_queue_begins(
     org: Organization, config: Config
 ) -> None:
-    """While this node, and on PostgreSQL another one, go on writing."""
+    """While this node and, on PostgreSQL, another one keep writing."""
     stop = asyncio.Event()
 
     async def write(log: Log, prefix: str) -> None:
@@ -563,7 +567,7 @@ async def test_a_snapshot_is_of_exactly_the_entry_at_which_its_queue_begins(
         while not stop.is_set():
             await log.submit(None, rename, f"{prefix}{count}")
             count += 1
-            await asyncio.sleep(0.005)  # A snapshot is begun anew where the other one wrote.
+            await asyncio.sleep(0.005)  # A snapshot is retried if the other node wrote.
 
     async def register() -> None:
         made: list[QueueRecord] = []
@@ -594,7 +598,7 @@ async def test_a_snapshot_is_of_exactly_the_entry_at_which_its_queue_begins(
             await asyncio.gather(*writers)
 
 
-async def test_what_another_process_writes_is_noticed_and_told(
+async def test_another_process_s_writes_are_noticed_and_announced(
     org: Organization, config: Config
 ) -> None:
     log = org.node.log
@@ -604,7 +608,7 @@ async def test_what_another_process_writes_is_noticed_and_told(
         assert await other.submit(None, create, "theirs") == 1
         await until(lambda: log.state.channel_named("theirs") is not None)
         assert [entry.seq for entry in heard] == [log.durable]
-        # Neither decides on an old state, noticed or not.
+        # Neither decides with an old state, noticed or not.
         assert await log.submit(None, create, "ours") == 2
         assert await other.submit(None, create, "both") == 3
     await log.catch_up()
@@ -612,7 +616,7 @@ async def test_what_another_process_writes_is_noticed_and_told(
     await assert_true_to_the_tables(log)
 
 
-async def test_closing_finishes_what_is_waiting_and_takes_no_more(
+async def test_closing_finishes_waiting_commands_and_accepts_no_more(
     org: Organization, config: Config
 ) -> None:
     async with other_log(config) as log:
@@ -627,7 +631,7 @@ async def test_closing_finishes_what_is_waiting_and_takes_no_more(
         assert len(log._inbox) == 0
 
 
-async def test_closing_while_the_database_is_away_refuses_what_waits(
+async def test_closing_during_an_outage_refuses_waiting_commands(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with other_log(config) as log:
@@ -644,7 +648,7 @@ async def test_closing_while_the_database_is_away_refuses_what_waits(
     assert not len(org.node.state.channels)
 
 
-async def test_closing_while_a_mistake_cannot_be_recovered_from_leaves_nobody_waiting(
+async def test_closing_after_an_unrecoverable_error_leaves_no_command_waiting(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with other_log(config) as log:
@@ -665,7 +669,7 @@ async def test_closing_while_a_mistake_cannot_be_recovered_from_leaves_nobody_wa
 
 
 async def test_a_broken_connection_is_replaced(org: Organization) -> None:
-    """For readers, whoever of them meets it, and for the writer."""
+    """For readers, whichever of them finds it, and for the writer."""
     store = org.node.store
     await org.node.log.submit(None, create, "nought")
     await asyncio.gather(*(store.read(log_entries.head) for _ in range(20)))
@@ -681,7 +685,7 @@ async def test_a_broken_connection_is_replaced(org: Organization) -> None:
     assert await org.node.log.submit(None, create, "one") == 2
 
 
-async def test_housekeeping_waits_for_the_commit_in_progress(org: Organization) -> None:
+async def test_maintenance_waits_for_the_commit_in_progress(org: Organization) -> None:
     log, store = org.node.log, org.node.store
 
     def touch(connection: Connection) -> None:
@@ -706,7 +710,7 @@ async def test_sending_a_message_is_one_write_transaction_and_no_read(
     assert (counting.reads, counting.begins, counting.commits) == (0, 1, 1)
 
 
-async def test_what_is_in_memory_is_answered_without_the_database(
+async def test_responses_from_memory_need_no_database(
     org: Organization, counting: Counting
 ) -> None:
     channel = await org.channel("lounge", "ann", "ben")
@@ -717,10 +721,10 @@ async def test_what_is_in_memory_is_answered_without_the_database(
     assert (counting.reads, counting.begins, counting.commits) == (0, 0, 0)
 
 
-async def test_what_was_committed_when_the_database_was_shut_down_is_done(
+async def test_a_transaction_committed_during_shutdown_is_reported_as_done(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right behind the commit, before the server has said that all is done."""
+    """The database stops right after the commit, before its response."""
     if not config.database_url:
         return
     exchange = Pipeline.exchange
@@ -741,11 +745,11 @@ async def test_what_was_committed_when_the_database_was_shut_down_is_done(
     assert "late" in {channel.name for channel in log.state.channels}
 
 
-async def test_what_is_said_of_a_change_is_true_while_connections_are_ended(
+async def test_outcomes_are_correct_while_connections_are_terminated(
     org: Organization, config: Config
 ) -> None:
-    """By the database's operator, at whatever moment, and a few times for each change: were it
-    again and again, a slow machine would never come to the end of one."""
+    """By the database's administrator, at any time, and a few times for each change: if it never
+    stopped, a slow machine would never finish one."""
     if not config.database_url:
         return
     log = org.node.log

@@ -1,4 +1,4 @@
-"""A database that goes back in time: a snapshot that is put back, a log that lost its end."""
+"""A database that goes back in time: a restored snapshot, or a log that lost its end."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ Copy = Mapping[str, tuple[list[str], list[Any]]]
 
 
 def copied(connection: Connection) -> Copy:
-    """What is in every table."""
+    """The content of every table."""
     found = {}
     for (table,) in connection.query(connection.dialect.tables()):
         columns = [name for name, _ in connection.query(connection.dialect.columns(), (table,))]
@@ -37,7 +37,7 @@ def copied(connection: Connection) -> Copy:
 
 
 def put_back(connection: Connection, copy: Copy) -> None:
-    """Have the tables as they were."""
+    """Restore the tables."""
     for table, (columns, rows) in copy.items():
         connection.run(f"DELETE FROM {table}")
         holes = ", ".join("?" for _ in columns)
@@ -50,7 +50,7 @@ async def renamed(org: Organization, *names: str) -> None:
 
 
 async def assert_ended(org: Organization, listener: Listener) -> None:
-    """The client is told to register anew, for good."""
+    """The client is told to register again."""
     for last in (-1, listener.last_event_id):
         reply = await org[listener.person.email.partition("@")[0]].get(
             "/events", queue_id=listener.queue_id, last_event_id=last, dont_block=True
@@ -59,7 +59,7 @@ async def assert_ended(org: Organization, listener: Listener) -> None:
 
 
 @pytest.mark.parametrize("grown", [0, 2, 5], ids=["shorter", "as long", "longer"])
-async def test_a_node_that_runs_notices_it_and_ends_the_queues(
+async def test_a_running_node_notices_and_ends_the_queues(
     org: Organization, config: Config, grown: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, store = org.node.log, org.node.store
@@ -73,7 +73,7 @@ async def test_a_node_that_runs_notices_it_and_ends_the_queues(
         org.node.delivery.poll(ben.queue_id, org["ben"].user_id, ben.last_event_id, block=True)
     )
     await until(lambda: org.node.delivery.waiting == 1)
-    # The node notices when it looks at the head: only below, and not while others write.
+    # The node notices when it looks at the head: only in the next lines, since nothing else writes.
     monkeypatch.setattr(log._head_watch, "tick", lambda: None)
     stop, log._stop_listening = log._stop_listening, None
     assert stop is not None
@@ -95,7 +95,7 @@ async def test_a_node_that_runs_notices_it_and_ends_the_queues(
     assert log.problems() == []
 
 
-async def test_a_command_is_not_decided_on_a_past_that_is_none(
+async def test_no_command_is_decided_with_a_state_that_no_longer_exists(
     org: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     log, store = org.node.log, org.node.store
@@ -109,7 +109,7 @@ async def test_a_command_is_not_decided_on_a_past_that_is_none(
     assert "went back in time" in caplog.text
 
 
-async def test_every_node_ends_its_queues_and_one_gives_the_identity(
+async def test_every_node_ends_its_queues_and_one_sets_the_new_identity(
     org: Organization, config: Config
 ) -> None:
     async with reopened(config) as second:
@@ -135,9 +135,7 @@ async def test_every_node_ends_its_queues_and_one_gives_the_identity(
 
 
 @pytest.mark.parametrize("grown", [0, 2, 5], ids=["shorter", "as long", "longer"])
-async def test_a_server_that_starts_notices_it_by_its_position_file(
-    config: Config, grown: int
-) -> None:
+async def test_a_starting_server_notices_by_its_position_file(config: Config, grown: int) -> None:
     async with founded(config) as org:
         ann = await org["ann"].register()
         await renamed(org, "first")
@@ -154,7 +152,7 @@ async def test_a_server_that_starts_notices_it_by_its_position_file(
         await assert_true_to_the_tables(org.node.log)
 
 
-async def test_without_a_position_file_a_cursor_beyond_the_log_ends_its_queue(
+async def test_without_a_position_file_a_queue_beyond_the_log_ends(
     config: Config,
 ) -> None:
     async with founded(config) as org:
@@ -193,7 +191,7 @@ async def test_a_restart_keeps_the_history_and_its_queues(config: Config) -> Non
         assert [event["value"] for event in await listener.events()] == ["first", "meanwhile"]
 
 
-def test_a_position_file_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+def test_an_unreadable_position_file_is_ignored(tmp_path: Path) -> None:
     file, position = PositionFile(tmp_path), Position("h", 7, "b")
     assert file.read() is None
     file.write(position)
@@ -202,7 +200,7 @@ def test_a_position_file_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     assert file.read() is None
 
 
-async def test_what_is_pruned_is_believed(org: Organization) -> None:
+async def test_a_pruned_log_is_not_taken_for_a_restored_one(org: Organization) -> None:
     store = org.node.store
     await renamed(org, "first")
     known = org.node.log.position
@@ -216,7 +214,7 @@ async def test_what_is_pruned_is_believed(org: Organization) -> None:
     assert not await store.read(installation.is_lost, known)
 
 
-def test_queues_of_before_there_were_histories_stay_valid(
+def test_queues_from_before_histories_stay_valid(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config.data_path.mkdir(parents=True, exist_ok=True)
@@ -241,7 +239,7 @@ def test_queues_of_before_there_were_histories_stay_valid(
     connection.close()
 
 
-# What is written in it
+# Entries of the log
 
 
 @pytest.mark.parametrize(
@@ -251,9 +249,9 @@ def test_queues_of_before_there_were_histories_stay_valid(
         ('{"type":"user_changed"}', msgspec.ValidationError),
     ],
 )
-def test_only_a_kind_that_is_not_known_is_of_a_newer_program(
+def test_only_an_unknown_kind_of_change_means_a_newer_program(
     text: str, error: type[Exception]
 ) -> None:
-    """What cannot be understood of a known one is damage, and no reason to look for a newer one."""
+    """An unreadable change of a known kind is damage, not a sign of a newer version."""
     with pytest.raises(error):
         decode_entry(1, 1.0, None, text)

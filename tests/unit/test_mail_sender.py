@@ -1,4 +1,4 @@
-"""Mails that wait: sent once, tried again, given up; by one node or by two."""
+"""Pending emails: sent once, retried, or given up, by one node or two."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ LETTER = RenderedMail(to="zoe@example.com", subject="Hé", text="Hello ☺\n", h
 
 @dataclass
 class Nodes:
-    """A log with an organization, and what its mails are sent by."""
+    """A log with an organization, and its email senders."""
 
     log: Log
     links: Links
@@ -86,7 +86,7 @@ async def nodes(config: Config) -> AsyncIterator[Nodes]:
 
 
 class Failing:
-    """A transport that fails so many times, and then does not."""
+    """A transport that fails this many times and then works."""
 
     def __init__(self, failure: Exception, times: int = 10**9) -> None:
         self.failure = failure
@@ -100,10 +100,10 @@ class Failing:
         self.sent.append(mail_id)
 
 
-# Written down with the decision
+# Stored with the decision
 
 
-async def test_a_round_ends_when_no_mail_is_under_way_where_it_takes_long(nodes: Nodes) -> None:
+async def test_a_slow_run_ends_between_two_emails(nodes: Nodes) -> None:
     passed = itertools.count(0.0, ROUND_SECONDS * 0.4)
     sent: list[str] = []
 
@@ -115,13 +115,13 @@ async def test_a_round_ends_when_no_mail_is_under_way_where_it_takes_long(nodes:
     mail_sender = MailSender(nodes.log.store, letters, Slow(), nodes.clock, lambda: next(passed))
     count = 3 * AT_ONCE
     await nodes.ask(*[MAIL] * count)
-    assert await mail_sender.once() < 1  # There is more to do.
+    assert await mail_sender.once() < 1  # More emails are waiting.
     assert len(sent) == 2 * AT_ONCE
     await mail_sender.deliver()
     assert len(set(sent)) == len(sent) == count
 
 
-async def test_a_round_that_fails_leaves_no_mail_half_sent(
+async def test_a_failed_run_leaves_no_email_half_sent(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await nodes.ask(MAIL, MAIL)
@@ -139,7 +139,7 @@ async def test_a_round_that_fails_leaves_no_mail_half_sent(
     async def write(function: Any) -> Any:
         nonlocal writes
         writes += 1
-        if writes == 2:  # After taking them, that the first one is sent.
+        if writes == 2:  # After it has taken them, the first one is sent.
             raise DatabaseUnavailable("it is away")
         return await real(function)
 
@@ -150,7 +150,7 @@ async def test_a_round_that_fails_leaves_no_mail_half_sent(
     assert [one.id for one in await nodes.waiting()] == sent[:1]
 
 
-async def test_who_waits_for_a_link_does_not_wait_for_all_who_have_missed_something(
+async def test_emails_with_links_do_not_wait_for_missed_message_emails(
     nodes: Nodes,
 ) -> None:
     missed = Mail(kind=MailKind.MISSED_MESSAGES, to="m@example.com", site="", about=1)
@@ -160,7 +160,7 @@ async def test_who_waits_for_a_link_does_not_wait_for_all_who_have_missed_someth
     assert [one.mail.kind for one in first] == [MAIL.kind] + [missed.kind] * (AT_ONCE - 1)
 
 
-async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(
+async def test_an_email_is_stored_with_its_decision_and_deleted_when_sent(
     nodes: Nodes,
 ) -> None:
     await nodes.ask(MAIL)
@@ -174,7 +174,7 @@ async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(
     assert len(hand.letters) == 1
 
 
-async def test_a_refusal_and_a_commit_that_fails_leave_no_mail(
+async def test_a_refusal_or_failed_commit_leaves_no_email(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: CommandContext) -> Decision[None]:
@@ -197,7 +197,7 @@ async def test_a_refusal_and_a_commit_that_fails_leave_no_mail(
     assert await nodes.waiting() == []
 
 
-async def test_a_mail_can_be_asked_for_without_a_decision(nodes: Nodes) -> None:
+async def test_an_email_can_be_queued_without_a_decision(nodes: Nodes) -> None:
     rung = asyncio.Event()
     nodes.log.on_mail(rung.set)
     nodes.log.mail(MAIL)
@@ -207,7 +207,7 @@ async def test_a_mail_can_be_asked_for_without_a_decision(nodes: Nodes) -> None:
 
 
 @pytest.mark.usefixtures(no_postman.__name__)
-async def test_a_mail_that_waited_is_sent_after_a_restart(config: Config) -> None:
+async def test_a_pending_email_is_sent_after_a_restart(config: Config) -> None:
     async with founded(config) as org:
         await invite(org)
     async with reopened(config) as org:
@@ -217,10 +217,10 @@ async def test_a_mail_that_waited_is_sent_after_a_restart(config: Config) -> Non
         assert await mailed(org) == []
 
 
-# Trying again, and giving up
+# Retrying and giving up
 
 
-async def test_what_fails_is_tried_again_later_and_later(
+async def test_a_failed_email_is_retried_at_growing_intervals(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
     await nodes.ask(MAIL)
@@ -233,7 +233,7 @@ async def test_what_fails_is_tried_again_later_and_later(
         assert (waiting.attempts, waiting.trouble) == (attempt, "it is away")
         pauses.append(waiting.due_at - nodes.clock())
         await mail_sender.deliver()
-        assert failing.left == 4 - attempt  # Not before its time.
+        assert failing.left == 4 - attempt  # Not before it's due.
         nodes.clock.ahead += pauses[-1] + 1
     for earlier, later in itertools.pairwise(pauses):
         assert later > earlier * 1.1
@@ -245,7 +245,7 @@ async def test_what_fails_is_tried_again_later_and_later(
 
 
 @pytest.mark.parametrize("failure", [Delayed("away"), TimeoutError()], ids=repr)
-async def test_what_fails_for_days_is_given_up_with_a_line_in_the_log(
+async def test_an_email_that_fails_for_days_is_given_up_and_logged(
     nodes: Nodes, caplog: pytest.LogCaptureFixture, failure: Exception
 ) -> None:
     await nodes.ask(MAIL)
@@ -260,7 +260,7 @@ async def test_what_fails_for_days_is_given_up_with_a_line_in_the_log(
     assert "given up" in caplog.text
 
 
-async def test_what_is_refused_for_good_is_given_up_at_once(
+async def test_a_permanently_rejected_email_is_given_up_immediately(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
     await nodes.ask(MAIL, msgspec.structs.replace(MAIL, to="yan@example.com"))
@@ -269,7 +269,7 @@ async def test_what_is_refused_for_good_is_given_up_at_once(
     assert "it was refused" in caplog.text
 
 
-async def test_a_mail_about_what_is_over_is_not_sent(nodes: Nodes) -> None:
+async def test_an_email_about_something_obsolete_is_not_sent(nodes: Nodes) -> None:
     for kind in (MailKind.INVITATION, MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_ADDRESS):
         await nodes.ask(msgspec.structs.replace(MAIL, kind=kind, about=7))
     hand = Hand()
@@ -281,7 +281,7 @@ async def test_a_mail_about_what_is_over_is_not_sent(nodes: Nodes) -> None:
 # Several senders
 
 
-async def test_two_nodes_never_both_send(nodes: Nodes) -> None:
+async def test_two_nodes_never_both_send_an_email(nodes: Nodes) -> None:
     await nodes.ask(*(msgspec.structs.replace(MAIL, to=f"{n}@x.org") for n in range(25)))
     hands = [Hand(), Hand()]
     await asyncio.gather(*(nodes.mail_sender(hand).deliver() for hand in hands))
@@ -289,7 +289,7 @@ async def test_two_nodes_never_both_send(nodes: Nodes) -> None:
     assert sorted(sent) == sorted(f"{n}@x.org" for n in range(25))
 
 
-async def test_what_a_lost_node_had_taken_is_sent_by_another_when_its_lease_is_over(
+async def test_a_crashed_node_s_emails_are_sent_when_its_lease_expires(
     nodes: Nodes,
 ) -> None:
     await nodes.ask(MAIL)
@@ -301,7 +301,7 @@ async def test_what_a_lost_node_had_taken_is_sent_by_another_when_its_lease_is_o
     nodes.clock.ahead = LEASE_SECONDS + 1
     later = nodes.clock()
     (taken,) = await nodes.log.store.write(lambda c: outbox.lease(c, later, LEASE_SECONDS, 10))
-    # What the lost one says afterwards is not heard.
+    # The crashed node's later reports are ignored.
     await nodes.log.store.write(lambda c: outbox.postpone(c, lost, now, "late"))
     await nodes.log.store.write(lambda c: outbox.remove(c, lost))
     (waiting,) = await nodes.waiting()
@@ -309,13 +309,13 @@ async def test_what_a_lost_node_had_taken_is_sent_by_another_when_its_lease_is_o
     assert TIMEOUT_SECONDS < LEASE_SECONDS
 
 
-# By SMTP
+# SMTP
 
 
 @dataclass
 class Server:
-    """An SMTP server on this machine. `answers` are given after a letter, in turn; `hang_up` ends
-    the connection instead."""
+    """An SMTP server on this machine. Its `answers` are used in turn, each after an email;
+    `hang_up` closes the connection instead."""
 
     answers: list[str] = field(default_factory=list)
     refuses: str = ""
@@ -357,7 +357,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def listening(server: Server, **options: Any) -> AsyncIterator[Server]:
-    """The server, on a port of its own."""
+    """The server, on a free port."""
 
     def protocol() -> smtp.SMTP:
         return smtp.SMTP(server, enable_SMTPUTF8=True, hostname="mail.test", **options)
@@ -370,7 +370,7 @@ async def listening(server: Server, **options: Any) -> AsyncIterator[Server]:
         listener.close()
 
 
-async def test_a_letter_arrives_as_text_and_as_html() -> None:
+async def test_an_email_arrives_as_text_and_html() -> None:
     async with listening(Server()) as server:
         await Smtp(server.settings()).send(LETTER, "abc")
         envelope = await server.got.get()
@@ -404,7 +404,7 @@ async def test_a_letter_arrives_as_text_and_as_html() -> None:
     ],
     ids=["no recipient", "greylisted", "refused", "busy", "dies midway"],
 )
-async def test_what_the_server_answers_decides_whether_to_try_again(
+async def test_the_server_s_response_decides_whether_to_retry(
     server: Server, failure: type[Exception]
 ) -> None:
     async with listening(server):
@@ -414,7 +414,7 @@ async def test_what_the_server_answers_decides_whether_to_try_again(
     assert server.got.empty()
 
 
-async def test_a_server_that_is_not_there_or_speaks_no_smtp_is_tried_again() -> None:
+async def test_an_unreachable_or_non_smtp_server_is_retried() -> None:
     async with listening(Server()) as server:
         pass
     with pytest.raises(Delayed):
@@ -422,7 +422,7 @@ async def test_a_server_that_is_not_there_or_speaks_no_smtp_is_tried_again() -> 
 
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")
-async def test_one_signs_in_where_a_name_is_set_and_a_wrong_password_is_mended_by_time() -> None:
+async def test_credentials_are_used_and_a_wrong_password_is_retried() -> None:
     def check(_s: Any, _session: Any, _e: Any, _mechanism: Any, login: LoginPassword) -> AuthResult:
         return AuthResult(success=login.password == b"right", handled=False)
 
@@ -436,7 +436,7 @@ async def test_one_signs_in_where_a_name_is_set_and_a_wrong_password_is_mended_b
         assert server.got.qsize() == 1
 
 
-async def test_without_encryption_at_the_server_nothing_is_sent_where_it_is_asked_for() -> None:
+async def test_an_email_is_not_sent_without_required_encryption() -> None:
     async with listening(Server()) as server:
         settings = msgspec.structs.replace(server.settings(), security="starttls")
         with pytest.raises(Delayed) as raised:
@@ -445,7 +445,7 @@ async def test_without_encryption_at_the_server_nothing_is_sent_where_it_is_aske
         assert server.got.empty()
 
 
-async def test_a_node_sends_what_it_is_asked_for_by_itself(
+async def test_a_node_sends_queued_emails_by_itself(
     config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -468,7 +468,7 @@ async def test_a_node_sends_what_it_is_asked_for_by_itself(
     assert not any("zoe@" in line or "/join/i1" in line for line in told)
 
 
-async def test_whoever_is_away_gets_a_mail_that_mail_programs_understand(config: Config) -> None:
+async def test_missed_message_emails_are_understood_by_email_programs(config: Config) -> None:
     async with listening(Server()) as server:
         own = msgspec.structs.replace(
             config, smtp_host="127.0.0.1", smtp_port=server.port, smtp_security="none"
@@ -506,12 +506,10 @@ async def invite(org: Organization) -> None:
     (await org["ann"].post("/invites", invitee_emails="zoe@example.com", stream_ids=[])).ok
 
 
-# Without a server
+# Without a mail server
 
 
-async def test_without_a_server_letters_are_files_that_the_owner_can_read(
-    nodes: Nodes, tmp_path: Path
-) -> None:
+async def test_without_a_mail_server_emails_are_private_files(nodes: Nodes, tmp_path: Path) -> None:
     config = Config(data_dir=str(tmp_path / "letters"))
     transport = mailing.transport(config, nodes.log)
     await transport.send(LETTER, "abcdefghij")
@@ -522,7 +520,7 @@ async def test_without_a_server_letters_are_files_that_the_owner_can_read(
     assert place.parent.stat().st_mode & 0o077 == 0
 
 
-async def test_a_folder_that_cannot_be_written_is_tried_again(nodes: Nodes, tmp_path: Path) -> None:
+async def test_an_unwritable_directory_is_retried(nodes: Nodes, tmp_path: Path) -> None:
     directory = tmp_path / "letters"
     directory.mkdir()
     (directory / mailing.FOLDER).write_text("in the way")

@@ -1,4 +1,4 @@
-"""What is made of mails as programs write them: by worker's code, called here."""
+"""Parsing emails from email programs, with the worker's functions called directly."""
 
 from email.message import EmailMessage
 from pathlib import Path
@@ -97,11 +97,11 @@ def read(tmp_path: Path, mail: str | bytes, **how: bool) -> ReceivedMail:
         pytest.param(b"\xff\xfe no mail at all", "ÿþ no mail at all", id="no-mail"),
     ],
 )
-def test_what_a_mail_says(tmp_path: Path, mail: str | bytes, text: str) -> None:
+def test_the_text_of_an_email(tmp_path: Path, mail: str | bytes, text: str) -> None:
     assert read(tmp_path, mail).text == text
 
 
-def test_headers_are_read_and_quotes_and_footers_stay_if_wanted(tmp_path: Path) -> None:
+def test_headers_are_read_and_quotes_and_footers_kept_if_wanted(tmp_path: Path) -> None:
     found = read(tmp_path, PLAIN + "Hi\r\n")
     assert (found.title, found.sender) == ("Re: café", "Ben <ben@example.com>")
     assert (found.message_id, found.is_automatic) == ("<a@b>", False)
@@ -124,14 +124,14 @@ def test_headers_are_read_and_quotes_and_footers_stay_if_wanted(tmp_path: Path) 
         ("Content-Type: multipart/report; boundary=x", True, True),
     ],
 )
-def test_what_programs_write_is_told_apart(
+def test_automatic_emails_are_recognized(
     tmp_path: Path, header: str, automatic: bool, answered: bool
 ) -> None:
     found = read(tmp_path, f"{header}\r\n{HEAD}\r\nI am away.\r\n")
     assert (found.is_automatic, found.is_answered_by_itself) == (automatic, answered)
 
 
-def test_files_are_unpacked_in_their_order(tmp_path: Path) -> None:
+def test_attachments_are_extracted_in_order(tmp_path: Path) -> None:
     mail, inner = EmailMessage(), EmailMessage()
     inner["Subject"] = "Before"
     inner.set_content("Older")
@@ -151,9 +151,9 @@ def test_files_are_unpacked_in_their_order(tmp_path: Path) -> None:
     assert b"Older" in places[2].read_bytes()
 
 
-def test_a_mail_of_nothing_but_parts_ends(tmp_path: Path) -> None:
+def test_an_email_of_deeply_nested_parts_is_handled(tmp_path: Path) -> None:
     boundary = "Content-Type: multipart/mixed; boundary=x\r\n\r\n"
-    deep = HEAD + boundary + f"--x\r\n{boundary}" * 1500  # Deeper than Python calls itself.
+    deep = HEAD + boundary + f"--x\r\n{boundary}" * 1500  # Deeper than Python's recursion limit.
     wide = HEAD + boundary + "--x\r\n\r\na\r\n" * 1500
     assert read(tmp_path, deep).files == ()
     assert len(read(tmp_path, wide).text) < 1000

@@ -1,4 +1,4 @@
-"""Markdown as HTML: what stands in a line."""
+"""Markdown to HTML: inline markup."""
 
 import pytest
 
@@ -49,14 +49,14 @@ from tests.unit.markup_stage import line, rendered
         ("", None),
     ],
 )
-def test_each_sign_in_a_line_has_its_element(content: str, expected: str | None) -> None:
+def test_each_inline_syntax_has_its_element(content: str, expected: str | None) -> None:
     if expected is None:
         assert rendered(content).html == rendered(content).html
     else:
         assert line(content) == expected
 
 
-def test_nothing_is_rendered_as_nothing() -> None:
+def test_empty_text_renders_as_nothing() -> None:
     assert rendered("").html == ""
     assert rendered(" \n ").html == ""
 
@@ -80,7 +80,7 @@ def test_nothing_is_rendered_as_nothing() -> None:
         ("<time:Thu, 07 Mar 2024 15:00:00 +0100>", "2024-03-07T14:00:00Z"),
     ],
 )
-def test_a_time_is_shown_as_it_was_typed_and_told_in_utc(content: str, expected: str) -> None:
+def test_a_time_is_shown_as_typed_and_given_in_utc(content: str, expected: str) -> None:
     text = content.removeprefix("<time:").removesuffix(">")
     assert line(content) == f'<time datetime="{expected}">{text}</time>'
 
@@ -99,7 +99,7 @@ def test_a_time_is_shown_as_it_was_typed_and_told_in_utc(content: str, expected:
         "<time:2024-03-07 15:00 America/>",
     ],
 )
-def test_what_is_no_time_is_text(content: str) -> None:
+def test_an_invalid_time_is_text(content: str) -> None:
     assert line(content) == content.replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_time_is_text(content: str) -> None:
     ("content", "is_me"),
     [("/me waves", True), ("/me a\n\nb", False), ("/men", False), ("/me", False), ("x", False)],
 )
-def test_a_deed_is_one_paragraph(content: str, is_me: bool) -> None:
+def test_a_me_message_is_one_paragraph(content: str, is_me: bool) -> None:
     found = rendered(content)
     assert found.is_me is is_me
     assert found.html.startswith(f"<p>{content.split(chr(10), 1)[0]}")
@@ -120,11 +120,11 @@ def test_widgets_are_ordinary_text(content: str) -> None:
     assert rendered(content).html.startswith(f"<p>{content.split(chr(10), 1)[0]}")
 
 
-def test_the_same_text_is_always_rendered_alike() -> None:
+def test_the_same_text_always_renders_alike() -> None:
     content = "@**Ann** *a* #12 :tada: $$x$$"
     assert rendered(content) == rendered(content)
 
 
-def test_an_organization_that_is_being_founded_has_texts_already() -> None:
+def test_an_organization_can_render_text_while_it_is_created() -> None:
     shown = rendered("**a** `b` #12 :tada:\n```\n1\n```", author_id=None, state=State()).html
     assert shown.startswith("<p><strong>a</strong> <code>b</code> #12 <span ")

@@ -1,4 +1,4 @@
-"""Markdown as HTML: paragraphs, headings, quotations, lists, tables, code."""
+"""Markdown to HTML: paragraphs, headings, quotations, lists, tables, and code."""
 
 import re
 
@@ -104,7 +104,7 @@ def test_each_block_has_its_element(content: str, expected: str) -> None:
         ("> * a", "<blockquote>\n<ul>\n<li>a</li>\n</ul>\n</blockquote>"),
     ],
 )
-def test_lists_are_shown_as_they_are_written(content: str, expected: str) -> None:
+def test_lists_render_as_written(content: str, expected: str) -> None:
     assert html(content) == expected
 
 
@@ -164,12 +164,14 @@ _RUN = '<span class="ch">{}</span>\n<span class="mi">1</span>\n'
         ('```py"><script>\nx\n```', "py&quot;&gt;&lt;script&gt;", "x\n"),
     ],
 )
-def test_code_is_coloured_by_its_language(content: str, language: str | None, shown: str) -> None:
+def test_code_is_highlighted_in_its_language(
+    content: str, language: str | None, shown: str
+) -> None:
     attribute = "" if language is None else f' data-code-language="{language}"'
     assert html(content) == CODE.format(attribute, shown)
 
 
-def test_code_without_a_language_has_the_one_of_the_organization() -> None:
+def test_code_without_a_language_uses_the_organization_s() -> None:
     state = organization()
     state.realms.put(msgspec.structs.replace(STATE.realm, default_code_block_language="python"))
 
@@ -181,7 +183,7 @@ def test_code_without_a_language_has_the_one_of_the_organization() -> None:
     assert shown("    1") == html("    1")
 
 
-def test_code_that_takes_too_long_to_colour_is_shown_without(
+def test_code_that_takes_too_long_to_highlight_is_plain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert code.highlighted("1\n", "Python") == '<span class="mi">1</span>\n'
@@ -191,13 +193,13 @@ def test_code_that_takes_too_long_to_colour_is_shown_without(
 
 @pytest.fixture(autouse=True)
 def nothing_lost_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No language is paused because of what other tests did."""
+    """No language is paused because of other tests."""
     monkeypatch.setattr(worker_rendering, "_lost", worker_rendering.LostLanguages())
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would take years is given up sooner."""
+    """Give up earlier on what would take years."""
     monkeypatch.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)
 
 
@@ -212,18 +214,18 @@ BOMBS = [
 
 
 @pytest.mark.parametrize(("language", "source"), BOMBS)
-async def test_a_word_that_a_grammar_never_gets_to_the_end_of_is_shown_without_colours(
+async def test_code_that_a_grammar_cannot_finish_is_plain(
     language: str, source: str, impatient: None
 ) -> None:
     context = CommandContext(STATE, 0, ANN)
     content = f"```{language}\n{source}\n```"
-    # Years, were it not for the worker.
+    # It would take years without the worker process.
     await SERVING.prepare(context, content)
     shown = SERVING.render(context, content).html
     assert re.sub("<[^>]+>", "", shown) == escaped(source) + "\n"
 
 
-async def test_other_code_has_colours_after_such_a_word_was_met(
+async def test_other_code_is_still_highlighted_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = CommandContext(STATE, 0, ANN)
@@ -235,13 +237,13 @@ async def test_other_code_has_colours_after_such_a_word_was_met(
     content = "```python\n99\n```"
     await SERVING.prepare(context, content)
     assert '<span class="mi">99</span>' in SERVING.render(context, content).html
-    # It is known that it is one: no process is spent on it again.
+    # The piece is known to be slow, and no process is started for it again.
     running = TEXTS.process_id
     await SERVING.prepare(context, bomb)
     assert lost != TEXTS.process_id == running
 
 
-async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while(
+async def test_a_language_that_keeps_ending_workers_is_paused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lost = worker_rendering.LostLanguages()
@@ -258,24 +260,24 @@ async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while
     assert "<span class=" not in SERVING.render(context, content).html
     await SERVING.prepare(context, "```python\n97\n```")
     assert 'class="mi"' in SERVING.render(context, "```python\n97\n```").html
-    # And then it is coloured again.
+    # Then it's highlighted again.
     monkeypatch.setattr(worker_rendering, "LOST_SECONDS", 0)
     await SERVING.prepare(context, content)
     assert "<span class=" in SERVING.render(context, content).html
 
 
-def test_code_that_nobody_prepared_is_shown_without_colours() -> None:
+def test_unprepared_code_is_plain() -> None:
     content = "```python\n98\n```"
     plain = CODE.format(' data-code-language="Python"', "98\n")
     assert SERVING.render(CommandContext(STATE, 0, ANN), content).html == plain
     assert html(content) != plain
 
 
-def test_every_language_that_is_coloured_is_one_that_is_known() -> None:
+def test_every_highlighted_language_is_known() -> None:
     assert sorted(code.HIGHLIGHTED) == sorted(
         name for name in code.HIGHLIGHTED if code._lexer(name) is not None
     )
 
 
-def test_fences_in_a_line_of_text_are_code_in_it() -> None:
+def test_fences_within_a_line_are_inline_code() -> None:
     assert html("```a``` b") == "<p><code>a</code> b</p>"

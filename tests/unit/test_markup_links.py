@@ -1,4 +1,4 @@
-"""Markdown as HTML: links, linkifiers, uploaded files."""
+"""Markdown to HTML: links, linkifiers, and uploaded files."""
 
 import msgspec
 import pytest
@@ -50,7 +50,7 @@ def a(href: str, text: str, title: str | None = None) -> str:
         ("[[t](http://a.example)](http://b.example)", None),
     ],
 )
-def test_a_link_leads_somewhere_and_does_nothing_else(content: str, expected: str | None) -> None:
+def test_a_link_has_a_target_and_nothing_else(content: str, expected: str | None) -> None:
     shown = line(content)
     if expected is not None:
         assert shown == expected
@@ -99,7 +99,7 @@ def test_a_link_leads_somewhere_and_does_nothing_else(content: str, expected: st
         ),
     ],
 )
-def test_addresses_in_the_text_are_links(content: str, expected: str | None) -> None:
+def test_urls_in_the_text_are_links(content: str, expected: str | None) -> None:
     shown = line(content)
     if expected is not None:
         assert shown == expected
@@ -120,7 +120,7 @@ def test_addresses_in_the_text_are_links(content: str, expected: str | None) -> 
         ("no link", False),
     ],
 )
-def test_a_message_says_whether_it_has_a_link(content: str, has_link: bool) -> None:
+def test_a_message_knows_whether_it_has_a_link(content: str, has_link: bool) -> None:
     assert rendered(content).has_link is has_link
 
 
@@ -147,7 +147,7 @@ def test_a_message_says_whether_it_has_a_link(content: str, has_link: bool) -> N
         ("evil", "evil"),
     ],
 )
-def test_linkifiers_make_links_of_their_patterns(content: str, expected: str) -> None:
+def test_linkifiers_link_their_patterns(content: str, expected: str) -> None:
     assert line(content) == expected
 
 
@@ -252,7 +252,7 @@ def test_uploaded_files_are_shown_by_their_kind(content: str, expected: str | No
         assert html(content) == expected
 
 
-def test_a_picture_in_a_table_is_shown_in_its_cell() -> None:
+def test_an_image_in_a_table_is_shown_in_its_cell() -> None:
     assert f"<td>{a(PIC, 't')}{image(PIC, PNG_FACTS)}</td>" in html(f"|x|\n|-|\n|[t]({PIC})|")
 
 
@@ -269,7 +269,7 @@ def test_a_picture_in_a_table_is_shown_in_its_cell() -> None:
         ("http://a.example/x.png", False),
     ],
 )
-def test_a_message_says_whether_it_shows_a_picture(content: str, has_image: bool) -> None:
+def test_a_message_knows_whether_it_shows_an_image(content: str, has_image: bool) -> None:
     assert rendered(content).has_image is has_image
 
 
@@ -285,7 +285,7 @@ def test_a_message_with_too_many_previews_has_none() -> None:
     assert rendered("\n".join(pictures), state=state).html.count("<img") == 0
 
 
-def test_an_organization_can_do_without_previews() -> None:
+def test_an_organization_can_disable_previews() -> None:
     state = organization()
     state.realms.put(msgspec.structs.replace(STATE.realm, inline_image_preview=False))
     assert rendered(f"[t]({PIC})", state=state).html == f"<p>{a(PIC, 't')}</p>"

@@ -1,4 +1,4 @@
-"""Markdown as HTML: people, groups, channels, topics, messages, emoji."""
+"""Markdown to HTML: people, groups, channels, topics, messages, and emoji."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_names_become_mentions(content: str, expected: str | None) -> None:
         assert line(content) == expected
 
 
-def test_a_group_that_not_everybody_may_notify_is_notified_by_those_who_may() -> None:
+def test_a_restricted_group_is_notified_only_by_those_permitted() -> None:
     assert line("@*quiet*", EVE) == GROUP.format("", 22, "@quiet")
     assert rendered("@*quiet*", EVE).mentioned_groups == {22}
     assert rendered("@*quiet*", ANN).mentioned_groups == frozenset()
@@ -78,7 +78,7 @@ def test_a_group_that_not_everybody_may_notify_is_notified_by_those_who_may() ->
         ("[@**Ann**](http://a.example)", {ANN}, set(), False, False),
     ],
 )
-def test_what_is_said_aloud_is_a_mention(
+def test_a_mention_notifies(
     content: str, users: set[int], groups: set[int], everybody: bool, topic: bool
 ) -> None:
     found = rendered(content)
@@ -87,7 +87,7 @@ def test_what_is_said_aloud_is_a_mention(
     assert (found.mentions_all, found.mentions_topic) == (everybody, topic)
 
 
-def test_a_mention_in_a_quotation_is_shown_in_silence() -> None:
+def test_a_mention_in_a_quotation_is_silent() -> None:
     assert html("> @**Ann** @**all**") == (
         f"<blockquote>\n<p>{USER.format(' silent', ANN, 'Ann')} {ALL.format(' silent', 'all')}"
         "</p>\n</blockquote>"
@@ -136,7 +136,7 @@ def test_channels_topics_and_messages_are_linked(content: str, expected: str) ->
     assert line(content) == expected
 
 
-def test_a_private_channel_is_linked_by_those_who_see_it() -> None:
+def test_a_private_channel_is_linked_by_people_who_can_see_it() -> None:
     link = '<a class="stream" data-stream-id="4" href="/#narrow/channel/4-secret">#secret</a>'
     assert line("#**secret**", EVE) == link
     assert line("#**secret**", None) == "#<strong>secret</strong>"
@@ -187,7 +187,7 @@ def test_emoji_are_shown_by_their_kind(content: str, expected: str) -> None:
         ("❤️‍🔥", "2764-200d-1f525"),
         ("🏴󠁧󠁢󠁥󠁮󠁧󠁿", None),
         ("👁️‍🗨️", "1f441-200d-1f5e8"),
-        # What has no name of its own is itself: never the beginning and a rest.
+        # A sequence without a name is shown unchanged, never as its start and a rest.
         ("👍🏽", None),
         ("👩🏽‍💻", None),
         ("🤷🏻‍♂️", None),
@@ -199,7 +199,7 @@ def test_emoji_are_shown_by_their_kind(content: str, expected: str) -> None:
         ("🇺", None),
     ],
 )
-def test_what_is_drawn_as_one_sign_is_never_cut(sign: str, code: str | None) -> None:
+def test_a_grapheme_is_never_split(sign: str, code: str | None) -> None:
     shown = sign
     if code is None and sign[0] == "🏴":
         code = "-".join(f"{ord(one):x}" for one in sign)
@@ -226,7 +226,7 @@ def test_what_is_drawn_as_one_sign_is_never_cut(sign: str, code: str | None) -> 
         ("http://a.example/ :)", None),
     ],
 )
-def test_emoticons_are_emoji_for_those_who_want_it(content: str, expected: str | None) -> None:
+def test_emoticons_are_converted_for_people_who_want_it(content: str, expected: str | None) -> None:
     assert "emoji" not in line(content, ANN)
     shown = line(content, EVE)
     assert (
@@ -236,6 +236,6 @@ def test_emoticons_are_emoji_for_those_who_want_it(content: str, expected: str |
     )
 
 
-def test_nobody_else_s_setting_counts() -> None:
+def test_only_the_author_s_setting_counts() -> None:
     assert STATE.settings.get(EVE) is not None
     assert line(":)", None) == ":)"

@@ -1,4 +1,4 @@
-"""Whatever is typed renders, soon, and nothing in it can run."""
+"""Any text renders within a time limit, and nothing in it can run."""
 
 import re
 import sys
@@ -26,7 +26,7 @@ SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
 
 
 class Checker(HTMLParser):
-    """Reads HTML as a browser would, and refuses what is not allowed in a message."""
+    """Parses HTML as a browser would, and refuses what isn't allowed in a message."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Checker(HTMLParser):
             assert not {name for name, _ in attrs} & {"href", "style", "class", "id"}
             assert not [name for name, _ in attrs if name.startswith("on")]
         elif self.layouts:
-            # HTMLParser writes the names of attributes small.
+            # HTMLParser lowercases attribute names.
             allowed = {name.lower(): rule for name, rule in katex.LAYOUT[tag].items()}
             for name, value in attrs:
                 assert name == "xmlns" or allowed[name].fullmatch(value or ""), (tag, name, value)
@@ -82,7 +82,7 @@ class Checker(HTMLParser):
 
 
 def checked(shown: str) -> int:
-    """How many elements the HTML has, all of which are allowed, and closed in order."""
+    """The number of elements in the HTML. Fails unless all are allowed and properly nested."""
     checker = Checker()
     checker.feed(shown)
     checker.close()
@@ -104,7 +104,7 @@ PARTS = [
 
 @given(st.lists(st.sampled_from(PARTS), max_size=40))
 @settings(max_examples=600, deadline=None)
-def test_no_element_gets_through_that_is_not_allowed(parts: list[str]) -> None:
+def test_only_allowed_elements_appear(parts: list[str]) -> None:
     checked(html("".join(parts), EVE))
 
 
@@ -122,7 +122,7 @@ LINES = [
 
 @given(st.lists(st.sampled_from(LINES), max_size=25))
 @settings(max_examples=600, deadline=None)
-def test_nothing_that_is_said_gets_lost(begins: list[str]) -> None:
+def test_no_text_gets_lost(begins: list[str]) -> None:
     content = "\n".join(f"{begin}word{number}end" for number, begin in enumerate(begins))
     shown = html(content)
     checked(shown)
@@ -136,7 +136,7 @@ def test_any_formula_renders(text: str) -> None:
     checked(html(f"```math\n{text}\n```"))
 
 
-def test_no_other_element_and_no_other_attribute_can_be_made() -> None:
+def test_no_other_element_or_attribute_can_be_injected() -> None:
     with pytest.raises(KeyError):
         open_tag("script")
     with pytest.raises(ValueError, match="no attribute onclick"):
@@ -197,15 +197,15 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("content", FAMILIES, ids=range(len(FAMILIES)))
-def test_what_is_put_together_of_several_renders_soon(content: str) -> None:
+def test_combinations_of_markup_render_fast(content: str) -> None:
     begun = time.process_time()
     shown = html(content, EVE)
-    # As generous: some of them took hours, others ten times what is written.
+    # Just as generous: some of them used to take hours, others ten times this limit.
     assert time.process_time() - begun < 5
     assert checked(shown) < LENGTH * 3
 
 
-def test_linkifiers_that_find_the_same_are_bounded_together(
+def test_linkifiers_with_equal_matches_are_bounded_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state = organization()
@@ -229,7 +229,7 @@ def test_linkifiers_that_find_the_same_are_bounded_together(
     assert calls <= linkifiers.MAX_MATCHES
 
 
-async def test_linkifiers_are_compiled_each_in_its_turn_and_once() -> None:
+async def test_linkifiers_are_compiled_once() -> None:
     state, count = organization(), 2 * linkifiers._SET_SIZE
     for number in range(100, 100 + count):
         state.linkifiers.put(
@@ -244,13 +244,13 @@ async def test_linkifiers_are_compiled_each_in_its_turn_and_once() -> None:
     assert turns.count >= count
     compiled = linkifiers._compilations()
     assert compiled - before >= count
-    # Then they are there: also where one of them is another one, but for that.
+    # Now they are cached, even if one of them is otherwise equal to another.
     assert len(linkifiers.matches(state, text)) == count
     assert linkifiers._compilations() == compiled
     last = state.linkifiers[100 + count - 1]
     state.linkifiers.put(msgspec.structs.replace(last, pattern="other"))
     assert len(linkifiers.matches(state, text)) == count - 1
-    assert linkifiers._compilations() == compiled + 1  # The set with it.
+    assert linkifiers._compilations() == compiled + 1  # And the set with it.
 
 
 def test_linkifiers_that_are_too_complex_together_are_tried_one_by_one() -> None:
@@ -266,16 +266,18 @@ def test_linkifiers_that_are_too_complex_together_are_tried_one_by_one() -> None
 
 
 @pytest.mark.parametrize("rows", [500, 1000])
-def test_lines_that_may_belong_to_a_quotation_are_looked_at_so_often(rows: int) -> None:
+def test_lines_that_may_belong_to_a_quotation_are_scanned_a_bounded_number_of_times(
+    rows: int,
+) -> None:
     assert _calls(">     |a|b|\n|-|-|\n" * rows) < 2_000_000
 
 
 @pytest.mark.parametrize("part", HOSTILE)
-def test_what_is_repeated_ten_thousand_times_renders_soon(part: str) -> None:
+def test_ten_thousand_repetitions_render_fast(part: str) -> None:
     begun = time.process_time()
     checked(html(part * (LENGTH // len(part)), EVE))
-    # Generous: each of them takes some hundredths of a second, and what grows by the square of
-    # its length would take minutes.
+    # Generous: each takes some hundredths of a second, and anything quadratic in its length would
+    # take minutes.
     assert time.process_time() - begun < 5
 
 
@@ -290,7 +292,7 @@ def test_what_is_repeated_ten_thousand_times_renders_soon(part: str) -> None:
     ],
     ids=["quotations", "lists", "fences", "links", "emphasis"],
 )
-def test_what_is_nested_too_deeply_is_shown_as_text(content: str) -> None:
+def test_too_deeply_nested_markup_is_text(content: str) -> None:
     shown = html(content)
     checked(shown)
     last = "deep" if "deep" in content else "* a"
@@ -299,7 +301,7 @@ def test_what_is_nested_too_deeply_is_shown_as_text(content: str) -> None:
 
 @pytest.mark.parametrize("part", ["> ", "[a](", "`", "*", "@**", "http://a.b/("])
 def test_twice_the_text_takes_about_twice_the_work(part: str) -> None:
-    # Counted, not timed: calls of functions do not depend on the machine.
+    # Counted, not timed: function calls don't depend on the machine.
     once, twice = (_calls(part * length) for length in (1000, 2000))
     assert twice < once * 3
 
@@ -341,7 +343,7 @@ def test_many_emoji_cost_few_steps_each() -> None:
         steps += event in {"call", "c_call"}
 
     content = "今日は😀、" * 1000
-    html(content)  # The tables are loaded now.
+    html(content)  # Load the tables first.
     sys.setprofile(count)
     try:
         html(content)

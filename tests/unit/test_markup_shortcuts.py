@@ -1,4 +1,4 @@
-"""What is seen at a glance in a message is what the whole parser sees in it."""
+"""The fast path for plain messages renders like the full parser."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ PARTS = st.sampled_from(
 
 
 def _thorough() -> Renderer:
-    """One whose parser tries all rules at all signs, and all kinds of blocks."""
+    """A parser that tries all rules at all characters, and all kinds of blocks."""
     renderer = Renderer(SITE, in_place=True)
     parser = renderer._markdown._parser
     inline = ParserInline()
@@ -53,10 +53,10 @@ PROSE = st.lists(st.sampled_from(["a", "Eve ", " \n", "\n", "\n\n", "\n \n", "\t
 
 @settings(max_examples=300, deadline=None)
 @given((st.lists(PARTS, max_size=12) | PROSE).map("".join))
-def test_the_short_way_leads_to_the_same(content: str) -> None:
+def test_the_fast_path_gives_the_same_result(content: str) -> None:
     assert rendered(content, EVE) == THOROUGH.render(CommandContext(STATE, 0, EVE), content)
 
 
-def test_a_usual_message_goes_the_short_way() -> None:
+def test_a_usual_message_takes_the_fast_path() -> None:
     assert blocks.is_prose("Shall we have **supper**?\n@**Ann** (and Ben) may come.\n\n\nAt seven.")
     assert not blocks.is_prose("one\n* two")

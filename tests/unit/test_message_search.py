@@ -1,4 +1,4 @@
-"""Searches, held against a plain filter over all messages."""
+"""Searches, compared with a plain filter over all messages."""
 
 import contextlib
 import random
@@ -201,7 +201,7 @@ def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
 
 
 def stretches_at_random(rng: random.Random, channel_id: int, ids: list[int]) -> list[Span]:
-    """A channel as a whole, or what somebody has of it who came and went."""
+    """All of a channel, or the parts that someone who joined and left can read."""
     cuts = rng.choice([[0], sorted(rng.choices([0, *ids], k=rng.randint(1, 5)))])
     ends = [*cuts[1::2], None]
     return [Span(channel_id, after, until) for after, until in zip(cuts[::2], ends, strict=False)]
@@ -214,7 +214,7 @@ READS, ASKS, TAKES_TURNS, HOLDS = (0.0, 1e9, 1e9), (1e9, 0.0, 1e9), (5.0, 1.5, 1
 def test_a_search_finds_what_a_plain_filter_finds(
     connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever way it thinks the shorter one, and however many steps it takes."""
+    """Whichever query plan it chooses, and however many steps it takes."""
     monkeypatch.setattr(message_search, "_REACH", (8, 2, 0, 0)[seed])
     monkeypatch.setattr(message_search, "_REACH_OF_PLACE", 0)
     monkeypatch.setattr(message_search, "_MERGED", (512, 512, 4, 1)[seed])
@@ -259,7 +259,7 @@ def assert_found(
     expected: list[Message],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By each way to look for a text; there is but one where none is looked for."""
+    """By each way to search for text, or by the only way without text."""
     has_text = any(isinstance(term.condition, narrow.Matches) for term in search.terms)
     for costs in (READS, ASKS, TAKES_TURNS, HOLDS) if has_text else (READS,):
         with row(costs), monkeypatch.context() as patch:
@@ -284,8 +284,8 @@ def assert_is_page(page: message_search.Page, search: Search, expected: list[Mes
         assert page.found_newest is (len(after) <= search.after), search
 
 
-def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None:
-    """Marks in one commit and in many, on both sides of every cut, read and unread again."""
+def test_read_state_survives_splitting_into_rows(connection: Connection) -> None:
+    """Marked as read and unread, in one commit and in many, on both sides of every split."""
     rng = random.Random(7)
     chunk = 1 << CHUNK_BITS
     ids = sorted(
@@ -329,7 +329,7 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
 
 
 class Counting:
-    """A connection that counts the statements, and the rows that they answer."""
+    """A connection that counts statements and returned rows."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -350,7 +350,7 @@ MANY = 3000
 
 
 def archive(text: Callable[[int], str]) -> list[Message]:
-    """Three thousand messages of one channel."""
+    """Three thousand messages in one channel."""
     return [
         Message(
             id=mid,
@@ -367,7 +367,7 @@ def archive(text: Callable[[int], str]) -> list[Message]:
 
 @pytest.fixture(scope="module")
 def archive_config(shared_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Config:
-    """Where the archive is that tests share, each message of which says `the message` and its
+    """The configuration of the shared archive, where each message contains `the message` and its
     number."""
     directory = tmp_path_factory.mktemp("archive")
     config = Config(data_dir=str(directory), database_url=shared_database_url)
@@ -379,7 +379,7 @@ def archive_config(shared_database_url: str, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def archived(archive_config: Config) -> Iterator[Connection]:
-    """A connection to it, of the test's own. Who changes something does not commit it."""
+    """A connection to the archive for one test. Changes aren't committed."""
     with contextlib.closing(_connected(archive_config)) as connection:
         yield connection
 
@@ -396,7 +396,7 @@ FOUND = {
 """How many messages there are, of ten that are looked for."""
 
 
-def test_a_search_looks_at_few_messages_however_common_the_word_is(connection: Connection) -> None:
+def test_a_search_reads_few_messages_however_common_the_word(connection: Connection) -> None:
     def text(mid: int) -> str:
         rest = "rare" if mid in {7, 2000} else "mid" if mid % 40 == 0 else "apple"
         return f"the {rest} {'seldom' if mid % 900 == 5 else ''} tree"
@@ -411,10 +411,10 @@ def test_a_search_looks_at_few_messages_however_common_the_word_is(connection: C
         assert counting.rows < MANY / 3, asked
 
 
-def test_a_common_word_in_a_narrow_of_few_that_hardly_say_it(
+def test_a_common_word_in_a_narrow_where_it_is_rare(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two thirds of all messages say it, and of one sender's only the oldest."""
+    """Two thirds of all messages contain it, but of one sender's only the oldest."""
     monkeypatch.setattr(message_search, "_LONG", 1000.0)
     monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
     looked: list[IdSubset | None] = []
@@ -433,10 +433,10 @@ def test_a_common_word_in_a_narrow_of_few_that_hardly_say_it(
 
 
 @pytest.mark.parametrize(("matched", "is_looked_up"), [(250, False), (6, True)])
-def test_a_common_word_is_not_looked_up_for_who_receives_little(
+def test_a_common_word_is_not_looked_up_for_a_reader_of_few_messages(
     archived: Connection, monkeypatch: pytest.MonkeyPatch, matched: int, is_looked_up: bool
 ) -> None:
-    """The search index names what others received too."""
+    """The search index lists messages that others received, too."""
     looked_up: list[int] = []
     named = message_search._Walk._named
 
@@ -455,7 +455,7 @@ def test_a_common_word_is_not_looked_up_for_who_receives_little(
     assert bool(looked_up) is is_looked_up
 
 
-def test_what_a_channel_has_is_read_without_reading_its_messages(archived: Connection) -> None:
+def test_a_channel_s_content_is_known_without_reading_messages(archived: Connection) -> None:
     counting = Counting(archived)
     found = queries.channel_messages(counting, [1, 2])
     assert {key: len(ids) for key, ids in found[1].topics.items()} == {
@@ -466,7 +466,7 @@ def test_what_a_channel_has_is_read_without_reading_its_messages(archived: Conne
 
 
 def test_a_reader_may_have_been_in_very_many_channels(archived: Connection) -> None:
-    """More than a statement may have conditions."""
+    """More than a statement's limit of conditions."""
     spans = tuple(
         Span(channel_id, after, until)
         for channel_id in (*range(2, 1500), 1)
@@ -479,10 +479,10 @@ def test_a_reader_may_have_been_in_very_many_channels(archived: Connection) -> N
 
 
 @pytest.mark.parametrize("is_negated", [False, True])
-def test_a_reader_may_follow_topics_of_very_many_channels(
+def test_a_reader_may_follow_topics_in_very_many_channels(
     archived: Connection, is_negated: bool
 ) -> None:
-    """More than a statement may have conditions."""
+    """More than a statement's limit of conditions."""
     scope = Scope(user_id=READER, channel_ids=frozenset({1}))
     topics = frozenset((channel_id, "no such topic") for channel_id in range(1, 1500))
     for condition in (narrow.InTopics(topics), narrow.IsMuted(frozenset(), topics, topics)):
@@ -491,10 +491,10 @@ def test_a_reader_may_follow_topics_of_very_many_channels(
         assert len(page.messages) == (3 if is_negated else 0)
 
 
-def test_no_channel_is_asked_for_what_was_looked_at(
+def test_no_channel_is_queried_twice_for_the_same_messages(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a small organization, and where what the reader has of a channel begins and ends."""
+    """In a small organization, and at the ends of the reader's access to a channel."""
     monkeypatch.setattr(message_search, "_FIRST_PAGE_STEP", 500)
     written(connection, archive(str)[:300], {})
     whole = Scope(user_id=READER, channel_ids=frozenset({1, 2}), direct_ids=frozenset({1}))
@@ -512,10 +512,10 @@ def test_no_channel_is_asked_for_what_was_looked_at(
         assert counting.statements == statements, anchor
 
 
-def test_who_has_found_enough_does_not_go_on(
+def test_a_search_with_enough_matches_stops(
     archived: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where hardly any of a reader's messages was looked for, until there were many at once."""
+    """Where almost none of a reader's messages match, until many do."""
     for name, value in (("_REACH", 0), ("_REACH_OF_PLACE", 0), ("_MERGED", 8), ("_WORTH", 1)):
         monkeypatch.setattr(message_search, name, value)
     archived.run("BEGIN")  # And never ended.
@@ -528,10 +528,10 @@ def test_who_has_found_enough_does_not_go_on(
     assert counting.rows < 20
 
 
-def test_the_search_index_finds_words_whatever_the_planner_thinks_of_them(
+def test_the_search_index_finds_words_whatever_the_planner_assumes(
     archived: Connection,
 ) -> None:
-    """It plans once for all words. PostgreSQL would take those for common, and go along all
+    """It plans once for all words. PostgreSQL would assume that the words are common, and scan all
     messages for a rare one."""
     if archived.dialect.name != "postgresql":
         pytest.skip("SQLite has no other way")
@@ -545,8 +545,8 @@ def test_the_search_index_finds_words_whatever_the_planner_thinks_of_them(
 
 
 class Working:
-    """A connection that counts what the database does: SQLite's steps, or the rows that PostgreSQL
-    looks at."""
+    """A connection that counts the database's work: SQLite's steps, or the rows that PostgreSQL
+    reads."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection: Any = connection
@@ -582,7 +582,7 @@ def _looked_at(plan: dict[str, Any]) -> int:
 
 
 def others_write(connection: Connection, count: int) -> None:
-    """So many messages in a channel that only others are in."""
+    """Send this many messages to a channel that only others are in."""
     ((last,),) = connection.query("SELECT MAX(id) FROM messages")
     columns = "sent_at, content, rendered, client, has_link, has_image, has_attachment, is_me"
     for first in range(0, count, MANY):
@@ -595,8 +595,8 @@ def others_write(connection: Connection, count: int) -> None:
 
 
 @pytest.mark.parametrize("direction", ["newest", "oldest"])
-def test_what_others_write_is_not_passed_over(connection: Connection, direction: str) -> None:
-    """By whoever reads the newest page, and by whoever reads on from where others began."""
+def test_other_people_s_messages_are_not_scanned(connection: Connection, direction: str) -> None:
+    """Neither for the newest page nor for a page that starts where they began."""
     own = [
         replace(message, channel_id=None if message.id % 3 else 1, direct_id=message.id % 3 or None)
         for message in archive(str)
@@ -637,7 +637,7 @@ def saying(*terms: Term) -> Search:
     )
 
 
-def test_a_search_of_many_terms_reads_each_message_once(
+def test_a_search_with_many_terms_reads_each_message_once(
     archived: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folded, counting = 0, Counting(archived)
@@ -654,7 +654,7 @@ def test_a_search_of_many_terms_reads_each_message_once(
     assert folded < 2 * counting.rows
 
 
-def test_a_search_ends_in_time_where_what_takes_long_is_to_compare(
+def test_a_search_ends_in_time_even_if_comparing_is_slow(
     archived: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared = 0
@@ -675,7 +675,7 @@ def test_a_search_ends_in_time_where_what_takes_long_is_to_compare(
 # Jobs that look for old or new messages
 
 
-def test_a_digest_reads_what_its_time_has(archived: Connection) -> None:
+def test_a_digest_reads_messages_of_its_time(archived: Connection) -> None:
     if archived.dialect.name == "postgresql":
         archived.run("ANALYZE messages")
     working: Any = Working(archived)
@@ -692,7 +692,7 @@ def test_a_digest_reads_what_its_time_has(archived: Connection) -> None:
     assert working.work < 1000
 
 
-def test_of_a_lively_time_a_digest_reads_the_newest_messages(
+def test_a_digest_of_a_busy_time_reads_the_newest_messages(
     archived: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "LIVELY_MESSAGES", 20)
@@ -702,7 +702,9 @@ def test_of_a_lively_time_a_digest_reads_the_newest_messages(
 
 
 @pytest.mark.parametrize("place", ["channel", "direct"])
-def test_retention_reads_the_oldest_messages_of_a_place(connection: Connection, place: str) -> None:
+def test_retention_reads_the_oldest_messages_of_a_channel(
+    connection: Connection, place: str
+) -> None:
     channel_id = 1 if place == "channel" else None
     messages = [
         replace(one, channel_id=channel_id, direct_id=None if channel_id else 7)
@@ -720,8 +722,8 @@ def test_retention_reads_the_oldest_messages_of_a_place(connection: Connection, 
     assert working.work < 1000
 
 
-def test_taking_messages_out_of_a_large_topic_reads_no_others(connection: Connection) -> None:
-    """However many messages its channel and the topic have."""
+def test_moving_messages_out_of_a_large_topic_reads_no_others(connection: Connection) -> None:
+    """However many messages its channel and topic have."""
     topics = {
         channel_id: [
             Message(
@@ -750,12 +752,12 @@ def test_taking_messages_out_of_a_large_topic_reads_no_others(connection: Connec
     assert work[1] < 1.5 * work[0] + 100, work
 
 
-# What there is none of
+# Searches without matches
 
 
 def apart(text: str = "the tree") -> list[Message]:
-    """Messages of two channels in turns: one sender's in the first; in the other, links by somebody
-    else that say the text."""
+    """Alternate messages of two channels: the first has one sender's; the other has someone else's
+    links and the text."""
     return [
         Message(
             id=mid,
@@ -781,7 +783,7 @@ LITTLE = 1000
     ids=["sender", "has"],
 )
 @pytest.mark.parametrize("is_named", [True, False])
-def test_what_a_channel_has_none_of_is_found_without_its_messages(
+def test_what_a_channel_does_not_contain_is_known_without_its_messages(
     connection: Connection, term: Term, is_named: bool
 ) -> None:
     written(connection, apart(), {})
@@ -793,7 +795,7 @@ def test_what_a_channel_has_none_of_is_found_without_its_messages(
     assert working.work < LITTLE
 
 
-def test_a_common_word_that_a_scope_has_little_of_is_not_looked_up_again_and_again(
+def test_a_common_word_that_is_rare_in_a_scope_is_looked_up_once(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_search, "_LONG", 500.0)
@@ -812,13 +814,13 @@ def test_a_common_word_that_a_scope_has_little_of_is_not_looked_up_again_and_aga
     counting = Counting(connection)
     page = message_search.find(counting, saying(Term(narrow.Matches(phrases_of("the")))))
     assert [message.id for message in page.messages] == [4]
-    if not connection.dialect.search_is_ordered:  # Each lookup finds all hits anew.
+    if not connection.dialect.search_is_ordered:  # Each lookup finds all matches again.
         assert len(looked_up) == 1
     assert counting.rows < MANY
 
 
 @pytest.mark.parametrize("asked", ["budget", "budget tree"])
-def test_a_topic_whose_name_has_the_word_is_not_read_as_a_whole(
+def test_a_topic_whose_name_matches_is_not_read_entirely(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     monkeypatch.setattr(message_search, "_SCAN_COST", 1e9)
@@ -836,7 +838,7 @@ def test_a_topic_whose_name_has_the_word_is_not_read_as_a_whole(
         written(connection, [*said, *newer], {})
         if connection.dialect.name == "postgresql":
             connection.run("ANALYZE")
-            connection.run("SET enable_seqscan TO off")  # As it is with more messages.
+            connection.run("SET enable_seqscan TO off")  # As with more messages.
         working: Any = Working(connection)
         page = message_search.find(working, saying(Term(narrow.Matches(phrases_of(asked)))))
         assert [one.id for one in page.messages] == list(range(count - 9, count + 1))
@@ -844,7 +846,7 @@ def test_a_topic_whose_name_has_the_word_is_not_read_as_a_whole(
     assert work[1] < 1.1 * work[0] + 100, work
 
 
-def test_topics_of_channels_that_are_not_searched_are_not_looked_up(
+def test_topics_of_unsearched_channels_are_not_looked_up(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_search, "_SCAN_COST", 1e9)
@@ -861,7 +863,7 @@ def test_topics_of_channels_that_are_not_searched_are_not_looked_up(
     assert counting.rows < 700
 
 
-def test_who_may_read_nothing_finds_nothing_without_a_query(archived: Connection) -> None:
+def test_a_reader_without_access_finds_nothing_without_a_query(archived: Connection) -> None:
     counting = Counting(archived)
     for terms in ((), (Term(narrow.Matches(phrases_of("the"))),), (Term(narrow.FromSender(1)),)):
         search = replace(saying(*terms), scope=Scope(READER))
@@ -871,10 +873,10 @@ def test_who_may_read_nothing_finds_nothing_without_a_query(archived: Connection
     assert counting.statements == 0
 
 
-def test_taking_words_out_of_the_search_rewrites_none_of_the_others(
+def test_removing_words_from_the_index_rewrites_no_others(
     connection: Connection,
 ) -> None:
-    """However many are searched, and however many of them go."""
+    """However many are indexed, and however many are removed."""
     if connection.dialect.name != "sqlite":
         pytest.skip("PostgreSQL leaves it to its vacuum")
     connection.run("BEGIN")

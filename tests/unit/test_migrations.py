@@ -1,4 +1,4 @@
-"""The schema: new, older, newer, interrupted."""
+"""The schema: new, older, newer, and interrupted."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -40,7 +40,7 @@ def version(database: Database) -> int:
 
 
 def send_as_first_version(connection: Connection, messages: Sequence[Message]) -> None:
-    """Write messages and their entries as the first version did."""
+    """Insert messages and their entries as the first version did."""
     for message in messages:
         connection.run(
             "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic, topic_key, content,"
@@ -68,7 +68,7 @@ def first_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:1])
 
 
-def test_an_empty_database_gets_every_migration_in_silence(database: Database) -> None:
+def test_an_empty_database_gets_every_migration_without_a_log_line(database: Database) -> None:
     told = Told()
     migrate(database, told)
     assert version(database) == len(MIGRATIONS)
@@ -116,7 +116,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
     assert told[-1].endswith(f"from schema version 1 to {len(MIGRATIONS)}")
 
 
-def test_no_commit_merges_all_of_a_large_search_index(tmp_path: Path) -> None:
+def test_no_commit_merges_a_whole_large_search_index(tmp_path: Path) -> None:
     """On SQLite."""
     database = database_at(tmp_path, "")
     migrate(database, Told())
@@ -124,7 +124,7 @@ def test_no_commit_merges_all_of_a_large_search_index(tmp_path: Path) -> None:
     texts = iter((mid, f"word{mid} and word{mid * 7}") for mid in range(1, 10**6))
 
     def written(count: int) -> int:
-        """How many rows of the index are written as so many messages are added."""
+        """The number of index rows written while this many messages are added."""
         before = connection.driver.total_changes()
         connection.run("BEGIN")
         search_index.add(connection, islice(texts, count))
@@ -140,10 +140,10 @@ def test_no_commit_merges_all_of_a_large_search_index(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_what_is_made_searchable_at_once_is_merged_at_once(
+def test_messages_indexed_together_are_merged_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On SQLite. Else the next commits do it."""
+    """On SQLite. Otherwise the next commits would do it."""
     monkeypatch.setattr(search_index, "_BATCH", 50)
     database = database_at(tmp_path, "")
     migrate(database, Told())
@@ -161,7 +161,7 @@ def test_what_is_made_searchable_at_once_is_merged_at_once(
     connection.close()
 
 
-def test_a_newer_database_is_refused_and_left_alone(database: Database) -> None:
+def test_a_newer_database_is_refused_and_not_changed(database: Database) -> None:
     migrate(database, Told())
     connection = database.connect(readonly=False)
     connection.run("UPDATE installation SET value = '99' WHERE key = 'schema_version'")
@@ -174,7 +174,7 @@ def test_a_newer_database_is_refused_and_left_alone(database: Database) -> None:
     connection.close()
 
 
-def test_an_interrupted_migration_leaves_the_version_before_it(
+def test_an_interrupted_migration_leaves_the_previous_version(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(dialect: Dialect) -> Sequence[str]:
@@ -193,7 +193,7 @@ def test_an_interrupted_migration_leaves_the_version_before_it(
     migrate(database, Told())
 
 
-def test_when_the_last_of_several_migrations_fails_the_database_is_as_it_was(
+def test_if_the_last_of_several_migrations_fails_nothing_changes(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def good(dialect: Dialect) -> Sequence[str]:
@@ -215,7 +215,7 @@ def test_when_the_last_of_several_migrations_fails_the_database_is_as_it_was(
 
 
 def rows_of_the_schema(connection: Connection) -> set[str]:
-    """The names of the tables that there are."""
+    """The names of all tables."""
     if connection.dialect.name == "sqlite":
         rows = connection.query("SELECT name FROM sqlite_master")
     else:

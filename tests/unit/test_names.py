@@ -1,4 +1,4 @@
-"""What names may be made of, and which of them look alike."""
+"""Which characters names may contain, and which names look alike."""
 
 import emoji
 import pytest
@@ -30,7 +30,7 @@ CYRILLIC_I = "\u0406"
         ("\u30ed", "\u53e3"),
     ],
 )
-def test_names_that_look_alike_are_taken_for_each_other(one: str, other: str) -> None:
+def test_names_that_look_alike_are_equal(one: str, other: str) -> None:
     assert look_alike(one, other)
     assert look_alike(other, one)
 
@@ -49,7 +49,7 @@ def test_names_that_look_alike_are_taken_for_each_other(one: str, other: str) ->
         ("\U0001f44d", "\U0001f44e"),
     ],
 )
-def test_other_names_are_not(one: str, other: str) -> None:
+def test_other_names_differ(one: str, other: str) -> None:
     assert not look_alike(one, other)
 
 
@@ -70,7 +70,7 @@ REAL = [
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_names_of_all_scripts_are_names(name: str) -> None:
+def test_names_in_all_scripts_are_valid(name: str) -> None:
     assert names.full_name(name) == name
     assert names.channel_name(name) == name
     assert names.group_name(name) == name
@@ -104,7 +104,7 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize("name", HIDDEN.values(), ids=HIDDEN.keys())
-def test_what_cannot_be_seen_is_in_no_name(name: str) -> None:
+def test_invisible_characters_are_not_allowed(name: str) -> None:
     for check in (
         names.full_name,
         names.channel_name,
@@ -115,16 +115,16 @@ def test_what_cannot_be_seen_is_in_no_name(name: str) -> None:
     ):
         with pytest.raises(Refused, match="invisible"):
             check(name)
-    # Those that there are can be asked for.
+    # Existing names can still be looked up.
     assert names.topic_name(name) == name
 
 
-def test_a_topic_is_not_cut_between_what_is_joined() -> None:
+def test_a_topic_is_not_cut_within_a_grapheme() -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     for length in range(50, 60):
         names.check_new_topic(names.topic_name("a" * length + family * 3))
 
 
-def test_a_group_is_not_called_as_those_of_the_roles_are() -> None:
+def test_a_group_cannot_have_a_role_group_s_name() -> None:
     with pytest.raises(Refused, match="can't begin"):
         names.group_name("\uff52ole:owners")

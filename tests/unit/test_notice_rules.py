@@ -1,4 +1,4 @@
-"""Whom a message concerns: the same cases that the web client's rule is held to."""
+"""Who is notified about a message: the same cases that test the web client."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ FLAGS = {
 
 
 def stage(case: dict[str, Any], other_way: str = "") -> State:
-    """The state of a case. Its settings of the desktop are those of another way where one is
+    """The state for a case. Its desktop settings are stored as those of another method if one is
     named."""
 
     def named(values: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def stage(case: dict[str, Any], other_way: str = "") -> State:
     state.channels.put(Channel(id=7, name="tea", created_at=0))
     own = Subscription(channel_id=7, user_id=ME, spans=((0, None),), color="#000000")
     state.subscriptions.put(own)
-    # Changed when they are filed already, as people do.
+    # Changed after the messages exist, as people do.
     state.settings.put(PersonalSettings(user_id=ME, **settings))
     channel = named(case.get("channel", {}))
     state.subscriptions.put(
@@ -67,7 +67,7 @@ def stage(case: dict[str, Any], other_way: str = "") -> State:
 
 
 def told(case: dict[str, Any], state: State, way: Way) -> str | None:
-    """Why one is told; None where one is not."""
+    """Why someone is notified, or None."""
     place: dict[str, Any] = (
         {"direct_id": 2} if case.get("direct") else {"channel_id": 7, "topic": "X"}
     )
@@ -87,12 +87,12 @@ def told(case: dict[str, Any], state: State, way: Way) -> str | None:
 def test_a_message(case: dict[str, Any]) -> None:
     assert told(case, stage(case), Way.DESKTOP) == case["told"]
     for way, name in ((Way.MAIL, "email"), (Way.PUSH, "push")):
-        # Alert words call somebody who is here, and nobody who is not.
+        # Alert words notify people who received the message, and nobody else.
         wanted = None if case["told"] == "alerted" else case["told"]
         assert told(case, stage(case, name), way) == wanted
 
 
-def test_neither_bots_nor_whoever_left_are_told() -> None:
+def test_bots_and_deactivated_people_are_not_notified() -> None:
     case = {"name": "", "channel": {"desktop_notifications": True}}
     state = stage(case)
     assert told(case, state, Way.DESKTOP)

@@ -1,4 +1,4 @@
-"""What a start has of a database before it serves from it."""
+"""Opening a database when a server starts."""
 
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +10,7 @@ from tertulia.store.database import LONG, READING, DatabaseError
 from tertulia.store.sqlite import SqliteDatabase
 
 
-def test_who_connects_while_a_database_is_opened_has_what_others_are_done_with(
+def test_a_connection_during_opening_reuses_a_finished_one(
     tmp_path: Path,
 ) -> None:
     database = SqliteDatabase(tmp_path / "a.db")
@@ -20,7 +20,7 @@ def test_who_connects_while_a_database_is_opened_has_what_others_are_done_with(
             first.run("PRAGMA synchronous = NORMAL")
         second = database.connect(readonly=True, limits=READING)
         assert second is first
-        # It is as a new one would be.
+        # It's like a new one.
         assert second.query("PRAGMA synchronous") == [(2,)]
         with pytest.raises(DatabaseError, match="readonly"):
             second.run("INSERT INTO t VALUES (1)")
@@ -29,17 +29,17 @@ def test_who_connects_while_a_database_is_opened_has_what_others_are_done_with(
         second.close()
         third.run("BEGIN IMMEDIATE")
         third.run("INSERT INTO t VALUES (1)")
-        third.close()  # With something under way, nobody else has it.
+        third.close()  # Nothing else gets it while it's in use.
         with closing(database.connect(readonly=False)) as fourth:
             assert fourth is second
             assert fourth.query("SELECT x FROM t") == []
             fourth.run("INSERT INTO t VALUES (2)")
         broken: Any = database.connect(readonly=False)
         broken.driver.close()
-        broken.close()  # And that one not either.
+        broken.close()  # Nor that one.
         with closing(database.connect(readonly=True)) as fifth:
             assert fifth.query("SELECT x FROM t") == [(2,)]
-    # Nothing is left open: what was written ahead is in the file.
+    # No connection is left open: the write-ahead log is in the file.
     assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
     with closing(database.connect(readonly=True)) as after:
         assert after is not first

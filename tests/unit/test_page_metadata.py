@@ -1,4 +1,4 @@
-"""What web pages say about themselves."""
+"""Metadata of web pages."""
 
 import pytest
 from hypothesis import given, settings
@@ -57,7 +57,7 @@ def og(name: str, content: str) -> str:
         ("<div>" * 20_000 + "<title>x</title>", None),
     ],
 )
-def test_a_page_is_described_by_what_it_says(page: str, expected: LinkPreview | None) -> None:
+def test_a_page_is_described_by_its_metadata(page: str, expected: LinkPreview | None) -> None:
     found = described(page.encode(), URL)
     if expected is not None:
         assert found == expected

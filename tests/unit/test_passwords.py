@@ -1,4 +1,4 @@
-"""Which passwords are good enough."""
+"""Password strength."""
 
 import time
 
@@ -33,7 +33,7 @@ OWN = ("ann.miller@example.com", "Ann Miller", "Café Central")
         "01.01.1990",
     ],
 )
-def test_what_is_guessed_at_once_is_refused(text: str) -> None:
+def test_passwords_that_are_guessed_immediately_are_refused(text: str) -> None:
     with pytest.raises(Refused, match="too easy to guess"):
         RULES.require(text, OWN)
 
@@ -58,7 +58,7 @@ LONG = (
         "2026 The Society of Letters & and Digits!",
     ],
 )
-def test_what_everybody_knows_of_its_person_is_no_password(text: str, min_guesses: int) -> None:
+def test_a_person_s_known_data_is_no_password(text: str, min_guesses: int) -> None:
     with pytest.raises(Refused, match="too easy to guess"):
         PasswordRules(min_length=1, min_guesses=min_guesses).require(text, LONG)
 
@@ -66,12 +66,12 @@ def test_what_everybody_knows_of_its_person_is_no_password(text: str, min_guesse
 @pytest.mark.parametrize(
     "text", ["correct horse", "a few good words", DEMONSTRATION, "vT4#kq9!x", "x" * 7 + "mein hund"]
 )
-def test_what_is_hard_to_guess_is_taken(text: str) -> None:
+def test_a_password_that_is_hard_to_guess_is_accepted(text: str) -> None:
     assert RULES.require(text, OWN) == text
 
 
 @pytest.mark.parametrize(("length", "good"), [(7, False), (8, True), (100, True), (101, False)])
-def test_it_has_a_length(length: int, good: bool) -> None:
+def test_a_password_has_a_minimum_and_maximum_length(length: int, good: bool) -> None:
     text = ("kT4#q9!vZx" * 11)[:length]
     if good:
         assert RULES.require(text) == text
@@ -80,20 +80,21 @@ def test_it_has_a_length(length: int, good: bool) -> None:
             RULES.require(text)
 
 
-def test_an_installation_may_take_any() -> None:
+def test_an_installation_may_accept_any_password() -> None:
     assert PasswordRules(min_length=1, min_guesses=0).require("a", OWN) == "a"
 
 
 @pytest.mark.parametrize("made", ["4@8({[<63&9#!1/|0$5+7%2z", "4@a8b({[<c63e&9g#!1i/|lo0$5s+7t%2z"])
-def test_a_text_made_to_take_long_takes_no_longer_than_others(made: str) -> None:
-    # What takes seconds with all of it (and minutes with more) takes a fraction with its beginning.
+def test_a_slow_password_is_checked_as_fast_as_others(made: str) -> None:
+    # Checking all of it would take seconds (or minutes if it were longer). Its start takes a
+    # fraction.
     began = time.process_time()
     RULES.require((made * 10)[:100], [made * 100] * 5)
     assert time.process_time() - began < 10
 
 
-def test_to_try_many_takes_as_long_as_is_recommended() -> None:
-    """In a program: the tests' own hashes are quick ones."""
+def test_password_hashing_takes_as_long_as_recommended() -> None:
+    """In a separate program, because tests use fast hashes."""
     vault = Vault("secret")
     assert isinstance(vault._hasher, QuickHasher)
     assert vault._hasher.asked_for == (2, 19 * 1024, 1)

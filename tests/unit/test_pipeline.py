@@ -1,4 +1,4 @@
-"""Statements that are sent to PostgreSQL together."""
+"""Statements sent to PostgreSQL together."""
 
 import asyncio
 import socket
@@ -30,9 +30,9 @@ UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE 
         ("INSERT INTO t (a) VALUES (?) ON CONFLICT (a) DO NOTHING", [(1,), (1,)], [2]),
         (PostgresDialect().search_insert(), [(1, "a"), (2, "b")], [2]),
         (UPSERT, [(1, 1, 1), (1, 2, 1), (2, 1, 1)], [3]),
-        # The second is to replace the first, which one statement refuses to do.
+        # The second row would replace the first, which one statement refuses to do.
         (UPSERT, [(1, 1, 1), (1, 1, 2)], [1, 1]),
-        # What is changed instead is not said by the first columns.
+        # The first columns don't determine which row is updated instead.
         (UPSERT.replace("(a, b) DO", "(b) DO"), [(1, 1, 1), (1, 1, 2)], [1, 1]),
         ("INSERT INTO t (a) SELECT ? WHERE TRUE", [(1,), (2,)], [1, 1]),
         ("INSERT INTO t (a) VALUES (?) RETURNING id", [(1,), (2,)], [1, 1]),
@@ -41,7 +41,7 @@ UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE 
         (UPSERT, [], []),
     ],
 )
-def test_rows_are_inserted_together_where_that_is_the_same(
+def test_rows_are_inserted_together_if_the_result_is_the_same(
     sql: str, rows: Sequence[Sequence[Any]], counts: list[int]
 ) -> None:
     statements = grouped_inserts(sql, rows)
@@ -52,7 +52,7 @@ def test_rows_are_inserted_together_where_that_is_the_same(
     ]
 
 
-async def test_what_is_inserted_together_is_all_there(postgres_url: str) -> None:
+async def test_rows_inserted_together_are_all_stored(postgres_url: str) -> None:
     with postgres.schema(postgres_url) as url:
         postgres.migrate_lent(url)
         store = Store(database_at(Path(), url))
@@ -82,7 +82,7 @@ async def test_what_is_inserted_together_is_all_there(postgres_url: str) -> None
 
 
 class _CutOff:
-    """A connection to a server that resets it after half an answer."""
+    """A connection to a server that resets it in the middle of a response."""
 
     def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -110,7 +110,7 @@ class _CutOff:
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
-def test_a_reset_after_half_an_answer_is_noticed(run: Callable[..., None]) -> None:
+def test_a_reset_in_the_middle_of_a_response_is_noticed(run: Callable[..., None]) -> None:
     """uvloop calls a reader once when a connection is reset, even if there is more to read."""
 
     async def ask() -> None:

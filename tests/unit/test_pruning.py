@@ -1,4 +1,4 @@
-"""What is forgotten: the log's beginning, behind a checkpoint; and what an erasure removes."""
+"""Pruning the start of the log up to a checkpoint, and erasing people."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ NAME, ADDRESS = "Zoë Secretname", "zoe.secret@example.com"
 
 @pytest.fixture
 def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes do nothing by themselves."""
+    """Nodes run no jobs."""
     monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
 
 
@@ -45,7 +45,7 @@ async def wrong(org: Organization) -> list[tuple[str, int]]:
     return await org.node.store.read(replica.replay_differences)
 
 
-async def test_a_forgotten_beginning_is_compared_from_its_checkpoint_on(
+async def test_a_pruned_log_is_checked_from_its_checkpoint(
     quiet: Organization,
 ) -> None:
     await quiet.channel("lounge", "ann")
@@ -60,7 +60,7 @@ async def test_a_forgotten_beginning_is_compared_from_its_checkpoint_on(
     assert (table, count) == ("subscriptions", 2)
 
 
-async def test_nothing_is_forgotten_beyond_the_checkpoint_and_it_is_made_seldom(
+async def test_nothing_is_pruned_beyond_the_checkpoint_which_is_rarely_made(
     quiet: Organization,
 ) -> None:
     store = quiet.node.store
@@ -78,7 +78,7 @@ async def test_nothing_is_forgotten_beyond_the_checkpoint_and_it_is_made_seldom(
     assert await wrong(quiet) == []
 
 
-async def test_a_checkpoint_that_came_to_no_end_does_not_count(
+async def test_an_unfinished_checkpoint_does_not_count(
     quiet: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "ROWS", 3)
@@ -102,7 +102,7 @@ async def test_a_checkpoint_that_came_to_no_end_does_not_count(
     assert (seq, numbers) == (quiet.node.state.seq, 1)
 
 
-async def test_two_that_make_a_checkpoint_at_one_moment_do_not_mix_them(
+async def test_concurrent_checkpoints_are_not_mixed(
     quiet: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "ROWS", 1)
@@ -117,10 +117,10 @@ async def test_two_that_make_a_checkpoint_at_one_moment_do_not_mix_them(
     }
 
 
-async def test_a_checkpoint_is_made_where_one_was_restored_with_a_backup(
+async def test_a_checkpoint_is_made_after_one_was_restored_with_a_backup(
     quiet: Organization,
 ) -> None:
-    """Its rows have IDs that the database did not give out itself."""
+    """Its rows have IDs that the database didn't generate."""
     store = quiet.node.store
     row = (1, 0, "users", "{}")
     await store.write(
@@ -131,7 +131,7 @@ async def test_a_checkpoint_is_made_where_one_was_restored_with_a_backup(
     assert await wrong(quiet) == []
 
 
-async def test_a_checkpoint_is_given_up_when_the_node_stops(
+async def test_a_checkpoint_is_canceled_when_the_node_stops(
     quiet: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, ended = threading.Event(), threading.Event()
@@ -150,7 +150,7 @@ async def test_a_checkpoint_is_given_up_when_the_node_stops(
 
 
 @pytest.mark.usefixtures(no_postman.__name__)
-async def test_a_long_log_is_looked_through_in_parts(
+async def test_a_long_log_is_scanned_in_parts(
     quiet: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "LOOKED_AT", 3)
@@ -166,7 +166,7 @@ async def test_a_long_log_is_looked_through_in_parts(
     assert await store.read(log_entries.pruned) == young - 1
 
 
-async def test_people_go_on_while_a_checkpoint_is_made(quiet: Organization) -> None:
+async def test_people_can_work_while_a_checkpoint_is_made(quiet: Organization) -> None:
     await quiet.channel("lounge", "ann")
     making = asyncio.to_thread(pruning.make_checkpoint, quiet.node.store.database)
     sending = (quiet["ann"].send("lounge", f"topic {number}", "x") for number in range(20))
@@ -175,13 +175,13 @@ async def test_people_go_on_while_a_checkpoint_is_made(quiet: Organization) -> N
     assert await wrong(quiet) == []
 
 
-async def test_a_log_that_an_earlier_version_pruned_is_told_of(quiet: Organization) -> None:
+async def test_a_log_pruned_by_an_earlier_version_is_reported(quiet: Organization) -> None:
     await quiet.node.store.write(lambda c: pruning.prune(c, 3, 10))
     with pytest.raises(ValueError, match="no checkpoint"):
         await wrong(quiet)
 
 
-async def test_space_is_given_back(config: Config, quiet: Organization) -> None:
+async def test_disk_space_is_freed(config: Config, quiet: Organization) -> None:
     if config.database_url:
         pytest.skip("PostgreSQL does it by itself")
     store, path = quiet.node.store, Path(config.data_dir) / "tertulia.db"
@@ -202,7 +202,7 @@ async def test_space_is_given_back(config: Config, quiet: Organization) -> None:
     assert path.exists()
 
 
-async def test_words_of_deleted_and_edited_messages_leave_the_files(
+async def test_text_of_deleted_and_edited_messages_leaves_the_files(
     config: Config, quiet: Organization
 ) -> None:
     if config.database_url:
@@ -225,7 +225,7 @@ async def test_words_of_deleted_and_edited_messages_leave_the_files(
     found = b"".join(file.read_bytes() for file in files).lower()
     words = (b"xqkeptword", b"xqdeletedword", b"xqeditedword")
     assert [word for word in words if word in found] == [b"xqkeptword"]
-    # (The log has the names of topics until it is pruned.)
+    # (The log has topic names until it's pruned.)
     blocks = await store.read(lambda c: c.query("SELECT block FROM topic_search_data"))
     assert b"xqdeletedtopic" not in b"".join(block for (block,) in blocks)
     await store.write(
@@ -236,7 +236,7 @@ async def test_words_of_deleted_and_edited_messages_leave_the_files(
     assert [one["id"] for one in reply.ok["messages"]] == [kept]
 
 
-async def test_readers_put_off_emptying_the_write_ahead_log(
+async def test_readers_delay_emptying_the_write_ahead_log(
     config: Config, quiet: Organization
 ) -> None:
     if config.database_url:
@@ -257,7 +257,7 @@ async def test_readers_put_off_emptying_the_write_ahead_log(
 
 
 def everything(connection: Connection) -> str:
-    """All that lies in the tables."""
+    """The content of all tables."""
     dialect = connection.dialect
     rows: list[Any] = []
     for (table,) in connection.query(dialect.tables()):
@@ -266,7 +266,7 @@ def everything(connection: Connection) -> str:
 
 
 async def live(org: Organization) -> int:
-    """Zoë comes, does many things, and her ID is returned."""
+    """Zoë joins and does many things. Returns her ID."""
     ann = org["ann"]
     invitation = Invitation(
         id=1,
@@ -293,7 +293,7 @@ async def live(org: Organization) -> int:
 
 
 @pytest.mark.usefixtures(no_postman.__name__)
-async def test_nothing_of_a_deleted_person_is_left_in_the_database(
+async def test_nothing_of_an_erased_person_is_left_in_the_database(
     config: Config, quiet: Organization
 ) -> None:
     store = quiet.node.store
@@ -331,7 +331,7 @@ async def erase(org: Organization, user_id: int) -> None:
 
 
 @pytest.mark.usefixtures(no_postman.__name__)
-async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
+async def test_an_erasure_runs_by_itself_even_after_a_restart(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "TOLD_SECONDS", 0.0)
@@ -347,8 +347,8 @@ async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
 
 
 @pytest.mark.usefixtures("no_jobs")
-async def test_clients_and_other_nodes_are_told_before_it_is_forgotten(config: Config) -> None:
-    """So that a node which starts meanwhile can go on with their queues."""
+async def test_clients_and_other_nodes_are_notified_before_the_erasure(config: Config) -> None:
+    """So that a node which starts in the meantime can continue their queues."""
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         job = erasures(org.node.log, 30.0)
@@ -363,7 +363,7 @@ async def test_clients_and_other_nodes_are_told_before_it_is_forgotten(config: C
         listener.person = org["ann"]
         assert await listener.events() == []
         assert NAME in await org.node.store.read(everything)
-        # One that comes meanwhile has its own time, and does not put off the first.
+        # An erasure requested in the meantime has its own time, and doesn't delay the first.
         clock.ahead += jobs.TOLD_SECONDS - 10
         other = await org.add("other")
         assert (await other.patch("/settings", full_name="Otto Othername")).ok
@@ -378,11 +378,11 @@ async def test_clients_and_other_nodes_are_told_before_it_is_forgotten(config: C
 
 
 @pytest.mark.usefixtures("no_jobs")
-async def test_a_server_that_never_runs_for_a_minute_forgets_it_too(config: Config) -> None:
+async def test_a_server_that_never_runs_for_a_minute_erases_too(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await erasures(org.node.log, 30.0).once()
-        assert await org.node.store.read(pruning.wait) is None  # There is nothing to wait for.
+        assert await org.node.store.read(pruning.wait) is None  # Nothing to wait for.
         await erase(org, await live(org))
     for _ in range(4):
         clock.ahead += jobs.TOLD_SECONDS * 0.7
@@ -395,7 +395,7 @@ async def test_a_server_that_never_runs_for_a_minute_forgets_it_too(config: Conf
 # What people delete themselves
 
 
-async def test_the_log_has_no_copy_of_what_people_keep_for_themselves(
+async def test_the_log_has_no_copy_of_personal_data(
     quiet: Organization,
 ) -> None:
     await live(quiet)
@@ -409,7 +409,7 @@ async def test_the_log_has_no_copy_of_what_people_keep_for_themselves(
     assert await wrong(quiet) == []
 
 
-async def test_a_client_that_slept_hears_what_they_say_now(config: Config) -> None:
+async def test_a_client_that_was_away_gets_the_current_content(config: Config) -> None:
     async with founded(config) as org:
         queue = await org["ann"].register()
         made = await org["ann"].post("/saved_snippets", title="one", content="first")

@@ -1,4 +1,4 @@
-"""Delivery: what a queue gives out, to whom, and how a poll ends."""
+"""Event queues: which events they deliver, to whom, and how a poll ends."""
 
 import ast
 import asyncio
@@ -33,7 +33,7 @@ from tests.unit.test_log import Counting, until
 
 @dataclass
 class Clock:
-    """The time, as told."""
+    """A clock that tests set."""
 
     now: float = field(default=1_700_000_000.0)
 
@@ -65,7 +65,7 @@ def limit_pages(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
 async def polling(
     org: Organization, listener: Listener, *, last: int | None = None
 ) -> AsyncIterator["asyncio.Task[Sequence[bytes]]"]:
-    """A poll of the listener that waits already."""
+    """A waiting poll of this listener."""
     delivery = org.node.delivery
     cursor = listener.last_event_id if last is None else last
     task = asyncio.create_task(
@@ -96,10 +96,10 @@ async def lounge(org: Organization) -> int:
         EditTyping(sender_id=999, message_id=1, started=True, at=1.0, direct_id=999),
     ],
 )
-async def test_what_another_node_tells_of_somebody_unknown_holds_nothing_up(
+async def test_an_announcement_about_unknown_people_does_not_block(
     org: Organization, lounge: int, unknown: Transient
 ) -> None:
-    """It may know of accounts and conversations that this one has not read of yet."""
+    """Another node may know accounts and conversations that this one hasn't read yet."""
     ben = await org["ben"].register()
     async with polling(org, ben) as poll:
         org.node.delivery.announcements.on_text(
@@ -110,9 +110,7 @@ async def test_what_another_node_tells_of_somebody_unknown_holds_nothing_up(
     assert event["type"] == "typing"
 
 
-async def test_events_come_again_until_they_are_acknowledged(
-    org: Organization, lounge: int
-) -> None:
+async def test_events_are_repeated_until_acknowledged(org: Organization, lounge: int) -> None:
     ben = await org["ben"].register()
     start = ben.last_event_id
     one = await org["ann"].send("lounge", "t", "one")
@@ -123,7 +121,7 @@ async def test_events_come_again_until_they_are_acknowledged(
     ben.last_event_id = first[0]["id"]
     assert await ben.events() == first[1:]
     assert await ben.events() == []
-    # Nothing is thrown away: an older cursor, and -1, mean what they say.
+    # Nothing is discarded: an older ID, and -1, return older events.
     ben.last_event_id = start
     assert await ben.events() == first
     ben.last_event_id = -1
@@ -135,9 +133,7 @@ async def test_events_come_again_until_they_are_acknowledged(
     [10_000, 2**52],
     ids=["a little", "far"],
 )
-async def test_an_id_beyond_the_log_was_never_given_out(
-    org: Organization, lounge: int, offset: int
-) -> None:
+async def test_an_id_beyond_the_log_is_refused(org: Organization, lounge: int, offset: int) -> None:
     ben = await org["ben"].register()
     reply = await org["ben"].get(
         "/events",
@@ -157,9 +153,7 @@ async def test_an_id_before_the_registration_is_refused(org: Organization, loung
         reply.refused()
 
 
-async def test_another_users_queue_is_told_from_none_by_nothing(
-    org: Organization, lounge: int
-) -> None:
+async def test_another_user_s_queue_looks_like_no_queue(org: Organization, lounge: int) -> None:
     ben = await org["ben"].register()
     for queue_id in (ben.queue_id, "no such", "a\0b"):
         for method in ("get", "delete"):
@@ -172,7 +166,7 @@ async def test_another_users_queue_is_told_from_none_by_nothing(
     assert await ben.events() == []
 
 
-async def test_a_waiting_poll_gets_what_happens(org: Organization, lounge: int) -> None:
+async def test_a_waiting_poll_gets_new_events(org: Organization, lounge: int) -> None:
     ben = await org["ben"].register()
     async with polling(org, ben) as poll:
         sent = await org["ann"].send("lounge", "t", "hi")
@@ -181,7 +175,7 @@ async def test_a_waiting_poll_gets_what_happens(org: Organization, lounge: int) 
     assert org.node.delivery.waiting == 0
 
 
-async def test_a_newer_poll_answers_the_older(org: Organization, lounge: int) -> None:
+async def test_a_newer_poll_ends_the_older_one(org: Organization, lounge: int) -> None:
     ben = await org["ben"].register()
     async with polling(org, ben) as older:
         newer = asyncio.create_task(
@@ -193,10 +187,10 @@ async def test_a_newer_poll_answers_the_older(org: Organization, lounge: int) ->
         assert len(await newer) == 1
 
 
-async def test_of_polls_that_read_the_log_at_once_the_newest_waits(
+async def test_of_two_polls_that_read_the_log_the_newest_waits(
     org: Organization, lounge: int, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The older one's reading takes longer than the newer one's."""
+    """Reading takes longer for the older one."""
     ben = await org["ben"].register()
     delivery, gate = org.node.delivery, asyncio.Event()
     real, calls = delivery.recent.read_log, 0
@@ -221,9 +215,7 @@ async def test_of_polls_that_read_the_log_at_once_the_newest_waits(
     assert len(await newer) == 1
 
 
-async def test_a_client_that_goes_away_leaves_nobody_waiting(
-    org: Organization, lounge: int
-) -> None:
+async def test_a_disconnected_client_leaves_no_waiting_poll(org: Organization, lounge: int) -> None:
     ben = await org["ben"].register(all_public_streams=True)
     async with polling(org, ben):
         assert org.node.delivery.waiting == 1
@@ -231,7 +223,7 @@ async def test_a_client_that_goes_away_leaves_nobody_waiting(
     assert not org.node.delivery.polls._waiting_for_all_public
 
 
-async def test_deletion_ends_the_waiting_poll_and_is_final(
+async def test_deleting_a_queue_ends_its_poll_for_good(
     org: Organization, lounge: int, config: Config
 ) -> None:
     ben = await org["ben"].register()
@@ -266,7 +258,7 @@ async def test_a_queue_deleted_while_a_poll_reads_the_log_is_gone(
     assert delivery.waiting == 0
 
 
-async def test_a_heartbeat_comes_when_nothing_else_does(
+async def test_a_heartbeat_is_sent_when_nothing_else_is(
     org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(org.node.delivery, "_poll_seconds", (0.0, 0.01))
@@ -286,7 +278,7 @@ async def test_a_heartbeat_comes_when_nothing_else_does(
 
 
 @pytest.mark.parametrize("start", [0, 12_345_678, 8_000_000_000])
-def test_the_ids_of_a_queue_fit_31_bits_for_five_million_entries(start: int) -> None:
+def test_a_queue_s_ids_fit_31_bits_for_five_million_entries(start: int) -> None:
     for number in range(20):
         record = QueueRecord(
             id=f"queue {number}",
@@ -310,13 +302,13 @@ def test_the_ids_of_a_queue_fit_31_bits_for_five_million_entries(start: int) -> 
             numbering.of_entry(start, numbering.own)
 
 
-async def test_a_queue_with_too_few_ids_for_an_entry_ends_and_nothing_is_wrong(
+async def test_a_queue_with_too_few_ids_for_an_entry_ends(
     org: Organization,
     lounge: int,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As that of a client that is told of each of many deleted messages by itself."""
+    """As for a client that gets a separate event for each of many deleted messages."""
     ben = await org["ben"].register()
 
     def events_of(*_: object) -> Callable[[QueueRecord], Sequence[bytes]]:
@@ -334,7 +326,7 @@ async def test_a_queue_with_too_few_ids_for_an_entry_ends_and_nothing_is_wrong(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-async def test_a_queue_of_the_first_release_goes_on_with_the_ids_that_it_had(
+async def test_a_queue_of_the_first_release_continues_its_ids(
     org: Organization, lounge: int
 ) -> None:
     delivery, user = org.node.delivery, org["ben"].user_id
@@ -353,7 +345,7 @@ async def test_a_queue_of_the_first_release_goes_on_with_the_ids_that_it_had(
     assert rest == old[1:]
 
 
-async def test_events_that_are_not_in_the_log_have_ids_however_many_come_after_an_entry(
+async def test_unlogged_events_have_ids_however_many_follow_an_entry(
     org: Organization, lounge: int
 ) -> None:
     ben, idle = await org["ben"].register(), await org["ben"].register()
@@ -367,7 +359,7 @@ async def test_events_that_are_not_in_the_log_have_ids_however_many_come_after_a
         heard += [event["id"] for event in await ben.events()]
     assert len(heard) == 300
     assert heard == sorted(set(heard))
-    # Few entries are enough, of which nobody hears. (The node's job may have written some as well.)
+    # A few entries without events are enough. (The node's job may have written some, too.)
     assert 2 <= log.durable - before <= 8
     assert {event["type"] for event in await idle.events()} == {"typing"}
     queue = queue_of(delivery, ben)
@@ -383,7 +375,7 @@ async def test_events_that_are_not_in_the_log_have_ids_however_many_come_after_a
     assert [event["op"] for event in await ben.events()] == ["stop"]
 
 
-async def test_a_queue_whose_ids_are_used_up_ends(org: Organization, lounge: int) -> None:
+async def test_a_queue_without_ids_left_ends(org: Organization, lounge: int) -> None:
     waiting, idle, beating = [await org["ben"].register() for _ in range(3)]
     delivery, user = org.node.delivery, org["ben"].user_id
     for one in (waiting, idle, beating):
@@ -402,10 +394,10 @@ async def test_a_queue_whose_ids_are_used_up_ends(org: Organization, lounge: int
             await poll
 
 
-async def test_a_full_stretch_of_transients_passes_no_entry_by(
+async def test_too_many_transient_events_do_not_skip_an_entry(
     org: Organization, lounge: int
 ) -> None:
-    """Nothing more is told that is not written down; what is written down comes all the same."""
+    """Further transient events are dropped; logged events arrive anyway."""
     ben = await org["ben"].register()
     numbering = queue_of(org.node.delivery, ben).numbering
     last = numbering.begin_of(org.node.log.durable + 1) - 1
@@ -463,7 +455,7 @@ async def test_losing_access_ends_the_poll(
 async def delivery_with(
     org: Organization, clock: Clock, **settings: Any
 ) -> AsyncIterator[Delivery]:
-    """A delivery of one's own on the organization's log."""
+    """A separate delivery on the organization's log."""
     settings.setdefault("elapsed", clock)
     delivery = Delivery(org.node.log, org.node.delivery.encoder, clock=clock, **settings)
     try:
@@ -537,7 +529,7 @@ async def test_queues_that_no_node_knows_expire_too(org: Organization) -> None:
     await org.node.log.snapshot(None, lambda _: None, lambda *_: None, lambda _: record)
     clock.now += 100_000
     async with delivery_with(org, clock) as delivery:
-        # The time that the server was not there does not count.
+        # Time while the server was down doesn't count.
         await delivery.sweep()
         assert await org.node.store.read(queries.queue, "orphan") is not None
         clock.now += 600 + 4 * SWEEP_SECONDS
@@ -547,9 +539,9 @@ async def test_queues_that_no_node_knows_expire_too(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("jump", [7200.0, -7200.0])
-async def test_a_machine_whose_clock_is_set_loses_no_queue(org: Organization, jump: float) -> None:
+async def test_a_changed_system_clock_expires_no_queue(org: Organization, jump: float) -> None:
     clock, elapsed = Clock(), Clock()
-    elapsed.now = 1000.0  # It has nothing to do with the other.
+    elapsed.now = 1000.0  # The monotonic clock is independent of the other.
     user = org["ben"].user_id
     orphan = record_of(org, "ben", "orphan", clock)
     await org.node.log.snapshot(None, lambda _: None, lambda *_: None, lambda _: orphan)
@@ -565,16 +557,16 @@ async def test_a_machine_whose_clock_is_set_loses_no_queue(org: Organization, ju
         await org.do()
         found = await org.node.store.read(queries.queue, "q")
         assert found is not None
-        # Other nodes, and this one when it starts again, go by the clock as it is now.
+        # Other nodes, and this one after a restart, use the changed clock.
         assert found[1] >= clock.now - 301
         async with delivery_with(org, clock) as there:
             assert await there.poll("q", user, -1, block=False) == []
-        # How long it is idle is measured all the same.
+        # Idle time is still measured.
         elapsed.now += 4 * SWEEP_SECONDS + 590
         clock.now += 4 * SWEEP_SECONDS + 590
         await here.sweep()
         assert here.queues.get("q") is not None or not org.node.store.is_shared
-        # What was written down before is yet to come for a while, where another node may serve it.
+        # Earlier records are in the future for a while, when another node may serve the queue.
         later = 20 + (max(-jump, 0) if org.node.store.is_shared else 0)
         elapsed.now += later
         clock.now += later
@@ -586,7 +578,7 @@ async def test_a_machine_whose_clock_is_set_loses_no_queue(org: Organization, ju
 
 
 @pytest.mark.usefixtures("several_nodes")
-async def test_a_queue_that_another_node_serves_is_not_expired_here(org: Organization) -> None:
+async def test_a_queue_served_by_another_node_does_not_expire_here(org: Organization) -> None:
     clock = Clock()
     async with delivery_with(org, clock) as here, delivery_with(org, clock) as there:
         await registered(org, here, record_of(org, "ben", "q", clock))
@@ -602,7 +594,7 @@ async def test_a_queue_that_another_node_serves_is_not_expired_here(org: Organiz
         await asyncio.wait([poll])
 
 
-async def test_beyond_the_limit_the_idlest_queue_of_the_user_goes(org: Organization) -> None:
+async def test_beyond_the_limit_the_user_s_most_idle_queue_is_deleted(org: Organization) -> None:
     clock = Clock()
     async with delivery_with(org, clock, queues_per_user=3) as delivery:
         await registered(org, delivery, record_of(org, "ann", "other", clock))
@@ -615,7 +607,7 @@ async def test_beyond_the_limit_the_idlest_queue_of_the_user_goes(org: Organizat
         assert delivery.queues.has_room(org["ben"].user_id)
 
 
-async def test_the_limit_holds_for_all_nodes_together(org: Organization) -> None:
+async def test_the_limit_applies_across_all_nodes(org: Organization) -> None:
     if not org.node.store.is_shared:
         pytest.skip("one node at a time")
     clock = Clock()
@@ -636,13 +628,13 @@ async def test_the_limit_holds_for_all_nodes_together(org: Organization) -> None
         for name in (*names, "other"):
             found = await org.node.store.read(queries.queue, name)
             assert (found is not None) is (name in left), name
-        # The nodes that know one are told that it is gone.
+        # Nodes that know the queue are notified that it's gone.
         assert {queue.record.id for queue in here.queues.all()} == {"other", "here 0", "here 2"}
         poll.cancel()
         await asyncio.wait([poll])
 
 
-async def test_a_user_whose_queues_are_all_polled_has_no_room(org: Organization) -> None:
+async def test_a_user_whose_queues_are_all_polled_gets_no_more(org: Organization) -> None:
     clock = Clock()
     async with delivery_with(org, clock, queues_per_user=1) as delivery:
         await registered(org, delivery, record_of(org, "ben", "a", clock))
@@ -657,7 +649,7 @@ async def test_a_user_whose_queues_are_all_polled_has_no_room(org: Organization)
 # Reading the log
 
 
-async def test_a_queue_goes_on_after_a_restart(org: Organization, config: Config) -> None:
+async def test_a_queue_continues_after_a_restart(org: Organization, config: Config) -> None:
     await org.channel("lounge", "ann", "ben")
     ben = await org["ben"].register()
     org.node.delivery.publish(typing(org, "ann", "ben"))
@@ -670,13 +662,13 @@ async def test_a_queue_goes_on_after_a_restart(org: Organization, config: Config
         later.node.delivery.publish(typing(later, "ann", "ben", started=False))
         events = await again.events()
         assert [event["type"] for event in events] == ["message", "typing"]
-        # Its ID is past the entry's, and past what came before the restart.
+        # Its ID is greater than the entry's and than those from before the restart.
         assert typed["id"] < one["id"] < events[1]["id"]
         sent = await later["ann"].send("lounge", "t", "two")
         assert [event["message"]["id"] for event in await again.events()] == [sent]
 
 
-async def test_transients_after_a_restart_do_not_repeat_an_id(
+async def test_transient_events_after_a_restart_do_not_repeat_an_id(
     org: Organization, config: Config
 ) -> None:
     ben = await org["ben"].register()
@@ -690,7 +682,7 @@ async def test_transients_after_a_restart_do_not_repeat_an_id(
         assert after["id"] > before["id"]
 
 
-async def test_what_is_not_written_down_keeps_its_place(org: Organization, lounge: int) -> None:
+async def test_a_transient_event_keeps_its_place(org: Organization, lounge: int) -> None:
     ben = await org["ben"].register()
     org.node.delivery.publish(typing(org, "ann", "ben"))
     await org["ann"].send("lounge", "t", "one")
@@ -709,14 +701,14 @@ async def lots(org: Organization, count: int) -> list[int]:
 
 
 async def all_of(listener: Listener) -> list[list[dict[str, Any]]]:
-    """Answers until nothing is left."""
+    """Poll until no events are left. Returns the responses."""
     answers = []
     while found := await listener.events():
         answers.append(found)
     return answers
 
 
-async def test_many_pending_events_come_in_several_answers(
+async def test_many_pending_events_arrive_in_several_responses(
     org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit_pages(monkeypatch, 20)
@@ -732,7 +724,7 @@ async def test_many_pending_events_come_in_several_answers(
 
 
 @pytest.mark.parametrize("recent", [1, 7, 30])
-async def test_what_has_left_the_memory_is_read_from_the_log(
+async def test_events_no_longer_in_memory_are_read_from_the_log(
     config: Config, monkeypatch: pytest.MonkeyPatch, org: Organization, lounge: int, recent: int
 ) -> None:
     monkeypatch.setattr(recent_entries, "RECENT", recent)
@@ -745,7 +737,7 @@ async def test_what_has_left_the_memory_is_read_from_the_log(
         assert ids == sorted(sent)
 
 
-async def test_under_load_nothing_is_lost_and_nothing_comes_twice(
+async def test_under_load_nothing_is_lost_or_delivered_twice(
     org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit_pages(monkeypatch, 16)
@@ -768,13 +760,13 @@ async def test_under_load_nothing_is_lost_and_nothing_comes_twice(
     listening = [asyncio.create_task(listen(listener)) for listener in listeners]
     sent = await asyncio.gather(*(send(name) for name in names))
     done.set()
-    org.node.delivery.publish(typing(org, "ann", "ben"))  # Wakes who waits for the last time.
+    org.node.delivery.publish(typing(org, "ann", "ben"))  # Wakes waiting polls for the last time.
     every = sorted(message_id for ids in sent for message_id in ids)
     assert await asyncio.gather(*listening) == [every] * len(listeners)
 
 
-async def test_a_message_is_encoded_once_for_each_view(org: Organization, lounge: int) -> None:
-    """However many queues wait, and whatever types of events they chose."""
+async def test_a_message_is_encoded_once_per_view(org: Organization, lounge: int) -> None:
+    """However many queues wait, and whichever event types they chose."""
     node = org.node
     encoder: Any = node.delivery.encoder
     encoded: list[bytes] = []
@@ -814,10 +806,10 @@ async def test_a_message_is_encoded_once_for_each_view(org: Organization, lounge
     assert await wait_and_send(2) == 2
 
 
-async def test_an_event_that_cannot_be_shown_ends_the_queue_and_no_other(
+async def test_an_event_that_cannot_be_encoded_ends_only_its_queue(
     org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Passing it over would leave the client with a wrong picture for good."""
+    """Skipping it would leave the client with a wrong state for good."""
     ben = await org["ben"].register()
     ann = await org["ann"].register()
     waiting = await org["ben"].register()
@@ -842,7 +834,7 @@ async def test_an_event_that_cannot_be_shown_ends_the_queue_and_no_other(
     assert [event["message"]["id"] for event in await ann.events()] == [sent]
 
 
-async def test_polling_with_nothing_new_asks_the_database_nothing(
+async def test_a_poll_without_new_events_needs_no_database(
     org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ben = await org["ben"].register()
@@ -882,7 +874,7 @@ async def test_a_pruned_log_ends_the_queues_behind_it(org: Organization, config:
 @pytest.mark.parametrize(
     "path", sorted(Path(tertulia.delivery.__file__).parent.glob("*.py")), ids=lambda p: p.name
 )
-def test_no_class_of_delivery_reaches_into_another(path: Path) -> None:
+def test_no_class_of_delivery_uses_another_s_private_attributes(path: Path) -> None:
     tree = ast.parse(path.read_text())
     assert [
         f"{path.name}:{node.lineno} {ast.unparse(node)}"

@@ -1,4 +1,4 @@
-"""When somebody is left in peace: by the clock where they are, also when it is changed."""
+"""Quiet hours in a person's own time zone, including daylight saving time."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -30,7 +30,7 @@ def at(text: str, zone: str = "UTC", fold: int = 0) -> int:
 @pytest.mark.parametrize(
     ("zone", "hours", "now", "until"),
     [
-        # A Wednesday evening, and the hours around it.
+        # A Wednesday evening and the hours around it.
         ("", NIGHT, "2026-11-18 21:59:59", None),
         ("", NIGHT, "2026-11-18 22:00", "2026-11-19 07:00"),
         ("", NIGHT, "2026-11-19 06:59:59", "2026-11-19 07:00"),
@@ -39,16 +39,16 @@ def at(text: str, zone: str = "UTC", fold: int = 0) -> int:
         (MADRID, NIGHT, "2026-11-18 21:00", "2026-11-19 06:00"),
         ("Asia/Kathmandu", NIGHT, "2026-11-18 16:14", None),
         ("Asia/Kathmandu", NIGHT, "2026-11-18 16:15", "2026-11-19 01:15"),
-        # Two days that follow on each other are seen as far as the one that holds.
+        # Of two consecutive days, the end of the current one counts.
         ("", WEEKEND, "2026-11-20 23:59", None),
         ("", WEEKEND, "2026-11-21 12:00", "2026-11-22 00:00"),
         ("", WEEKEND, "2026-11-22 23:59", "2026-11-23 00:00"),
-        # The night belongs to the day on which it begins.
+        # A night belongs to the day on which it begins.
         ("", QuietHours(days=(4,), begin=1320, end=420), "2026-11-21 06:00", "2026-11-21 07:00"),
         ("", QuietHours(days=(5,), begin=1320, end=420), "2026-11-21 06:00", None),
-        # Clocks go forward at 01:00 UTC: the night is an hour shorter...
+        # Clocks go forward at 01:00 UTC, so the night is an hour shorter...
         (MADRID, NIGHT, "2026-03-28 21:30", "2026-03-29 05:00"),
-        # ... and there is no half past two: what begins then begins an hour later.
+        # ... and 02:30 doesn't exist: quiet hours starting then start an hour later.
         (MADRID, QuietHours(days=EVERY, begin=150, end=300), "2026-03-29 01:29", None),
         (
             MADRID,
@@ -56,8 +56,7 @@ def at(text: str, zone: str = "UTC", fold: int = 0) -> int:
             "2026-03-29 01:30",
             "2026-03-29 03:00",
         ),
-        # They go back at 01:00 UTC: an hour longer, and half past two comes twice: the first
-        # counts.
+        # Clocks go back at 01:00 UTC: an hour longer, and 02:30 occurs twice. The first one counts.
         (MADRID, NIGHT, "2026-10-24 20:30", "2026-10-25 06:00"),
         (
             MADRID,
@@ -73,7 +72,7 @@ def test_quiet_hours(zone: str, hours: QuietHours, now: str, until: str | None) 
     assert found == (None if until is None else at(until))
 
 
-def test_what_follows_on_each_other_is_one_and_a_pause_with_it() -> None:
+def test_consecutive_quiet_hours_and_a_pause_are_merged() -> None:
     monday = at("2026-11-23 00:00")
     state = stage("", WEEKEND, NIGHT, paused_until=at("2026-11-23 09:00"))
     now = at("2026-11-22 12:00")
@@ -88,7 +87,7 @@ def test_what_follows_on_each_other_is_one_and_a_pause_with_it() -> None:
     assert quiet.quiet_until(state, 2, now) is None
 
 
-def test_hours_that_are_the_whole_week() -> None:
+def test_quiet_hours_can_cover_the_whole_week() -> None:
     day = QuietHours(days=EVERY, begin=420, end=1320)
     assert quiet.leave_no_time([NIGHT, day])
     assert quiet.leave_no_time([QuietHours(days=EVERY, begin=0, end=1440)])

@@ -1,4 +1,4 @@
-"""How often somebody may try something."""
+"""Rate limits of attempts."""
 
 import time
 from types import SimpleNamespace
@@ -21,14 +21,14 @@ def limited(limit: int, seconds: float, known: int = 100) -> tuple[RateLimiter, 
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 1000, 9999])
-def test_the_limit_can_be_used_at_once_and_not_one_more(limit: int) -> None:
+def test_the_limit_can_be_used_immediately_and_no_more(limit: int) -> None:
     limiter, _ = limited(limit, 60)
     assert [limiter.admits("ann") for _ in range(limit + 2)] == [True] * limit + [False] * 2
     assert limiter.admits("ben")
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 1000])
-def test_attempts_come_back_one_by_one(limit: int) -> None:
+def test_attempts_recover_one_by_one(limit: int) -> None:
     limiter, clock = limited(limit, 60)
     while limiter.admits("ann"):
         pass
@@ -38,7 +38,7 @@ def test_attempts_come_back_one_by_one(limit: int) -> None:
         assert not limiter.admits("ann")
 
 
-def test_one_who_waits_has_all_again_and_no_more() -> None:
+def test_after_a_wait_the_full_limit_is_available_and_no_more() -> None:
     limiter, clock = limited(5, 60)
     while limiter.admits("ann"):
         pass
@@ -46,7 +46,7 @@ def test_one_who_waits_has_all_again_and_no_more() -> None:
     assert [limiter.admits("ann") for _ in range(6)] == [True] * 5 + [False]
 
 
-def test_what_is_refused_does_not_count() -> None:
+def test_refused_attempts_do_not_count() -> None:
     limiter, clock = limited(2, 60)
     for _ in range(50):
         limiter.admits("ann")
@@ -54,7 +54,7 @@ def test_what_is_refused_does_not_count() -> None:
     assert limiter.admits("ann")
 
 
-def test_who_is_refused_is_told_when_to_try_again() -> None:
+def test_a_refusal_says_when_to_try_again() -> None:
     limiter, clock = limited(4, 60)
     for _ in range(4):
         limiter.require("ann")
@@ -66,14 +66,14 @@ def test_who_is_refused_is_told_when_to_try_again() -> None:
     limiter.require("ann")
 
 
-def test_what_is_left_is_told() -> None:
+def test_the_remaining_attempts_are_reported() -> None:
     limiter, clock = limited(3, 60)
     assert [limiter.left(limiter.charge("ann")) for _ in range(4)] == [2, 1, 0, 0]
     clock.ahead = 41
     assert [limiter.left(limiter.charge("ann")) for _ in range(3)] == [1, 0, 0]
 
 
-def test_what_is_forgiven_does_not_count() -> None:
+def test_forgiven_attempts_do_not_count() -> None:
     limiter, _ = limited(2, 60)
     for _ in range(20):
         assert limiter.admits("ann")
@@ -82,7 +82,7 @@ def test_what_is_forgiven_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("back", [1, 3600, 10**9])
-def test_a_clock_that_is_set_back_holds_nobody_up_for_longer(back: float) -> None:
+def test_a_clock_set_back_extends_no_block(back: float) -> None:
     limiter, clock = limited(3, 60)
     while limiter.admits("ann"):
         pass
@@ -93,7 +93,7 @@ def test_a_clock_that_is_set_back_holds_nobody_up_for_longer(back: float) -> Non
     assert limiter.admits("ann")
 
 
-def test_nobody_is_kept_who_has_all_attempts_again() -> None:
+def test_nobody_with_all_attempts_is_remembered() -> None:
     limiter, clock = limited(3, 60)
     for number in range(50):
         limiter.admits(number)
@@ -105,10 +105,10 @@ def test_nobody_is_kept_who_has_all_attempts_again() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(61, 0), (66, 0), (90, 4), (118, 8), (125, 9)])
-def test_nobody_is_forgotten_before_they_have_all_attempts_again(seconds: float, left: int) -> None:
+def test_nobody_is_forgotten_before_all_attempts_have_recovered(seconds: float, left: int) -> None:
     limiter, clock = limited(10, 60)
     limiter.admits("ben")
-    clock.ahead = 59  # Just before those of the last minute are put aside.
+    clock.ahead = 59  # Just before those of the last minute are archived.
     for _ in range(10):
         limiter.admits("ann")
     clock.ahead = 60
@@ -119,7 +119,7 @@ def test_nobody_is_forgotten_before_they_have_all_attempts_again(seconds: float,
 
 
 @pytest.mark.parametrize("back", [0, 10**6])
-def test_of_many_who_try_only_so_many_are_kept(back: float) -> None:
+def test_the_number_of_remembered_clients_is_limited(back: float) -> None:
     limiter, clock = limited(3, 60, known=20)
     limiter.admits("ann")
     clock.ahead = -back
@@ -131,7 +131,7 @@ def test_of_many_who_try_only_so_many_are_kept(back: float) -> None:
 
 
 def kept(limiter: RateLimiter) -> int:
-    """How many are remembered."""
+    """The number of remembered clients."""
     return len(limiter._recent) + len(limiter._before)
 
 
@@ -152,13 +152,13 @@ def kept(limiter: RateLimiter) -> int:
         (None, None),
     ],
 )
-def test_a_computer_is_counted_by_its_address_or_network(
+def test_a_client_is_counted_by_its_address_or_network(
     host: str | None, counted: str | None
 ) -> None:
     client = None if host is None else SimpleNamespace(host=host)
     assert client_network(cast("Request", cast("Any", SimpleNamespace(client=client)))) == counted
 
 
-def test_the_clock_of_the_tests_goes_by_itself_unless_it_is_stopped() -> None:
+def test_the_test_clock_runs_unless_it_is_stopped() -> None:
     assert TestClock(stopped_at=5)() == TestClock(stopped_at=3, ahead=2)() == 5
     assert TestClock()() <= time.time()

@@ -1,10 +1,10 @@
-"""Messages as mails show them."""
+"""Messages in emails."""
 
 from tertulia.markup.elements import open_tag
 from tertulia.outbound.readable_html import HIDDEN, pictures_in, readable
 
 
-def test_a_picture_in_a_spoiler_does_not_come_along() -> None:
+def test_an_image_in_a_spoiler_is_left_out() -> None:
     shown, hidden = (
         f'<a href="/user_uploads/1/{name}">'
         + open_tag("img", {"src": f"/user_uploads/thumbnail/1/{name}/840x560.webp"})

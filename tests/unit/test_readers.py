@@ -1,4 +1,4 @@
-"""The readers' threads are shared fairly among people, searches, and the server itself."""
+"""Reader threads are shared fairly among people, searches, and the server itself."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
 
 
 class Served:
-    """Readers, and the reads that they were given."""
+    """Readers, and the order in which reads started."""
 
     def __init__(self, sqlite_org: Readers) -> None:
         self.readers = sqlite_org
@@ -43,7 +43,7 @@ class Served:
         gate: threading.Event | None = None,
         is_gone: Callable[[], bool] = lambda: False,
     ) -> asyncio.Task[Any]:
-        """Begin a read that notes its name, and goes on until the gate opens."""
+        """Start a read that records its name and ends when its gate opens."""
 
         def look(_: Connection) -> str:
             self.order.append(name)
@@ -74,7 +74,7 @@ class Served:
         return made
 
     async def settled(self) -> list[Any]:
-        """Open all gates, and wait for everything that was asked."""
+        """Open all gates, and wait for all reads."""
         for gate in self._gates:
             gate.set()
         return await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -94,7 +94,7 @@ async def sharing(path: Path) -> AsyncIterator[Served]:
 
 @pytest.fixture
 async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    # On a busy machine nothing here depends on time.
+    # Even on a busy machine, nothing here depends on time.
     monkeypatch.setattr(readers, "SEARCH_WAIT_SECONDS", PATIENCE)
     monkeypatch.setattr(readers, "SEARCH_SECONDS", PATIENCE)
     async with sharing(tmp_path) as made:
@@ -107,12 +107,12 @@ async def test_a_page_is_read_while_searches_wait(served: Served) -> None:
         served.ask(person, f"search of {person}", searches=True, gate=gate)
     served.ask(None, "job", gate=gate)
     await until(lambda: len(served.order) == THREADS - 1)
-    # Their own pages, and those of people who don't search.
+    # Both the searchers' own pages and those of people who don't search.
     assert [await served.ask(person, "page") for person in (1, 9, "192.0.2.1")] == ["page"] * 3
     assert served.order[THREADS - 1 :] == ["page"] * 3
 
 
-async def test_a_search_of_a_member_does_not_wait_for_strangers(served: Served) -> None:
+async def test_a_member_s_search_does_not_wait_for_strangers(served: Served) -> None:
     gate = served.gate()
     for number in range(9):
         served.ask(f"2001:db8:0:{number}::/64", f"stranger {number}", searches=True, gate=gate)
@@ -124,7 +124,7 @@ async def test_a_search_of_a_member_does_not_wait_for_strangers(served: Served) 
     assert len(served.order) == 10
 
 
-async def test_people_whose_searches_wait_take_turns(served: Served) -> None:
+async def test_people_with_waiting_searches_take_turns(served: Served) -> None:
     others, last = served.gate(), served.gate()
     served.ask(None, "job", gate=others)
     served.ask(9, "first", searches=True, gate=last)
@@ -156,7 +156,7 @@ async def test_one_search_of_a_person_runs_at_a_time_and_few_wait(served: Served
     assert await served.ask(1, "again", searches=True) == "again"
 
 
-async def test_reads_of_a_person_are_bounded(
+async def test_a_person_s_reads_are_limited(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "MOST_READS", 36)
@@ -179,7 +179,7 @@ async def test_a_few_people_leave_room_for_others(
         return sum(not task.done() for task in served.tasks)
 
     async def ask(people: Iterable[Person], reads: int) -> int:
-        """How many reads are accepted if each person asks for so many."""
+        """How many reads are accepted if each person requests this many."""
         before = accepted()
         for person in people:
             for number in range(reads):
@@ -190,7 +190,7 @@ async def test_a_few_people_leave_room_for_others(
     assert await ask([None], 90) == 40
     assert 10 < await ask(range(5), 90) < 30
     assert await ask(range(10, 20), 1) == 10
-    # It's full only when very many people ask.
+    # Only very many people together can fill it.
     assert await ask(range(20, 50), 1) < 30
     assert accepted() == 80
     with pytest.raises(DatabaseUnavailable, match="too busy"):
@@ -200,7 +200,7 @@ async def test_a_few_people_leave_room_for_others(
     assert await served.ask(60, "later") == "later"
 
 
-async def test_searches_whose_client_has_gone_are_not_begun(served: Served) -> None:
+async def test_searches_of_disconnected_clients_are_not_started(served: Served) -> None:
     gate, gone = served.gate(), threading.Event()
     first = served.ask(1, "first", searches=True, gate=gate)
     given_up = [
@@ -222,7 +222,7 @@ async def test_searches_whose_client_has_gone_are_not_begun(served: Served) -> N
     assert served.order == ["first", "later"]
 
 
-async def test_people_whose_searches_were_all_given_up_are_forgotten(served: Served) -> None:
+async def test_people_with_only_abandoned_searches_are_forgotten(served: Served) -> None:
     gate, gone = served.gate(), threading.Event()
     for number in range(THREADS - 1):
         served.ask(number, "search", searches=True, gate=gate)
@@ -240,7 +240,7 @@ async def test_people_whose_searches_were_all_given_up_are_forgotten(served: Ser
     await until(lambda: not served.readers._lines)
 
 
-async def test_a_search_ends_when_its_client_goes(served: Served) -> None:
+async def test_a_search_ends_when_its_client_disconnects(served: Served) -> None:
     begun, gone = threading.Event(), threading.Event()
 
     def look(connection: Connection) -> None:
@@ -252,7 +252,7 @@ async def test_a_search_ends_when_its_client_goes(served: Served) -> None:
     gone.set()
     with pytest.raises(SearchTooSlow):
         await search
-    # So does one that is cancelled: its thread is free again.
+    # The same after a cancellation: its thread is free again.
     for person in (1, 2, 3):
         begun.clear()
         cancelled = served.begin(person, look, searches=True)
@@ -285,13 +285,13 @@ async def test_a_search_that_takes_too_long_is_refused(
             with pytest.raises(SearchTooSlow, match="takes too long"):
                 await shared.search(search)
             assert await shared.read(read, PATIENCE) == [(1,)]
-        assert len(set(map(id, used))) == 1  # It keeps what it has cached.
+        assert len(set(map(id, used))) == 1  # It keeps its cache.
     finally:
         shared.close()
         database.close()
 
 
-async def test_a_search_whose_turn_does_not_come_is_refused(
+async def test_a_search_that_waits_too_long_is_refused(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = served.gate()
@@ -305,7 +305,7 @@ async def test_a_search_whose_turn_does_not_come_is_refused(
     assert served.order == ["first"]
 
 
-async def test_a_reader_of_a_file_keeps_few_of_its_pages(tmp_path: Path) -> None:
+async def test_a_file_reader_caches_few_pages(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "readers.db")
     writing = database.connect(readonly=False)
     writing.run("CREATE TABLE large (content BLOB)")

@@ -1,4 +1,4 @@
-"""What `make release` hands out beside the packages."""
+"""What `make release` produces besides the packages."""
 
 import re
 import runpy
@@ -34,7 +34,7 @@ def release() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "packaging" / "release.py"))
 
 
-def test_the_notes_of_a_version_are_its_section_of_the_changelog(release: dict[str, Any]) -> None:
+def test_a_version_s_release_notes_are_its_changelog_section(release: dict[str, Any]) -> None:
     released = CHANGELOG.replace("- New.\n", "")
     assert release["notes_of"]("0.1.0", released, draft=False) == "- First.\n"
     notes = release["notes_of"]("0.2.0", released, draft=False)
@@ -50,14 +50,14 @@ def test_the_notes_of_a_version_are_its_section_of_the_changelog(release: dict[s
         ("0.3.0", CHANGELOG.replace("- New.\n", ""), "says nothing"),
     ],
 )
-def test_what_is_not_in_the_changelog_is_not_released(
+def test_a_version_without_a_changelog_section_is_not_released(
     release: dict[str, Any], version: str, changelog: str, why: str
 ) -> None:
     with pytest.raises(release["NotReady"], match=why):
         release["notes_of"](version, changelog, draft=False)
 
 
-def test_what_only_building_needs_is_not_installed_with_it(release: dict[str, Any]) -> None:
+def test_build_dependencies_are_not_installed(release: dict[str, Any]) -> None:
     locked = (ROOT / "requirements.txt").read_text()
     assert "\nnodejs-wheel-binaries==" in locked
     names = [line.split("==")[0] for line in locked.splitlines() if line[:1].isalpha()]
@@ -67,7 +67,7 @@ def test_what_only_building_needs_is_not_installed_with_it(release: dict[str, An
     assert "--hash" in left.splitlines()[1]
 
 
-def test_a_readme_by_itself_links_the_repository(release: dict[str, Any]) -> None:
+def test_the_readme_alone_links_to_the_repository(release: dict[str, Any]) -> None:
     text = "![A](docs/a.webp) [b](docs/b.md#c), [d](https://d.example) [e](#e)"
     assert release["linked"](text, "https://git.example/us", "v1") == (
         "![A](https://git.example/us/raw/v1/docs/a.webp)"
@@ -78,5 +78,5 @@ def test_a_readme_by_itself_links_the_repository(release: dict[str, Any]) -> Non
     assert all((ROOT / path.partition("#")[0]).exists() for path in paths)
 
 
-def test_the_package_says_its_version_once(release: dict[str, Any]) -> None:
+def test_the_package_declares_its_version_once(release: dict[str, Any]) -> None:
     assert release["_version"]()

@@ -1,16 +1,16 @@
-"""Headers of a request, as they came."""
+"""Raw request headers."""
 
 from tertulia.wire.http.request_head import first_of_each, header
 
 HEADERS = [(b"host", b"a"), (b"cookie", b"b=\xe9"), (b"host", b"c")]
 
 
-def test_of_several_headers_of_a_name_the_first_counts() -> None:
+def test_the_first_of_several_equal_headers_counts() -> None:
     assert header(HEADERS, b"host") == "a"
     assert first_of_each(HEADERS)[b"host"] == b"a"
 
 
-def test_a_header_that_is_not_there_is_none() -> None:
+def test_a_missing_header_is_none() -> None:
     assert header(HEADERS, b"Host") is None
     assert header([], b"host") is None
 

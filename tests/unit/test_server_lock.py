@@ -1,4 +1,4 @@
-"""Who serves from a database, and what others may do to it meanwhile."""
+"""Which process serves from a database, and what others may do in the meantime."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ def database(config: Config) -> Database:
 
 @contextmanager
 def another_server(config: Config) -> Iterator[int]:
-    """Another process that serves; its ID."""
+    """Another process that serves. Returns its ID."""
     with subprocess.Popen(
         [sys.executable, "-c", _SERVER, str(config.data_path), config.database_url],
         env={**os.environ, "PYTHONPATH": str(Path(tertulia.__file__).parents[1])},
@@ -69,22 +69,20 @@ def version(database: Database) -> int:
         connection.close()
 
 
-def test_a_server_is_known_to_others_as_long_as_it_lives(
-    config: Config, database: Database
-) -> None:
+def test_a_running_server_is_visible_to_others(config: Config, database: Database) -> None:
     assert database.servers() == []
     with another_server(config) as process:
         (found,) = database.servers()
         assert f"process {process} " in found
-    # However it ended: it was killed. (PostgreSQL sees that in its own time.)
+    # Even if it was killed. (PostgreSQL takes some time to notice.)
     deadline = time.monotonic() + 60
     while database.servers() and time.monotonic() < deadline:
-        time.sleep(0.01)  # There is nothing to wait on but the answer.
+        time.sleep(0.01)  # It can only be polled.
     with database.served():
         assert database.servers() == [], "a process is no other one to itself"
 
 
-def test_an_sqlite_database_is_served_by_one_alone(config: Config, database: Database) -> None:
+def test_an_sqlite_database_has_one_server(config: Config, database: Database) -> None:
     with another_server(config) as process:
         if database.is_shared:
             with database.served():
@@ -98,16 +96,16 @@ def test_an_sqlite_database_is_served_by_one_alone(config: Config, database: Dat
         pass
 
 
-def test_a_command_does_not_migrate_under_a_server(
+def test_a_command_does_not_migrate_under_a_running_server(
     config: Config, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with another_server(config) as process:
-        migrate(database, lambda _: None)  # Of the same version: there is nothing to do.
+        migrate(database, lambda _: None)  # Same version: nothing to migrate.
         more = (*MIGRATIONS, lambda _: ("CREATE TABLE more (id BIGINT)",))
         monkeypatch.setattr(migrations, "MIGRATIONS", more)
         with pytest.raises(DatabaseError, match=f"process {process} .*Nothing was changed"):
             migrate(database, lambda _: None)
         assert version(database) == len(MIGRATIONS)
-        # A server may: those of the older version notice and end.
+        # A server may: servers of the older version notice and stop.
         migrate(database, lambda _: None, beside_servers=True)
     assert version(database) == len(more)

@@ -1,4 +1,4 @@
-"""Uses of the organization without HTTP: what they look up, and how often."""
+"""Using the organization without HTTP: what is queried, and how often."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from tests.support import Organization
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    """Which database it is makes no difference here."""
+    """The kind of database makes no difference here."""
     return Config(data_dir=str(tmp_path), external_url="http://chat.test", rate_limits=False)
 
 
 @pytest.fixture
 def reads(org: Organization, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was read of the database, each once; jobs of the node apart."""
+    """The queries, each listed once, except for those of jobs."""
     read, found = Store.read, list[Any]()
     jobs = {job.name for job in org.node.jobs()}
 
@@ -46,7 +46,7 @@ def caller(org: Organization, name: str) -> Caller:
     return Caller(node=org.node, user_id=org[name].user_id)
 
 
-async def test_all_that_a_message_needs_is_read_at_once(
+async def test_everything_a_message_needs_is_read_together(
     org: Organization, reads: list[Any]
 ) -> None:
     channel_id = await org.channel("lounge", "ann", "ben", "cleo")
@@ -63,7 +63,7 @@ async def test_all_that_a_message_needs_is_read_at_once(
     assert len(composed.opened_attachments) == 3
 
 
-async def test_for_a_plain_message_nothing_is_read(org: Organization, reads: list[Any]) -> None:
+async def test_a_plain_message_needs_no_reads(org: Organization, reads: list[Any]) -> None:
     await org.channel("lounge", "ann", "ben")
     own = await org["ann"].upload("own.txt", b"text")
     unsent = await org["ben"].upload("unsent.txt", b"text")
@@ -76,7 +76,7 @@ async def test_for_a_plain_message_nothing_is_read(org: Organization, reads: lis
     assert not reads
 
 
-async def test_rights_that_go_while_a_message_is_composed_are_gone(
+async def test_permissions_revoked_while_composing_apply(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel_id = await org.channel("vault", "ann", "ben", is_private=True)
@@ -101,7 +101,7 @@ async def test_rights_that_go_while_a_message_is_composed_are_gone(
     assert not composed.opened_attachments
 
 
-async def test_what_changed_while_it_was_edited_is_edited_as_it_is_now(
+async def test_a_message_changed_during_an_edit_is_edited_in_its_current_form(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -120,7 +120,7 @@ async def test_what_changed_while_it_was_edited_is_edited_as_it_is_now(
     assert (message["subject"], message["content"]) == ("others", "<p>two</p>")
 
 
-async def test_a_scheduled_message_that_another_request_changed_is_changed_as_it_is_now(
+async def test_a_scheduled_message_changed_concurrently_is_edited_in_its_current_form(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel_id = await org.channel("lounge", "ann", "ben")
@@ -141,7 +141,7 @@ async def test_a_scheduled_message_that_another_request_changed_is_changed_as_it
     assert (message.topic, message.content) == ("others", "two")
 
 
-async def test_a_conflict_that_never_ends_is_raised_in_the_end() -> None:
+async def test_a_conflict_that_never_ends_is_raised() -> None:
     attempts = 0
 
     async def attempt() -> None:
@@ -154,7 +154,7 @@ async def test_a_conflict_that_never_ends_is_raised_in_the_end() -> None:
     assert attempts == 10
 
 
-async def test_work_that_several_ask_for_is_done_once() -> None:
+async def test_concurrent_requests_for_the_same_work_share_it() -> None:
     flights, begun, go = SingleFlight("Too much."), list[str](), asyncio.Event()
 
     async def work() -> None:
@@ -163,7 +163,7 @@ async def test_work_that_several_ask_for_is_done_once() -> None:
 
     one, two = (asyncio.create_task(flights.do("a", work, 1)) for _ in range(2))
     await asyncio.sleep(0)
-    one.cancel()  # Who began it goes away; the other still waits for it.
+    one.cancel()  # The first client disconnects; the other one still waits.
     await asyncio.sleep(0)
     with pytest.raises(Unavailable, match="Too much"):
         await flights.do("b", work, 1)
@@ -174,7 +174,7 @@ async def test_work_that_several_ask_for_is_done_once() -> None:
     assert begun == ["work", "work"]
 
 
-async def test_work_that_several_ask_for_is_charged_to_none_of_them() -> None:
+async def test_shared_work_is_charged_to_nobody() -> None:
     askers: list[Requester] = []
 
     async def work() -> None:

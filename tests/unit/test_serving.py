@@ -1,4 +1,4 @@
-"""Serving by several processes: cores, shares of connections, what a worker knows."""
+"""Several server processes: cores, shares of connections, and what a worker knows."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ from tests.unit.test_architecture import ROOT
         ({"slice/unit": "nonsense"}, 8),
     ],
 )
-def test_the_cores_that_are_used_are_those_that_one_may_use(
+def test_only_allowed_cores_are_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quotas: dict[str, str], expected: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
@@ -55,7 +55,7 @@ def test_the_cores_that_are_used_are_those_that_one_may_use(
     assert usable_cores(tmp_path / "groups", own) == expected
 
 
-def test_workers_know_their_database_again_but_not_by_its_password() -> None:
+def test_workers_identify_their_database_without_its_password() -> None:
     def named(url: str) -> str:
         return _installation(Config(database_url=url))
 
@@ -78,7 +78,7 @@ def test_the_number_of_workers_is_a_number_or_auto(tmp_path: Path) -> None:
             load({}, file=file, environment={})
 
 
-def test_a_worker_finds_its_place_in_its_environment_once() -> None:
+def test_a_worker_reads_its_place_from_the_environment_once() -> None:
     place = Place(
         number=1, of=2, installation="i", bus="/b", listener=3, control=4, counts=5, slot=6
     )
@@ -87,14 +87,14 @@ def test_a_worker_finds_its_place_in_its_environment_once() -> None:
     assert take_place(environment) == place
     assert environment == {"PATH": "/bin"}
     assert take_place(environment) is None
-    # What an operator sets is no place, and is refused as a setting that is unknown.
+    # An operator can't set it: it's refused as an unknown setting.
     environment[VARIABLE] = "2"
     assert take_place(environment) is None
     with pytest.raises(ConfigError, match=VARIABLE):
         load({}, environment=environment)
 
 
-def test_a_supervisor_loads_next_to_nothing() -> None:
+def test_a_supervisor_loads_almost_nothing() -> None:
     code = "import sys, tertulia.app.serving.process; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -127,7 +127,7 @@ def test_a_supervisor_loads_next_to_nothing() -> None:
         (1040, 1000, True),
     ],
 )
-def test_who_has_more_connections_than_another(
+def test_a_worker_with_more_connections_than_others_yields(
     own: int, least: int | None, *, expected: bool
 ) -> None:
     assert has_more(own, least) == expected
@@ -140,7 +140,7 @@ def shared_counts(number: int) -> Iterator[list[Counts]]:
         yield [Counts(file.fileno(), slot) for slot in range(number)]
 
 
-def test_workers_see_what_the_others_have_while_these_count() -> None:
+def test_workers_see_each_other_s_connection_counts_while_valid() -> None:
     with shared_counts(3) as (one, two, three):
         assert one.least(100.0) is None
         one.tell(5, 100.0)
@@ -171,7 +171,7 @@ class _Worker:
 
 @pytest.fixture
 async def workers() -> AsyncIterator[tuple[int, list[_Worker]]]:
-    """Three that share a socket; its port."""
+    """Three workers with a shared socket. Returns its port."""
     with shared_counts(3) as counts, contextlib.ExitStack() as stack:
         first = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         copies = [socket.socket(fileno=os.dup(first.fileno())) for _ in range(2)]
@@ -188,7 +188,7 @@ async def workers() -> AsyncIterator[tuple[int, list[_Worker]]]:
 
 
 @pytest.mark.usefixtures("anyio_backend")
-async def test_each_worker_has_its_part_of_the_connections(
+async def test_connections_are_distributed_over_workers(
     workers: tuple[int, list[_Worker]],
 ) -> None:
     port, (one, two, three) = workers
@@ -206,7 +206,7 @@ async def test_each_worker_has_its_part_of_the_connections(
     await connect(300)
     counts = [len(worker.open) for worker in (one, two, three)]
     assert max(counts) - min(counts) <= 4 * listening.AT_ONCE, counts
-    # One that leaves takes no more, and none is lost.
+    # A leaving worker accepts no more, and no connection is lost.
     two.acceptor.close()
     left = len(two.open)
     await connect(100)
@@ -221,7 +221,7 @@ def test_the_position_file_of_several_nodes_never_goes_back(tmp_path: Path) -> N
     late.write(Position("h", 9, "b"))
     early.write(Position("h", 7, "c"))
     assert PositionFile(tmp_path).read() == Position("h", 9, "b")
-    # But for another history, whose numbers are others.
+    # Except for another history, which has its own numbers.
     early.write(Position("i", 3, "d"))
     assert PositionFile(tmp_path).read() == Position("i", 3, "d")
     assert [place.name for place in tmp_path.iterdir()] == [FILE]

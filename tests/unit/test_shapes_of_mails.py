@@ -1,4 +1,4 @@
-"""What is made of mails as the programs of this world write them, and of those that are broken."""
+"""Parsing real-world and broken emails."""
 
 import base64
 import quopri
@@ -27,7 +27,7 @@ def html(text: str, head: str = HEAD) -> bytes:
 
 
 def both(text: str, rich: str, head: str = HEAD) -> bytes:
-    """As most programs write: plain, and the same as HTML."""
+    """As most programs write it: plain text, and the same as HTML."""
     return (
         f'{head}Content-Type: multipart/alternative; boundary="=_b"\r\n\r\n'
         f"This is a multi-part message in MIME format.\r\n--=_b\r\n{PLAIN}\r\n{crlf(text)}\r\n"
@@ -36,7 +36,7 @@ def both(text: str, rich: str, head: str = HEAD) -> bytes:
 
 
 def in_charset(name: str, text: str, codec: str = "") -> bytes:
-    """In Base64, with a subject in that charset too."""
+    """In Base64, with a subject in the same charset."""
     content = text.encode(codec or name)
     subject = Header(text, codec or name).encode() if not codec else "x"
     head = (
@@ -248,7 +248,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_what_is_said_in_a_mail(tmp_path: Path, name: str) -> None:
+def test_the_text_of_an_email_is_found(tmp_path: Path, name: str) -> None:
     mail, said = SHAPES[name]
     found = read(tmp_path, mail)
     if said is not None:
@@ -256,7 +256,7 @@ def test_what_is_said_in_a_mail(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("begin", ["Fwd:", "FW:", "WG:", "TR:", "RV:", "ENC:", "転送:"])
-def test_what_is_passed_on_is_shown(tmp_path: Path, begin: str) -> None:
+def test_a_forwarded_text_is_shown(tmp_path: Path, begin: str) -> None:
     passed_on = (
         "---------- Forwarded message ---------\nFrom: Ann <ann@example.com>\nDate: Mon, Nov 2, 2026"
         " at 10:00 AM\nSubject: Cups\nTo: Ben <ben@example.com>\n\nHow many?\n"
@@ -288,14 +288,14 @@ def test_what_is_passed_on_is_shown(tmp_path: Path, begin: str) -> None:
         ("X-Auto-Response-Suppress: OOF", False, False),
     ],
 )
-def test_who_is_away_and_what_is_for_many(
+def test_automatic_replies_and_mailing_lists_are_recognized(
     tmp_path: Path, header: str, automatic: bool, answered: bool
 ) -> None:
     found = read(tmp_path, plain("I am away.", f"{header}\r\n{HEAD}"))
     assert (found.is_automatic, found.is_answered_by_itself) == (automatic, answered)
 
 
-def test_a_bounce_is_one(tmp_path: Path) -> None:
+def test_a_bounce_is_recognized(tmp_path: Path) -> None:
     report = (
         "From: MAILER-DAEMON@example.com (Mail Delivery System)\r\nSubject: Undelivered Mail Returned"
         " to Sender\r\nAuto-Submitted: auto-replied\r\nContent-Type: multipart/report;"
@@ -312,7 +312,7 @@ def test_a_bounce_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "cp1252"])
-def test_names_and_titles_that_are_not_encoded_are_read(tmp_path: Path, charset: str) -> None:
+def test_unencoded_names_and_subjects_are_read(tmp_path: Path, charset: str) -> None:
     mail = (
         "From: Zoë <zoe@example.com>\r\nSubject: Re: Café\r\n"
         "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nTwelve.\r\n--b\r\n"
@@ -324,7 +324,7 @@ def test_names_and_titles_that_are_not_encoded_are_read(tmp_path: Path, charset:
     assert [file.name for file in found.files] == ["Menü.pdf"]
 
 
-def test_pictures_within_are_files_and_so_is_what_is_signed(tmp_path: Path) -> None:
+def test_inline_images_and_signed_parts_are_attachments(tmp_path: Path) -> None:
     mail = (
         f'{HEAD}Content-Type: multipart/related; boundary="r"\r\n\r\n--r\r\n{HTML}\r\n<p>Look: <img'
         ' src="cid:a@b" alt="plan"></p>\r\n--r\r\nContent-Type: image/png; name=plan.png\r\n'
@@ -339,7 +339,7 @@ def test_pictures_within_are_files_and_so_is_what_is_signed(tmp_path: Path) -> N
     assert names == ["pläne.png", "attachment.calendar", "smime.p7s"]
 
 
-def test_what_is_broken_at_random_is_read_or_refused_in_time(tmp_path: Path) -> None:
+def test_randomly_broken_emails_are_read_or_refused_in_time(tmp_path: Path) -> None:
     rng = random.Random(7)
     shapes = [mail for mail, _ in SHAPES.values() if len(mail) < 5000]
     for _ in range(150):

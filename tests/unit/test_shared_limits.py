@@ -1,4 +1,4 @@
-"""Limits that several nodes count together."""
+"""Rate limits shared by several nodes."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ def _same(who: Hashable) -> Any:
 
 
 class Nodes:
-    """Limiters of several nodes, which tell each other everything that is due in each interval."""
+    """Rate limiters of several nodes, which announce what is due at each interval."""
 
     def __init__(self, count: int, limit: int, least: int, interval: float = 0.1) -> None:
         self.clock = TestClock(stopped_at=1000.0)
@@ -44,14 +44,14 @@ class Nodes:
         self._told = 0.0
 
     def ask(self, node: int, count: int = 1) -> None:
-        """Ask so often, or until it is refused."""
+        """Send this many requests, or until one is refused."""
         for _ in range(count):
             if not self.each[node].admits(WHO):
                 return
             self.admitted.append(self.clock.ahead)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass: at the end of the interval that is under way they tell each other."""
+        """Let time pass. Nodes announce at the end of the current interval."""
         ends = self.clock.ahead + seconds
         if ends >= self._told + self.interval:
             self.clock.ahead = max(self.clock.ahead, self._told + self.interval)
@@ -82,11 +82,11 @@ class Nodes:
     ),
 )
 @settings(max_examples=150, deadline=None)
-def test_no_more_comes_through_than_is_documented(
+def test_no_more_requests_pass_than_documented(
     count: int, limit: int, least: int, steps: list[tuple[float, set[int], int]]
 ) -> None:
-    """The limit, what comes back in the time, what the others were not told, and what came within
-    the last interval: however somebody asks now one node and now another, or all at one moment."""
+    """The limit, what recovers in that time, what wasn't announced, and the requests of the last
+    interval: whether a client alternates between nodes or uses all of them concurrently."""
     nodes = Nodes(count, limit, least)
     for seconds, at, asked in steps:
         nodes.wait(seconds)
@@ -107,7 +107,9 @@ def test_no_more_comes_through_than_is_documented(
     st.lists(st.tuples(st.floats(0, 30), st.integers(1, 20)), max_size=30),
 )
 @settings(max_examples=50, deadline=None)
-def test_who_uses_one_node_has_the_limit_there(limit: int, steps: list[tuple[float, int]]) -> None:
+def test_a_client_of_one_node_has_the_whole_limit(
+    limit: int, steps: list[tuple[float, int]]
+) -> None:
     nodes = Nodes(3, limit, least=2)
     alone = RateLimiter(limit, SECONDS, nodes.clock)
     for seconds, asked in steps:
@@ -118,8 +120,9 @@ def test_who_uses_one_node_has_the_limit_there(limit: int, steps: list[tuple[flo
         assert nodes.each[0].ahead(WHO) == alone.ahead(WHO)
 
 
-def test_what_came_through_too_much_is_paid_back() -> None:
-    """Or whoever asks all nodes at one moment would have as many times as much for ever."""
+def test_excess_requests_are_paid_back() -> None:
+    """Otherwise a client that uses all nodes concurrently would always have a multiple of the
+    limit."""
     nodes = Nodes(3, 10, least=1)
     for node in range(3):
         nodes.ask(node, 100)
@@ -133,7 +136,7 @@ def test_what_came_through_too_much_is_paid_back() -> None:
     assert len(nodes.admitted) >= 10 * hour / SECONDS * 0.9
 
 
-def test_what_is_left_is_told_with_what_others_have_used() -> None:
+def test_the_remaining_limit_includes_use_at_other_nodes() -> None:
     nodes = Nodes(2, 10, least=1)
     nodes.ask(0, 4)
     nodes.tell()
@@ -150,20 +153,20 @@ def test_what_is_left_is_told_with_what_others_have_used() -> None:
     assert limiter.admits(WHO)
 
 
-def test_what_is_forgiven_is_forgiven_everywhere() -> None:
+def test_forgiven_requests_are_forgiven_everywhere() -> None:
     nodes = Nodes(2, 10, least=1)
     nodes.ask(0, 3)
     nodes.tell()
     nodes.each[0].forgive(WHO)
     nodes.tell()
     assert nodes.each[1].left(nodes.each[1].charge(WHO)) == 7
-    # What is forgiven before others were told is not told either.
+    # A request forgiven before its announcement isn't announced.
     nodes.ask(0)
     nodes.each[0].forgive(WHO)
     assert nodes.each[0].take(MOST_TOLD) == []
 
 
-def test_what_is_remembered_of_what_others_were_not_told_has_a_bound() -> None:
+def test_unannounced_requests_are_bounded() -> None:
     clock = TestClock(stopped_at=1000.0)
     limiter = SharedLimiter(100, 60, clock, 50, least=5, mark=_same, due=lambda: None)
     for number in range(2000):
@@ -172,11 +175,11 @@ def test_what_is_remembered_of_what_others_were_not_told_has_a_bound() -> None:
         assert len(limiter._recent) + len(limiter._before) <= 100
 
 
-# What is announced
+# Announcements
 
 
 class Bus:
-    """Announcements as one node makes them."""
+    """One node's announcements."""
 
     def __init__(self) -> None:
         self.said: list[Announcement] = []
@@ -194,7 +197,7 @@ class Bus:
 
     @property
     def charged(self) -> list[dict[str, list[tuple[int | str, int]]]]:
-        """What was said of limits."""
+        """Announced uses of limits."""
         return [one.attempts for one in self.said if isinstance(one, LimitsCharged)]
 
 
@@ -210,12 +213,14 @@ def limiters(bus: Bus) -> Limiters:
 
 
 async def turn() -> None:
-    """Let others run."""
+    """Let other tasks run."""
     for _ in range(3):
         await asyncio.sleep(0)
 
 
-async def test_of_rare_attempts_others_are_told_at_once(bus: Bus, limiters: Limiters) -> None:
+async def test_requests_with_rare_limits_are_announced_immediately(
+    bus: Bus, limiters: Limiters
+) -> None:
     limiter = limiters.limiter("codes", 20, 600)
     for _ in range(3):
         limiter.admits(WHO)
@@ -229,7 +234,7 @@ async def test_of_rare_attempts_others_are_told_at_once(bus: Bus, limiters: Limi
     assert bus.charged[1:] == [{"codes": [(WHO, -1)]}]
 
 
-async def test_of_others_when_they_are_some(
+async def test_requests_with_other_limits_are_announced_in_batches(
     bus: Bus, limiters: Limiters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_limits, "TELL_SECONDS", 0.001)
@@ -245,10 +250,10 @@ async def test_of_others_when_they_are_some(
     assert limiters._timer is None
 
 
-async def test_a_flood_of_networks_does_not_flood_the_other_nodes(
+async def test_many_networks_do_not_flood_the_other_nodes(
     bus: Bus, limiters: Limiters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are told of those who ask most, in what fits into one notification at a time."""
+    """The most active clients are announced, in one notification at a time."""
     monkeypatch.setattr(shared_limits, "TELL_SECONDS", 0.01)
     limiter = limiters.limiter("anonymous", 10**6, 60, 10_000, is_rare=False)
     monkeypatch.setattr(limiter, "_least", 2)
@@ -264,7 +269,7 @@ async def test_a_flood_of_networks_does_not_flood_the_other_nodes(
         "anonymous": MOST_TOLD // 2,
     }
     assert [n for _, n in first["anonymous"]].count(20) == 100
-    # Nothing is sent while the last one waits.
+    # Nothing is sent while the last announcement waits.
     bus.is_stuck = True
     await asyncio.sleep(0.03)
     assert len(bus.said) == 1
@@ -276,8 +281,8 @@ async def test_a_flood_of_networks_does_not_flood_the_other_nodes(
 
 
 @pytest.mark.parametrize("secret", ["a secret", "another"])
-def test_a_mark_is_the_same_where_the_secret_is(secret: str) -> None:
-    same = secret == "a secret"  # it is none
+def test_equal_secrets_give_equal_marks(secret: str) -> None:
+    same = secret == "a secret"  # Not a mark.
     assert (Vault(secret).mark("192.0.2.1") == Vault("a secret").mark("192.0.2.1")) is same
 
 
@@ -290,7 +295,7 @@ def test_the_longest_announcement_fits_into_a_notification() -> None:
     assert len(msgspec.json.encode(("0" * 16, message))) < 7999
 
 
-async def test_what_others_say_counts_and_what_means_nothing_here_does_not(
+async def test_valid_announcements_count_and_others_are_ignored(
     bus: Bus, limiters: Limiters
 ) -> None:
     limiter = limiters.limiter("requests", 10, 60, is_rare=False)
@@ -301,6 +306,6 @@ async def test_what_others_say_counts_and_what_means_nothing_here_does_not(
     bus.listeners[SignedInFrom](SignedInFrom(mark="m"))
     assert limiter.left(limiter.ahead(WHO)) == 4
     assert known == ["m"]
-    # What was heard is not said again.
+    # Received announcements aren't repeated.
     await turn()
     assert bus.said == []

@@ -1,4 +1,4 @@
-"""The soak's judgement finds what is wrong, and only that."""
+"""The soak test finds violations, and only those."""
 
 import pytest
 from bench.soak.judgement import of_files, of_memory, of_queues
@@ -8,8 +8,8 @@ CHANNEL = 7
 
 
 def under_way(*received: int) -> Record:
-    """Messages 1 to 4 in a channel, brought by events 10 to 40; a client that joined after the
-    first and left before the last, and what it received."""
+    """Messages 1 to 4 in a channel, with events 10 to 40, and what a client received that joined
+    after the first and left before the last."""
     record = Record(acknowledged=dict.fromkeys((1, 2, 3, 4), (CHANNEL,)))
     for message_id in (1, 2, 3, 4):
         record.brought(message_id, message_id * 10)
@@ -21,7 +21,7 @@ def under_way(*received: int) -> Record:
     return record
 
 
-def test_a_client_that_got_what_came_while_it_was_there_is_well() -> None:
+def test_a_client_that_received_everything_due_passes() -> None:
     record = under_way(2, 3)
     assert record.judge() == 2
     assert record.failures == []
@@ -37,28 +37,28 @@ def test_a_client_that_got_what_came_while_it_was_there_is_well() -> None:
         ((2, 3, 99), "should not have got 1 messages: [99]"),
     ],
 )
-def test_each_way_to_be_wrong_is_told(received: tuple[int, ...], said: str) -> None:
+def test_each_kind_of_violation_is_reported(received: tuple[int, ...], said: str) -> None:
     record = under_way(*received)
     record.judge()
     assert record.failed == 1
     assert said in record.failures[0]
 
 
-def test_what_is_deleted_need_not_have_come() -> None:
+def test_deleted_messages_may_be_missing() -> None:
     record = under_way(2)
     record.excused.add(3)
     record.judge()
     assert record.failures == []
 
 
-def test_what_came_after_the_queue_had_ended_is_not_due() -> None:
+def test_events_after_the_end_of_a_queue_are_not_due() -> None:
     record = under_way(2)
     record.watches[0].end = 25
     assert record.judge() == 1
     assert record.failures == []
 
 
-def test_a_message_that_came_to_nobody_is_told() -> None:
+def test_a_message_that_nobody_received_is_reported() -> None:
     record = under_way(2, 3)
     record.acknowledged[9] = (CHANNEL,)
     record.judge()
@@ -77,13 +77,13 @@ def test_a_message_has_one_event() -> None:
 def test_memory_must_be_flat_in_the_second_half(
     minutes: int, each_minute: float, wrong: int
 ) -> None:
-    """However it grew in the first; short runs are not judged."""
+    """Whatever the growth in the first half. Short runs aren't judged."""
     half = minutes / 2
     heap = [(m, 9000.0 * min(m, half) + each_minute * max(m - half, 0)) for m in range(minutes + 1)]
     assert len(of_memory(heap)[1]) == wrong
 
 
-def test_files_and_queues_that_are_left_over_are_told() -> None:
+def test_leftover_files_and_queues_are_reported() -> None:
     assert of_files(20, 2025, 2000, 22) == []
     assert len(of_files(20, 2100, 2000, 90)) == 2
     assert of_queues({"a"}, {"a"}) == []

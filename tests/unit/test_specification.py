@@ -1,4 +1,4 @@
-"""The tables of `docs/specification` and `docs/security.md`: every test that they name exists."""
+"""Every test named in the tables of `docs/specification` and `docs/security.md` exists."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ _NAMED = re.compile(r"`([a-z0-9_/]+\.py)::(test_\w+)`")
 
 
 def rows(page: Path) -> Iterator[tuple[int, list[str]]]:
-    """The line and the cells of each row, without the heads of the tables."""
+    """The line and cells of each row, without table headings."""
     lines = page.read_text().splitlines()
     for number, line in enumerate(lines, 1):
         if not line.startswith("|") or re.fullmatch(r"[|\s:-]+", line):
@@ -26,7 +26,7 @@ def rows(page: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def missing(shown: str) -> list[str]:
-    """The tests that are named and do not exist."""
+    """The named tests that don't exist."""
     return [
         f"{path}::{name}"
         for path, name in _NAMED.findall(shown)
@@ -35,7 +35,7 @@ def missing(shown: str) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link may name in the page: its headings as they are in addresses."""
+    """The page's link targets: its headings in the form used in addresses."""
     headings = re.findall(r"^##+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -52,7 +52,7 @@ def functions(path: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_statement_names_a_test_that_exists(page: Path) -> None:
+def test_every_statement_names_an_existing_test(page: Path) -> None:
     wrong = []
     for number, [statement, *_, shown] in rows(page):
         lost = missing(shown)
@@ -69,7 +69,7 @@ def test_the_list_has_every_page_and_no_other() -> None:
     assert set(re.findall(r"\(specification/([\w-]+\.md)\)", listed)) == {p.name for p in PAGES}
 
 
-def test_the_list_leads_to_headings_that_are_there() -> None:
+def test_the_list_links_to_existing_headings() -> None:
     there = {(page.name, anchor) for page in PAGES for anchor in anchors(page)}
     named = set(re.findall(r"\(specification/([\w-]+\.md)#([\w-]+)\)", LIST.read_text()))
     assert named <= there
@@ -93,14 +93,15 @@ LEVELS_1_AND_2 = """
 
 
 def requirements() -> Iterator[tuple[int, list[str]]]:
-    """The rows of the requirements: those of the tables of four columns that begin with one."""
+    """The rows of the requirements: those in tables of four columns whose first is a
+    requirement."""
     for number, cells in rows(SECURITY):
         if re.match(r"\d+\.\d+\.\d+", cells[0]):
             yield number, cells
 
 
 def spread(text: str) -> Iterator[str]:
-    """The numbers in `1.2.1-3, 1.2.6`, each by itself."""
+    """Expand `1.2.1-3, 1.2.6` into single numbers."""
     for section, first, last in re.findall(
         r"(\d+\.\d+)\.(\d+)(?:[-\u2013](?:\d+\.\d+\.)?(\d+))?", text
     ):
@@ -108,13 +109,13 @@ def spread(text: str) -> Iterator[str]:
             yield f"{section}.{number}"
 
 
-def test_every_requirement_of_security_is_there_once() -> None:
+def test_every_security_requirement_appears_once() -> None:
     listed = [number for _, cells in requirements() for number in spread(cells[0])]
     assert sorted(listed) == sorted(spread(LEVELS_1_AND_2))
     assert len(listed) == 253
 
 
-def test_what_is_said_of_security_is_shown_or_owned_up_to() -> None:
+def test_every_security_claim_has_a_test_or_an_admission() -> None:
     wrong = []
     for line, (number, state, here, shown) in requirements():
         names = _NAMED.search(shown) or re.search(r"\]\([^)]+\)", shown)
@@ -129,7 +130,7 @@ def test_what_is_said_of_security_is_shown_or_owned_up_to() -> None:
 
 
 @pytest.mark.parametrize("page", [SECURITY, TESTS.parent / "SECURITY.md"], ids=lambda p: p.name)
-def test_the_links_about_security_lead_to_what_is_there(page: Path) -> None:
+def test_links_about_security_have_existing_targets(page: Path) -> None:
     for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
         target = (page.parent / path).resolve() if path else page
         assert target.is_file(), path

@@ -1,4 +1,4 @@
-"""What a server loads before anybody has asked for anything."""
+"""What a server loads before the first request."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ NOT_AT_THE_START = (
 
 @pytest.fixture(scope="module")
 def loaded() -> frozenset[str]:
-    """The modules in a process that has loaded the server's command."""
+    """The modules in a process that has loaded the serve command."""
     code = "import sys, tertulia.cli.serve; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -58,7 +58,7 @@ def loaded() -> frozenset[str]:
 
 
 @pytest.mark.parametrize(("module", "purpose"), NOT_AT_THE_START)
-def test_a_start_does_not_load_what_only_some_need(
+def test_optional_modules_are_not_loaded_at_startup(
     module: str, purpose: str, loaded: frozenset[str]
 ) -> None:
     assert "tertulia.wire.api.routes" in loaded

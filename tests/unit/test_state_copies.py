@@ -1,4 +1,4 @@
-"""Copies of the state with changes: no index of theirs is stale."""
+"""Copies of the state with changes: no index is out of date."""
 
 import contextlib
 import copy
@@ -85,7 +85,8 @@ def replaced(record: Struct, **values: Any) -> Struct:
 
 
 def contents(state: State) -> dict[str, Any]:
-    """What every index of one table knows, by where it is; without those that a copy has not."""
+    """The content of every index of a table, by its path, except for those that copies don't
+    have."""
     found = {}
     for table, names in INDEXES.items():
         for name in names:
@@ -105,7 +106,7 @@ INDEXES = {
 
 
 def answers(state: State) -> dict[str, Any]:
-    """What is asked of the indexes over several tables, as far as the copy has them."""
+    """Results from indexes over several tables, if the copy has them."""
     ids = sorted(state.users.rows)
     groups = state.memberships
     found: dict[str, Any] = {
@@ -123,7 +124,7 @@ def answers(state: State) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_copy_answers_as_the_state_will_when_the_changes_are_made(name: str) -> None:
+def test_a_copy_answers_as_the_state_will_after_the_changes(name: str) -> None:
     state, then = made(), made()
     before, asked = contents(state), answers(state)
     records = CHANGES[name](state)
@@ -136,7 +137,7 @@ def test_a_copy_answers_as_the_state_will_when_the_changes_are_made(name: str) -
     assert {name: table.rows for name, table in copied.tables.items()} == {
         name: table.rows for name, table in then.tables.items()
     }
-    # The state itself is as it was.
+    # The state itself is unchanged.
     assert (contents(state), answers(state)) == (before, asked)
 
 
@@ -150,7 +151,7 @@ def test_copies_of_copies_follow_both() -> None:
     assert once.memberships.members(21) == {1, 2, 3}
 
 
-def test_topics_stay_in_the_order_of_their_newest_messages() -> None:
+def test_topics_are_ordered_by_their_newest_messages() -> None:
     random, state = Random(3), State()
 
     def in_order(where: State) -> list[list[str]]:
@@ -167,7 +168,7 @@ def test_topics_stay_in_the_order_of_their_newest_messages() -> None:
             case 0 if known is not None:
                 state.topics.remove((where, key))
             case 1 if known is not None and (other := random.choice("ijkl")):
-                # One topic takes in another: first it has its messages, then the other is gone.
+                # One topic merges into another: first it has its messages, then the other is gone.
                 state.topics.put(msgspec.structs.replace(known, key=other))
                 state.topics.remove((where, key))
             case _:
@@ -182,7 +183,7 @@ def test_topics_stay_in_the_order_of_their_newest_messages() -> None:
         assert in_order(state) == expected(state)
 
 
-def test_an_index_that_cannot_follow_says_so() -> None:
+def test_an_index_that_cannot_be_copied_says_so() -> None:
     state = made()
     copied = state.with_changes(user(6), Channel(id=3, name="New", created_at=0))
     for ask in (
@@ -198,7 +199,7 @@ def test_an_index_that_cannot_follow_says_so() -> None:
 
 
 def test_a_new_index_is_no_exception() -> None:
-    """One that nobody thought of: it follows, or it cannot be asked."""
+    """An index unknown to copies: either it's updated, or it can't be used."""
 
     class Forgotten(Index):
         def __init__(self, table: Table[User]) -> None:
@@ -219,8 +220,8 @@ def test_a_new_index_is_no_exception() -> None:
 
 
 def test_a_copy_leaves_nothing_behind() -> None:
-    """The state's tables do not follow what is gone: else each copy would slow every later change
-    down, and be kept."""
+    """The state's tables don't keep references to copies, which would slow down every later
+    change."""
     state = made()
     before = {name: len(table._watchers) for name, table in state.tables.items()}
     for changes in CHANGES.values():
@@ -228,7 +229,7 @@ def test_a_copy_leaves_nothing_behind() -> None:
     assert before == {name: len(table._watchers) for name, table in state.tables.items()}
 
 
-def test_a_copy_is_for_reading_and_for_now() -> None:
+def test_a_copy_is_read_only_and_short_lived() -> None:
     state = made()
     copied = state.with_changes(user(6))
     with pytest.raises(TypeError, match="for reading"):

@@ -1,4 +1,4 @@
-"""How the database finds what a statement is about, where that decides what it costs."""
+"""Query plans that determine a statement's cost."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +14,11 @@ from tertulia.store.store import database_at
 from tests import databases
 
 
-def test_flags_that_a_move_takes_away_are_found_by_the_messages(
+def test_flags_removed_by_a_move_are_found_by_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By people and messages, moving 10,000 messages out of sight of 5,000 is 50 million looks."""
+    """By person and message, moving 10,000 messages out of sight of 5,000 people would be 50
+    million lookups."""
     databases.migrated(Config(data_dir=str(tmp_path)))
     connection = database_at(tmp_path, "").connect(readonly=False)
     deleting: list[tuple[str, Sequence[Any]]] = []

@@ -1,4 +1,4 @@
-"""What a supervisor of several workers decides, with processes and a clock that are made up."""
+"""Decisions of a supervisor of several workers, with simulated processes and clock."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class Server:
         self.supervisor.ended(worker, code, self.now)
 
     def new(self) -> Iterator[Worker]:
-        """Those that were started since the last time."""
+        """Workers started since the last call."""
         found, self.started[:] = list(self.started), []
         return iter(found)
 
@@ -85,13 +85,13 @@ def pair(server: Server) -> tuple[Worker, Worker]:
     return one, two
 
 
-def test_it_says_once_that_the_server_is_ready_when_all_workers_are(server: Server) -> None:
+def test_the_server_is_ready_once_when_all_workers_are(server: Server) -> None:
     one, two = server.new()
     assert (one.number, two.number) == (0, 1)
     server.ready(one, text="waiting")
     assert server.said == []
     server.ready(two, text="waiting")
-    # An organization was made, which they notice one after the other.
+    # An organization was created, which workers notice one after the other.
     server.ready(two)
     assert server.said == ["waiting"]
     server.ready(one)
@@ -100,7 +100,7 @@ def test_it_says_once_that_the_server_is_ready_when_all_workers_are(server: Serv
 
 
 @pytest.mark.usefixtures("pair")
-def test_a_worker_that_died_is_replaced_at_once_and_then_after_growing_pauses(
+def test_a_dead_worker_is_replaced_immediately_and_then_with_growing_pauses(
     server: Server, pair: tuple[Worker, Worker]
 ) -> None:
     worker = pair[1]
@@ -113,7 +113,7 @@ def test_a_worker_that_died_is_replaced_at_once_and_then_after_growing_pauses(
         (worker,) = server.new()
         assert worker.number == 1
         server.ready(worker)
-    # One that has lived for long enough has nothing to do with that.
+    # A worker that has run for long enough resets the pauses.
     server.pass_time(STEADY_SECONDS)
     server.ends(worker, -11)
     server.pass_time(0)
@@ -122,7 +122,7 @@ def test_a_worker_that_died_is_replaced_at_once_and_then_after_growing_pauses(
 
 
 @pytest.mark.parametrize(("code", "expected"), [(1, 1), (2, 2)])
-def test_a_worker_that_refuses_to_start_ends_the_server_with_its_code(
+def test_a_worker_that_refuses_to_start_ends_the_server_with_its_exit_code(
     server: Server, code: int, expected: int
 ) -> None:
     one, two = server.new()
@@ -133,7 +133,7 @@ def test_a_worker_that_refuses_to_start_ends_the_server_with_its_code(
     assert server.said == []
 
 
-def test_it_gives_up_where_no_worker_can_be_started(server: Server) -> None:
+def test_the_supervisor_gives_up_if_no_worker_starts(server: Server) -> None:
     workers = list(server.new())
     for number in range(FAILED_STARTS):
         assert server.exit_code is None, number
@@ -146,7 +146,7 @@ def test_it_gives_up_where_no_worker_can_be_started(server: Server) -> None:
     assert server.exit_code == 1
 
 
-def test_it_gives_up_where_no_process_can_be_started(server: Server) -> None:
+def test_the_supervisor_gives_up_if_no_process_can_be_created(server: Server) -> None:
     server.error = OSError("no more processes")
     for worker in server.new():
         server.ends(worker, -9)
@@ -155,7 +155,7 @@ def test_it_gives_up_where_no_process_can_be_started(server: Server) -> None:
     assert server.exit_code == 1
 
 
-def test_it_goes_on_trying_while_another_worker_serves(
+def test_the_supervisor_keeps_trying_while_another_worker_serves(
     server: Server, pair: tuple[Worker, Worker]
 ) -> None:
     server.ends(pair[0], -9)
@@ -189,7 +189,7 @@ def test_workers_are_replaced_one_by_one(server: Server, pair: tuple[Worker, Wor
     assert server.said == ["ready"]
 
 
-def test_a_second_wish_to_replace_them_begins_anew(
+def test_a_second_replacement_request_starts_again(
     server: Server, pair: tuple[Worker, Worker]
 ) -> None:
     server.supervisor.replace(server.now)
@@ -203,7 +203,7 @@ def test_a_second_wish_to_replace_them_begins_anew(
     assert (fourth.number, third.told, pair[1].told) == (0, ["leave"], [])
 
 
-def test_a_replacement_that_does_not_start_is_the_last(
+def test_a_replacement_that_fails_to_start_stops_the_replacing(
     server: Server, pair: tuple[Worker, Worker]
 ) -> None:
     server.supervisor.replace(server.now)
@@ -212,14 +212,14 @@ def test_a_replacement_that_does_not_start_is_the_last(
     server.pass_time(1000)
     assert not list(server.new())
     assert pair[0].told == pair[1].told == []
-    # The next one may do better.
+    # The next one may succeed.
     server.supervisor.replace(server.now)
     (fourth,) = server.new()
     server.ready(fourth)
     assert pair[0].told == ["leave"]
 
 
-def test_a_replacement_that_is_told_to_leave_before_it_is_ready_is_the_last(
+def test_a_replacement_stopped_before_it_is_ready_stops_the_replacing(
     server: Server, pair: tuple[Worker, Worker]
 ) -> None:
     server.supervisor.replace(server.now)
@@ -228,7 +228,7 @@ def test_a_replacement_that_is_told_to_leave_before_it_is_ready_is_the_last(
     server.ready(third)
     assert pair[0].told == []
     server.ends(third)
-    # Its place is filled as before, and it can be tried again.
+    # Its place is filled as usual, and replacing can be requested again.
     server.ends(pair[0], -9)
     server.pass_time(1)
     (fourth,) = server.new()
@@ -241,7 +241,7 @@ def test_a_replacement_that_is_told_to_leave_before_it_is_ready_is_the_last(
 
 
 @pytest.mark.parametrize("succeeds", [True, False])
-def test_a_worker_that_dies_while_it_is_being_replaced(
+def test_a_worker_that_dies_while_being_replaced(
     server: Server, pair: tuple[Worker, Worker], *, succeeds: bool
 ) -> None:
     server.supervisor.replace(server.now)
@@ -260,7 +260,7 @@ def test_a_worker_that_dies_while_it_is_being_replaced(
         assert fourth.number == 0
 
 
-def test_one_that_leaves_by_itself_is_replaced_before_it_has_ended(
+def test_a_worker_that_leaves_is_replaced_before_it_has_ended(
     server: Server, pair: tuple[Worker, Worker]
 ) -> None:
     server.supervisor.leaving(pair[1], server.now)
@@ -274,14 +274,16 @@ def test_one_that_leaves_by_itself_is_replaced_before_it_has_ended(
     assert not list(server.new())
 
 
-def test_it_ends_when_all_workers_have_ended(server: Server, pair: tuple[Worker, Worker]) -> None:
+def test_the_supervisor_ends_when_all_workers_have_ended(
+    server: Server, pair: tuple[Worker, Worker]
+) -> None:
     server.ends(pair[0], -9)
     server.pass_time(0)
     (third,) = server.new()
     server.supervisor.stop(server.now)
     assert third.told == pair[1].told == ["stop"]
     server.supervisor.replace(server.now)
-    server.ends(third, -15)  # It had not come so far as to end well.
+    server.ends(third, -15)  # It was too early in its start to exit cleanly.
     assert server.exit_code is None
     server.ends(pair[1])
     assert server.exit_code == 0
@@ -299,7 +301,7 @@ Ending = Callable[[Server, Worker], None]
     ],
     ids=["stop", "leaving"],
 )
-def test_one_that_does_not_end_in_time_is_killed(
+def test_a_worker_that_does_not_end_in_time_is_killed(
     server: Server, pair: tuple[Worker, Worker], ending: Ending
 ) -> None:
     ending(server, pair[0])
@@ -311,7 +313,7 @@ def test_one_that_does_not_end_in_time_is_killed(
     assert pair[0].told.count("kill") == 1
 
 
-def test_one_that_does_not_become_ready_is_killed(server: Server) -> None:
+def test_a_worker_that_does_not_become_ready_is_killed(server: Server) -> None:
     one, two = server.new()
     server.ready(one)
     server.pass_time(START_SECONDS - 1)
@@ -325,16 +327,16 @@ def test_one_that_does_not_become_ready_is_killed(server: Server) -> None:
     assert again.number == two.number
 
 
-def test_one_that_stands_still_is_killed(server: Server, pair: tuple[Worker, Worker]) -> None:
+def test_a_frozen_worker_is_killed(server: Server, pair: tuple[Worker, Worker]) -> None:
     for number in range(3 * LOOKS):
-        pair[0].beat = number  # The other one does not say.
+        pair[0].beat = number  # The other one sends no heartbeat.
         server.pass_time(LOOK_SECONDS)
     assert pair[0].told == pair[1].told == []
     for _ in range(LOOKS - 1):
         server.pass_time(LOOK_SECONDS)
-    # Nothing is held against it when it goes on.
+    # It's forgiven once it continues.
     pair[0].beat = -1
-    # The time in which the machine slept counts for one look.
+    # Time while the machine slept counts as one check.
     server.pass_time(1000)
     assert pair[0].told == []
     for _ in range(LOOKS):

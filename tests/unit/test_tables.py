@@ -1,4 +1,4 @@
-"""Records in memory: IDs that are not given twice, and groups."""
+"""Records in memory: IDs that are never reused, and groups."""
 
 import random
 
@@ -25,7 +25,7 @@ class Note(Struct, frozen=True):
 NOTES = Noun("notes", Note, ("id",), removable=True)
 
 
-def test_the_id_of_what_is_gone_is_not_given_again_not_even_after_a_restart(
+def test_the_id_of_a_deleted_record_is_not_reused_even_after_a_restart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(organization, "NOUNS", (*nouns.NOUNS, NOTES))
@@ -42,7 +42,7 @@ def test_the_id_of_what_is_gone_is_not_given_again_not_even_after_a_restart(
     assert State.load(0, records).tables["notes"].next_id() == 3
 
 
-def test_a_record_that_is_left_does_not_count_for_those_that_are_gone(
+def test_remaining_records_do_not_hide_deleted_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(organization, "NOUNS", (*nouns.NOUNS, NOTES))
@@ -63,7 +63,7 @@ class Alarm(Struct, frozen=True):
     at: float | None
 
 
-def test_records_are_ordered_by_what_is_said_of_them() -> None:
+def test_records_are_ordered_by_key() -> None:
     table: Table[Alarm] = Table(Noun("alarms", Alarm, ("id",), removable=True))
     alarms = Ordered(table, lambda alarm: alarm.at)
     rng = random.Random(3)
@@ -79,7 +79,7 @@ def test_records_are_ordered_by_what_is_said_of_them() -> None:
         )
 
 
-def test_records_are_grouped_by_what_is_said_of_them() -> None:
+def test_records_are_grouped_by_key() -> None:
     notes: Table[Note] = Table(NOTES)
     of = Grouped(notes, lambda note: note.owner)
     for note in (Note(2, 7), Note(1, 7), Note(3, 8)):
@@ -93,7 +93,7 @@ def test_records_are_grouped_by_what_is_said_of_them() -> None:
     assert (list(of[8]), of.count(8), of.count(7)) == ([], 0, 1)
 
 
-def test_a_counter_from_before_they_had_names_goes_on(
+def test_a_counter_from_before_names_continues(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config.data_path.mkdir(parents=True, exist_ok=True)

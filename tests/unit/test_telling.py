@@ -1,4 +1,4 @@
-"""What nodes tell each other of their commits: in parts that fit, lost, late, or of another log."""
+"""Commit announcements between nodes: in parts, lost, late, or from another log."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ def sent(seq: int, content: str = "hello") -> Entry:
     return Entry(seq, 5.25, 7, MessageSent(message=message))
 
 
-def test_what_is_told_is_what_was_committed() -> None:
+def test_an_announcement_equals_the_commit() -> None:
     entries = [
         sent(9_000_001, "für \u2028 \\ \" 'alle'"),
         Entry(9_000_002, 1e9 / 3, None, RealmChanged(values={"name": "N"})),
@@ -48,16 +48,16 @@ def test_what_is_told_is_what_was_committed() -> None:
     assert not told.follows(Position(START.history, START.seq, "d" * 16))
     assert not told.follows(Position("i" * 16, START.seq, START.batch))
     assert not told.follows(Position(START.history, START.seq - 1, START.batch))
-    # What is known already is not even read.
+    # Known entries aren't even parsed.
     assert broadcast.decode_broadcast(text, 9_000_002) == 9_000_002
 
 
 @pytest.mark.parametrize("text", ["log ", "log me", "log me x []", "log me 9 {", 'log me 9 ["h"]'])
-def test_what_cannot_be_understood_is_growth(text: str) -> None:
+def test_an_unreadable_announcement_means_new_entries(text: str) -> None:
     assert broadcast.decode_broadcast(text, 5) in {6, 9}
 
 
-def test_a_batch_is_told_in_parts_that_follow_each_other() -> None:
+def test_a_batch_is_announced_in_consecutive_parts() -> None:
     entries = [sent(START.seq + n, "ä" * 700) for n in range(1, 60)]
     texts = broadcast.encode_broadcast("me", entries, "c" * 16, START)
     assert 1 < len(texts) <= broadcast.MAX_PARTS
@@ -77,7 +77,7 @@ def test_a_batch_is_told_in_parts_that_follow_each_other() -> None:
     [[sent(START.seq + 1, "x" * 8000)], [sent(START.seq + n, "x" * 5000) for n in range(1, 40)]],
     ids=["a large entry", "many"],
 )
-def test_what_does_not_fit_is_told_by_its_number(entries: list[Entry]) -> None:
+def test_an_entry_that_does_not_fit_is_announced_by_number(entries: list[Entry]) -> None:
     assert broadcast.encode_broadcast("me", entries, "c" * 16, START) == [str(entries[-1].seq)]
 
 
@@ -92,8 +92,8 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 class Other:
-    """Another node's log, of which it is counted how often it reads what others wrote; what it is
-    told can be held back, lost and changed."""
+    """Another node's log. It counts reads of other nodes' entries, and its announcements can be
+    held back, lost, or changed."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -120,7 +120,7 @@ class Other:
         log._on_growth = on_growth  # type: ignore[method-assign]
 
     async def has(self, log: Log) -> None:
-        """Return when it has all that this one has."""
+        """Return when it has all entries of this node."""
         await until(lambda: self.log.position == log.position)
 
 
@@ -130,7 +130,7 @@ async def other(
 ) -> AsyncIterator[Other]:
     if not config.database_url:
         pytest.skip("the processes beside a server's file tell it nothing")
-    # What it is not told it finds out by no other way, however slow the machine is.
+    # Without announcements it learns nothing, however slow the machine is.
     monkeypatch.setattr(head_watch, "LOOK_SECONDS", 1000.0)
     store = Store(database_at(config.data_path, config.database_url))
     log = Log(store)
@@ -152,7 +152,7 @@ def rename(context: CommandContext, name: str) -> Decision[str]:
 
 
 async def assert_same(org: Organization, other: Other) -> None:
-    """Both have the same state, which is the database's."""
+    """Check that both have the same state, and that it's the database's."""
     await other.has(org.node.log)
     mine, theirs = org.node.log.state, other.log.state
     records = await org.node.store.read(queries.records)
@@ -162,7 +162,7 @@ async def assert_same(org: Organization, other: Other) -> None:
     assert theirs.seq == mine.seq
 
 
-async def test_a_node_follows_by_what_it_is_told_and_reads_nothing(
+async def test_a_node_follows_announcements_without_reading(
     org: Organization, other: Other
 ) -> None:
     followed: list[Entry] = []
@@ -181,7 +181,7 @@ async def test_a_node_follows_by_what_it_is_told_and_reads_nothing(
     await assert_same(org, other)
 
 
-async def test_both_write_by_turns_and_each_entry_counts_once(
+async def test_both_nodes_write_in_turn_and_each_entry_counts_once(
     org: Organization, other: Other
 ) -> None:
     followed: list[int] = []
@@ -197,18 +197,18 @@ async def test_both_write_by_turns_and_each_entry_counts_once(
     assert followed == list(range(begin + 1, begin + 46))
 
 
-async def test_what_is_not_heard_is_read_when_it_is_needed(org: Organization, other: Other) -> None:
+async def test_unannounced_entries_are_read_when_needed(org: Organization, other: Other) -> None:
     other.is_deaf = True
     await org.channel("lounge", "ann")
     for number in range(3):
         await org["ann"].send("lounge", "t", f"m{number}")
     assert other.log.position.seq < org.node.log.position.seq
-    # With the lock come the newest batch only; what is missing before it is read.
+    # Only the newest batch comes with the lock. Missing ones before it are read.
     await other.log.submit(None, rename, "Theirs")
     await org.node.log.catch_up()
     await assert_same(org, other)
     other.is_deaf = False
-    # One more was lost: what follows does not follow what is known.
+    # Another one was lost, so the next doesn't follow the last known entry.
     other.is_deaf = True
     await org["ann"].send("lounge", "t", "lost")
     await until(lambda: bool(other.heard))
@@ -234,7 +234,7 @@ async def test_the_newest_batch_comes_with_the_lock(org: Organization, other: Ot
     await assert_same(org, other)
 
 
-async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
+async def test_late_repeated_or_foreign_announcements_change_nothing(
     org: Organization, other: Other
 ) -> None:
     await org.channel("lounge", "ann")
@@ -256,7 +256,7 @@ async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
     await assert_same(org, other)
 
 
-def test_what_was_told_together_is_followed_in_one_call() -> None:
+def test_entries_announced_together_are_followed_in_one_call() -> None:
     subscribers = Subscribers()
     calls: list[list[int]] = []
     subscribers.followers.append(lambda entries: calls.append([entry.seq for entry in entries]))
@@ -275,7 +275,7 @@ def test_what_was_told_together_is_followed_in_one_call() -> None:
     assert replica.position == Position("h", 3, "batch 3")
 
 
-async def test_what_cannot_be_folded_has_the_state_loaded_again(
+async def test_an_entry_that_cannot_be_folded_reloads_the_state(
     org: Organization, other: Other
 ) -> None:
     position, generation = other.log.position, other.log.generation
@@ -289,8 +289,8 @@ async def test_what_cannot_be_folded_has_the_state_loaded_again(
     await assert_same(org, other)
 
 
-async def test_what_is_told_while_a_group_is_decided_waits(org: Organization, other: Other) -> None:
-    """The state is changed by one thing at a time."""
+async def test_announcements_wait_while_a_group_is_decided(org: Organization, other: Other) -> None:
+    """Only one thing changes the state at a time."""
     decided, go_on = asyncio.Event(), asyncio.Event()
     real = other.log.store.commit
 
@@ -314,7 +314,7 @@ async def test_what_is_told_while_a_group_is_decided_waits(org: Organization, ot
     await assert_same(org, other)
 
 
-async def test_what_comes_while_another_node_writes_is_of_the_group_that_waits(
+async def test_commands_that_arrive_while_another_node_writes_join_the_waiting_group(
     org: Organization, config: Config
 ) -> None:
     if not config.database_url:

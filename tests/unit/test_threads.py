@@ -1,4 +1,4 @@
-"""The threads that wait for the database in place of the event loop."""
+"""Threads that wait for the database instead of the event loop."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ def threads() -> Iterator[Threads]:
     made.close()
 
 
-async def test_jobs_are_done_in_threads_of_which_there_are_no_more_than_needed(
+async def test_jobs_use_no_more_threads_than_needed(
     threads: Threads,
 ) -> None:
     def name() -> str:
@@ -35,7 +35,7 @@ async def test_jobs_are_done_in_threads_of_which_there_are_no_more_than_needed(
         await threads.run(next, iter(()))
 
 
-async def test_a_job_that_nobody_waits_for_any_more_is_not_begun(threads: Threads) -> None:
+async def test_a_job_that_nobody_waits_for_is_not_started(threads: Threads) -> None:
     goes_on = threading.Event()
     done: list[str] = []
     under_way = [asyncio.create_task(threads.run(goes_on.wait, 60.0)) for _ in range(2)]
@@ -48,10 +48,10 @@ async def test_a_job_that_nobody_waits_for_any_more_is_not_begun(threads: Thread
     await asyncio.wait([*under_way, *behind])
     assert done == ["two"]
     assert under_way[1].result()
-    assert await threads.run(len, "three") == 5  # What nobody waited for does no harm.
+    assert await threads.run(len, "three") == 5  # An abandoned job does no harm.
 
 
-async def test_threads_end_after_what_waits_or_without_it() -> None:
+async def test_threads_end_with_or_without_finishing_waiting_jobs() -> None:
     for drops in (False, True):
         threads = Threads(1, "test")
         begun, goes_on = threading.Event(), threading.Event()
@@ -75,7 +75,9 @@ async def test_threads_end_after_what_waits_or_without_it() -> None:
             await threads.run(len, "")
 
 
-async def test_what_comes_as_they_end_is_done_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_submitted_at_the_end_is_done_or_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     threads = Threads(1, "test")
     closing = threading.Thread(target=threads.close)
     start = Threads._start
@@ -91,7 +93,7 @@ async def test_what_comes_as_they_end_is_done_or_refused(monkeypatch: pytest.Mon
         await asyncio.to_thread(closing.join)
 
 
-async def test_where_no_thread_can_be_started_those_that_there_are_do_it(
+async def test_if_no_thread_can_be_started_existing_ones_do_the_job(
     threads: Threads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: threading.Thread) -> None:
@@ -107,10 +109,10 @@ async def test_where_no_thread_can_be_started_those_that_there_are_do_it(
 
 
 class Large:
-    """What somebody had in hand."""
+    """An object used by a job."""
 
 
-async def test_what_was_raised_holds_nothing(threads: Threads) -> None:
+async def test_an_exception_keeps_no_references(threads: Threads) -> None:
     async def ask() -> "weakref.ref[Large]":
         held = Large()
         with pytest.raises(ZeroDivisionError):
@@ -120,7 +122,7 @@ async def test_what_was_raised_holds_nothing(threads: Threads) -> None:
     gc.disable()
     try:
         held = await ask()
-        await threads.run(len, "")  # The thread has let go of it.
+        await threads.run(len, "")  # The thread has released it.
         assert held() is None
     finally:
         gc.enable()

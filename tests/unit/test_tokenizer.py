@@ -1,4 +1,4 @@
-"""The words by which text is found."""
+"""Splitting text into words for search."""
 
 import cProfile
 import pstats
@@ -49,7 +49,7 @@ from tertulia.model.tokenizer import Phrase, phrases_of, placed_words, places, s
         ("✔ done", "✔ done"),
     ],
 )
-def test_text_falls_into_words(text: str, words: str) -> None:
+def test_text_is_split_into_words(text: str, words: str) -> None:
     assert words_of(text) == words.split()
 
 
@@ -62,13 +62,13 @@ def test_spellings_of_one_topic_have_the_same_words() -> None:
         assert words_of(text) == words_of(topic_key(text)), text
 
 
-def test_a_very_long_word_counts_by_its_beginning() -> None:
+def test_a_very_long_word_counts_by_its_start() -> None:
     assert words_of("a" * 5000) == ["a" * 100] == words_of("ä" * 5000)
     assert phrases_of("a" * 5000) == (Phrase(("a" * 100,), is_open=True),)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_words_are_the_same_with_their_places_and_without(seed: int) -> None:
+def test_words_are_the_same_with_and_without_positions(seed: int) -> None:
     rng = random.Random(seed)
     letters = "aB1ßéİ日本ｶﾞが\u3099 \n*~_-.'🎉✔\u0301\u200d\u1161한กุकि²½①Ǆ"
     for _ in range(300):
@@ -102,7 +102,7 @@ def test_words_are_the_same_with_their_places_and_without(seed: int) -> None:
         ("入門3", [(["入門", "門", "3"], False)]),
     ],
 )
-def test_a_search_falls_into_phrases(search: str, phrases: list[tuple[list[str], bool]]) -> None:
+def test_a_search_is_split_into_phrases(search: str, phrases: list[tuple[list[str], bool]]) -> None:
     assert phrases_of(search) == tuple(Phrase(tuple(words), is_open) for words, is_open in phrases)
 
 
@@ -124,7 +124,7 @@ def test_a_search_falls_into_phrases(search: str, phrases: list[tuple[list[str],
         ("tea", "", ""),
     ],
 )
-def test_a_text_shows_where_it_was_found(search: str, text: str, marked: str) -> None:
+def test_matches_in_a_text_have_positions(search: str, text: str, marked: str) -> None:
     made, at = "", 0
     for start, end in places(text, phrases_of(search)):
         made += f"{text[at:start]}[{text[start:end]}]"
@@ -136,8 +136,8 @@ LETTERS = "aAb1ßéİ日本が\u3099 \n*~_-.'🎉\u0301…«½ا"
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_phrase_has_the_same_places_whatever_else_a_text_says(seed: int) -> None:
-    """A script without spaces, or an emoji, in another part of it changes how they are found."""
+def test_a_phrase_has_the_same_positions_whatever_else_a_text_contains(seed: int) -> None:
+    """A script without spaces, or an emoji, elsewhere in the text changes the algorithm."""
     rng = random.Random(seed)
     for _ in range(500):
         text = "".join(rng.choices(LETTERS, k=rng.randint(0, 20)))
@@ -150,7 +150,7 @@ def test_a_phrase_has_the_same_places_whatever_else_a_text_says(seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_text_says_what_is_among_its_words(seed: int) -> None:
+def test_a_text_contains_its_words(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(500):
         texts = ["".join(rng.choices(LETTERS, k=rng.randint(0, 12))) for _ in range(2)]
@@ -169,7 +169,7 @@ def is_among(words: list[str], phrase: Phrase) -> bool:
     )
 
 
-def test_a_text_says_a_word_of_which_only_the_beginning_counts() -> None:
+def test_a_text_contains_a_word_that_counts_by_its_start() -> None:
     assert says(["a" * 5000], phrases_of("a" * 3000))
     assert says(["x " + "a" * 5000 + " y"], phrases_of(f'"{"a" * 100} y"'))
     assert places("a" * 200 + " b", phrases_of("a" * 100)) == [(0, 200)]
@@ -180,7 +180,7 @@ WORDS = st.lists(st.sampled_from(["a", "b", "ab", "abc"]), max_size=30)
 
 
 @given(WORDS, st.lists(st.sampled_from(["a", "b", "ab"]), min_size=2, max_size=8), st.booleans())
-def test_a_long_phrase_is_found_where_a_short_one_would_be(
+def test_a_long_phrase_is_found_like_a_short_one(
     text: list[str], phrase: list[str], is_open: bool
 ) -> None:
     wanted = Phrase(tuple(phrase), is_open)
@@ -193,7 +193,7 @@ def is_at(text: list[str], phrase: Phrase) -> bool:
 
 
 @pytest.mark.parametrize("one", ["a", "é", "字"])
-def test_a_long_phrase_and_a_text_of_the_same_word_are_soon_compared(one: str) -> None:
+def test_a_long_phrase_is_compared_fast_with_a_repetitive_text(one: str) -> None:
     between = "" if one == "字" else " "
     text = between.join([one] * 5000)
     missing = phrases_of('"' + between.join([*[one] * 2400, "x"]) + '"')
@@ -206,7 +206,7 @@ def test_a_long_phrase_and_a_text_of_the_same_word_are_soon_compared(one: str) -
     assert places(text, missing) == []
 
 
-def test_a_long_phrase_is_compared_with_each_word_about_once() -> None:
+def test_a_long_phrase_is_compared_about_once_per_word() -> None:
     compared = 0
 
     class Counted(str):
@@ -226,13 +226,13 @@ def test_a_long_phrase_is_compared_with_each_word_about_once() -> None:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions it calls."""
+    """The number of its function calls."""
     profile = cProfile.Profile()
     profile.runcall(work)
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]  # it is there
 
 
-def test_plain_texts_have_the_same_words_as_when_looked_at_character_by_character(
+def test_plain_text_has_the_same_words_as_when_scanned_by_character(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chance = random.Random(4)

@@ -1,4 +1,5 @@
-"""Nodes of two versions side by side: what is added at once, what waits for the last of the old."""
+"""Nodes of two versions running together: additions apply immediately, removals wait for the last
+old node."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ class Place:
     monkeypatch: pytest.MonkeyPatch
 
     def knowing(self, *more: Any, log_format: int = LOG_FORMAT) -> "Place":
-        """From now on the program is one that knows these migrations more, and that format."""
+        """From now on, the program knows this many more migrations and this format."""
         self.monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *more))
         self.monkeypatch.setattr(migrations, "LOG_FORMAT", log_format)
         return self
@@ -77,8 +78,8 @@ class Place:
 
     @property
     def versions(self) -> tuple[int, int, int]:
-        """How many migrations more were made, how many more a program must know, and the log's
-        format."""
+        """The number of additional migrations made, the additional number that a program must know,
+        and the log's format."""
         made = installation.value(self.connection, installation.SCHEMA_VERSION)
         head = installation.head_position(self.connection)
         needed = 0 if head.schema_version == NEEDED else head.schema_version - NOW
@@ -95,8 +96,8 @@ def place(config: Config, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     connection.close()
 
 
-def test_what_takes_away_waits_for_the_last_node_of_the_older_version(place: Place) -> None:
-    if not place.database.is_shared:  # One version serves from it at a time.
+def test_a_removal_waits_for_the_last_node_of_the_older_version(place: Place) -> None:
+    if not place.database.is_shared:  # Only one version serves from it at a time.
         place.list_node("left over", NOW)
         assert place.knowing(Expand(_more), Contract(_less)).start().versions == (2, 2, 0)
         return
@@ -105,45 +106,45 @@ def test_what_takes_away_waits_for_the_last_node_of_the_older_version(place: Pla
     assert place.start().versions == (1, 0, 0)
     place.list_node("new", NOW + 2, LOG_FORMAT + 1)
     assert place.settle().versions == (1, 0, 0)
-    # The older one can be started again meanwhile.
+    # The older version can still start.
     assert place.knowing().start().versions == (1, 0, 0)
     nodes.unregister(place.connection, "old")
     place.knowing(Expand(_more), Contract(_less), log_format=LOG_FORMAT + 1)
     assert place.settle().versions == (2, 2, 1)
     assert place.settle().versions == (2, 2, 1)
-    # And not any more now.
+    # Now it can't.
     place.knowing()
     with pytest.raises(NewerDatabase, match="newer version"):
         place.start()
 
 
-def test_where_no_older_node_lives_a_start_does_it_all(place: Place) -> None:
+def test_without_older_nodes_a_start_runs_all_migrations(place: Place) -> None:
     place.list_node("old", NOW)
     place.connection.run(f"UPDATE nodes SET seen_at = seen_at - {nodes.ALIVE_SECONDS}")
     place.knowing(Expand(_more), Contract(_less), log_format=LOG_FORMAT + 1)
     assert place.start().versions == (2, 2, 1)
 
 
-def test_what_is_needed_is_not_left_waiting(place: Place) -> None:
-    """Two releases at once: the older nodes end."""
+def test_a_required_migration_does_not_wait(place: Place) -> None:
+    """Two releases at once: the older nodes stop."""
     place.list_node("old", NOW)
     place.knowing(Expand(_more), Contract(_less), Expand(_most), log_format=LOG_FORMAT + 1)
     assert place.start().versions[:2] == (3, 2)
 
 
-def test_a_command_makes_nothing_under_a_server(place: Place) -> None:
+def test_a_command_migrates_nothing_under_a_server(place: Place) -> None:
     place.list_node("old", NOW)
     place.monkeypatch.setattr(type(place.database), "servers", lambda _: ["process 1 on h"])
     place.knowing(Expand(_more))
     with pytest.raises(DatabaseError, match=r"process 1 on h.*Nothing was changed"):
         migrate(place.database, lambda _: None)
-    # What can wait does not keep it from its work.
+    # Optional migrations don't keep it from working.
     place.knowing(Contract(_less), log_format=LOG_FORMAT + 1)
     migrate(place.database, lambda _: None)
     assert place.versions == (0, 0, 0)
 
 
-def test_the_format_is_what_all_living_nodes_can_read(place: Place) -> None:
+def test_the_log_format_is_one_that_all_living_nodes_can_read(place: Place) -> None:
     place.list_node("a", NOW, LOG_FORMAT + 1)
     place.list_node("b", NOW, LOG_FORMAT + 2)
     place.knowing(log_format=LOG_FORMAT + 3)
@@ -153,12 +154,12 @@ def test_the_format_is_what_all_living_nodes_can_read(place: Place) -> None:
     assert place.settle().versions == (0, 0, 2 if place.database.is_shared else 3)
 
 
-# What may be written meanwhile
+# What may be written in the meantime
 
 
 @contextmanager
 def newer_program(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
-    """The program knows a format more, in which these are new."""
+    """The program knows one more format, in which these are new."""
     with monkeypatch.context() as patch:
         for module in (log_formats, migrations, commits):
             patch.setattr(module, "LOG_FORMAT", LOG_FORMAT + 1)
@@ -167,14 +168,14 @@ def newer_program(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None
         yield
 
 
-async def test_what_older_nodes_could_not_read_is_not_written_before_they_are_gone(
+async def test_changes_unreadable_for_older_nodes_are_not_written_while_they_live(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, store = org.node.log, org.node.store
     settle = store.settle
 
     async def not_now(_: object) -> None:
-        """In place of what the node does by itself."""
+        """Replaces the node's own job."""
 
     await until(lambda: any(j.name == "upgrades" and j.succeeded_at for j in org.node.jobs()))
     monkeypatch.setattr(store, "settle", not_now)
@@ -188,7 +189,7 @@ async def test_what_older_nodes_could_not_read_is_not_written_before_they_are_go
         await org["ann"].write([org["ben"].user_id], "all else goes on")
         await settle(print)
         if store.is_shared:
-            # The one of the older version that lives is this one, by what it said at its start.
+            # The living node of the older version is this one, by what it announced at its start.
             with pytest.raises(NotBeforeUpgrade):
                 await log.submit(None, create, "one")
             said = [f'"log_format":{LOG_FORMAT}', f'"log_format":{LOG_FORMAT + 1}']
@@ -217,13 +218,13 @@ async def test_people_write_and_edit_while_older_nodes_serve(
     sent = await org["ann"].send(lounge, "t", "hi", **attempt)
     assert await org["ann"].send(lounge, "t", "hi", **attempt) == sent
     (await org["ann"].patch(f"/messages/{sent}", content="hello")).ok
-    # Older nodes can't read how a whole topic is renamed.
+    # Older nodes can't read the rename of a whole topic.
     refusal = (await org["ann"].patch(f"/messages/{sent}", topic="u")).refused()
     assert "upgraded" in refusal["msg"]
     (await org["ann"].delete(f"/messages/{sent}")).ok
 
 
-async def test_nodes_end_an_upgrade_by_themselves(
+async def test_nodes_finish_an_upgrade_by_themselves(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled = 0
@@ -241,14 +242,14 @@ async def test_nodes_end_an_upgrade_by_themselves(
 
 
 class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A struct that is stored within others."""
+    """A struct that is stored inside others."""
 
     old: int = 0
     new: int = 0
 
 
 class Whole(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change that has some."""
+    """A change with such structs."""
 
     parts: tuple[Part, ...] = ()
     by_name: dict[str, Part] = {}

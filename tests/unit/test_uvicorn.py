@@ -1,8 +1,8 @@
 """The internals of uvicorn that this server uses, by name.
 
 The HTTP server is built on uvicorn's (docs/decisions/0017-polls.md), so its version is bounded. To
-try another version, install it and run this test and `tests/wire`: a name that is missing has to be
-replaced, and a new one may collide with one of ours.
+try another version, install it and run this test and `tests/wire`: a missing name must be replaced,
+and a new one may collide with one of ours.
 """
 
 import ast
@@ -23,7 +23,7 @@ from tests.unit.test_architecture import ROOT
 
 @dataclass(frozen=True)
 class Base:
-    """A class of uvicorn's that one of ours extends."""
+    """A uvicorn class that one of ours extends."""
 
     make: Callable[[], object]
     parameters: str
@@ -81,7 +81,7 @@ def _config() -> uvicorn.Config:
 
 
 @pytest.mark.parametrize("base", BASES.values(), ids=BASES)
-def test_uvicorn_is_inside_as_we_use_it(base: Base) -> None:
+def test_uvicorn_has_the_internals_we_use(base: Base) -> None:
     made = base.make()
     offered = {name for name in {*dir(type(made)), *vars(made)} if not name.startswith("__")}
     offered -= set(dir(asyncio.Protocol))
@@ -98,7 +98,7 @@ def test_uvicorn_is_inside_as_we_use_it(base: Base) -> None:
 
 
 def _names_in(file: str) -> set[str]:
-    """The attributes that a source file of ours reads, sets and defines."""
+    """The attributes that one of our source files reads, sets, and defines."""
     found = set()
     for node in ast.walk(ast.parse((ROOT / file).read_text())):
         match node:

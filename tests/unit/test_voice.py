@@ -70,7 +70,7 @@ def values(texts: object) -> Iterator[str]:
 
 
 def found_in(text: str) -> list[str]:
-    """The phrases to avoid in a text; what stands in code or quotation marks doesn't count."""
+    """The phrases to avoid in a text, outside of code and quotation marks."""
     plain = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     return [match[0] for match in AVOIDED.finditer(" ".join(plain.split()))]
 
@@ -80,18 +80,18 @@ def test_a_phrase_to_avoid_is_found(text: str) -> None:
     assert found_in(text)
 
 
-def test_code_is_not_read() -> None:
+def test_code_is_skipped() -> None:
     assert not found_in("`whoever` and\n```\nshall\n```\nEmail addresses are shown.")
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
-def test_texts_avoid_them(path: Path) -> None:
+def test_texts_avoid_these_phrases(path: Path) -> None:
     texts = values(json.loads(path.read_text("utf-8")))
     assert {text: phrases for text in texts if (phrases := found_in(text))} == {}
 
 
 def help_texts(command: Any) -> Iterator[str]:
-    """Everything that `--help` prints of a command and the commands in it."""
+    """Everything that `--help` prints about a command and its subcommands."""
     yield from filter(None, (command.help, command.epilog))
     for one in command.params:
         yield one.help or ""
@@ -109,17 +109,17 @@ def help_texts(command: Any) -> Iterator[str]:
     ],
     ids=["command line", "server settings", "organization and personal settings", "help pages"],
 )
-def test_texts_in_the_program_avoid_them(texts: list[str]) -> None:
+def test_texts_in_the_program_avoid_these_phrases(texts: list[str]) -> None:
     assert len(texts) > 10
     assert {text: phrases for text in texts if (phrases := found_in(text))} == {}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_pages_avoid_them(page: str) -> None:
+def test_pages_avoid_these_phrases(page: str) -> None:
     assert found_in((ROOT / page).read_text("utf-8")) == []
 
 
-def test_words_are_spelled_right() -> None:
+def test_spelling_is_correct() -> None:
     files = [str(path) for path in (*TEXTS, *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"))]
     done = subprocess.run(
         [sys.executable, "-m", "codespell_lib", "-L", "inout,beginin,tryin", *files],

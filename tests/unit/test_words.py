@@ -1,4 +1,4 @@
-"""The texts of emails, push notifications and pages in all languages."""
+"""The texts of emails, push notifications, and pages in all languages."""
 
 import re
 from collections.abc import Iterator
@@ -46,14 +46,14 @@ def test_every_language_has_the_same_texts_and_arguments(language: str) -> None:
         path: arguments(text) for path, text in english.items()
     }
     assert not [path for path, text in other.items() if not text]
-    # A sentence is not left in English.
+    # No sentence is left in English.
     assert [
         path for path, text in other.items() if text == english[path] and len(text.split()) > 3
     ] == []
 
 
 @pytest.mark.parametrize("language", AVAILABLE)
-def test_every_text_can_be_filled_in(language: str) -> None:
+def test_every_text_can_be_formatted(language: str) -> None:
     for path, text in messages(language).items():
         for count in (0, 1, 2, 21):
             filled = Texts(language, {}).filled(text, **dict.fromkeys(arguments(text), count))
@@ -61,7 +61,7 @@ def test_every_text_can_be_filled_in(language: str) -> None:
             assert "{" not in filled, path
 
 
-def test_a_text_has_the_form_that_its_language_uses_for_the_number() -> None:
+def test_a_text_has_its_language_s_plural_form() -> None:
     text = "{count, plural, =0 {nothing} one {# thing} other {{count} things of {name}}}"
     english = Texts("en", {"text": text})
     assert english("text", count=0, name="x") == "nothing"
@@ -71,7 +71,7 @@ def test_a_text_has_the_form_that_its_language_uses_for_the_number() -> None:
     assert [russian("text", n=n) for n in (1, 21, 3, 5, 1.5)] == ["a", "a", "b", "c", "d"]
 
 
-def test_the_server_has_the_languages_of_the_client() -> None:
+def test_the_server_has_the_client_s_languages() -> None:
     imported = set(re.findall(r"import\(\"\./compiled/(\w+)\"\)", CLIENT.read_text("utf-8")))
     assert imported | {"en"} == set(AVAILABLE) <= LANGUAGES.keys()
 
@@ -94,7 +94,7 @@ def test_every_text_is_used_and_none_is_missing() -> None:
 @pytest.mark.parametrize(
     ("tag", "language"), [("pt-br", "pt"), ("fr", "fr"), ("en-gb", "en"), ("zh-hans", "en")]
 )
-def test_the_nearest_language_is_taken(tag: str, language: str) -> None:
+def test_the_nearest_language_is_used(tag: str, language: str) -> None:
     assert language_of(tag) == language
 
 
@@ -108,6 +108,6 @@ def test_the_nearest_language_is_taken(tag: str, language: str) -> None:
         ("", "pt"),
     ],
 )
-def test_a_page_is_in_the_language_that_the_browser_asks_for(header: str, language: str) -> None:
+def test_a_page_is_in_the_browser_s_language(header: str, language: str) -> None:
     headers = [(b"accept-language", header.encode())] if header else []
     assert language_wanted(Request({"type": "http", "headers": headers}), "pt-br") == language

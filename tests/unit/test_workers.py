@@ -1,4 +1,4 @@
-"""Work that is done in a process beside the server, and what becomes of it where it is too much."""
+"""Work in a separate process, and what happens if it's too much."""
 
 import asyncio
 import importlib
@@ -34,7 +34,7 @@ def allowance(processor: float = 0.1, patience: float = 60) -> TaskBudget:
     return TaskBudget(processor, patience)
 
 
-# Functions of ours that stand for others: one that answers, one that never comes to its end.
+# Stand-ins for real functions: one that returns, one that never ends.
 LENGTH: WorkerTask[str] = WorkerTask("tertulia.markup.elements:escaped", str)
 ENDLESS: WorkerTask[str] = WorkerTask(f"{HERE}:highlighted", str, load=f"{HERE}:load")
 BOMB = ("$'" + "\\" * 60, "Bash")
@@ -43,7 +43,7 @@ SOON = 0.1
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for it to be so."""
+    """Wait until the condition is true."""
     async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 (a thread has no event that could be awaited)
             await asyncio.sleep(0.01)
@@ -51,10 +51,10 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 async def worker() -> AsyncIterator[TaskWorker]:
-    """A worker whose process waits for the next job for as long as the test takes."""
+    """A worker whose process stays idle for as long as the test runs."""
     made = TaskWorker("test", memory=MEMORY)
     yield made
-    made._idle_seconds = 0.0  # From the next job on.
+    made._idle_seconds = 0.0  # Starting with the next job.
     if made.process_id is not None:
         await made.call(LENGTH, "", allowance=allowance())
     await until(lambda: made.process_id is None)
@@ -68,7 +68,7 @@ def is_running(process_id: int | None) -> bool:
     return True
 
 
-async def test_a_job_is_done_in_another_process(worker: TaskWorker) -> None:
+async def test_a_job_runs_in_another_process(worker: TaskWorker) -> None:
     assert worker.process_id is None
     assert await worker.call(LENGTH, "<a>", allowance=allowance()) == "&lt;a&gt;"
     first = worker.process_id
@@ -77,13 +77,13 @@ async def test_a_job_is_done_in_another_process(worker: TaskWorker) -> None:
     assert worker.process_id == first
 
 
-async def test_what_takes_too_long_ends_and_the_next_job_is_done(worker: TaskWorker) -> None:
+async def test_a_job_that_takes_too_long_is_ended_and_the_next_one_runs(worker: TaskWorker) -> None:
     with pytest.raises(TaskLimitExceeded):
         await worker.call(ENDLESS, *BOMB, allowance=allowance(SOON))
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
 
 
-async def test_the_event_loop_goes_on_meanwhile(worker: TaskWorker) -> None:
+async def test_the_event_loop_continues_during_a_job(worker: TaskWorker) -> None:
     turns = 0
 
     async def turn() -> None:
@@ -99,7 +99,7 @@ async def test_the_event_loop_goes_on_meanwhile(worker: TaskWorker) -> None:
     assert turns > 10
 
 
-async def test_an_allowance_is_for_all_that_is_done_with_it(worker: TaskWorker) -> None:
+async def test_an_allowance_covers_all_its_jobs(worker: TaskWorker) -> None:
     one = allowance(SOON)
     with pytest.raises(TaskLimitExceeded):
         await worker.call(ENDLESS, *BOMB, allowance=one)
@@ -108,12 +108,12 @@ async def test_an_allowance_is_for_all_that_is_done_with_it(worker: TaskWorker) 
     assert not isinstance(refused.value, TaskLimitExceeded)
 
 
-async def test_who_has_no_time_is_not_waited_for(worker: TaskWorker) -> None:
+async def test_a_job_without_allowance_is_not_waited_for(worker: TaskWorker) -> None:
     with pytest.raises(TaskUnavailable):
         await worker.call(LENGTH, "a", allowance=allowance(patience=0))
 
 
-async def test_what_is_too_much_to_wait_is_refused() -> None:
+async def test_too_many_waiting_jobs_are_refused() -> None:
     made = TaskWorker("test", memory=MEMORY, max_waiting=2)
     await made.call(LENGTH, "a", allowance=allowance())
     process_id = made.process_id
@@ -130,7 +130,7 @@ async def test_what_is_too_much_to_wait_is_refused() -> None:
     await until(lambda: made.process_id is None)
 
 
-async def test_what_nobody_waits_for_any_more_is_not_begun(worker: TaskWorker) -> None:
+async def test_an_abandoned_job_is_not_started(worker: TaskWorker) -> None:
     blocking = worker.submit(ENDLESS, *BOMB, allowance=allowance(SOON))
     left = asyncio.create_task(worker.call(LENGTH, "a", allowance=allowance()))
     await asyncio.sleep(0)
@@ -140,24 +140,24 @@ async def test_what_nobody_waits_for_any_more_is_not_begun(worker: TaskWorker) -
     assert await worker.call(LENGTH, "b", allowance=allowance()) == "b"
 
 
-async def test_what_is_not_wanted_any_more_at_its_turn_is_not_begun(worker: TaskWorker) -> None:
+async def test_a_job_no_longer_wanted_at_its_turn_is_not_started(worker: TaskWorker) -> None:
     with pytest.raises(TaskUnavailable, match="not wanted"):
         await worker.call(LENGTH, "a", allowance=allowance(), is_wanted=lambda: False)
 
 
-async def test_an_exception_is_told_by_its_name(worker: TaskWorker) -> None:
+async def test_an_exception_is_reported_by_name(worker: TaskWorker) -> None:
     missing: WorkerTask[None] = WorkerTask("tertulia.markup.code:block", None)
     with pytest.raises(TaskFailed) as failed:
         await worker.call(missing, allowance=allowance())
     assert failed.value.kind == "TypeError"
 
 
-async def test_functions_of_others_are_not_called(worker: TaskWorker) -> None:
+async def test_unknown_functions_are_not_called(worker: TaskWorker) -> None:
     with pytest.raises(TaskFailed, match="none of ours"):
         await worker.call(WorkerTask("os:getcwd", str), allowance=allowance())
 
 
-async def test_a_process_that_was_killed_is_replaced(worker: TaskWorker) -> None:
+async def test_a_killed_process_is_replaced(worker: TaskWorker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
     assert first is not None
@@ -167,7 +167,7 @@ async def test_a_process_that_was_killed_is_replaced(worker: TaskWorker) -> None
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
 
 
-async def test_one_that_hangs_is_killed_by_the_clock(worker: TaskWorker) -> None:
+async def test_a_hanging_process_is_killed_by_the_timer(worker: TaskWorker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
     assert first is not None
@@ -178,14 +178,14 @@ async def test_one_that_hangs_is_killed_by_the_clock(worker: TaskWorker) -> None
     assert not is_running(first)
 
 
-async def test_memory_has_a_bound() -> None:
+async def test_memory_is_limited() -> None:
     made = TaskWorker("test", memory=200 * 1024 * 1024, idle_seconds=0.5)
     with pytest.raises(TaskLimitExceeded):
         await made.call(LENGTH, "&" * 60_000_000, allowance=allowance(20))
     await until(lambda: made.process_id is None)
 
 
-async def test_a_process_that_does_not_start_is_not_tried_all_the_time(
+async def test_a_process_that_fails_to_start_is_not_retried_constantly(
     monkeypatch: pytest.MonkeyPatch, worker: TaskWorker
 ) -> None:
     monkeypatch.setattr(workers, "FIRST_PAUSE", 1000)
@@ -198,7 +198,7 @@ async def test_a_process_that_does_not_start_is_not_tried_all_the_time(
         await worker.call(LENGTH, "a", allowance=allowance())
 
 
-async def test_it_ends_when_it_is_idle_and_starts_anew(worker: TaskWorker) -> None:
+async def test_an_idle_process_ends_and_starts_again(worker: TaskWorker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
     worker._idle_seconds = 0.0
@@ -209,7 +209,7 @@ async def test_it_ends_when_it_is_idle_and_starts_anew(worker: TaskWorker) -> No
     assert worker.process_id != first
 
 
-def test_it_ends_with_its_parent() -> None:
+def test_a_process_ends_with_its_parent() -> None:
     code = """
 import asyncio, os
 from tertulia.workers import TEXTS, TaskBudget, WorkerTask
@@ -232,7 +232,7 @@ os.kill(os.getpid(), 9)
     assert not is_running(process_id)
 
 
-def test_the_process_has_none_of_the_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_has_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERTULIA_SECRET", "hush")
     process = workers._Process(MEMORY)
     try:
@@ -255,7 +255,7 @@ JOBS: list[WorkerTask[typing.Any]] = [
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.function)
-def test_every_job_is_a_function_of_that_result(job: WorkerTask[typing.Any]) -> None:
+def test_every_job_is_a_function_with_a_result_type(job: WorkerTask[typing.Any]) -> None:
     module, _, name = job.function.partition(":")
     function = getattr(importlib.import_module(module), name)
     assert typing.get_type_hints(function)["return"] == job.result
@@ -263,5 +263,5 @@ def test_every_job_is_a_function_of_that_result(job: WorkerTask[typing.Any]) -> 
         assert callable(getattr(importlib.import_module(module), job.load.partition(":")[2]))
 
 
-def test_there_are_jobs_for_all_that_has_no_bound_of_its_own() -> None:
+def test_there_are_jobs_for_all_unbounded_work() -> None:
     assert len(JOBS) == 8

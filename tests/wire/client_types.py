@@ -1,4 +1,4 @@
-"""What real clients take out of the register response, as types: a wrong one stops them."""
+"""The parts of a register response that real clients read, as types. A wrong one breaks them."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -54,7 +54,7 @@ class Subscription(AnySubscription):
 
 
 class PlainSubscription(AnySubscription):
-    """For clients that take no nulls, and want the subscribers."""
+    """For clients that accept no nulls and want subscribers."""
 
     subscribers: list[int]
     desktop_notifications: bool

@@ -1,4 +1,4 @@
-"""A server on loopback that answers polls in one of two ways, and connections to it by hand."""
+"""A server on loopback that answers polls in one of two ways, and raw connections to it."""
 
 import asyncio
 import base64
@@ -35,7 +35,7 @@ SERVER_SETTINGS = b"GET /api/v1/server_settings HTTP/1.1\r\nHost: chat.test\r\n\
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -44,7 +44,7 @@ class Answer:
 
     @property
     def told(self) -> dict[str, Any]:
-        """The body, decoded."""
+        """The decoded body."""
         decoded: dict[str, Any] = msgspec.json.decode(self.body)
         return decoded
 
@@ -60,23 +60,23 @@ class Answer:
 
 
 class Line:
-    """A connection of a client."""
+    """A client's connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     def write(self, data: bytes) -> None:
-        """Send it, unless the server has closed the connection: then it is lost."""
+        """Send data. If the server has closed the connection, it's lost."""
         if not self._writer.is_closing():
             self._writer.write(data)
 
     async def read(self, method: str = "GET") -> Answer:
-        """The next answer."""
+        """The next response."""
         async with asyncio.timeout(SECONDS):
             first, *lines = (await self._reader.readuntil(b"\r\n\r\n"))[:-4].decode().split("\r\n")
             named = (line.partition(": ")[::2] for line in lines)
-            # What is left to a client is one less with each request.
+            # The client's remaining limit decreases with each request.
             headers = sorted(
                 (n.lower(), v) for n, v in named if not n.lower().startswith("x-ratelimit-")
             )
@@ -84,12 +84,12 @@ class Line:
             return Answer(int(first.split()[1]), headers, await self._reader.readexactly(length))
 
     async def ask(self, data: bytes, method: str = "GET") -> Answer:
-        """The answer to a request."""
+        """The response to a request."""
         self.write(data)
         return await self.read(method)
 
     async def ended(self) -> bytes:
-        """What else comes until the server hangs up."""
+        """Everything that arrives until the server closes the connection."""
         async with asyncio.timeout(SECONDS):
             try:
                 return await self._reader.read()
@@ -97,11 +97,11 @@ class Line:
                 return b""
 
     def half_close(self) -> None:
-        """Say that no more requests come."""
+        """Close the sending side."""
         self._writer.write_eof()
 
     def reset(self) -> None:
-        """Go away without a word."""
+        """Reset the connection."""
         plug = self._writer.get_extra_info("socket")
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._writer.transport.abort()
@@ -145,7 +145,8 @@ class Loopback:
         app: ASGIApp | None = None,
         certificates: Certificates | None = None,
     ) -> None:
-        """`app` answers in place of the organization's own. With `certificates` it speaks TLS."""
+        """`app` answers instead of the organization's own application. With `certificates`, the
+        server uses TLS."""
         self._certificates = certificates
         self.connections = Connections(limits or Limits(most=1000))
         self.org = org
@@ -218,14 +219,14 @@ class Loopback:
         return None if self._certificates is None else unverified()
 
     def pass_time(self, seconds: float) -> None:
-        """Let the connections be so much older, after what came has been seen."""
+        """Age the connections by this much, after received data has been processed."""
         for more in (0, seconds):
             self._ahead += more
             self.connections._review(asyncio.get_running_loop().time() + self._ahead)
 
     async def settle(self) -> None:
-        """Return when the server has taken up what was sent before. (What is no HTTP is answered
-        at once, whatever else is going on.)"""
+        """Return when the server has processed everything sent before. (Invalid HTTP is answered
+        immediately, whatever else is pending.)"""
         for _ in range(3):
             line = await self.connect()
             assert (await line.ask(b"nonsense\r\n\r\n")).status == 400
@@ -241,7 +242,7 @@ async def serving(
 
 
 def basic(person: Person) -> str:
-    """The value of the person's Authorization header."""
+    """The person's Authorization header."""
     return "Basic " + base64.b64encode(f"{person.email}:{person.api_key}".encode()).decode()
 
 
@@ -253,7 +254,7 @@ def request(
     version: str = "1.1",
     body: str = "",
 ) -> bytes:
-    """A request below `/api/v1`, with more header lines."""
+    """A request to a path below `/api/v1`, with more header lines."""
     lines: Sequence[str] = (
         f"{method} /api/v1{target} HTTP/{version}",
         *(() if any(line.startswith("Host:") for line in more) else ("Host: chat.test",)),

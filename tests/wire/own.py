@@ -1,4 +1,4 @@
-"""Setting the stage for tests of what one account keeps for itself."""
+"""Setup for tests of an account's personal data."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,8 +17,8 @@ OTHERS = (Newcomer("ben"), Newcomer("cleo"), Newcomer("gus", Role.GUEST))
 
 @asynccontextmanager
 async def timed(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]:
-    """An organization of ann, ben, cleo and the guest gus, whose clock a test sets forward; ann
-    and ben are in the channel "lounge"."""
+    """An organization of ann, ben, cleo, and the guest gus, with a clock that tests set. Ann and
+    ben are in the channel "lounge"."""
     clock = TestClock()
     async with founded(config, clock=clock, others=OTHERS) as org:
         await org.channel("lounge", "ann", "ben")
@@ -26,19 +26,19 @@ async def timed(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]
 
 
 def later(org: Organization, seconds: int = 60) -> int:
-    """A time to come."""
+    """A time in the future."""
     return int(org.node.clock()) + seconds
 
 
 def channel_id(org: Organization, name: str) -> int:
-    """The ID of a channel that exists."""
+    """The ID of an existing channel."""
     channel = org.node.state.channel_named(name)
     assert channel is not None
     return channel.id
 
 
 async def add_with(org: Organization, name: str, **settings: Any) -> Person:
-    """A new account with personal settings of its own."""
+    """A new account with its own personal settings."""
     state = org.node.state
     credential = await org.node.vault.credential(0, None)
     address = f"{name}@example.com"
@@ -50,7 +50,7 @@ async def add_with(org: Organization, name: str, **settings: Any) -> Person:
 
 
 async def listed(person: Person, path: str, key: str) -> list[dict[str, Any]]:
-    """What GET answers, which must be what a new client is told as well."""
+    """The response of GET, which must equal what a new client gets."""
     found: list[dict[str, Any]] = (await person.get(path)).ok[key]
     data = (await person.register(fetch_event_types=[key], event_types=["heartbeat"])).data
     assert data[key] == found

@@ -1,4 +1,4 @@
-"""The fields of POST /register at feature level 496, by the fetch type that brings them."""
+"""The fields of POST /register at feature level 496, by fetch type."""
 
 ALWAYS = """
     queue_id last_event_id idle_queue_timeout_secs result msg
@@ -112,7 +112,7 @@ FIELDS = {
     "user_status": "user_status",
     "user_topic": "user_topics",
     "video_calls": "has_zoom_token has_webex_token",
-    # Of the past, or not known at all.
+    # Obsolete or unknown.
     "zulip_version": "",
     "no_such_type": "",
 }

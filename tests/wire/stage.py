@@ -1,4 +1,4 @@
-"""Setting the stage for tests of what clients are shown."""
+"""Setup for tests of what clients see."""
 
 from typing import Any
 
@@ -13,20 +13,20 @@ LIMITED = RealmChanged(values={"can_access_all_users_group": SystemGroup.MEMBERS
 
 
 async def appear(org: Organization, *names: str) -> None:
-    """They report that they are there."""
+    """They report presence."""
     for name in names:
         reply = await org[name].post("/users/me/presence", status="active")
         assert reply.ok
 
 
 async def flag(org: Organization, who: str, op: str, name: str, *message_ids: int) -> None:
-    """Somebody sets or clears a flag."""
+    """Set or clear someone's flag."""
     reply = await org[who].post("/messages/flags", messages=list(message_ids), op=op, flag=name)
     assert reply.ok
 
 
 async def lived_in(org: Organization) -> None:
-    """Something of every kind that there is, for ben to look at."""
+    """An organization with one of everything, visible to ben."""
     everybody = ("ann", "ben", "cleo", "gus")
     ids = {name: org[name].user_id for name in org.people}
     await org.channel("lounge", *everybody)
@@ -52,5 +52,5 @@ async def lived_in(org: Organization) -> None:
 
 
 def named(data: Data, key: str) -> list[Any]:
-    """The names of what is listed."""
+    """The names in a list."""
     return [one.get("name", one.get("full_name")) for one in data[key]]

@@ -1,4 +1,4 @@
-"""Who came from where, for operators who want it in the log."""
+"""Access log lines with accounts and addresses, for operators who want them."""
 
 import logging
 from typing import Any
@@ -27,7 +27,7 @@ async def nothing() -> Message:
     ],
 )
 @pytest.mark.parametrize("is_wanted", [True, False])
-async def test_lines_say_who_came_where_that_is_wanted(
+async def test_lines_show_account_and_address_if_configured(
     caplog: pytest.LogCaptureFixture,
     client: tuple[str, int] | None,
     agent: bytes | None,
@@ -39,7 +39,7 @@ async def test_lines_say_who_came_where_that_is_wanted(
         await send({"type": "http.response.body", "body": b""})
 
     async def send(_: Message) -> None:
-        """It arrives nowhere."""
+        """Discard it."""
 
     scope: dict[str, Any] = {
         "type": "http",

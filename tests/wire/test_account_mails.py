@@ -1,4 +1,4 @@
-"""What people are told by mail of their accounts, and when a browser is asked for the password."""
+"""Emails about people's accounts, and when a browser must confirm the password."""
 
 import re
 from collections.abc import AsyncIterator
@@ -44,11 +44,11 @@ async def one(org: Organization, to: str = "ann@example.com") -> RenderedMail:
     return letter
 
 
-# Being deactivated
+# Deactivation
 
 
 @pytest.mark.parametrize("comment", ["Thank you {for} all.", "", None])
-async def test_who_is_deactivated_is_told_where_that_is_wanted(
+async def test_a_deactivated_person_is_emailed_if_wanted(
     org: Organization, comment: str | None
 ) -> None:
     path = f"/users/{org['ben'].user_id}"
@@ -63,17 +63,17 @@ async def test_who_is_deactivated_is_told_where_that_is_wanted(
     assert comment in letter.text
 
 
-# Signing in
+# Sign-in
 
 
-async def test_a_sign_in_with_a_new_browser_is_told(org: Organization) -> None:
+async def test_a_sign_in_with_a_new_browser_is_emailed(org: Organization) -> None:
     browser = fresh(org)
     (await browser.post("/sessions", **ANN)).ok
     letter = await one(org)
     assert "New sign-in" in letter.subject
     for said in ("127.0.0.1", "Firefox", "UTC", "http://chat.test/reset"):
         assert said in letter.text
-    # Afterwards the browser is known, and so is where it is.
+    # Afterwards the browser and its location are known.
     for other in (browser, fresh(org)):
         (await other.raw("POST", "/sessions", data=ANN, headers=csrf(other))).ok
     assert await mailed(org) == []
@@ -84,21 +84,23 @@ def csrf(browser: Person) -> dict[str, str]:
     return {"X-CSRF-Token": token} if token else {}
 
 
-async def test_a_sign_in_with_a_program_is_told_once(org: Organization) -> None:
+async def test_a_sign_in_with_a_program_is_emailed_once(org: Organization) -> None:
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
     assert "New sign-in" in (await one(org)).subject
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
     assert await mailed(org) == []
 
 
-async def test_who_wants_no_such_mails_gets_none(org: Organization) -> None:
+async def test_people_can_turn_account_emails_off(org: Organization) -> None:
     (await org["ann"].patch("/settings", enable_login_emails=False)).ok
     (await fresh(org).post("/sessions", **ANN)).ok
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
     assert await mailed(org) == []
 
 
-async def test_who_has_just_joined_is_not_told(org: Organization, clock: TestClock) -> None:
+async def test_new_users_are_not_emailed_about_their_sign_in(
+    org: Organization, clock: TestClock
+) -> None:
     sent = {"email": "zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
     (await org["ann"].post("/users", **sent)).ok
     (await fresh(org).post("/sessions", username="zoe@example.com", password=PASSWORD)).ok
@@ -106,7 +108,7 @@ async def test_who_has_just_joined_is_not_told(org: Organization, clock: TestClo
 
 
 @pytest.mark.parametrize("address", ["iris@cafe.example", "iris@chat.invalid"])
-async def test_where_nobody_reads_mails_none_is_sent(org: Organization, address: str) -> None:
+async def test_without_a_readable_address_no_email_is_sent(org: Organization, address: str) -> None:
     (await org["ann"].patch(f"/users/{org['ben'].user_id}", new_email=address)).ok
     await mailed(org)
     await give_password(org, "ben")
@@ -114,29 +116,29 @@ async def test_where_nobody_reads_mails_none_is_sent(org: Organization, address:
     assert await mailed(org) == []
 
 
-# What is new about the account
+# Account changes
 
 
-async def test_a_changed_password_is_told(org: Organization) -> None:
+async def test_a_changed_password_is_emailed(org: Organization) -> None:
     (await org["ann"].patch("/settings", **NEW)).ok
     assert "was changed by someone who knew the old one" in (await one(org)).text
 
 
-async def test_a_changed_key_is_told(org: Organization) -> None:
+async def test_a_changed_key_is_emailed(org: Organization) -> None:
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
     assert "A new API key" in (await one(org)).text
     (await org["ben"].post(f"/bots/{org['robo'].user_id}/api_key/regenerate")).ok
     assert await mailed(org) == []
 
 
-async def test_a_new_key_of_an_agent_is_told(org: Organization) -> None:
+async def test_a_new_agent_key_is_emailed(org: Organization) -> None:
     (await org["ann"].post("/agents", name="Helper")).ok
     letter = await one(org)
     assert "agent" in letter.subject
     assert "Helper" in letter.text
 
 
-async def test_an_address_that_an_administrator_changes_is_told_at_the_old_one(
+async def test_an_address_changed_by_an_administrator_is_emailed_to_the_old_one(
     org: Organization,
 ) -> None:
     path = f"/users/{org['ben'].user_id}"
@@ -146,7 +148,7 @@ async def test_an_address_that_an_administrator_changes_is_told_at_the_old_one(
     assert await mailed(org) == []
 
 
-async def test_the_mails_are_in_the_language_of_the_account(org: Organization) -> None:
+async def test_emails_are_in_the_account_s_language(org: Organization) -> None:
     (await org["ann"].patch("/settings", default_language="es")).ok
     (await fresh(org).post("/sessions", **ANN)).ok
     letter = await one(org)
@@ -161,7 +163,7 @@ async def test_the_mails_are_in_the_language_of_the_account(org: Organization) -
     assert "clave de API" in (await one(org)).text
 
 
-async def test_whoever_has_no_account_gets_mails_in_the_language_of_the_organization(
+async def test_emails_to_people_without_an_account_are_in_the_organization_s_language(
     org: Organization,
 ) -> None:
     (await org["ann"].patch("/realm", default_language="pt-br")).ok
@@ -174,11 +176,11 @@ async def test_whoever_has_no_account_gets_mails_in_the_language_of_the_organiza
     assert "Ou copie este link no seu navegador: http" in letter.html
 
 
-# The password again
+# Password confirmation
 
 
 def acts(org: Organization) -> list[tuple[str, str, dict[str, object]]]:
-    """What a cookie that somebody took along must not be enough for."""
+    """Actions for which a stolen cookie must not be enough."""
     ann, ben = org["ann"].user_id, org["ben"].user_id
     return [
         ("POST", "/users/me/api_key/regenerate", {}),
@@ -195,7 +197,7 @@ def acts(org: Organization) -> list[tuple[str, str, dict[str, object]]]:
     ]
 
 
-async def test_a_browser_is_asked_for_the_password_again_after_a_while(
+async def test_a_browser_must_confirm_the_password_after_a_while(
     org: Organization, clock: TestClock
 ) -> None:
     browser = await signed_in(org)
@@ -205,7 +207,7 @@ async def test_a_browser_is_asked_for_the_password_again_after_a_while(
         reply = await browser.request(method, path, **sent)
         reply.refused("PASSWORD_CONFIRMATION_REQUIRED", 403)
     assert org.node.state.seq == before
-    # What is not of that kind goes on, and so does what gives the password itself.
+    # Other actions continue, and so do those that include the password.
     (await browser.patch("/settings", full_name="Anna", email="ann@example.com")).ok
     (await browser.patch(f"/users/{org['ben'].user_id}", full_name="Benno")).ok
     (await browser.post("/sessions/confirm", password="not it at all")).refused()
@@ -219,7 +221,7 @@ async def test_a_browser_is_asked_for_the_password_again_after_a_while(
     (await browser.post("/users/me/api_key/regenerate")).ok
 
 
-async def test_another_browser_is_asked_by_itself(org: Organization, clock: TestClock) -> None:
+async def test_another_browser_must_confirm_by_itself(org: Organization, clock: TestClock) -> None:
     one, other = await signed_in(org), await signed_in(org)
     clock.ahead += LATER
     (await one.post("/sessions/confirm", password=PASSWORD)).ok
@@ -228,14 +230,14 @@ async def test_another_browser_is_asked_by_itself(org: Organization, clock: Test
     )
 
 
-async def test_a_program_with_a_key_is_not_asked(org: Organization, clock: TestClock) -> None:
+async def test_a_program_with_a_key_need_not_confirm(org: Organization, clock: TestClock) -> None:
     clock.ahead += LATER
     (await org["ann"].patch("/settings", email="anna@example.com")).ok
     (await org["ann"].post("/sessions/confirm", password=PASSWORD)).ok
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
 
 
-async def test_where_it_is_not_wanted_nobody_is_asked(config: Config, clock: TestClock) -> None:
+async def test_password_confirmation_can_be_disabled(config: Config, clock: TestClock) -> None:
     never = msgspec.structs.replace(config, confirm_password_minutes=0)
     async with founded(never, clock=clock) as org:
         browser = await signed_in(org)

@@ -1,4 +1,4 @@
-"""Another address for an account: asked for, confirmed by the link that is mailed there."""
+"""Changing an account's email address: requested, and confirmed with an emailed link."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ DAY = 86400
 
 
 async def asked(org: Organization, who: str = "ben", email: str = NEW) -> str:
-    """The path of the link that is mailed to the new address."""
+    """The path of the link that is emailed to the new address."""
     (await org[who].patch("/settings", email=email)).ok
     (letter,) = await mailed(org)
     assert letter.to == email
@@ -30,7 +30,7 @@ async def address(org: Organization, who: str = "ben") -> str:
     return org.node.state.users[org[who].user_id].address
 
 
-async def test_the_address_stays_until_the_link_is_used_by_its_button(org: Organization) -> None:
+async def test_the_address_changes_only_when_the_link_is_confirmed(org: Organization) -> None:
     path = await asked(org)
     assert await address(org) == "ben@example.com"
     page = await org.http.get(path)
@@ -47,7 +47,7 @@ async def test_the_address_stays_until_the_link_is_used_by_its_button(org: Organ
     assert own["email"] == own["delivery_email"] == NEW
 
 
-async def test_the_address_that_was_is_told(org: Organization) -> None:
+async def test_the_previous_address_is_notified(org: Organization) -> None:
     await org.http.post(await asked(org))
     (letter,) = await mailed(org)
     assert letter.to == "ben@example.com"
@@ -55,7 +55,7 @@ async def test_the_address_that_was_is_told(org: Organization) -> None:
     assert "/confirm/" not in letter.text
 
 
-async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organization) -> None:
+async def test_clients_get_the_new_address_if_they_may_see_it(org: Organization) -> None:
     listeners = {
         who: await org[who].register(event_types=["realm_user"]) for who in ("ann", "ben", "gus")
     }
@@ -82,7 +82,7 @@ async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organizat
     "email",
     ["", "nobody", "a b@example.com", "cleo@example.com", "CLEO@example.com", "x@mailinator.com"],
 )
-async def test_what_is_no_address_or_in_use_or_not_admitted_is_refused(
+async def test_an_invalid_used_or_forbidden_address_is_refused(
     readonly_org: Organization, email: str
 ) -> None:
     (await readonly_org["ben"].patch("/settings", email=email, full_name="Other")).refused()
@@ -90,7 +90,7 @@ async def test_what_is_no_address_or_in_use_or_not_admitted_is_refused(
     assert await mailed(readonly_org) == []
 
 
-async def test_the_same_address_is_ignored_and_another_spelling_needs_no_mail(
+async def test_the_same_address_is_ignored_and_another_spelling_needs_no_email(
     org: Organization,
 ) -> None:
     same = (await org["ben"].patch("/settings", email="ben@example.com")).ok
@@ -100,7 +100,7 @@ async def test_the_same_address_is_ignored_and_another_spelling_needs_no_mail(
     assert await mailed(org) == []
 
 
-async def test_where_addresses_are_not_changed_administrators_change_theirs(
+async def test_if_address_changes_are_disabled_administrators_can_still_change_theirs(
     org: Organization,
 ) -> None:
     early = await asked(org)
@@ -112,7 +112,7 @@ async def test_where_addresses_are_not_changed_administrators_change_theirs(
     assert await address(org, "ann") == "anna@example.com"
 
 
-async def test_a_bots_address_and_other_peoples_are_not_changed_so(
+async def test_bots_and_other_people_s_addresses_cannot_be_changed_this_way(
     readonly_org: Organization,
 ) -> None:
     (await readonly_org["robo"].patch("/settings", email=NEW)).refused()
@@ -124,22 +124,23 @@ async def test_a_bots_address_and_other_peoples_are_not_changed_so(
     assert await mailed(readonly_org) == []
 
 
-async def test_an_address_that_was_taken_in_the_meantime_is_refused(org: Organization) -> None:
+async def test_an_address_taken_in_the_meantime_is_refused(org: Organization) -> None:
     path = await asked(org)
     other = await asked(org, "cleo", NEW)
     assert (await org.http.post(other)).status_code == 200
-    assert (await org.http.post(path)).status_code == 404  # It is somebody's: asked for no more.
+    # It belongs to someone, so it can't be requested anymore.
+    assert (await org.http.post(path)).status_code == 404
     assert await address(org) == "ben@example.com"
 
 
-async def test_of_two_who_confirm_at_the_same_moment_one_gets_it(org: Organization) -> None:
+async def test_of_two_concurrent_confirmations_one_gets_the_address(org: Organization) -> None:
     paths = [await asked(org), await asked(org, "cleo")]
     responses = await asyncio.gather(*(org.http.post(path) for path in paths))
     assert sorted(response.status_code for response in responses)[0] == 200
     assert [await address(org), await address(org, "cleo")].count(NEW) == 1
 
 
-async def test_a_link_is_over_after_a_day_and_for_a_deactivated_account(config: Config) -> None:
+async def test_a_link_expires_after_a_day_and_with_deactivation(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("ben")
@@ -152,12 +153,12 @@ async def test_a_link_is_over_after_a_day_and_for_a_deactivated_account(config: 
         for response in (await org.http.get(path), await org.http.post(path)):
             assert response.status_code == 410
         assert await address(org) == "ben@example.com"
-        # What is over is cleared away when the next one is asked for.
+        # Expired requests are deleted with the next request.
         await asked(org)
         assert len(org.node.state.confirmations) == 1
 
 
-async def test_with_an_account_what_it_asked_for_is_deleted(org: Organization) -> None:
+async def test_deleting_an_account_deletes_its_requests(org: Organization) -> None:
     path = await asked(org)
     who = f"/users/{org['ben'].user_id}"
     (await org["ann"].delete(who, actions={"delete_profile": True})).ok
@@ -165,13 +166,13 @@ async def test_with_an_account_what_it_asked_for_is_deleted(org: Organization) -
     assert (await org.http.post(path)).status_code == 404
 
 
-async def test_mails_are_not_asked_for_without_end(org: Organization) -> None:
+async def test_address_change_emails_are_limited(org: Organization) -> None:
     for number in range(CONFIRMATIONS_PER_ACCOUNT):
         (await org["ben"].patch("/settings", email=f"{number}@example.com")).ok
     (await org["ben"].patch("/settings", email=NEW)).refused()
 
 
-async def test_a_link_to_join_confirms_no_address_and_the_other_way_round(
+async def test_invitation_and_address_links_are_not_interchangeable(
     org: Organization,
 ) -> None:
     path = await asked(org)
@@ -182,7 +183,7 @@ async def test_a_link_to_join_confirms_no_address_and_the_other_way_round(
     assert (await org.http.get(join.replace("/join/", "/confirm/"))).status_code == 404
 
 
-async def test_a_confirmation_outlasts_a_restart_and_one_signs_in_with_the_new_address(
+async def test_a_confirmation_survives_a_restart_and_the_new_address_signs_in(
     org: Organization, config: Config
 ) -> None:
     path = await asked(org, "ann", "anna@example.com")

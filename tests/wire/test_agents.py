@@ -1,4 +1,4 @@
-"""Keys of agents: who makes them, who sees them, and when they end."""
+"""Agents' keys: who creates them, who sees them, and when they expire."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def asks(org: Organization, key: str) -> int:
     return (await org.http.post("/mcp", json=message, headers=headers)).status_code
 
 
-async def test_a_key_is_shown_once_and_kept_nowhere(org: Organization) -> None:
+async def test_a_key_is_shown_once_and_not_stored(org: Organization) -> None:
     ann = org["ann"]
     channel = await org.channel("kitchen", "ann")
     first = await made(ann, " Helper ")
@@ -74,13 +74,13 @@ async def test_a_key_is_shown_once_and_kept_nowhere(org: Organization) -> None:
         ("robo", {"name": "x"}, "UNAUTHORIZED_PRINCIPAL"),
     ],
 )
-async def test_what_is_refused(
+async def test_invalid_keys_are_refused(
     readonly_org: Organization, who: str, sent: dict[str, Any], code: str
 ) -> None:
     (await readonly_org[who].post("/agents", **sent)).refused(code)
 
 
-async def test_a_key_names_only_channels_that_its_owner_sees(org: Organization) -> None:
+async def test_a_key_names_only_channels_visible_to_its_owner(org: Organization) -> None:
     hidden = await org.channel("hidden", "ann", is_private=True)
     (await org["ben"].post("/agents", name="x", channel_ids=[hidden])).refused(
         "STREAM_DOES_NOT_EXIST"
@@ -91,7 +91,7 @@ async def test_a_key_names_only_channels_that_its_owner_sees(org: Organization) 
     assert await listed(org["ann"]) == []
 
 
-async def test_there_is_an_end_to_the_number_of_keys(
+async def test_the_number_of_keys_is_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agents, "MAX_KEYS", 1)
@@ -100,7 +100,7 @@ async def test_there_is_an_end_to_the_number_of_keys(
     await made(org["cleo"])
 
 
-async def test_who_sees_and_ends_a_key(org: Organization) -> None:
+async def test_who_can_list_and_revoke_a_key(org: Organization) -> None:
     ben, ann = org["ben"], org["ann"]
     admin = await org.add("ada", Role.ADMINISTRATOR)
     bens, anns = await made(ben), await made(ann)
@@ -118,10 +118,10 @@ async def test_who_sees_and_ends_a_key(org: Organization) -> None:
     (await ann.delete(f"/agents/{anns['agent']['id']}")).ok
     (await ann.delete(f"/agents/{anns['agent']['id']}")).refused(status=404)
     assert await asks(org, anns["key"]) == 401
-    assert (await made(ann))["agent"]["id"] == 3  # No ID is given twice.
+    assert (await made(ann))["agent"]["id"] == 3  # IDs aren't reused.
 
 
-async def test_the_last_use_is_told_and_written_down_rarely(config: Config) -> None:
+async def test_the_last_use_is_shown_and_rarely_written(config: Config) -> None:
     clock = TestClock(stopped_at=1_790_000_000)
     async with founded(config, clock=clock) as org:
         key = (await made(org["ann"]))["key"]
@@ -140,7 +140,7 @@ async def test_the_last_use_is_told_and_written_down_rarely(config: Config) -> N
     "ends",
     ["new key", "deactivated", "by the operator", "erased", "deactivated organization"],
 )
-async def test_keys_end_with_their_owners_access(org: Organization, ends: str) -> None:
+async def test_keys_end_with_their_owner_s_access(org: Organization, ends: str) -> None:
     ann, ben = org["ann"], org["ben"]
     key = (await made(ben))["key"]
     assert await asks(org, key) == 200
@@ -164,7 +164,7 @@ async def test_keys_end_with_their_owners_access(org: Organization, ends: str) -
         assert await asks(org, key) == 401
 
 
-async def test_a_new_password_by_its_owner_leaves_keys_as_it_leaves_the_api_key(
+async def test_an_owner_s_new_password_keeps_agent_keys_and_the_api_key(
     org: Organization,
 ) -> None:
     key = (await made(org["ann"]))["key"]
@@ -172,14 +172,14 @@ async def test_a_new_password_by_its_owner_leaves_keys_as_it_leaves_the_api_key(
     assert await asks(org, key) == 200
 
 
-async def test_where_agents_are_not_wanted_there_are_none(config: Config) -> None:
+async def test_agents_can_be_disabled(config: Config) -> None:
     async with founded(msgspec.structs.replace(config, agents=False)) as org:
         (await org["ann"].post("/agents", name="x")).refused()
         assert await listed(org["ann"]) == []
         assert await asks(org, "tertulia_agent_x") == 404
 
 
-async def test_the_key_opens_nothing_else(org: Organization) -> None:
+async def test_the_key_gives_no_other_access(org: Organization) -> None:
     key = (await made(org["ann"], can_write=True))["key"]
     bearer = {"Authorization": f"Bearer {key}"}
     assert (await org.http.get("/api/v1/users/me", headers=bearer)).status_code in {400, 401}

@@ -1,4 +1,4 @@
-"""Words of whose use people want to hear."""
+"""Alert words."""
 
 import asyncio
 from typing import Any
@@ -46,7 +46,7 @@ async def test_words_are_added_listed_and_removed(org: Organization, config: Con
         assert "has_alert_word" in await flags(later["ben"], sent)
 
 
-async def test_a_word_is_there_once_in_whatever_case(org: Organization) -> None:
+async def test_a_word_is_stored_once_in_any_letter_case(org: Organization) -> None:
     ben = org["ben"]
     await alert(ben, "Deploy")
     listener = await ben.register()
@@ -55,7 +55,7 @@ async def test_a_word_is_there_once_in_whatever_case(org: Organization) -> None:
     assert await listener.events() == []
 
 
-async def test_words_added_at_the_same_moment_are_all_there(org: Organization) -> None:
+async def test_words_added_concurrently_are_all_stored(org: Organization) -> None:
     await asyncio.gather(*(alert(org["ben"], f"word{n}", "both") for n in range(5)))
     assert sorted(await own(org["ben"])) == ["both", *(f"word{n}" for n in range(5))]
 
@@ -73,9 +73,7 @@ async def test_words_added_at_the_same_moment_are_all_there(org: Organization) -
         (["x" * 101], "BAD_REQUEST"),
     ],
 )
-async def test_what_are_no_words_is_refused(
-    sqlite_org: Organization, words: Any, code: str
-) -> None:
+async def test_invalid_words_are_refused(sqlite_org: Organization, words: Any, code: str) -> None:
     (await sqlite_org["ann"].post("/users/me/alert_words", alert_words=words)).refused(code)
     assert await own(sqlite_org["ann"]) == []
 
@@ -89,13 +87,13 @@ async def test_a_word_has_at_most_100_characters_and_there_are_at_most_1000(
     (await org["ben"].post("/users/me/alert_words", alert_words=["one more"])).refused()
 
 
-async def test_alert_words_are_for_those_who_are_signed_in(org: Organization) -> None:
+async def test_alert_words_require_authentication(org: Organization) -> None:
     for method in ("GET", "POST", "DELETE"):
         reply = await org.nobody.request(method, "/users/me/alert_words", alert_words=["x"])
         reply.refused("UNAUTHORIZED", 401)
 
 
-# What they do
+# Effects
 
 
 async def flags(who: Person, message_id: int) -> list[str]:
@@ -126,7 +124,7 @@ SAID = [
 
 
 async def test_a_message_with_the_word_is_flagged(org: Organization) -> None:
-    """In any case, as a whole word, also in quotes and code."""
+    """In any letter case, as a whole word, also in quotes and code."""
     await org.channel("lounge", "ann", "ben", "cleo")
     ben = org["ben"]
     page = {"anchor": "newest", "num_before": 99, "num_after": 0}
@@ -161,7 +159,7 @@ async def test_only_recipients_are_alerted(org: Organization) -> None:
     assert await flags(org["gus"], direct) == ["mentioned", "has_alert_word"]
 
 
-async def test_a_removed_word_alerts_nobody_any_more(org: Organization) -> None:
+async def test_a_removed_word_no_longer_alerts(org: Organization) -> None:
     ben, cleo = org["ben"], org["cleo"]
     for who in (ben, cleo):
         await alert(who, "tea")
@@ -171,7 +169,7 @@ async def test_a_removed_word_alerts_nobody_any_more(org: Organization) -> None:
     assert "has_alert_word" in await flags(cleo, sent)
 
 
-async def test_a_queue_of_alerted_messages_has_no_others(org: Organization) -> None:
+async def test_a_queue_narrowed_to_alerted_messages_has_no_others(org: Organization) -> None:
     await alert(org["ben"], "tea")
     listener = await org["ben"].register(narrow=[["is", "alerted"]])
     await org["ann"].write([org["ben"].user_id], "coffee")

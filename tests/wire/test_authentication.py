@@ -1,4 +1,4 @@
-"""Who a request comes from, and how one signs in."""
+"""Authentication, and signing in."""
 
 import base64
 from typing import Any
@@ -27,9 +27,7 @@ async def _with(org: Organization, header: str | bytes) -> Any:
 
 
 @rows("method", ["GET", "POST"])
-async def test_without_credentials_one_is_asked_for_them(
-    sqlite_org: Organization, method: str
-) -> None:
+async def test_missing_credentials_are_requested(sqlite_org: Organization, method: str) -> None:
     path = "/events" if method == "GET" else "/messages"
     reply = await sqlite_org.nobody.raw(method, path)
     reply.refused("UNAUTHORIZED", 401)
@@ -50,7 +48,7 @@ async def test_without_credentials_one_is_asked_for_them(
         _basic(b"\xff\xfe:key"),
     ],
 )
-async def test_credentials_that_cannot_be_read_are_as_none(
+async def test_unreadable_credentials_count_as_missing(
     sqlite_org: Organization, header: str
 ) -> None:
     reply = await _with(sqlite_org, header.encode("latin-1"))
@@ -59,11 +57,13 @@ async def test_credentials_that_cannot_be_read_are_as_none(
 
 
 @rows("header", ["Bearer abc", "Digest x", "basic64 YTpi", "x"])
-async def test_another_scheme_is_refused(sqlite_org: Organization, header: str) -> None:
+async def test_another_authentication_scheme_is_refused(
+    sqlite_org: Organization, header: str
+) -> None:
     (await _with(sqlite_org, header)).refused("BAD_REQUEST", 400)
 
 
-async def test_the_right_key_with_the_owner_s_address_is_taken(sqlite_org: Organization) -> None:
+async def test_the_right_key_with_its_owner_s_address_is_accepted(sqlite_org: Organization) -> None:
     ann = sqlite_org["ann"]
     for address in ("ann@example.com", "ANN@Example.COM", f"user{ann.user_id}@chat.test"):
         (await _with(sqlite_org, _basic(f"{address}:{ann.api_key}"))).ok
@@ -72,7 +72,7 @@ async def test_the_right_key_with_the_owner_s_address_is_taken(sqlite_org: Organ
         (await _with(sqlite_org, header)).ok
 
 
-async def test_a_wrong_key_or_somebody_else_s_address_is_refused_alike(
+async def test_a_wrong_key_and_another_address_are_refused_alike(
     sqlite_org: Organization,
 ) -> None:
     ann, ben = sqlite_org["ann"], sqlite_org["ben"]
@@ -98,7 +98,7 @@ async def test_a_wrong_key_or_somebody_else_s_address_is_refused_alike(
     assert len({body["msg"] for body in told}) == 1
 
 
-async def test_of_headers_no_more_is_kept_than_there_is_room_for(sqlite_org: Organization) -> None:
+async def test_cached_authorization_headers_are_limited(sqlite_org: Organization) -> None:
     ann = sqlite_org["ann"]
     (await _with(sqlite_org, _basic(f"{ann.email}:{ann.api_key}"))).ok
     before = known_header.cache_info()
@@ -109,7 +109,7 @@ async def test_of_headers_no_more_is_kept_than_there_is_room_for(sqlite_org: Org
     assert known_header.cache_info().currsize == before.currsize
 
 
-async def test_a_deactivated_account_is_told_so_with_the_right_key_only(org: Organization) -> None:
+async def test_a_deactivated_account_learns_so_only_with_the_right_key(org: Organization) -> None:
     ben = org["ben"]
     await org.do(UserDeactivated(user_id=ben.user_id), actor="ann")
     (await ben.get("/messages", **PAGE)).refused("USER_DEACTIVATED", 401)
@@ -117,7 +117,7 @@ async def test_a_deactivated_account_is_told_so_with_the_right_key_only(org: Org
     (await _with(org, _basic(f"cleo@example.com:{ben.api_key}"))).refused("INVALID_API_KEY", 401)
 
 
-async def test_the_address_that_counts_is_the_present_one(org: Organization) -> None:
+async def test_the_current_address_counts(org: Organization) -> None:
     ben = org["ben"]
     change = UserChanged(
         user_id=ben.user_id, values={"address": "benno@example.com"}, was={"address": ben.email}
@@ -142,18 +142,18 @@ async def _webhook(org: Organization) -> Person:
     return org.know("hook", user)
 
 
-async def test_a_webhook_bot_can_send_messages_and_nothing_else(org: Organization) -> None:
+async def test_a_webhook_bot_can_only_send_messages(org: Organization) -> None:
     hook = await _webhook(org)
     await org.channel("lounge", "ben")
     assert await hook.send("lounge", "builds", "done") > 0
     (await hook.get("/messages", **PAGE)).refused()
     (await hook.post("/register")).refused()
     (await hook.post("/typing", op="start", to=[org["ben"].user_id])).refused()
-    # Where nobody needs to sign in, nobody is looked at.
+    # Endpoints without authentication ignore credentials.
     (await hook.get("/server_settings")).ok
 
 
-async def test_signing_in_yields_the_key(sqlite_org: Organization) -> None:
+async def test_signing_in_returns_the_key(sqlite_org: Organization) -> None:
     for username in ("ann@example.com", " Ann@EXAMPLE.com "):
         found = (
             await sqlite_org.nobody.post("/fetch_api_key", username=username, password=PASSWORD)
@@ -181,7 +181,7 @@ async def test_signing_in_yields_the_key(sqlite_org: Organization) -> None:
         ("ann@example.com", "\0", "REQUEST_VARIABLE_INVALID", 400),
     ],
 )
-async def test_signing_in_wrongly_is_refused(
+async def test_a_wrong_sign_in_is_refused(
     sqlite_org: Organization, username: str | None, password: str | None, code: str, status: int
 ) -> None:
     reply = await sqlite_org.nobody.post("/fetch_api_key", username=username, password=password)
@@ -189,7 +189,9 @@ async def test_signing_in_wrongly_is_refused(
     assert "api_key" not in body
 
 
-async def test_who_is_deactivated_learns_it_by_the_right_password_only(org: Organization) -> None:
+async def test_a_deactivated_person_learns_so_only_with_the_right_password(
+    org: Organization,
+) -> None:
     credential = await org.node.vault.credential(0, "another horse")
     user = User(id=org.node.state.users.next_id(), address="dana@example.com", full_name="Dana")
     own = msgspec.structs.replace(credential, user_id=user.id)
@@ -204,7 +206,7 @@ async def test_who_is_deactivated_learns_it_by_the_right_password_only(org: Orga
     wrong.refused("AUTHENTICATION_FAILED", 401)
 
 
-async def test_an_organization_may_do_without_passwords(org: Organization) -> None:
+async def test_an_organization_can_disable_passwords(org: Organization) -> None:
     await org.do(RealmChanged(values={"password_sign_in": False}), actor="ann")
     reply = await org.nobody.post("/fetch_api_key", username="ann@example.com", password=PASSWORD)
     reply.refused("PASSWORD_AUTH_DISABLED", 401)
@@ -213,14 +215,14 @@ async def test_an_organization_may_do_without_passwords(org: Organization) -> No
     assert settings["email_auth_enabled"] is False
 
 
-async def test_the_doors_for_development_are_shut(sqlite_org: Organization) -> None:
+async def test_development_endpoints_are_disabled(sqlite_org: Organization) -> None:
     (await sqlite_org.nobody.post("/dev_fetch_api_key", username="ann@example.com")).refused()
     (await sqlite_org.nobody.get("/dev_list_users")).refused()
     settings = (await sqlite_org.nobody.get("/server_settings")).ok
     assert settings["authentication_methods"]["dev"] is False
 
 
-async def test_in_development_everybody_can_be_signed_in_as(config: Config) -> None:
+async def test_in_development_mode_anyone_can_be_signed_in(config: Config) -> None:
     async with founded(msgspec.structs.replace(config, dev=True)) as org:
         await org.add("ben")
         await org.add("robo", owner="ben")
@@ -236,10 +238,10 @@ async def test_in_development_everybody_can_be_signed_in_as(config: Config) -> N
         gone.refused("USER_DEACTIVATED", 401)
 
 
-async def test_nobody_needs_to_sign_in_to_learn_about_the_server(sqlite_org: Organization) -> None:
+async def test_server_settings_need_no_authentication(sqlite_org: Organization) -> None:
     settings = (await sqlite_org.nobody.get("/server_settings")).ok
     assert settings["realm_uri"] == settings["realm_url"] == "http://chat.test"
     assert settings["zulip_feature_level"] == settings["service_feature_level"] == 496
-    # Nor do wrong credentials keep anybody from it.
+    # Wrong credentials don't prevent it, either.
     header = {"Authorization": "nonsense"}
     (await sqlite_org.nobody.raw("GET", "/server_settings", headers=header)).ok

@@ -1,4 +1,4 @@
-"""Pictures of accounts."""
+"""Avatars."""
 
 import hashlib
 import io
@@ -45,7 +45,7 @@ async def shown(org: Organization, name: str, viewer: str = "gus") -> dict[str, 
 
 
 @rows("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF"])
-async def test_a_picture_is_shown_in_two_sizes_to_everybody(org: Organization, kind: str) -> None:
+async def test_an_avatar_is_served_in_two_sizes_to_everyone(org: Organization, kind: str) -> None:
     listener = await org["gus"].register()
     version = (await shown(org, "ben"))["avatar_version"] + 1
     url = (await upload(org["ben"], picture(kind=kind))).ok["avatar_url"]
@@ -71,7 +71,7 @@ async def test_a_picture_is_shown_in_two_sizes_to_everybody(org: Organization, k
     assert (await org["ben"].get("/users/me")).ok["avatar_url"] == url
 
 
-async def test_a_picture_lasts_and_is_with_messages(org: Organization) -> None:
+async def test_an_avatar_persists_and_appears_with_messages(org: Organization) -> None:
     url = (await upload(org["ben"], picture())).ok["avatar_url"]
     await org.channel("lounge", "ben", "gus")
     message_id = await org["ben"].send("lounge", "t", "hi")
@@ -82,7 +82,7 @@ async def test_a_picture_lasts_and_is_with_messages(org: Organization) -> None:
         assert message["avatar_url"] == url
 
 
-async def test_another_picture_takes_the_place_of_the_first(org: Organization) -> None:
+async def test_a_new_avatar_replaces_the_previous_one(org: Organization) -> None:
     first = (await upload(org["ben"], picture())).ok["avatar_url"]
     second = (await upload(org["ben"], picture(color="blue"))).ok["avatar_url"]
     assert first != second
@@ -91,7 +91,7 @@ async def test_another_picture_takes_the_place_of_the_first(org: Organization) -
     assert (await shown(org, "ben"))["avatar_version"] == 3
 
 
-async def test_without_a_picture_there_is_the_default_one_again(org: Organization) -> None:
+async def test_without_an_uploaded_avatar_the_default_returns(org: Organization) -> None:
     url = (await upload(org["ben"], picture())).ok["avatar_url"]
     listener = await org["gus"].register()
     answer = (await org["ben"].delete("/users/me/avatar")).ok
@@ -105,7 +105,7 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
         "avatar_url_medium": None,
         "avatar_version": 3,
     }
-    # Where there is none, there is nothing to do.
+    # Without one, there is nothing to do.
     assert (await org["ben"].delete("/users/me/avatar")).ok == answer
     assert await listener.events() == []
 
@@ -122,7 +122,7 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
         (lambda: [blank(9_500, 9_500)], "BAD_IMAGE"),
     ],
 )
-async def test_what_is_no_picture_is_refused(
+async def test_a_file_that_is_no_image_is_refused(
     readonly_org: Organization, contents: Callable[[], list[bytes]], code: str
 ) -> None:
     before = await shown(readonly_org, "ben")
@@ -130,13 +130,13 @@ async def test_what_is_no_picture_is_refused(
     assert await shown(readonly_org, "ben") == before
 
 
-async def test_a_picture_that_is_too_large_is_refused(readonly_org: Organization) -> None:
+async def test_an_image_that_is_too_large_is_refused(readonly_org: Organization) -> None:
     reply = await upload(readonly_org["ben"], picture() + b"\0" * (5 * 1024 * 1024))
     assert reply.status in {400, 413}
     assert (await shown(readonly_org, "ben"))["avatar_version"] == 1
 
 
-async def test_pictures_are_for_administrators_where_the_organization_wants_it(
+async def test_an_organization_can_restrict_avatars_to_administrators(
     org: Organization,
 ) -> None:
     await org.do(RealmChanged(values={"avatar_changes_disabled": True}))
@@ -145,7 +145,7 @@ async def test_pictures_are_for_administrators_where_the_organization_wants_it(
     assert (await upload(org["ann"], picture())).ok
 
 
-async def test_pictures_may_be_kept_by_whoever_has_them(org: Organization) -> None:
+async def test_avatars_are_cacheable(org: Organization) -> None:
     url = (await upload(org["ben"], picture())).ok["avatar_url"]
     first = await fetched(org, url)
     assert "immutable" in first.headers["cache-control"]
@@ -161,20 +161,18 @@ async def test_pictures_may_be_kept_by_whoever_has_them(org: Organization) -> No
     "path",
     ["x.png", "../secret.png", "%2e%2e%2fsecret.png", f"{'0' * 40}.png", f"{'0' * 40}.svg", ""],
 )
-async def test_a_picture_that_does_not_exist_is_not_found(
-    readonly_org: Organization, path: str
-) -> None:
+async def test_a_missing_avatar_is_not_found(readonly_org: Organization, path: str) -> None:
     assert (await fetched(readonly_org, f"/user_avatars/1/{path}")).status_code == 404
 
 
-# Those who have none
+# Default avatars
 
 
 async def draw_by_default(org: Organization) -> None:
     await org.do(RealmChanged(values={"default_avatar_source": "J"}))
 
 
-async def test_the_organization_can_draw_the_default_pictures_itself(org: Organization) -> None:
+async def test_the_organization_can_generate_default_avatars(org: Organization) -> None:
     await draw_by_default(org)
     made = await org["ann"].post(
         "/users", email="dan@example.com", password="long enough", full_name="Dan Árbol"
@@ -184,14 +182,14 @@ async def test_the_organization_can_draw_the_default_pictures_itself(org: Organi
     assert opened(await fetched(org, user["avatar_url"])).size == (100, 100)
     medium = user["avatar_url"].replace(".png", "-medium.png")
     assert opened(await fetched(org, medium)).size == (500, 500)
-    # Who was here before keeps what they have, until they have a picture of their own no more.
+    # Existing users keep theirs until they remove their own picture.
     assert (await shown(org, "cleo"))["avatar_url"] is None
     assert (await upload(org["cleo"], picture())).ok
     answer = (await org["cleo"].delete("/users/me/avatar")).ok
     assert answer["avatar_url"].startswith("/user_avatars/1/drawn/")
 
 
-async def test_a_drawn_picture_follows_the_name(org: Organization) -> None:
+async def test_a_generated_avatar_follows_the_name(org: Organization) -> None:
     await draw_by_default(org)
     dan = await org.add("dan")
     listener = await org["gus"].register()
@@ -215,7 +213,7 @@ async def test_a_drawn_picture_follows_the_name(org: Organization) -> None:
         ("!x", ""),
     ],
 )
-def test_initials_are_of_the_first_name_and_the_last(name: str, letters: str) -> None:
+def test_initials_come_from_the_first_and_last_name(name: str, letters: str) -> None:
     assert initials(name) == letters
 
 
@@ -233,23 +231,23 @@ def test_initials_are_of_the_first_name_and_the_last(name: str, letters: str) ->
         ("7-%3Cb%3E.png", 404),
     ],
 )
-async def test_only_such_pictures_are_drawn(
+async def test_only_valid_avatars_are_generated(
     readonly_org: Organization, path: str, status: int
 ) -> None:
     assert (await fetched(readonly_org, f"/user_avatars/1/drawn/{path}")).status_code == status
 
 
-async def test_the_systems_own_bots_have_pictures(readonly_org: Organization) -> None:
+async def test_system_bots_have_avatars(readonly_org: Organization) -> None:
     bots = (await readonly_org["ben"].register()).data["cross_realm_bots"]
     assert len(bots) == 3
     for bot in bots:
         assert opened(await fetched(readonly_org, bot["avatar_url"])).size == (100, 100)
 
 
-# Default pictures of the third party
+# Gravatar
 
 
-async def test_clients_compute_the_default_picture_where_they_can(org: Organization) -> None:
+async def test_clients_compute_the_default_avatar_if_they_can(org: Organization) -> None:
     path = f"/users/{org['ben'].user_id}"
     assert (await org["gus"].get(path)).ok["user"]["avatar_url"] is None
     url = (await org["gus"].get(path, client_gravatar=False)).ok["user"]["avatar_url"]
@@ -257,17 +255,17 @@ async def test_clients_compute_the_default_picture_where_they_can(org: Organizat
     assert (await org["ben"].patch("/settings", email_address_visibility=4)).ok
     shown = (await org["gus"].get(path)).ok["user"]["avatar_url"]
     assert shown.startswith("/user_avatars/1/drawn/")
-    # An uploaded picture is never computed.
+    # An uploaded avatar is never computed.
     assert (await upload(org["ben"], picture())).ok
     assert (await org["ann"].get(path)).ok["user"]["avatar_url"].startswith("/user_avatars/")
-    # The address of a bot is seen by everybody.
+    # A bot's address is visible to everyone.
     path = f"/users/{org['robo'].user_id}"
     assert (await org["gus"].get(path)).ok["user"]["avatar_url"] is None
     robo = await org["gus"].get(path, client_gravatar=False)
     assert robo.ok["user"]["avatar_url"].startswith(GRAVATAR)
 
 
-async def test_a_hidden_address_is_in_no_pictures_name(org: Organization) -> None:
+async def test_a_hidden_address_is_not_in_an_avatar_s_name(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "gus")
     before = await org["ben"].send("lounge", "t", "with an address")
     queue = await org["gus"].register(client_gravatar=False)
@@ -302,13 +300,11 @@ async def test_a_hidden_address_is_in_no_pictures_name(org: Organization) -> Non
     assert all(digest in person["avatar_url"] for person in news)
 
 
-# Where a picture is
+# Redirects
 
 
 @rows("name", ["{id}", "ben@example.com", "user{id}@chat.test"])
-async def test_the_place_of_a_picture_is_found_by_id_and_address(
-    org: Organization, name: str
-) -> None:
+async def test_an_avatar_is_found_by_user_id_and_address(org: Organization, name: str) -> None:
     url = (await upload(org["ben"], picture())).ok["avatar_url"]
     ben, gus = org["ben"].user_id, org["gus"]
     auth = (gus.email, gus.api_key)
@@ -317,7 +313,7 @@ async def test_the_place_of_a_picture_is_found_by_id_and_address(
     assert (response.status_code, response.headers["location"]) == (302, url)
     response = await org.http.get(f"{path}/medium", auth=auth)
     assert response.headers["location"] == url.replace(".png", "-medium.png")
-    # Those who may not know of the account are led to nobody's picture.
+    # Clients that may not see the account are redirected to a neutral avatar.
     for other in (path, "/avatar/999", "/avatar/nobody@example.com"):
         response = await org.http.get(other)
         assert (response.status_code, response.headers["location"]) == (302, "/static/person.svg")
@@ -326,7 +322,7 @@ async def test_the_place_of_a_picture_is_found_by_id_and_address(
 # Bots
 
 
-async def test_a_bot_has_a_picture_from_the_beginning_and_another_later(org: Organization) -> None:
+async def test_a_bot_has_an_initial_avatar_and_a_later_one(org: Organization) -> None:
     ben = org["ben"]
     files = {"file": ("hal.png", picture())}
     made = await ben.raw(
@@ -346,7 +342,7 @@ async def test_a_bot_has_a_picture_from_the_beginning_and_another_later(org: Org
     assert (await ben.get("/bots")).ok["bots"][-1]["avatar_url"] == other
 
 
-async def test_a_refused_bot_leaves_no_picture_behind(org: Organization) -> None:
+async def test_a_refused_bot_leaves_no_avatar_behind(org: Organization) -> None:
     for data in ({"full_name": "Ben", "short_name": "@"}, {"full_name": "x", "short_name": "x"}):
         files = {"file": ("hal.png", picture())}
         (await org["ben"].raw("POST", "/bots", data=data, files=files)).refused()

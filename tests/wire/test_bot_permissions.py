@@ -1,4 +1,4 @@
-"""A bot has no more rights than its owner has at that moment."""
+"""A bot's permissions never exceed its owner's current ones."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.support import Organization, Person
 
 @pytest.fixture
 async def staffed(org: Organization) -> Organization:
-    """Ada is an administrator, and so is her bot; mel is a member with a bot."""
+    """Ada is an administrator, and so is her bot. Mel is a member with a bot."""
     await org.add("ada", Role.ADMINISTRATOR)
     await org.add("aide", owner="ada")
     await org.add("mel")
@@ -24,7 +24,7 @@ async def give_role(org: Organization, name: str, role: Role) -> None:
 
 
 def channels(events: list[dict[str, object]], op: str) -> list[object]:
-    """The channels that came into sight, or went out of it."""
+    """The channels that became visible or hidden."""
     key = "streams" if op == "create" else "stream_ids"
     of = [e for e in events if e["type"] == "stream" and e["op"] == op]
     return [one for event in of for one in event[key]]  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ async def test_no_bot_changes_roles(staffed: Organization) -> None:
     assert org.node.state.users[org["cleo"].user_id].role is Role.MEMBER
 
 
-async def test_a_demoted_administrators_bot_is_one_no_more(staffed: Organization) -> None:
+async def test_a_demoted_administrator_s_bot_loses_its_rights(staffed: Organization) -> None:
     org = staffed
     assert (await org["aide"].patch("/realm", description="by a bot")).ok
     await give_role(org, "ada", Role.MEMBER)
@@ -48,7 +48,7 @@ async def test_a_demoted_administrators_bot_is_one_no_more(staffed: Organization
     assert (await org["aide"].patch("/realm", description="again")).ok
 
 
-async def test_an_administrators_bot_loses_private_channels_with_its_owners_role(
+async def test_an_administrator_s_bot_loses_private_channels_with_its_owner_s_role(
     staffed: Organization,
 ) -> None:
     org = staffed
@@ -62,7 +62,7 @@ async def test_an_administrators_bot_loses_private_channels_with_its_owners_role
     assert appeared["stream_id"] == vault  # type: ignore[index]
 
 
-async def test_the_bots_of_others_go_out_of_sight_with_the_owners_role(
+async def test_other_people_s_bots_are_hidden_after_a_demotion(
     staffed: Organization,
 ) -> None:
     org = staffed
@@ -74,7 +74,7 @@ async def test_the_bots_of_others_go_out_of_sight_with_the_owners_role(
     assert (await org["aide"].register()).data["realm_bots"] == []
 
 
-async def test_a_guests_bot_reads_no_public_channel(staffed: Organization) -> None:
+async def test_a_guest_s_bot_reads_no_public_channel(staffed: Organization) -> None:
     org = staffed
     lounge = await org.channel("lounge", "cleo")
     message = await org["cleo"].send("lounge", "talk", "for members")
@@ -97,7 +97,9 @@ async def test_a_guests_bot_reads_no_public_channel(staffed: Organization) -> No
     assert lounge not in [c["stream_id"] for c in registered["never_subscribed"]]
 
 
-async def test_a_guests_bot_leaves_where_the_guest_is_not(staffed: Organization) -> None:
+async def test_a_guest_s_bot_leaves_channels_that_the_guest_is_not_in(
+    staffed: Organization,
+) -> None:
     org = staffed
     lounge = await org.channel("lounge", "cleo", "mute")
     attic = await org.channel("attic", "cleo", "mel", "mute")
@@ -117,7 +119,7 @@ async def test_a_guests_bot_leaves_where_the_guest_is_not(staffed: Organization)
     assert (await org["cleo"].post("/users/me/subscriptions", **both)).ok
 
 
-async def test_a_group_opens_to_a_bot_what_it_opens_to_its_owner(staffed: Organization) -> None:
+async def test_a_group_s_permissions_apply_to_a_member_s_bot(staffed: Organization) -> None:
     org = staffed
     people = [org["mel"].user_id, org["mute"].user_id]
     made = await org["ann"].post(
@@ -135,7 +137,7 @@ async def test_a_group_opens_to_a_bot_what_it_opens_to_its_owner(staffed: Organi
     (await org["mute"].patch(f"/streams/{kitchen}", description="mine")).refused()
 
 
-async def test_what_names_a_bot_itself_is_its_own(staffed: Organization) -> None:
+async def test_permissions_granted_to_a_bot_itself_apply(staffed: Organization) -> None:
     org = staffed
     named = Members(direct_members=(org["mute"].user_id,))
     news = await org.channel("news", "mute", can_send_message_group=named)
@@ -147,7 +149,9 @@ async def test_what_names_a_bot_itself_is_its_own(staffed: Organization) -> None
     assert not permissions.holds_as_member(state, bot, named)
 
 
-async def test_a_bot_is_not_given_to_who_may_do_more(staffed: Organization) -> None:
+async def test_a_bot_cannot_be_given_to_someone_with_more_permissions(
+    staffed: Organization,
+) -> None:
     org = staffed
     path = f"/bots/{org['mute'].user_id}"
     for name in ("ann", "ada"):
@@ -160,7 +164,7 @@ async def test_a_bot_is_not_given_to_who_may_do_more(staffed: Organization) -> N
     assert (await org["ada"].patch(path, bot_owner_id=herald.user_id)).ok
 
 
-async def test_another_owner_is_another_reach(staffed: Organization) -> None:
+async def test_a_new_owner_changes_a_bot_s_permissions(staffed: Organization) -> None:
     org = staffed
     vault = await org.channel("vault", "cleo", is_private=True)
     listener = await org["aide"].register()
@@ -172,7 +176,7 @@ async def test_another_owner_is_another_reach(staffed: Organization) -> None:
     (await org["aide"].patch("/realm", description="again")).refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_a_bot_brings_no_bot_back_as_its_own(staffed: Organization) -> None:
+async def test_a_bot_cannot_reactivate_a_bot_as_its_owner(staffed: Organization) -> None:
     org = staffed
     assert (await org["ann"].delete(f"/users/{org['mel'].user_id}")).ok
     path = f"/users/{org['mute'].user_id}/reactivate"
@@ -184,7 +188,7 @@ def of_role(person: Person, org: Organization) -> Role:
     return permissions.role_of(org.node.state, org.node.state.users[person.user_id])
 
 
-async def test_whose_owner_is_gone_has_a_guests_rights(staffed: Organization) -> None:
+async def test_a_bot_without_an_active_owner_has_guest_permissions(staffed: Organization) -> None:
     org = staffed
     assert of_role(org["aide"], org) is Role.ADMINISTRATOR
     assert (await org["ann"].delete(f"/users/{org['ada'].user_id}")).ok

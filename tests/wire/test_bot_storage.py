@@ -1,4 +1,4 @@
-"""What bots keep with the server."""
+"""Bot storage."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ async def put(who: Person, storage: Any) -> Reply:
     return await who.request("PUT", "/bot_storage", storage=storage)
 
 
-async def test_a_bot_finds_what_it_kept_also_after_a_restart(
+async def test_a_bot_reads_its_stored_data_even_after_a_restart(
     org: Organization, config: Config
 ) -> None:
     robo = org["robo"]
@@ -38,9 +38,7 @@ async def test_a_bot_finds_what_it_kept_also_after_a_restart(
     assert (await robo.get("/bot_storage")).ok["storage"] == {}
 
 
-async def test_what_a_bot_keeps_has_limits(
-    org: Organization, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bot_storage_is_limited(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     robo = org["robo"]
     monkeypatch.setattr(bot_storage, "MOST_CHARACTERS", 10)
     monkeypatch.setattr(bot_storage, "MOST_TEXTS", 2)
@@ -56,7 +54,7 @@ async def test_what_a_bot_keeps_has_limits(
     (await robo.request("PUT", "/bot_storage")).refused("REQUEST_VARIABLE_MISSING")
 
 
-async def test_what_comes_at_one_moment_has_the_same_limits(
+async def test_concurrent_writes_respect_the_limits(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     robo = org["robo"]
@@ -66,7 +64,7 @@ async def test_what_comes_at_one_moment_has_the_same_limits(
     assert sorted(reply.status for reply in replies) == [200] * 2 + [400] * 6
     assert len((await robo.get("/bot_storage")).ok["storage"]) == 2
     assert (await robo.delete("/bot_storage")).ok
-    # What is written in parts is all there, and all gone.
+    # A write with several keys is applied or refused as a whole.
     many = {f"{n}": "" for n in range(5)}
     assert (await put(robo, many)).ok
     assert (await robo.get("/bot_storage")).ok["storage"] == many
@@ -74,14 +72,14 @@ async def test_what_comes_at_one_moment_has_the_same_limits(
     assert set((await robo.get("/bot_storage")).ok["storage"]) == {"3", "4"}
 
 
-async def test_storage_is_each_bot_s_own(org: Organization) -> None:
+async def test_storage_is_separate_for_each_bot(org: Organization) -> None:
     assert (await put(org["robo"], {"a": "1"})).ok
     for method in ("get", "delete"):
         (await getattr(org["ann"], method)("/bot_storage")).refused("UNAUTHORIZED_PRINCIPAL")
     (await put(org["ann"], {"a": "2"})).refused("UNAUTHORIZED_PRINCIPAL")
     robo = org["robo"]
     assert (await robo.get("/bot_storage")).ok["storage"] == {"a": "1"}
-    # It goes with the bot, for good.
+    # It's deleted with the bot.
     erased = {"actions": {"delete_profile": True}}
     assert (await org["ann"].delete(f"/users/{robo.user_id}", **erased)).ok
     assert await org.node.store.read(bots.stored_values, robo.user_id, None) == {}

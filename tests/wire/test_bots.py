@@ -1,4 +1,4 @@
-"""Bots: making, changing, retiring, and what their administrators hear of it."""
+"""Bots: creating, changing, deactivating, and the events for their administrators."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support import Organization, Person, Reply, reopened, rows
 
 
 async def make(org: Organization, owner: str, **more: Any) -> Person:
-    """A bot called Hal of the owner's."""
+    """Create the owner's bot, called Hal."""
     asked = {"full_name": "Hal", "short_name": "hal"} | more
     made = (await org[owner].post("/bots", **asked)).ok
     return Person(org.http, made["user_id"], "hal-bot@chat.test", made["api_key"])
@@ -36,7 +36,7 @@ async def test_a_bot_works_with_its_key(org: Organization) -> None:
     signing_in.refused("AUTHENTICATION_FAILED", 401)
 
 
-async def test_one_lists_ones_own_bots(org: Organization) -> None:
+async def test_people_list_their_own_bots(org: Organization) -> None:
     hal = await make(org, "ben")
     await org.channel("lounge", "ben")
     assert (await org["ben"].patch(f"/bots/{hal.user_id}", default_sending_stream="lounge")).ok
@@ -49,7 +49,7 @@ async def test_one_lists_ones_own_bots(org: Organization) -> None:
     assert len((await org["ben"].get("/bots")).ok["bots"]) == 1
 
 
-async def test_a_bot_outlives_a_restart(org: Organization) -> None:
+async def test_a_bot_survives_a_restart(org: Organization) -> None:
     await org.channel("lounge", "ben")
     hal = await make(org, "ben", default_sending_stream="lounge")
     assert (await org["ben"].patch(f"/bots/{hal.user_id}", bot_owner_id=org["cleo"].user_id)).ok
@@ -59,7 +59,7 @@ async def test_a_bot_outlives_a_restart(org: Organization) -> None:
         assert again["hal"].api_key == hal.api_key
 
 
-async def test_an_incoming_webhook_only_sends(org: Organization) -> None:
+async def test_an_incoming_webhook_bot_can_only_send(org: Organization) -> None:
     await org.channel("lounge", "ben")
     hal = await make(org, "ben", bot_type=2, default_sending_stream="lounge")
     assert (await hal.post("/messages", type="stream", topic="t", content="built")).ok
@@ -67,7 +67,7 @@ async def test_an_incoming_webhook_only_sends(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("kind", [BotKind.GENERIC, BotKind.INCOMING_WEBHOOK])
-async def test_who_may_have_which_bots(org: Organization, kind: BotKind) -> None:
+async def test_who_can_create_which_bots(org: Organization, kind: BotKind) -> None:
     owners, members = SystemGroup.OWNERS.value, SystemGroup.MEMBERS.value
     await org.do(RealmChanged(values={"can_create_bots_group": owners}))
     asked = {"full_name": "Hal", "short_name": "hal", "bot_type": kind.value}
@@ -115,7 +115,7 @@ async def hidden(shared_org: Organization) -> int:
         ("ben", {"default_events_register_stream": "hidden"}, "STREAM_DOES_NOT_EXIST"),
     ],
 )
-async def test_an_impossible_bot_is_refused(
+async def test_an_invalid_bot_is_refused(
     hidden: int, readonly_org: Organization, actor: str, changed: dict[str, Any], code: str
 ) -> None:
     before = len(readonly_org.node.state.users)
@@ -124,13 +124,13 @@ async def test_an_impossible_bot_is_refused(
     assert len(readonly_org.node.state.users) == before
 
 
-async def test_an_address_is_given_once(org: Organization) -> None:
+async def test_an_address_is_used_once(org: Organization) -> None:
     await make(org, "ben")
     (await org["cleo"].post("/bots", full_name="Other", short_name="HAL")).refused()
     (await org["cleo"].post("/bots", full_name="Hal", short_name="other")).refused()
 
 
-async def test_a_picture_that_is_none_is_refused(readonly_org: Organization) -> None:
+async def test_an_invalid_avatar_is_refused(readonly_org: Organization) -> None:
     ben = readonly_org["ben"]
     response = await readonly_org.http.post(
         "/api/v1/bots",
@@ -142,7 +142,7 @@ async def test_a_picture_that_is_none_is_refused(readonly_org: Organization) -> 
     assert readonly_org.node.state.user_with_address("hal-bot@chat.test") is None
 
 
-async def test_its_owner_and_administrators_hear_of_a_bot(org: Organization) -> None:
+async def test_owners_and_administrators_get_bot_events(org: Organization) -> None:
     await org.channel("lounge", "ben")
     ann, ben, cleo = [await org[name].register() for name in ("ann", "ben", "cleo")]
     hal = await make(org, "ben", default_sending_stream="lounge")
@@ -173,7 +173,7 @@ async def test_its_owner_and_administrators_hear_of_a_bot(org: Organization) -> 
     assert await cleo.events() == []
 
 
-async def test_a_bot_changes_hands(org: Organization) -> None:
+async def test_a_bot_changes_its_owner(org: Organization) -> None:
     hal = await make(org, "ben")
     cleo_id = org["cleo"].user_id
     ann, ben, cleo, gus = [await org[n].register() for n in ("ann", "ben", "cleo", "gus")]
@@ -196,13 +196,13 @@ async def test_a_bot_gets_a_new_name_and_address(org: Organization) -> None:
     assert changed["full_name"] == "Hal 2"
     shown = (await org["cleo"].get("/users/hal2-bot@chat.test")).ok["user"]
     assert (shown["user_id"], shown["full_name"]) == (hal.user_id, "Hal 2")
-    # Robo's is at another domain.
+    # Robo has an address at another domain.
     assert (await org["ben"].patch(f"/bots/{hal.user_id}", short_name="robo")).ok
 
 
 @pytest.fixture(scope="module")
 async def ada(shared_org: Organization, hidden: int) -> int:
-    """A bot of ben's, where there is an administrator too."""
+    """A bot of ben's, with an administrator in the organization."""
     await shared_org.add("admin", Role.ADMINISTRATOR)
     return (await make(shared_org, "ben", full_name="Ada", short_name="ada")).user_id
 
@@ -225,14 +225,14 @@ async def ada(shared_org: Organization, hidden: int) -> int:
         ("ben", {"service_interface": 1}, "BAD_REQUEST"),
     ],
 )
-async def test_a_change_that_is_not_allowed_is_refused(
+async def test_a_forbidden_change_is_refused(
     ada: int, readonly_org: Organization, actor: str, changed: dict[str, Any], code: str
 ) -> None:
     (await readonly_org[actor].patch(f"/bots/{ada}", **changed)).refused(code)
 
 
 @rows("bot", ["1", "999999", "ann"])
-async def test_what_is_no_bot_is_refused(readonly_org: Organization, bot: str) -> None:
+async def test_an_account_that_is_no_bot_is_refused(readonly_org: Organization, bot: str) -> None:
     bot_id = readonly_org["ann"].user_id if bot == "ann" else int(bot)
     path = f"/bots/{bot_id}"
     told = [
@@ -244,7 +244,7 @@ async def test_what_is_no_bot_is_refused(readonly_org: Organization, bot: str) -
     assert all(one == told[0] for one in told)
 
 
-async def test_a_key_is_for_the_owner_and_administrators(org: Organization) -> None:
+async def test_the_key_is_for_the_owner_and_administrators(org: Organization) -> None:
     hal = await make(org, "ben")
     path = f"/bots/{hal.user_id}/api_key"
     for name in ("ben", "ann"):
@@ -256,7 +256,7 @@ async def test_a_key_is_for_the_owner_and_administrators(org: Organization) -> N
         (await bot.get(path)).refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_an_owners_bot_with_an_owners_role_keeps_its_key_from_administrators(
+async def test_administrators_cannot_read_the_key_of_an_owner_s_bot_with_owner_role(
     org: Organization,
 ) -> None:
     await org.add("admin", Role.ADMINISTRATOR)
@@ -266,7 +266,7 @@ async def test_an_owners_bot_with_an_owners_role_keeps_its_key_from_administrato
     (await org["admin"].delete(f"/bots/{hal.user_id}")).refused()
 
 
-async def test_a_new_key_ends_what_waits_with_the_old_one(org: Organization) -> None:
+async def test_a_new_key_ends_polls_with_the_old_one(org: Organization) -> None:
     hal = await make(org, "ben")
     listener = await hal.register()
     waiting = asyncio.create_task(
@@ -283,7 +283,7 @@ async def test_a_new_key_ends_what_waits_with_the_old_one(org: Organization) -> 
     assert (await hal.get("/users/me")).ok
 
 
-async def test_a_retired_bot_can_come_back(org: Organization) -> None:
+async def test_a_deactivated_bot_can_be_reactivated(org: Organization) -> None:
     hal = await make(org, "ben")
     listener = await org["cleo"].register()
     assert (await org["ben"].delete(f"/bots/{hal.user_id}")).ok
@@ -296,7 +296,7 @@ async def test_a_retired_bot_can_come_back(org: Organization) -> None:
     assert (await hal.get("/users/me")).ok
 
 
-async def test_a_bot_without_an_owner_belongs_to_who_brings_it_back(org: Organization) -> None:
+async def test_an_ownerless_bot_belongs_to_the_person_who_reactivates_it(org: Organization) -> None:
     hal = await make(org, "ben")
     assert (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
     assert (await org["ann"].post(f"/users/{hal.user_id}/reactivate")).ok
@@ -304,7 +304,7 @@ async def test_a_bot_without_an_owner_belongs_to_who_brings_it_back(org: Organiz
     assert (shown["is_active"], shown["bot_owner_id"]) == (True, org["ann"].user_id)
 
 
-async def test_a_name_that_is_taken_meanwhile_keeps_a_bot_away(org: Organization) -> None:
+async def test_a_bot_whose_name_was_taken_cannot_be_reactivated(org: Organization) -> None:
     hal = await make(org, "ben")
     assert (await org["ben"].delete(f"/bots/{hal.user_id}")).ok
     assert (await org["cleo"].post("/bots", full_name="Hal", short_name="hal2")).ok

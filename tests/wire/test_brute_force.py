@@ -1,4 +1,4 @@
-"""Whoever guesses is held up, and written down; whoever is known gets in all the same."""
+"""Brute force: guessing is blocked and logged, and known browsers get in anyway."""
 
 import logging
 import re
@@ -28,13 +28,13 @@ OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 
 @asynccontextmanager
 async def stopped(config: Config) -> AsyncIterator[Organization]:
-    """An organization in which no time passes."""
+    """An organization whose clock doesn't move."""
     async with founded(config, clock=TestClock(stopped_at=1_800_000_000)) as org:
         yield org
 
 
 def at(org: Organization, address: str) -> Person:
-    """A browser on another computer, in which nobody is signed in."""
+    """A signed-out browser on another computer."""
     transport = httpx.ASGITransport(
         app=asgi(org.node), raise_app_exceptions=False, client=(address, 1234)
     )
@@ -45,7 +45,7 @@ def at(org: Organization, address: str) -> Person:
 
 
 async def attacked(org: Organization) -> None:
-    """Ann's password is guessed from many computers until all of them are held up."""
+    """Ann's password is guessed from many computers until all of them are blocked."""
     tried = 0
     for number in range(1, 256):
         attacker = at(org, f"203.0.113.{number}")
@@ -62,7 +62,7 @@ async def attacked(org: Organization) -> None:
     (await at(org, "203.0.113.254").post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_one_account_is_not_guessed_from_many_addresses(config: Config) -> None:
+async def test_one_account_cannot_be_guessed_from_many_addresses(config: Config) -> None:
     async with stopped(config) as org:
         await attacked(org)
         other = {"username": "nobody@example.com", "password": "x"}
@@ -70,7 +70,7 @@ async def test_one_account_is_not_guessed_from_many_addresses(config: Config) ->
         reply.refused("AUTHENTICATION_FAILED", 401)
 
 
-async def test_its_owner_gets_in_with_a_browser_that_was_used_before(config: Config) -> None:
+async def test_its_owner_signs_in_with_a_browser_used_before(config: Config) -> None:
     async with stopped(config) as org:
         browser = at(org, "192.0.2.1")
         (await browser.post("/sessions", **RIGHT)).ok
@@ -81,20 +81,20 @@ async def test_its_owner_gets_in_with_a_browser_that_was_used_before(config: Con
         elsewhere = at(org, "203.0.113.254")
         elsewhere.http.cookies.set(DEVICE_COOKIE, device)
         (await elsewhere.post("/sessions", **RIGHT)).ok
-        # By itself, it is held up as well: whoever has it is not known by that alone.
+        # The cookie alone is rate limited, too, so a stolen one isn't enough.
         for _ in range(rate_limits.TRIES_PER_ACCOUNT):
             (await elsewhere.post("/sessions", **WRONG)).refused("AUTHENTICATION_FAILED", 401)
         (await elsewhere.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_its_owner_gets_in_from_where_they_signed_in_before(config: Config) -> None:
+async def test_its_owner_signs_in_from_an_address_used_before(config: Config) -> None:
     async with stopped(config) as org:
         (await at(org, "192.0.2.1").post("/fetch_api_key", **RIGHT)).ok
         await attacked(org)
         (await at(org, "192.0.2.1").post("/fetch_api_key", **RIGHT)).ok
 
 
-async def test_a_browser_is_known_for_its_own_accounts_and_their_present_password(
+async def test_a_browser_is_known_for_its_own_accounts_and_current_passwords(
     config: Config,
 ) -> None:
     async with stopped(config) as org:
@@ -111,19 +111,19 @@ async def test_a_browser_is_known_for_its_own_accounts_and_their_present_passwor
             (await elsewhere.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_a_browser_that_says_it_is_known_is_not_believed(config: Config) -> None:
+async def test_a_forged_browser_cookie_is_not_trusted(config: Config) -> None:
     async with stopped(config) as org:
         await attacked(org)
         for number, value in enumerate(["", "x", "~~~~~~~~", "a.b", "é", "x" * 5000, "'"]):
             with row(value):
-                # Each from an address that has tried nothing before.
+                # Each from an unused address.
                 browser = at(org, f"198.51.100.{number}")
                 headers = {"Cookie": f"{DEVICE_COOKIE}={value}".encode()}
                 reply = await browser.raw("POST", "/sessions", data=RIGHT, headers=headers)
                 reply.refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_a_browser_is_known_by_all_who_share_it(config: Config) -> None:
+async def test_a_shared_browser_is_known_for_all_its_users(config: Config) -> None:
     async with stopped(config) as org:
         await org.add("ben")
         browser = await signed_in(org, "ben")
@@ -133,7 +133,7 @@ async def test_a_browser_is_known_by_all_who_share_it(config: Config) -> None:
 
 
 @pytest.mark.parametrize("by_cookie", [True, False])
-async def test_the_old_password_is_not_found_out_by_whoever_is_signed_in(
+async def test_a_signed_in_session_cannot_guess_the_current_password(
     config: Config, by_cookie: bool
 ) -> None:
     async with stopped(config) as org:
@@ -143,14 +143,14 @@ async def test_the_old_password_is_not_found_out_by_whoever_is_signed_in(
             (await ann.patch("/settings", **wrong)).refused()
         right = wrong | {"old_password": PASSWORD}
         (await ann.patch("/settings", **right)).refused("RATE_LIMIT_HIT", 429)
-        # What somebody took along holds up nothing else.
+        # A stolen session blocks nothing else.
         (await fresh(org).post("/sessions", **RIGHT)).ok
         other = org["ann"] if by_cookie else await signed_in(org)
         (await other.patch("/settings", **right)).ok
 
 
 @pytest.mark.parametrize("path", ["/join/i1-" + "x" * 43, "/confirm/x", "/reset/x"])
-async def test_who_tries_one_link_after_the_other_is_held_up(config: Config, path: str) -> None:
+async def test_guessing_links_is_blocked(config: Config, path: str) -> None:
     async with stopped(config) as org:
         nobody = at(org, "203.0.113.1")
         for _ in range(rate_limits.TRIES_PER_CODE):
@@ -159,7 +159,7 @@ async def test_who_tries_one_link_after_the_other_is_held_up(config: Config, pat
         assert (await at(org, "203.0.113.2").http.get(path)).status_code in {404, 410}
 
 
-def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
+def test_an_unknown_account_evicts_no_remembered_one() -> None:
     clock = TestClock(stopped_at=1_800_000_000)
     tries = rate_limits.SignInLimits(Limiters(clock))
     for number in range(rate_limits.TRIES_FROM_ANYWHERE):
@@ -170,7 +170,7 @@ def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
         tries.require("203.0.113.1", "ann@example.com")
 
 
-def test_of_where_people_signed_in_only_so_much_is_kept() -> None:
+def test_remembered_sign_in_addresses_are_limited() -> None:
     tries = rate_limits.SignInLimits(Limiters(TestClock(stopped_at=1_800_000_000)))
     for number in range(rate_limiter.MAX_KNOWN + 5):
         tries.succeeded(f"{number}", "ann@example.com")
@@ -178,11 +178,11 @@ def test_of_where_people_signed_in_only_so_much_is_kept() -> None:
     assert tries.knows(f"{rate_limiter.MAX_KNOWN}", "ANN@example.com")
 
 
-# What is written down
+# Log lines
 
 
 def failregexes() -> list[re.Pattern[str]]:
-    """The filter in the documentation, as fail2ban reads it: the time is taken out of the line."""
+    """The documented filter as fail2ban reads it, with the time cut from the line."""
     (block,) = re.findall(r"failregex = (.*?)\n(?:\w|```)", OPERATING.read_text(), re.DOTALL)
     address = r"(?P<address>[0-9a-fA-F.:]+)"
     return [re.compile(one.strip().replace("<ADDR>", address)) for one in block.splitlines()]
@@ -190,7 +190,7 @@ def failregexes() -> list[re.Pattern[str]]:
 
 @pytest.mark.parametrize("form", [logs.TextLines(), logs.JsonLines()], ids=["text", "json"])
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
-async def test_a_failed_sign_in_is_a_line_that_the_documented_filter_finds(
+async def test_a_failed_sign_in_is_logged_in_the_documented_form(
     config: Config,
     caplog: pytest.LogCaptureFixture,
     form: logging.Formatter,
@@ -219,7 +219,7 @@ async def test_a_failed_sign_in_is_a_line_that_the_documented_filter_finds(
     assert found == [{address}] * 3
 
 
-async def test_who_signs_in_is_a_line_with_where_they_came_from(
+async def test_a_sign_in_is_logged_with_its_address(
     config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -237,9 +237,7 @@ async def test_who_signs_in_is_a_line_with_where_they_came_from(
     assert [record.__dict__["fields"] for record in told] == [fields] * 3
 
 
-async def test_what_opens_something_is_in_no_line(
-    org: Organization, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_secret_is_logged(org: Organization, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     path = await org["ann"].upload()
     url = (await org["ann"].get(f"/user_uploads/{path}")).ok["url"]

@@ -1,4 +1,4 @@
-"""Pages, polls, histories and caches are bounded in bytes, not only in items."""
+"""Pages, polls, histories, and caches are limited in bytes, not only in items."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ async def test_a_page_of_long_messages_ends_early_and_says_so(
     around, *ends = await page(ids[10], 20, 20)
     assert around == ids[5:15]
     assert ends == [False, False]
-    # One page after the other brings all of them.
+    # Further pages contain all of them.
     read, ends = list(newest), [False]
     while not ends[0]:
         some, *ends = await page(read[0], 20, 0)
@@ -61,7 +61,7 @@ async def test_a_page_of_long_messages_ends_early_and_says_so(
     assert await page("newest", 5, 0) == ([ids[-1]], False, True)
 
 
-async def test_a_poll_of_long_messages_is_several(
+async def test_a_poll_of_long_messages_takes_several_responses(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent_entries, "PAGE_BYTES", 50_000)
@@ -79,7 +79,7 @@ async def test_a_poll_of_long_messages_is_several(
     assert all(0 < len(some) <= 8 for some in told)
 
 
-async def test_what_is_encoded_later_counts_too(
+async def test_events_encoded_later_count_too(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent_entries, "RECENT_BYTES", 400_000)
@@ -93,11 +93,11 @@ async def test_what_is_encoded_later_counts_too(
         await org["ann"].send("lounge", "t", LONG)
     for listener in listeners:
         assert sum(event["type"] == "message" for event in await listener.events()) == 12
-    # At each look there was room; what has come since is a small part.
+    # There was room at each check, and later events are a small part.
     assert sum(cached.size for cached in org.node.delivery.recent) <= 400_000 * 9 // 8
 
 
-async def test_the_log_comes_in_parts_of_some_bytes(
+async def test_the_log_is_read_in_parts_limited_in_bytes(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_entries, "TAIL_BYTES", 50_000)
@@ -115,7 +115,7 @@ async def test_the_log_comes_in_parts_of_some_bytes(
     assert parts == [2, 2, 1]
 
 
-async def test_earlier_versions_of_a_message_are_bounded(
+async def test_an_edit_history_is_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(editing, "KEPT_EDITS", 10)
@@ -141,7 +141,7 @@ async def test_earlier_versions_of_a_message_are_bounded(
     assert (versions[0]["content"], versions[1]["prev_content"]) == ("the first", "the first")
     assert [one["content"][:3] for one in versions[1:]] == [f"{n} "[:3] for n in range(10, 20)]
     assert "next_before" not in history
-    # The same comes in pages.
+    # Pages of messages contain the same.
     monkeypatch.setattr(editing, "HISTORY_BYTES", 60_000)
     pages = [(await org["ann"].get(f"/messages/{sent}/history")).ok]
     while "next_before" in pages[-1]:
@@ -149,7 +149,7 @@ async def test_earlier_versions_of_a_message_are_bounded(
         pages.append((await org["ann"].get(f"/messages/{sent}/history", before=before)).ok)
     assert [len(page["message_history"]) for page in pages] == [3, 3, 5]
     assert [one for page in pages[::-1] for one in page["message_history"]] == versions
-    # They are bounded in bytes, too.
+    # They are limited in bytes, too.
     monkeypatch.setattr(editing, "KEPT_BYTES", 60_000)
     monkeypatch.setattr(editing, "HISTORY_BYTES", 1_000_000)
     (await org["ann"].patch(f"/messages/{sent}", content="the last")).ok
@@ -158,7 +158,7 @@ async def test_earlier_versions_of_a_message_are_bounded(
 
 
 class _Client:
-    """Somebody who takes the parts of an answer one by one."""
+    """A client that reads a response part by part."""
 
     def __init__(self, address: str) -> None:
         self.scope: dict[str, Any] = {
@@ -186,7 +186,7 @@ class _Client:
         return b"".join(one.get("body", b"") for one in self.sent)
 
 
-async def test_edits_that_are_not_kept_become_one_from_the_first_to_what_followed(
+async def test_dropped_versions_merge_into_one_edit(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(editing, "KEPT_EDITS", 3)
@@ -214,7 +214,7 @@ async def test_edits_that_are_not_kept_become_one_from_the_first_to_what_followe
     ]
 
 
-async def test_a_topic_is_renamed_between_edits_that_are_not_kept(
+async def test_a_topic_renamed_between_dropped_edits_is_kept(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(editing, "KEPT_EDITS", 3)
@@ -239,7 +239,7 @@ async def test_a_topic_is_renamed_between_edits_that_are_not_kept(
     ]
 
 
-async def test_what_was_said_in_a_private_channel_stays_there_when_edits_become_one(
+async def test_merged_edits_do_not_reveal_private_content(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(editing, "KEPT_EDITS", 3)
@@ -257,7 +257,7 @@ async def test_what_was_said_in_a_private_channel_stays_there_when_edits_become_
         assert ("secret" in str(history)) == (name == "ann")
 
 
-async def test_bots_count_for_their_owner_and_everybody_for_their_network(
+async def test_bots_count_for_their_owner_and_everyone_for_their_network(
     org: Organization,
 ) -> None:
     room = AnswerRoom(60, of_network=50, of_one=30)
@@ -277,7 +277,7 @@ async def test_bots_count_for_their_owner_and_everybody_for_their_network(
     assert (room.taken, dict(room.taken_by)) == (0, {})
 
 
-def test_clients_without_accounts_leave_room_to_members() -> None:
+def test_clients_without_accounts_leave_room_for_members() -> None:
     room = AnswerRoom(100, of_network=50, of_one=30)
     releases = [room.take(None, f"2001:db8:0:{n}::/64", 25) for n in range(2)]
     with pytest.raises(TooMuchUnread):
@@ -287,7 +287,7 @@ def test_clients_without_accounts_leave_room_to_members() -> None:
     assert (room.taken, dict(room.taken_by)) == (0, {})
 
 
-async def test_many_large_answers_at_once_are_refused_before_they_are_made(
+async def test_many_concurrent_large_responses_are_refused_before_they_are_built(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = AnswerRoom(9 * IN_PROGRESS, 9 * IN_PROGRESS, 3 * IN_PROGRESS)
@@ -321,7 +321,7 @@ async def test_messages_by_id_that_are_too_large_together_are_refused(
     assert [one["id"] for one in some] == ids[:3]
 
 
-async def test_who_reads_slowly_uses_up_their_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_reader_uses_up_only_its_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
     room = AnswerRoom(6 * PART_BYTES, 5 * PART_BYTES, 3 * PART_BYTES)
     monkeypatch.setattr(responses, "answer_room", room)
     large = b"x" * (2 * PART_BYTES)
@@ -342,7 +342,7 @@ async def test_who_reads_slowly_uses_up_their_own_room(monkeypatch: pytest.Monke
     await waiting
     assert slow.body == large
     assert (room.taken, dict(room.taken_by)) == (0, {})
-    # Whoever has nothing else open gets one answer, however large, and a client that goes frees it.
+    # Without other open responses, one of any size is allowed, and a disconnect frees it.
     whole = asyncio.create_task(slow.ask(b"x" * (5 * PART_BYTES)))
     await asyncio.sleep(0)
     assert room.taken == 5 * PART_BYTES
@@ -351,7 +351,7 @@ async def test_who_reads_slowly_uses_up_their_own_room(monkeypatch: pytest.Monke
     assert room.taken == 0
 
 
-async def test_a_page_of_hits_is_marked_in_steps_and_up_to_a_bound(
+async def test_a_page_of_matches_is_highlighted_in_steps_up_to_a_limit(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann")
@@ -378,14 +378,14 @@ async def test_a_page_of_hits_is_marked_in_steps_and_up_to_a_bound(
         return ["highlight" in one for one in found]
 
     assert await shown() == [True, True, True, True]
-    # The French costs twenty times as much as what is after it: all but that fits.
+    # The French message costs twenty times as much as the later ones: all but that fit.
     monkeypatch.setattr(highlighting, "PAGE_WORK", 5000)
     work.clear()
     assert await shown() == [True, False, True, True]
     assert sum(work) < 2 * 5000
 
 
-async def test_marking_a_page_gives_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_highlighting_a_page_yields_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(highlighting, "STEP_WORK", 1000)
     condition = Matches(phrases=phrases_of("tea"))
     highlighter = highlighting.Highlighter([Term(condition=condition)])
@@ -395,7 +395,7 @@ async def test_marking_a_page_gives_others_their_turns(monkeypatch: pytest.Monke
     assert turns.count >= 50 * 400 // 1000 - 1
 
 
-def test_of_a_long_search_the_first_words_are_marked() -> None:
+def test_of_a_long_search_the_first_words_are_highlighted() -> None:
     words = [f"w{n}x" for n in range(highlighting.MAX_WORDS + 1)]
     condition = Matches(phrases=phrases_of(" ".join(words)))
     highlighter = highlighting.Highlighter([Term(condition=condition)])

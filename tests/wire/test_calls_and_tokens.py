@@ -1,4 +1,4 @@
-"""Video calls at a BigBlueButton server, and signing in by JSON web tokens."""
+"""Video calls on a BigBlueButton server, and sign-in by JSON web token."""
 
 import base64
 import hashlib
@@ -44,7 +44,7 @@ def is_signed(url: str, call: str) -> bool:
     return hashlib.sha256(f"{call}{query}hush".encode()).hexdigest() == checksum
 
 
-async def test_a_call_is_joined_by_people_of_the_organization(
+async def test_a_call_can_be_joined_by_members_of_the_organization(
     org: Organization, calls: Elsewhere
 ) -> None:
     assert (await org["ann"].patch("/realm", video_chat_provider=4)).ok
@@ -59,7 +59,7 @@ async def test_a_call_is_joined_by_people_of_the_organization(
     assert (stranger.status_code, stranger.headers["location"][:12]) == (302, "/login?next=")
     for name, role in (("ben", "MODERATOR"), ("ann", "VIEWER")):
         browser = await signed_in(org, name)
-        away = await browser.http.get(link)  # The server for calls says nothing of use.
+        away = await browser.http.get(link)  # The call server's error isn't useful.
         assert away.status_code == 502
         created = calls.asked[-1]
         assert is_signed(created, "create")
@@ -78,8 +78,8 @@ async def test_a_call_is_joined_by_people_of_the_organization(
         assert (await browser.http.get(f"{link}x")).status_code == 404
 
 
-async def test_joining_counts_as_a_request(config: Config, calls: Elsewhere) -> None:
-    """Each asks the server for calls."""
+async def test_joining_a_call_counts_as_a_request(config: Config, calls: Elsewhere) -> None:
+    """Each sends a request to the call server."""
     more = {
         "bigbluebutton_url": f"http://127.0.0.1:{calls.port}/",
         "bigbluebutton_secret": "hush",
@@ -98,7 +98,7 @@ async def test_joining_counts_as_a_request(config: Config, calls: Elsewhere) -> 
         assert (found[0], found[-1]) == (502, 429)
 
 
-async def test_without_a_server_for_them_there_are_no_calls_and_no_tokens(config: Config) -> None:
+async def test_without_configuration_there_are_no_calls_and_no_tokens(config: Config) -> None:
     async with founded(config) as plain:
         (await plain["ann"].get("/calls/bigbluebutton/create", meeting_name="Tea")).refused()
         (await plain["ann"].patch("/realm", video_chat_provider=4)).refused()
@@ -159,7 +159,7 @@ TIMES: list[tuple[dict[str, Any], str]] = [
 
 
 @rows(("times", "said"), TIMES)
-def test_a_token_is_valid_for_a_time(times: dict[str, Any], said: str) -> None:
+def test_a_token_expires(times: dict[str, Any], said: str) -> None:
     sent = token({"email": "ben@example.com"} | times)
     if not said:
         assert credentials.claims_of(sent, SECRET, 1000)["email"] == "ben@example.com"
@@ -168,7 +168,7 @@ def test_a_token_is_valid_for_a_time(times: dict[str, Any], said: str) -> None:
         credentials.claims_of(sent, SECRET, 1000)
 
 
-async def test_a_token_that_proves_nothing_signs_nobody_in(org: Organization) -> None:
+async def test_an_invalid_token_signs_nobody_in(org: Organization) -> None:
     now, email = org.node.clock(), org["ben"].email
     soon = {"exp": now + 60}
     good = {"email": email} | soon

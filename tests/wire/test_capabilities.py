@@ -1,4 +1,4 @@
-"""What a client says that it understands: which events it gets, and in what form."""
+"""Client capabilities: which events a client gets, and in which form."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.support import Organization, TestClock, founded, rows
 @pytest.mark.parametrize(
     ("capable", "name"), [(False, "general chat"), (True, "")], ids=["by name", "empty"]
 )
-async def test_every_event_with_a_topic_calls_the_empty_one_as_the_client_understands(
+async def test_every_event_with_a_topic_names_the_empty_one_as_the_client_expects(
     org: Organization, capable: bool, name: str
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
@@ -69,7 +69,7 @@ async def test_every_event_with_a_topic_calls_the_empty_one_as_the_client_unders
 @rows(
     "capability", ["user_avatar_url_field_optional", "user_settings_object", "no_such_capability"]
 )
-async def test_a_capability_may_change_nothing(
+async def test_a_capability_can_be_without_effect(
     readonly_org: Organization, capability: str, capable: bool
 ) -> None:
     data = (await readonly_org["ben"].register(client_capabilities={capability: capable})).data
@@ -77,7 +77,7 @@ async def test_a_capability_may_change_nothing(
     assert data["user_settings"]["twenty_four_hour_time"] is False
 
 
-async def test_nobody_without_an_account_computes_pictures(org: Organization) -> None:
+async def test_spectators_do_not_compute_avatars(org: Organization) -> None:
     (await org["ann"].patch("/realm", enable_spectator_access=True)).ok
     data = (await org.nobody.post("/register")).ok
     assert all(user["avatar_url"] for user in data["realm_users"])
@@ -91,7 +91,7 @@ async def test_nobody_without_an_account_computes_pictures(org: Organization) ->
     [({}, 600), ({"idle_queue_timeout": 60}, 60), ({"idle_queue_timeout": "mobile"}, 43200)],
     ids=["by default", "seconds", "mobile"],
 )
-async def test_a_queue_goes_when_nobody_polls_it_for_its_time(
+async def test_a_queue_expires_after_its_lifespan_without_polls(
     config: Config, asked: dict[str, Any], seconds: int
 ) -> None:
     clock = TestClock()
@@ -101,7 +101,7 @@ async def test_a_queue_goes_when_nobody_polls_it_for_its_time(
         clock.ahead += seconds - 5
         await org.node.delivery.sweep()
         assert await ann.events() == []
-        clock.ahead += seconds + 600  # Where there may be other nodes, they are waited for.
+        clock.ahead += seconds + 600  # With possible other nodes, it waits for them.
         for _ in range(2):
             await org.node.delivery.sweep()
         asked_for = {"queue_id": ann.queue_id, "last_event_id": ann.last_event_id}

@@ -1,4 +1,4 @@
-"""Which channels are recently active, how much is written in them, and how many read them."""
+"""Recently active channels, their traffic, and their subscriber counts."""
 
 import time
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
-    # Nothing has passed while the clock is set forward: queues would be idle.
+    # No time passes when the clock is set, otherwise queues would be idle.
     async with founded(config, clock=clock, elapsed=time.monotonic) as organization:
         await organization.add("ben")
         yield organization
@@ -40,7 +40,7 @@ async def is_active(org: Organization, channel: int) -> bool:
     return active
 
 
-async def test_a_channel_falls_quiet_after_180_days_and_wakes_with_a_message(
+async def test_a_channel_becomes_inactive_after_180_days_and_active_with_a_message(
     org: Organization, clock: TestClock
 ) -> None:
     channel = await org.channel("lounge", "ann", "ben")
@@ -63,7 +63,7 @@ async def test_a_channel_falls_quiet_after_180_days_and_wakes_with_a_message(
     assert await changes(ben) == [(channel, True)]
 
 
-async def test_what_fell_quiet_while_no_server_ran_is_called_so(
+async def test_a_channel_that_became_inactive_while_no_server_ran_is_updated(
     config: Config, clock: TestClock
 ) -> None:
     async with founded(config, clock=clock) as org:
@@ -78,7 +78,7 @@ async def test_what_fell_quiet_while_no_server_ran_is_called_so(
         assert await changes(moved) == [(channel, False)]
 
 
-async def test_a_quiet_archived_channel_is_told_to_those_who_know_archived_ones(
+async def test_an_inactive_archived_channel_is_shown_to_clients_that_know_archived_ones(
     org: Organization, clock: TestClock
 ) -> None:
     channel = await org.channel("lounge", "ben")
@@ -100,7 +100,7 @@ def test_nothing_is_due_without_channels() -> None:
     ("days", "sent", "expected"),
     [(0, 3, None), (6.9, 3, None), (7, 3, 3), (14, 4, 2), (70, 3, 0)],
 )
-async def test_traffic_is_told_from_the_first_week_on(
+async def test_traffic_is_reported_from_the_first_week_on(
     org: Organization, clock: TestClock, days: float, sent: int, expected: int | None
 ) -> None:
     channel = await org.channel("lounge", "ann", "ben")
@@ -111,7 +111,7 @@ async def test_traffic_is_told_from_the_first_week_on(
     assert shown["stream_weekly_traffic"] == expected
 
 
-async def test_the_first_message_of_a_channel_is_told(org: Organization) -> None:
+async def test_the_first_message_of_a_channel_is_announced(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     path = f"/streams/{channel}"
     assert (await org["ben"].get(path)).ok["stream"]["first_message_id"] is None
@@ -120,7 +120,7 @@ async def test_the_first_message_of_a_channel_is_told(org: Organization) -> None
     assert (await org["ben"].get(path)).ok["stream"]["first_message_id"] == first
 
 
-async def test_what_was_unread_when_a_channel_was_archived_is_read(org: Organization) -> None:
+async def test_archiving_a_channel_marks_its_messages_as_read(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     for text in ("a", "b"):
         old = await org["ann"].send("lounge", "tea", text)
@@ -134,7 +134,7 @@ async def test_what_was_unread_when_a_channel_was_archived_is_read(org: Organiza
     assert topic["unread_message_ids"] == [new]
     shown = (await org["ben"].get("/messages", anchor=old, num_before=0, num_after=1)).ok
     assert [message["flags"] for message in shown["messages"]] == [["read"], []]
-    # It can be made unread again.
+    # They can be marked as unread again.
     assert (await org["ben"].post("/messages/flags", **unread)).ok
     (topic,) = (await org["ben"].register()).data["unread_msgs"]["streams"]
     assert topic["unread_message_ids"] == [old, new]

@@ -1,4 +1,4 @@
-"""Channel folders: adding, changing, arranging them, and channels in them."""
+"""Channel folders: creating, changing, and ordering them, and channels in them."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ FOLDERS = "/channel_folders"
 
 
 async def created(org: Organization, *names: str) -> list[int]:
-    """New folders; their IDs."""
+    """Create folders. Returns their IDs."""
     return [
         (await org["ann"].post(CREATE, name=name, description="")).ok["channel_folder_id"]
         for name in names
@@ -27,7 +27,7 @@ async def listed(who: Person, **parameters: Any) -> list[str]:
     return [folder["name"] for folder in reply.ok["channel_folders"]]
 
 
-async def test_a_folder_is_made_listed_and_told(org: Organization) -> None:
+async def test_a_new_folder_is_listed_and_announced(org: Organization) -> None:
     gus = await org["gus"].register(
         event_types=["channel_folder"], fetch_event_types=["channel_folders"]
     )
@@ -69,7 +69,7 @@ async def folders(shared_org: Organization) -> list[int]:
     ],
     ids=["empty", "blank", "long name", "control character", "in use", "long description"],
 )
-async def test_a_folder_that_cannot_be_is_refused(
+async def test_an_invalid_folder_is_refused(
     folders: list[int], readonly_org: Organization, parameters: dict[str, Any]
 ) -> None:
     (await readonly_org["ann"].post(CREATE, **parameters)).refused()
@@ -77,14 +77,14 @@ async def test_a_folder_that_cannot_be_is_refused(
     assert await listed(readonly_org["ann"]) == ["Front", "Other"]
 
 
-async def test_a_name_may_change_its_case(org: Organization) -> None:
+async def test_a_name_may_change_its_letter_case(org: Organization) -> None:
     (folder_id,) = await created(org, "Front")
     assert (await org["ann"].patch(f"{FOLDERS}/{folder_id}", name="FRONT")).ok
     assert await listed(org["ann"]) == ["FRONT"]
 
 
 @rows("missing", ["name", "description"])
-async def test_name_and_description_must_be_sent(readonly_org: Organization, missing: str) -> None:
+async def test_name_and_description_are_required(readonly_org: Organization, missing: str) -> None:
     parameters = {"name": "Front", "description": ""}
     del parameters[missing]
     body = (await readonly_org["ann"].post(CREATE, **parameters)).refused(
@@ -102,7 +102,7 @@ async def test_the_longest_name_and_description_fit(org: Organization) -> None:
     assert (await org["ann"].post(CREATE, name=name, description=description)).ok
 
 
-async def test_only_administrators_arrange_folders(org: Organization) -> None:
+async def test_only_administrators_manage_folders(org: Organization) -> None:
     (folder,) = await created(org, "Front")
     await org.add("mod", Role.MODERATOR)
     for who in ("ben", "gus", "robo", "mod"):
@@ -130,7 +130,7 @@ async def test_only_administrators_arrange_folders(org: Organization) -> None:
     ],
     ids=["name", "description", "archived", "the same", "nothing"],
 )
-async def test_a_change_of_a_folder_is_told(
+async def test_a_changed_folder_is_announced(
     org: Organization, edit: dict[str, Any], data: dict[str, Any] | None
 ) -> None:
     (folder,) = await created(org, "Front")
@@ -154,7 +154,7 @@ async def test_an_unknown_folder_is_refused(org: Organization) -> None:
     (await org["ann"].patch(f"/streams/{channel}", folder_id=7)).refused()
 
 
-async def test_a_folder_is_archived_when_no_channel_in_it_is_in_use(org: Organization) -> None:
+async def test_a_folder_can_be_archived_if_it_has_no_active_channel(org: Organization) -> None:
     ann = org["ann"]
     (folder,) = await created(org, "Front")
     channel = await org.channel("den", folder_id=folder)
@@ -165,7 +165,7 @@ async def test_a_folder_is_archived_when_no_channel_in_it_is_in_use(org: Organiz
     assert await listed(ann, include_archived=True) == ["Front"]
     registered = await ann.register(fetch_event_types=["channel_folders"])
     assert [f["is_archived"] for f in registered.data["channel_folders"]] == [True]
-    # Nothing comes into it any more, and what comes back from the archive leaves it.
+    # No channel can be added to it, and an unarchived channel leaves it.
     other = await org.channel("lounge")
     (await ann.patch(f"/streams/{other}", folder_id=folder)).refused()
     assert (await ann.patch(f"/streams/{channel}", is_archived=False)).ok
@@ -184,7 +184,7 @@ async def test_the_name_of_an_archived_folder_is_free(org: Organization) -> None
     assert again != folder
 
 
-async def test_folders_stand_in_the_order_that_is_given(org: Organization) -> None:
+async def test_folders_are_listed_in_the_given_order(org: Organization) -> None:
     first, second, third = await created(org, "a", "b", "c")
     assert (await org["ann"].patch(f"{FOLDERS}/{second}", is_archived=True)).ok
     ben = await org["ben"].register(event_types=["channel_folder"])
@@ -211,7 +211,7 @@ async def test_an_order_names_every_folder_once(
     assert await listed(readonly_org["ann"]) == ["Front", "Other"]
 
 
-async def test_two_who_make_the_same_folder_get_one(org: Organization) -> None:
+async def test_concurrent_creations_of_the_same_folder_make_one(org: Organization) -> None:
     await org.add("adam", Role.ADMINISTRATOR)
     replies = await asyncio.gather(
         *(org[who].post(CREATE, name="Front", description="") for who in ("ann", "adam"))
@@ -220,7 +220,7 @@ async def test_two_who_make_the_same_folder_get_one(org: Organization) -> None:
     assert await listed(org["ann"]) == ["Front"]
 
 
-async def test_a_channel_is_put_into_a_folder_and_taken_out(org: Organization) -> None:
+async def test_a_channel_is_added_to_a_folder_and_removed(org: Organization) -> None:
     ann = org["ann"]
     front, rear = await created(org, "Front", "Rear")
     reply = await ann.post(
@@ -253,7 +253,7 @@ async def test_a_channel_is_put_into_a_folder_and_taken_out(org: Organization) -
     ]
 
 
-async def test_who_administers_a_channel_chooses_its_folder(org: Organization) -> None:
+async def test_channel_administrators_choose_its_folder(org: Organization) -> None:
     (front,) = await created(org, "Front")
     assert (
         await org["ben"].post("/channels/create", name="den", subscribers=[], folder_id=front)
@@ -263,7 +263,7 @@ async def test_who_administers_a_channel_chooses_its_folder(org: Organization) -
     assert (await org["ben"].patch(path, folder_id="null")).ok
 
 
-async def test_spectators_see_folders_with_channels_that_they_see(org: Organization) -> None:
+async def test_spectators_see_folders_with_visible_channels(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     front, rear, _ = await created(org, "Front", "Rear", "Empty")
     await org.channel("plaza", is_web_public=True, folder_id=front)
@@ -272,7 +272,7 @@ async def test_spectators_see_folders_with_channels_that_they_see(org: Organizat
     assert [folder["name"] for folder in data["channel_folders"]] == ["Front"]
 
 
-async def test_folders_outlive_a_restart(config: Config) -> None:
+async def test_folders_survive_a_restart(config: Config) -> None:
     async with founded(config) as org:
         first, second = await created(org, "a", "b")
         assert (await org["ann"].patch(FOLDERS, order=[second, first])).ok

@@ -1,4 +1,4 @@
-"""Every option of a new channel, and every right around subscriptions, one by one."""
+"""Every option of a new channel, and every permission around subscriptions."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL, MEMBERS, EVERYONE = range(1, 8
 
 
 async def make(org: Organization, who: str, way: str, name: str = "den", **options: Any) -> Any:
-    """A new channel, by one of the two endpoints that make one."""
+    """Create a channel with one of the two endpoints that can."""
     if way == "create":
         own = [org[who].user_id]
         return await org[who].post("/channels/create", name=name, subscribers=own, **options)
@@ -33,7 +33,7 @@ async def shown(org: Organization, name: str = "den") -> dict[str, Any]:
 
 
 def new_name(org: Organization) -> str:
-    """A name that no channel of an organization has that tests share."""
+    """A name that no channel in the shared organization has."""
     return f"channel {org.node.state.channels.next_id()}"
 
 
@@ -41,7 +41,7 @@ WAYS = ("subscribe", "create")
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_a_channel_is_by_default(org: Organization, way: str) -> None:
+async def test_a_new_channel_has_these_defaults(org: Organization, way: str) -> None:
     assert (await make(org, "ben", way)).ok
     channel = await shown(org)
     ben = org["ben"].user_id
@@ -114,7 +114,7 @@ async def test_what_a_channel_is_by_default(org: Organization, way: str) -> None
         ({"can_send_message_group": OWNERS}, {"stream_post_policy": 1}),
     ],
 )
-async def test_an_option_is_applied_to_a_new_channel(
+async def test_an_option_applies_to_a_new_channel(
     shared_org: Organization, way: str, options: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     await shared_org.do(RealmChanged(values={"enable_spectator_access": True}))
@@ -129,7 +129,7 @@ async def test_an_option_is_applied_to_a_new_channel(
     "days",
     ["forever", "0", "-1", "1.5", "1_0", "٣", "", "[]", "9" * 17, "9" * 5000, "unlimited\0"],
 )
-async def test_a_time_to_keep_messages_that_is_none_is_refused(
+async def test_an_invalid_retention_time_is_refused(
     readonly_org: Organization, way: str, days: str
 ) -> None:
     reply = await make(readonly_org, "ann", way, message_retention_days=days)
@@ -137,7 +137,7 @@ async def test_a_time_to_keep_messages_that_is_none_is_refused(
 
 
 @rows("name", CHANNEL_SETTINGS)
-async def test_every_permission_takes_people_and_groups(
+async def test_every_permission_accepts_people_and_groups(
     shared_org: Organization, name: str
 ) -> None:
     org, channel = shared_org, new_name(shared_org)
@@ -151,9 +151,7 @@ async def test_every_permission_takes_people_and_groups(
 
 
 @rows("name", CHANNEL_SETTINGS)
-async def test_every_permission_refuses_what_it_does_not_take(
-    shared_org: Organization, name: str
-) -> None:
+async def test_every_permission_refuses_invalid_values(shared_org: Organization, name: str) -> None:
     org = shared_org
     channel = await org.channel(new_name(org))
     before = org.node.state.seq
@@ -177,7 +175,7 @@ async def test_every_permission_refuses_what_it_does_not_take(
         ("can_create_web_public_channel_group", {"is_web_public": True}),
     ],
 )
-async def test_each_kind_of_channel_has_its_right(
+async def test_each_kind_of_channel_has_its_permission(
     org: Organization, way: str, setting: str, options: dict[str, Any]
 ) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True, setting: MODERATORS}))
@@ -188,7 +186,7 @@ async def test_each_kind_of_channel_has_its_right(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_web_is_open_where_server_organization_and_right_say_so(
+async def test_a_web_public_channel_needs_the_server_the_organization_and_the_permission(
     config: Config, way: str
 ) -> None:
     closed = msgspec.structs.replace(config, web_public_streams_enabled=False)
@@ -206,7 +204,7 @@ async def test_the_web_is_open_where_server_organization_and_right_say_so(
         (await org.nobody.post("/register")).refused("UNAUTHORIZED", 401)
 
 
-async def test_options_are_ignored_for_a_channel_that_exists(org: Organization) -> None:
+async def test_options_are_ignored_for_an_existing_channel(org: Organization) -> None:
     await org.channel("den", "ann", description="as it was")
     reply = await org["ben"].post(
         SUBSCRIPTIONS,
@@ -228,7 +226,7 @@ async def test_options_are_ignored_for_a_channel_that_exists(org: Organization) 
 
 
 @pytest.mark.parametrize("name", ["stream_post_policy", "is_announcement_only"])
-async def test_parameters_of_the_past_are_ignored_and_told(org: Organization, name: str) -> None:
+async def test_obsolete_parameters_are_reported_as_ignored(org: Organization, name: str) -> None:
     values: dict[str, Any] = {name: 2}
     reply = await make(org, "ann", "subscribe", **values)
     assert reply.ok["ignored_parameters_unsupported"] == [name]
@@ -250,7 +248,7 @@ LIMITS = [
 """A name, a description, and whether a channel can have them."""
 
 
-async def test_names_and_descriptions_have_their_limits(org: Organization) -> None:
+async def test_names_and_descriptions_are_limited(org: Organization) -> None:
     data = (await org["ann"].register(fetch_event_types=["realm"])).data
     assert (data["max_stream_name_length"], data["max_stream_description_length"]) == (60, 1024)
     there: dict[str, str] = {}
@@ -265,7 +263,7 @@ async def test_names_and_descriptions_have_their_limits(org: Organization) -> No
             assert {one["name"]: one["description"] for one in found} == there
 
 
-# Who may subscribe whom
+# Subscribing others
 
 
 async def subscribe(
@@ -302,7 +300,7 @@ SUBSCRIBING: list[tuple[dict[str, Any], str, list[str], bool]] = [
 """Settings of a channel, who subscribes whom to it, and whether that may be."""
 
 
-async def test_who_may_subscribe_whom(org: Organization) -> None:
+async def test_who_can_subscribe_others(org: Organization) -> None:
     await org.add("dora")
     state = org.node.state
     for number, (settings, who, people, allowed) in enumerate(SUBSCRIBING):
@@ -322,7 +320,7 @@ async def test_who_may_subscribe_whom(org: Organization) -> None:
         ({"can_subscribe_group": MEMBERS}, False),
     ],
 )
-async def test_a_channel_lets_others_be_subscribed_where_the_organization_does_not(
+async def test_a_channel_can_allow_subscribing_others_if_the_organization_does_not(
     org: Organization, settings: dict[str, Any], allowed: bool
 ) -> None:
     await org.do(RealmChanged(values={"can_add_subscribers_group": OWNERS}))
@@ -330,7 +328,7 @@ async def test_a_channel_lets_others_be_subscribed_where_the_organization_does_n
     assert (await subscribe(org, "ben", "cleo") == 200) is allowed
 
 
-async def test_what_is_refused_is_listed_where_it_is_not_fatal(org: Organization) -> None:
+async def test_refused_channels_are_listed_if_they_are_not_fatal(org: Organization) -> None:
     await org.channel("vault", "ann", is_private=True)
     await org.channel("open", "ann")
     reply = await org["ben"].post(
@@ -380,7 +378,7 @@ UNSUBSCRIBING: list[tuple[dict[str, Any], str, str, bool]] = [
 """The same for unsubscribing."""
 
 
-async def test_who_may_unsubscribe_whom(org: Organization) -> None:
+async def test_who_can_unsubscribe_others(org: Organization) -> None:
     assert org["ben"].user_id == 5
     for number, (settings, who, whom, allowed) in enumerate(UNSUBSCRIBING):
         with row(settings, who, whom):
@@ -391,7 +389,7 @@ async def test_who_may_unsubscribe_whom(org: Organization) -> None:
             assert org.node.state.is_subscribed(org[whom].user_id, vault) is not allowed
 
 
-async def test_a_principal_that_is_gone_is_refused_for_both(org: Organization) -> None:
+async def test_a_deactivated_principal_is_refused_for_both(org: Organization) -> None:
     await org.channel("vault", "ann", "cleo")
     await org.do(UserDeactivated(user_id=org["cleo"].user_id))
     for principals in ([org["cleo"].user_id], ["cleo@example.com"], [999], ["x@example.com"]):
@@ -405,17 +403,17 @@ async def test_a_principal_that_is_gone_is_refused_for_both(org: Organization) -
         reply.refused()
 
 
-async def test_an_unknown_channel_is_told_by_its_name(readonly_org: Organization) -> None:
+async def test_an_unknown_channel_is_reported_by_name(readonly_org: Organization) -> None:
     body = (await readonly_org["ann"].delete(SUBSCRIPTIONS, subscriptions=["nowhere"])).refused(
         "STREAM_DOES_NOT_EXIST"
     )
     assert body["stream"] == "nowhere"
 
 
-# What else can be seen of a channel
+# Other visible properties
 
 
-async def test_new_channels_get_the_colors_of_the_palette_in_turn(org: Organization) -> None:
+async def test_new_channels_get_colors_of_the_palette_in_turn(org: Organization) -> None:
     wanted = [{"name": f"channel {number}"} for number in range(25)]
     assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=wanted)).ok
     own = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
@@ -425,7 +423,7 @@ async def test_new_channels_get_the_colors_of_the_palette_in_turn(org: Organizat
     assert colors[24] == colors[0]
 
 
-async def test_who_is_subscribed_is_listed_to_those_who_see_the_channel(
+async def test_subscribers_are_listed_for_people_who_can_see_the_channel(
     org: Organization,
 ) -> None:
     channel = await org.channel("vault", "ben", "cleo", "gus", is_private=True)
@@ -455,7 +453,7 @@ BECAME: list[tuple[dict[str, Any], str | None]] = [
 """A change, and what is told of it in the channel; None for nothing."""
 
 
-async def test_what_became_of_a_channel_is_told_in_it(org: Organization) -> None:
+async def test_changes_to_a_channel_are_posted_in_it(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     page = {"anchor": "newest", "num_before": 50, "num_after": 0, "apply_markdown": False}
     texts: list[str] = []
@@ -471,11 +469,11 @@ async def test_what_became_of_a_channel_is_told_in_it(org: Organization) -> None
             assert all(text.endswith(told) for text in new if told)
 
 
-# Writing to a channel by e-mail
+# Sending to a channel by email
 
 
 @pytest.mark.parametrize("sender", [None, "ann", "robo", 1])
-async def test_no_channel_has_an_e_mail_address(org: Organization, sender: Any) -> None:
+async def test_no_channel_has_an_email_address(org: Organization, sender: Any) -> None:
     channel = await org.channel("lounge", "ann")
     sender_id = org[sender].user_id if isinstance(sender, str) else sender
     reply = await org["ann"].get(f"/streams/{channel}/email_address", sender_id=sender_id)

@@ -1,4 +1,4 @@
-"""Finding, creating, changing and archiving channels."""
+"""Finding, creating, changing, and archiving channels."""
 
 import asyncio
 from typing import Any
@@ -18,12 +18,12 @@ ARCHIVED = {"archived_channels": True}
 
 
 async def told(listener: Listener) -> list[dict[str, Any]]:
-    """The events but messages."""
+    """The events other than messages."""
     return [event for event in await listener.events() if event["type"] != "message"]
 
 
 async def notices(org: Organization, channel: int, topic: str = "channel events") -> list[str]:
-    """What was written in a topic."""
+    """The messages in a topic."""
     page = await org["ann"].get(
         "/messages",
         anchor="newest",
@@ -65,7 +65,7 @@ LISTS: tuple[tuple[str, dict[str, Any], list[str]], ...] = (
 )
 
 
-async def test_the_list_has_what_was_asked_for_and_may_be_seen(org: Organization) -> None:
+async def test_the_list_has_the_requested_visible_channels(org: Organization) -> None:
     await org.channel("public")
     await org.channel("plaza", is_web_public=True)
     await org.channel("vault", "ann", is_private=True)
@@ -75,7 +75,7 @@ async def test_the_list_has_what_was_asked_for_and_may_be_seen(org: Organization
         assert await listed(org, who, **parameters) == expected, (who, parameters)
 
 
-async def test_the_default_flag_is_there_where_asked(org: Organization) -> None:
+async def test_the_default_flag_is_included_on_request(org: Organization) -> None:
     await org.channel("public", is_default=True)
     (plain,) = (await org["ben"].get("/streams")).ok["streams"]
     (full,) = (await org["ben"].get("/streams", include_default=True)).ok["streams"]
@@ -83,7 +83,7 @@ async def test_the_default_flag_is_there_where_asked(org: Organization) -> None:
     assert full["is_default"] is True
 
 
-async def test_a_channel_is_found_by_name_and_by_id(org: Organization) -> None:
+async def test_a_channel_is_found_by_name_and_id(org: Organization) -> None:
     channel = await org.channel("Lounge", "ann")
     assert (await org["ben"].get("/get_stream_id", stream="lounge")).ok["stream_id"] == channel
     found = (await org["ben"].get(f"/streams/{channel}")).ok["stream"]
@@ -92,7 +92,7 @@ async def test_a_channel_is_found_by_name_and_by_id(org: Organization) -> None:
     assert found["can_remove_subscribers_group"] == SystemGroup.ADMINISTRATORS.value
 
 
-async def test_what_one_may_not_see_does_not_exist(org: Organization) -> None:
+async def test_an_invisible_channel_looks_like_no_channel(org: Organization) -> None:
     vault = await org.channel("vault", "ann", is_private=True)
     for path in ("/streams/{}", "/streams/{}/members"):
         hidden = await org["ben"].get(path.format(vault))
@@ -126,7 +126,7 @@ async def test_a_channel_can_be_created_without_subscribers(org: Organization) -
     assert found["subscriber_count"] == 0
 
 
-async def test_a_new_channel_says_what_it_is(org: Organization) -> None:
+async def test_a_new_channel_s_events_describe_it(org: Organization) -> None:
     ben = org["ben"].user_id
     reply = await org["ben"].post(
         "/channels/create", name="den", subscribers=[ben], description="see ``` @**all**"
@@ -142,14 +142,14 @@ async def test_a_new_channel_says_what_it_is(org: Organization) -> None:
     assert message["sender_full_name"] == "Notification Bot"
 
 
-async def test_notices_are_kept_silent_where_the_organization_wants_so(org: Organization) -> None:
+async def test_notices_can_be_disabled_by_the_organization(org: Organization) -> None:
     await org.do(RealmChanged(values={"send_channel_events_messages": False}))
     reply = await org["ben"].post("/channels/create", name="den", subscribers=[])
     assert (await org["ben"].patch(f"/streams/{reply.ok['id']}", new_name="lair")).ok
     assert await notices(org, reply.ok["id"]) == []
 
 
-async def test_a_new_channel_is_announced_where_asked(org: Organization) -> None:
+async def test_a_new_channel_is_announced_on_request(org: Organization) -> None:
     board = await org.channel("board", "ann")
     await org.do(RealmChanged(values={"new_channel_announcements_channel_id": board}))
     ben = org["ben"].user_id
@@ -166,7 +166,7 @@ async def test_a_new_channel_is_announced_where_asked(org: Organization) -> None
     ]
 
 
-async def test_a_notice_of_a_new_channel_is_rendered_as_if_it_existed(org: Organization) -> None:
+async def test_a_notice_about_a_new_channel_can_link_it(org: Organization) -> None:
     known: list[tuple[str, bool]] = []
 
     def render(context: CommandContext, content: str) -> Rendered:
@@ -182,7 +182,7 @@ async def test_a_notice_of_a_new_channel_is_rendered_as_if_it_existed(org: Organ
     assert "#**den**" in known[1][0]
 
 
-async def test_two_who_create_the_same_channel_get_one(org: Organization) -> None:
+async def test_concurrent_creations_of_the_same_channel_make_one(org: Organization) -> None:
     replies = await asyncio.gather(
         *(
             org[name].post("/users/me/subscriptions", subscriptions=[{"name": "den"}])
@@ -197,7 +197,7 @@ async def test_two_who_create_the_same_channel_get_one(org: Organization) -> Non
 # Changing
 
 
-async def test_a_new_name_is_told_with_the_old_one(org: Organization) -> None:
+async def test_a_rename_event_has_the_old_name(org: Organization) -> None:
     channel = await org.channel("den", "ann", "ben")
     ben = await org["ben"].register()
     assert (await org["ann"].patch(f"/streams/{channel}", new_name="Lair")).ok
@@ -210,7 +210,7 @@ async def test_a_new_name_is_told_with_the_old_one(org: Organization) -> None:
     ]
 
 
-async def test_a_description_is_told_with_its_html(org: Organization) -> None:
+async def test_a_description_event_has_its_html(org: Organization) -> None:
     channel = await org.channel("den", "ben")
     ben = await org["ben"].register()
     assert (await org["ann"].patch(f"/streams/{channel}", description="so & so")).ok
@@ -223,7 +223,7 @@ async def test_a_description_is_told_with_its_html(org: Organization) -> None:
 
 @pytest.fixture(scope="module")
 async def den(shared_org: Organization) -> int:
-    """A channel with a topic, beside another one."""
+    """A channel with a topic, and another channel."""
     channel = await shared_org.channel("den", "ann")
     await shared_org.channel("other")
     await shared_org["ann"].send("den", "a topic", "hello")
@@ -256,20 +256,20 @@ async def den(shared_org: Organization) -> int:
         {"can_subscribe_group": {"new": SystemGroup.EVERYONE.value}},
     ],
 )
-async def test_an_impossible_change_is_refused(
+async def test_an_invalid_change_is_refused(
     den: int, readonly_org: Organization, edit: dict[str, Any]
 ) -> None:
     reply = await readonly_org["ann"].patch(f"/streams/{den}", **edit)
     assert reply.status == 400, reply.body
 
 
-async def test_a_name_may_change_its_case(org: Organization) -> None:
+async def test_a_name_may_change_its_letter_case(org: Organization) -> None:
     channel = await org.channel("den")
     assert (await org["ann"].patch(f"/streams/{channel}", new_name="Den")).ok
     assert (await org["ann"].get("/get_stream_id", stream="den")).ok["stream_id"] == channel
 
 
-async def test_nothing_to_change_is_no_change(org: Organization) -> None:
+async def test_an_equal_value_is_no_change(org: Organization) -> None:
     channel = await org.channel("den", "ann")
     ann = await org["ann"].register()
     assert (await org["ann"].patch(f"/streams/{channel}")).ok
@@ -294,7 +294,7 @@ CHANGES: list[tuple[str, dict[str, Any], str | None]] = [
 """Who changes what, and with which code that is refused."""
 
 
-async def test_who_may_change_what(org: Organization) -> None:
+async def test_who_can_change_what(org: Organization) -> None:
     holders = Members((org["cleo"].user_id,), ())
     for number, (who, edit, code) in enumerate(CHANGES):
         with row(who, edit):
@@ -308,7 +308,7 @@ async def test_who_may_change_what(org: Organization) -> None:
                 reply.refused(code)
 
 
-async def test_an_administrator_outside_changes_the_name_but_not_the_access(
+async def test_an_unsubscribed_administrator_changes_the_name_but_not_the_access(
     org: Organization,
 ) -> None:
     channel = await org.channel("vault", "ben", is_private=True)
@@ -325,7 +325,7 @@ async def test_an_administrator_outside_changes_the_name_but_not_the_access(
     ).ok
 
 
-async def test_a_permission_is_changed_only_from_what_was_expected(org: Organization) -> None:
+async def test_a_permission_changes_only_from_the_expected_value(org: Organization) -> None:
     channel = await org.channel("den", "ann")
     path = f"/streams/{channel}"
     wrong = {"new": 3, "old": 6}
@@ -341,7 +341,7 @@ async def test_a_permission_is_changed_only_from_what_was_expected(org: Organiza
     assert text.endswith("who may write in this channel from **everyone** to **administrators**.")
 
 
-async def test_what_was_expected_knows_nothing_of_deactivated_people(org: Organization) -> None:
+async def test_expected_values_omit_deactivated_people(org: Organization) -> None:
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
     channel = await org.channel("den", can_send_message_group=Members((ben, cleo), ()))
     await org.do(UserDeactivated(user_id=cleo))
@@ -374,7 +374,7 @@ async def test_a_deactivated_group_holds_no_permission(org: Organization) -> Non
         ),
     ],
 )
-async def test_each_property_has_its_event_and_its_place(
+async def test_each_property_has_its_event_and_field(
     org: Organization, edit: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     channel = await org.channel("den", "ben")
@@ -391,7 +391,7 @@ async def test_each_property_has_its_event_and_its_place(
     assert await gus.events() == []
 
 
-async def test_retention_returns_to_the_organizations(org: Organization) -> None:
+async def test_retention_can_be_reset_to_the_organization_s(org: Organization) -> None:
     channel = await org.channel("den", retention_days=3)
     path = f"/streams/{channel}"
     assert (await org["ann"].patch(path, message_retention_days="realm_default")).ok
@@ -401,7 +401,7 @@ async def test_retention_returns_to_the_organizations(org: Organization) -> None
 # Privacy
 
 
-async def test_a_channel_made_private_disappears_for_others(org: Organization) -> None:
+async def test_a_channel_made_private_is_removed_for_others(org: Organization) -> None:
     channel = await org.channel("den", "ann", "ben")
     ann, ben, cleo, gus = [await org[n].register() for n in ("ann", "ben", "cleo", "gus")]
     assert (await org["ann"].patch(f"/streams/{channel}", is_private=True)).ok
@@ -418,7 +418,7 @@ async def test_a_channel_made_private_disappears_for_others(org: Organization) -
     assert text.endswith("from **Public** to **Private, protected history**.")
 
 
-async def test_a_channel_made_public_appears_with_its_subscribers(org: Organization) -> None:
+async def test_a_channel_made_public_is_added_with_its_subscribers(org: Organization) -> None:
     channel = await org.channel("den", "ann", "ben", is_private=True, history_public=False)
     ben, cleo, gus = [await org[n].register() for n in ("ben", "cleo", "gus")]
     assert (await org["ann"].patch(f"/streams/{channel}", is_private=False)).ok
@@ -433,7 +433,7 @@ async def test_a_channel_made_public_appears_with_its_subscribers(org: Organizat
     assert await gus.events() == []
 
 
-async def test_a_web_public_channel_appears_for_guests(org: Organization) -> None:
+async def test_a_web_public_channel_is_added_for_guests(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     channel = await org.channel("den", "ann")
     gus = await org["gus"].register()
@@ -446,7 +446,7 @@ async def test_a_web_public_channel_appears_for_guests(org: Organization) -> Non
     assert gone["op"] == "delete"
 
 
-async def test_a_group_that_may_subscribe_sees_the_channel(org: Organization) -> None:
+async def test_a_group_with_permission_to_subscribe_sees_the_channel(org: Organization) -> None:
     channel = await org.channel("vault", "ann", is_private=True)
     cleo, ben = await org["cleo"].register(), await org["ben"].register()
     only = {"direct_members": [org["cleo"].user_id], "direct_subgroups": []}
@@ -461,7 +461,7 @@ async def test_a_group_that_may_subscribe_sees_the_channel(org: Organization) ->
 # Archiving
 
 
-async def test_an_archived_channel_is_closed_and_can_come_back(org: Organization) -> None:
+async def test_an_archived_channel_is_closed_and_can_be_restored(org: Organization) -> None:
     channel = await org.channel("den", "ann", "ben", is_default=True)
     path = f"/streams/{channel}"
     (await org["ben"].delete(path)).refused()
@@ -482,7 +482,7 @@ async def test_an_archived_channel_is_closed_and_can_come_back(org: Organization
     await org["ben"].send("den", "x", "y")
 
 
-async def test_archiving_as_clients_of_either_kind_see_it(org: Organization) -> None:
+async def test_archiving_events_depend_on_the_client_s_capability(org: Organization) -> None:
     channel = await org.channel("den", "ben")
     path = f"/streams/{channel}"
     new = await org["ben"].register(client_capabilities=ARCHIVED)
@@ -515,7 +515,7 @@ async def test_archiving_a_private_channel_is_hidden_from_others(org: Organizati
     assert [await listener.events() for listener in listeners] == [[], []]
 
 
-async def test_archiving_a_default_channel_takes_it_off_the_list(org: Organization) -> None:
+async def test_archiving_a_default_channel_removes_it_from_the_list(org: Organization) -> None:
     channel = await org.channel("den", is_default=True)
     ben = await org["ben"].register(event_types=["default_streams"])
     assert (await org["ann"].delete(f"/streams/{channel}")).ok
@@ -526,7 +526,7 @@ async def test_archiving_a_default_channel_takes_it_off_the_list(org: Organizati
 # Default channels
 
 
-async def test_default_channels_are_chosen_by_administrators(org: Organization) -> None:
+async def test_administrators_choose_default_channels(org: Organization) -> None:
     channel = await org.channel("den")
     vault = await org.channel("vault", "ann", is_private=True)
     ben, gus = await org["ben"].register(), await org["gus"].register()
@@ -543,7 +543,7 @@ async def test_default_channels_are_chosen_by_administrators(org: Organization) 
 # After a restart
 
 
-async def test_events_of_channels_read_back_from_the_log_are_the_same(config: Config) -> None:
+async def test_channel_events_read_from_the_log_are_the_same(config: Config) -> None:
     def comparable(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [event for event in events if event["type"] != "message"]
 
@@ -565,7 +565,7 @@ async def test_events_of_channels_read_back_from_the_log_are_the_same(config: Co
         assert comparable(await resumed.events()) == before
 
 
-async def test_a_channel_is_not_called_like_another_one_looks(org: Organization) -> None:
+async def test_a_channel_cannot_be_named_like_one_that_looks_alike(org: Organization) -> None:
     ann = org["ann"]
     channel_id = await org.channel("payroll", "ann")
     other_id = await org.channel("lounge", "ann")
@@ -579,7 +579,7 @@ async def test_a_channel_is_not_called_like_another_one_looks(org: Organization)
     (await ann.patch(f"/streams/{channel_id}", new_name="Payroll")).ok
 
 
-async def test_names_that_look_alike_already_go_on(org: Organization) -> None:
+async def test_existing_names_that_look_alike_keep_working(org: Organization) -> None:
     ann = org["ann"]
     await org.channel("payroll", "ann")
     imitation = await org.channel("p\u0430yroll", "ann")

@@ -1,4 +1,4 @@
-"""Large answers: compressed where the client reads that, and put together of what is kept."""
+"""Large responses: compressed for clients that accept it, and joined from cached fragments."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from tests.support import Organization
 async def answered(
     org: Organization, method: str, path: str, accepted: str, name: str = "ann", **sent: str
 ) -> tuple[httpx.Headers, bytes]:
-    """The headers and the body as it came over the wire."""
+    """The headers and the body as received."""
     who = org[name]
     request = org.http.build_request(
         method,
@@ -39,7 +39,7 @@ async def many_people(org: Organization, people: int) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/register"), ("GET", "/users")])
-async def test_a_large_answer_is_compressed_for_those_who_read_that(
+async def test_a_large_response_is_compressed_for_clients_that_accept_it(
     org: Organization, method: str, path: str
 ) -> None:
     await many_people(org, 6)
@@ -58,7 +58,7 @@ async def test_a_large_answer_is_compressed_for_those_who_read_that(
     assert told == known
 
 
-async def test_a_small_answer_is_not_compressed(readonly_org: Organization) -> None:
+async def test_a_small_response_is_not_compressed(readonly_org: Organization) -> None:
     ann = str(readonly_org["ann"].user_id)
     headers, body = await answered(readonly_org, "GET", "/users", "gzip", user_ids=f"[{ann}]")
     assert len(body) < MIN_COMPRESSED
@@ -70,10 +70,10 @@ async def test_a_small_answer_is_not_compressed(readonly_org: Organization) -> N
     ("path", "sent"),
     [("/bots", {}), ("/messages", {"anchor": "newest", "num_before": "9", "num_after": "0"})],
 )
-async def test_what_has_keys_in_it_or_what_others_wrote_is_not_compressed(
+async def test_responses_with_keys_or_other_people_s_text_are_not_compressed(
     org: Organization, path: str, sent: dict[str, str]
 ) -> None:
-    """One could learn of the one by choosing the other."""
+    """Otherwise an attacker who chooses one part could learn the other."""
     await org.channel("lounge", "ann", "ben")
     for _ in range(9):
         await org["ben"].send("lounge", "t", "once more " * 60)
@@ -85,7 +85,7 @@ async def test_what_has_keys_in_it_or_what_others_wrote_is_not_compressed(
     assert "vary" not in headers
 
 
-async def test_what_was_not_understood_is_told_in_a_compressed_answer_too(
+async def test_ignored_parameters_are_reported_in_a_compressed_response(
     readonly_org: Organization,
 ) -> None:
     _, body = await answered(
@@ -101,7 +101,7 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["ann", "gus"])
-async def test_no_field_of_a_snapshot_is_there_twice(org: Organization, name: str) -> None:
+async def test_no_field_of_a_snapshot_appears_twice(org: Organization, name: str) -> None:
     await org.channel("lounge", "ann", "gus")
     _, body = await answered(org, "POST", "/register", "identity", name)
     assert json.loads(body, object_pairs_hook=distinct)["queue_id"]
@@ -109,7 +109,7 @@ async def test_no_field_of_a_snapshot_is_there_twice(org: Organization, name: st
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The keys of the fragments that are made."""
+    """The keys of the fragments that are built."""
     keys: list[Any] = []
     get = Fragments.get
 
@@ -125,7 +125,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return keys
 
 
-async def test_what_has_not_changed_is_not_made_again(org: Organization, made: list[Any]) -> None:
+async def test_unchanged_fragments_are_not_rebuilt(org: Organization, made: list[Any]) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     await org["ben"].register()
     assert made
@@ -133,10 +133,11 @@ async def test_what_has_not_changed_is_not_made_again(org: Organization, made: l
     await org["ben"].send("lounge", "t", "hello")
     await org["ben"].post("/users/me/presence", status="active")
     await org["ben"].register()
-    # Where the viewer's own are apart, the others' are in other runs; otherwise they are shared.
+    # If the viewer's own records are separate, others' are in other runs; otherwise they are
+    # shared.
     await org["cleo"].register()
     kinds = [key[0] for key in made]
-    # The channel's first message, which cleo has not read.
+    # The channel's first message, which Cleo hasn't read.
     assert set(kinds) <= {"channels begun", "channels", "unread"}
     assert len(kinds) == len(set(kinds))
 
@@ -147,7 +148,7 @@ def newcomer(user_id: int) -> UserCreated:
     return UserCreated(user=user, credential=credential, settings=PersonalSettings(user_id=user_id))
 
 
-async def test_one_account_that_changes_is_encoded_with_its_neighbours_alone(
+async def test_a_changed_account_is_encoded_only_with_its_neighbors(
     org: Organization, made: list[Any]
 ) -> None:
     first = org.node.state.users.next_id()
@@ -162,4 +163,4 @@ async def test_one_account_that_changes_is_encoded_with_its_neighbours_alone(
         assert [u["full_name"] for u in shown if u["user_id"] == first + 300] == ["Somebody Else"]
     firsts = {key[-2] for key in made if key[-1] == 128}
     assert len(firsts) == 1, made
-    assert len(made) <= 5  # Four lists of accounts, and one of what people say that they do.
+    assert len(made) <= 5  # Four lists of accounts, and one of statuses.

@@ -1,4 +1,4 @@
-"""What a connection may leave at the server, and how long it may keep it waiting."""
+"""What a connection may make the server keep, and for how long it may make the server wait."""
 
 import asyncio
 import gc
@@ -41,7 +41,7 @@ QUICK = Limits(
 
 
 class Slow:
-    """An application that answers when it is told to, or with very much."""
+    """An application that answers when told to, or with a very large response."""
 
     def __init__(self) -> None:
         self.answers = asyncio.Event()
@@ -90,10 +90,10 @@ async def the_one(server: Loopback) -> TertuliaHttp:
     return connection
 
 
-# One request behind the other
+# Pipelined requests
 
 
-async def test_who_asks_more_at_once_than_may_wait_is_hung_up_on(
+async def test_a_client_with_too_many_pipelined_requests_is_disconnected(
     server: Loopback, slow: Slow
 ) -> None:
     line = await server.connect()
@@ -103,17 +103,18 @@ async def test_who_asks_more_at_once_than_may_wait_is_hung_up_on(
     assert len(connection.pipeline) == MAX_PIPELINED
     assert len(server.state.tasks) == 1
     slow.answers.set()
-    # What came before is answered, and then it is said why there is no more.
+    # Earlier requests are answered, and then an error explains why no more are.
     assert [(await line.read()).status for _ in range(MAX_PIPELINED + 1)] == [200] * 33
     last = await line.read()
     assert (last.status, last.header("connection")) == (400, "close")
     assert await line.ended() == b""
 
 
-async def test_of_requests_that_wait_behind_others_one_begins_in_each_turn(
+async def test_of_the_pipelined_requests_one_starts_in_each_turn(
     server: Loopback, slow: Slow
 ) -> None:
-    """However many connections they are on: whoever asks for one thing waits for one of them."""
+    """However many connections they are on: a client with a single request waits for one of
+    them."""
     slow.answers.set()
     loop, turn, is_over = asyncio.get_running_loop(), 0, False
 
@@ -133,11 +134,11 @@ async def test_of_requests_that_wait_behind_others_one_begins_in_each_turn(
         assert [(await line.read()).status for _ in range(20)] == [200] * 20
     is_over = True
     assert len(begun) == 100
-    # The first of each connection begin at once.
+    # The first request of each connection starts immediately.
     assert len(set(begun)) >= 95
 
 
-async def test_where_one_cannot_begin_the_others_have_their_turns() -> None:
+async def test_a_connection_that_cannot_start_does_not_delay_others() -> None:
     begun: list[str] = []
     failed: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
@@ -164,8 +165,10 @@ async def test_where_one_cannot_begin_the_others_have_their_turns() -> None:
     assert (begun, failed) == (["a", "c", "d"], ["broken"])
 
 
-async def test_of_polls_that_come_together_one_is_answered_below(org: Organization) -> None:
-    """The others have their turns, as any request has."""
+async def test_of_pipelined_polls_one_per_turn_is_answered_by_the_protocol(
+    org: Organization,
+) -> None:
+    """Other connections have their turns, as with any request."""
     ann = await org["ann"].register()
     async with serving(org, "below") as server:
         line = await server.connect()
@@ -175,14 +178,14 @@ async def test_of_polls_that_come_together_one_is_answered_below(org: Organizati
             assert (await line.read()).events == []
         assert server.polls is not None
         assert server.polls.started < 20
-        # One after the other, each may be.
+        # One after the other, each can be.
         before = server.polls.started
         for _ in range(3):
             assert (await line.ask(at_once)).events == []
         assert server.polls.started == before + 3
 
 
-async def test_nonsense_behind_a_request_that_waits_for_its_turn_is_told_last(
+async def test_invalid_data_behind_a_waiting_request_is_reported_last(
     server: Loopback, slow: Slow
 ) -> None:
     slow.answers.set()
@@ -193,8 +196,8 @@ async def test_nonsense_behind_a_request_that_waits_for_its_turn_is_told_last(
     assert await line.ended() == b""
 
 
-async def test_nothing_is_read_while_something_waits(server: Loopback, slow: Slow) -> None:
-    """However the application asks for more."""
+async def test_nothing_is_read_while_a_request_waits(server: Loopback, slow: Slow) -> None:
+    """Even if the application wants more."""
     line = await server.connect()
     line.write(HEALTH * 3)
     connection = await the_one(server)
@@ -211,7 +214,7 @@ async def test_nothing_is_read_while_something_waits(server: Loopback, slow: Slo
     assert [answer.status for answer in answers] == [200] * 3
 
 
-async def test_what_waits_on_a_connection_goes_with_it(
+async def test_waiting_requests_end_with_their_connection(
     server: Loopback, slow: Slow, no_garbage_collection: None
 ) -> None:
     line = await server.connect()
@@ -230,10 +233,10 @@ async def test_what_waits_on_a_connection_goes_with_it(
     assert slow.begun == 1
 
 
-async def test_whoever_is_being_answered_hears_that_the_client_has_gone(
+async def test_the_request_being_answered_learns_of_the_disconnect(
     org: Organization,
 ) -> None:
-    """And not only the last one in the row."""
+    """Not only the last one."""
     ann = await org["ann"].register()
     async with serving(org, "endpoint") as server:
         line = await server.connect()
@@ -259,7 +262,7 @@ async def test_a_thousand_polls_on_one_connection(org: Organization, way: str) -
         assert server.waiting == 0
 
 
-async def test_nonsense_behind_a_request_is_told_behind_its_answer(
+async def test_invalid_data_behind_a_request_is_reported_after_its_response(
     server: Loopback, slow: Slow
 ) -> None:
     line = await server.connect()
@@ -271,7 +274,7 @@ async def test_nonsense_behind_a_request_is_told_behind_its_answer(
     assert slow.begun == 1
 
 
-async def test_a_broken_body_behind_a_request_is_told_behind_its_answer(
+async def test_a_broken_body_behind_a_request_is_reported_after_its_response(
     server: Loopback, slow: Slow
 ) -> None:
     line = await server.connect()
@@ -284,7 +287,7 @@ async def test_a_broken_body_behind_a_request_is_told_behind_its_answer(
     assert slow.begun == 1
 
 
-# Heads
+# Headers
 
 
 @rows(
@@ -298,7 +301,7 @@ async def test_a_broken_body_behind_a_request_is_told_behind_its_answer(
     ids=["line", "target", "lines", "sum"],
 )
 @rows("before", [b"", HEALTH], ids=["alone", "behind"])
-async def test_a_head_that_comes_at_once_is_bounded_as_well(
+async def test_headers_that_arrive_in_one_piece_are_limited_as_well(
     server: Loopback, slow: Slow, before: bytes, head: bytes
 ) -> None:
     slow.answers.set()
@@ -320,7 +323,7 @@ CHUNKED = b"POST /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r
     [b"1;" + b"x" * 1000, b"1\r\na\r\n0\r\nX: " + b"x" * 1000, b"0\r\n" + b"a:b\r\n" * 200],
     ids=["extension", "trailer", "trailers"],
 )
-async def test_what_stands_around_a_body_is_bounded(server: Loopback, endless: bytes) -> None:
+async def test_chunk_framing_is_limited(server: Loopback, endless: bytes) -> None:
     line = await server.connect()
     line.write(CHUNKED + endless)
     for _ in range(2 * MAX_HEAD // 1000):
@@ -330,7 +333,7 @@ async def test_what_stands_around_a_body_is_bounded(server: Loopback, endless: b
     await until(lambda: not server.state.connections)
 
 
-async def test_a_trailer_is_no_header(org: Organization) -> None:
+async def test_trailers_are_not_headers(org: Organization) -> None:
     seen: list[list[bytes]] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -417,9 +420,7 @@ NO_HOSTS = (
         head("Host: a", "Connection: Upgrade", "Upgrade: x", "Content-Length: 46") + HEALTH,
     ],
 )
-async def test_what_two_servers_could_read_differently_is_refused(
-    server: Loopback, slow: Slow, unclear: bytes
-) -> None:
+async def test_ambiguous_framing_is_refused(server: Loopback, slow: Slow, unclear: bytes) -> None:
     slow.answers.set()
     line = await server.connect()
     line.write(unclear + HEALTH)
@@ -441,7 +442,9 @@ async def test_what_two_servers_could_read_differently_is_refused(
         head("Host: a", "Connection: Upgrade", "Upgrade: h2c", first="GET / HTTP/1.1"),
     ],
 )
-async def test_what_is_clear_is_answered(server: Loopback, slow: Slow, clear: bytes) -> None:
+async def test_unambiguous_requests_are_answered(
+    server: Loopback, slow: Slow, clear: bytes
+) -> None:
     slow.answers.set()
     line = await server.connect()
     assert (await line.ask(clear)).status == 200
@@ -450,14 +453,14 @@ async def test_what_is_clear_is_answered(server: Loopback, slow: Slow, clear: by
         assert (await line.read()).status == 200
 
 
-# Those who keep the server waiting
+# Slow clients
 
 
 def half_a_body(length: int = 100) -> bytes:
     return request("/messages", None, FORM, f"Content-Length: {length}", method="POST", body="a=")
 
 
-async def test_half_a_body_is_hung_up_on(quick: Loopback, slow: Slow) -> None:
+async def test_a_client_with_half_a_body_is_disconnected(quick: Loopback, slow: Slow) -> None:
     line = await quick.connect()
     line.write(half_a_body())
     await line.ended()
@@ -466,7 +469,7 @@ async def test_half_a_body_is_hung_up_on(quick: Loopback, slow: Slow) -> None:
 
 
 class Watched:
-    """A connection as it is looked at, which does what a test says."""
+    """A simulated connection for the timeouts."""
 
     def __init__(self, wait: Wait) -> None:
         self.waits_for = wait
@@ -499,7 +502,7 @@ PATIENT = Limits(
         (Wait.SERVER, 0, None),
     ],
 )
-def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> None:
+def test_these_timeouts_apply(wait: Wait, each_second: int, lasts: int | None) -> None:
     connection = Watched(wait)
     patience = ClientTimeout(connection, PATIENT, 0)
     for second in range(1, 1000):
@@ -512,7 +515,7 @@ def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> 
     assert lasts is None
 
 
-def test_who_was_quick_may_stand_still_for_a_while() -> None:
+def test_a_client_that_was_fast_may_pause_for_a_while() -> None:
     connection = Watched(Wait.BODY)
     patience = ClientTimeout(connection, PATIENT, 0)
     connection.received = 10**9
@@ -524,7 +527,7 @@ def test_who_was_quick_may_stand_still_for_a_while() -> None:
     assert patience.left < 0
 
 
-def test_the_next_request_begins_anew() -> None:
+def test_the_next_request_starts_anew() -> None:
     connection = Watched(Wait.HEAD)
     patience = ClientTimeout(connection, PATIENT, 0)
     for second in range(1, 100):
@@ -533,7 +536,7 @@ def test_the_next_request_begins_anew() -> None:
         assert patience.left >= 0
 
 
-def test_without_a_least_rate_anything_is_enough() -> None:
+def test_without_a_minimum_rate_any_rate_is_enough() -> None:
     limits = Limits(most=1, least_rate=0)
     connection = Watched(Wait.BODY)
     patience = ClientTimeout(connection, limits, 0)
@@ -551,7 +554,7 @@ def test_without_a_least_rate_anything_is_enough() -> None:
     [HEALTH, HEALTH[:-2] + b"Connection: close\r\n\r\n", HEALTH * 3],
     ids=["kept", "closed", "several"],
 )
-async def test_an_answer_that_is_never_read_is_given_up(
+async def test_a_response_that_is_never_read_is_abandoned(
     quick: Loopback, slow: Slow, asked: bytes
 ) -> None:
     slow.size = HUGE
@@ -565,10 +568,10 @@ async def test_an_answer_that_is_never_read_is_given_up(
     plug.close()
 
 
-async def test_a_client_that_says_good_bye_and_takes_nothing_is_given_up(
+async def test_a_client_that_half_closes_and_reads_nothing_is_disconnected(
     quick: Loopback, slow: Slow
 ) -> None:
-    """Also where little is left for it, which is no reason to write no more."""
+    """Even if little data is left for it, so that writing isn't paused."""
     slow.size = HUGE
     slow.answers.set()
     plug = await deaf(quick)
@@ -584,7 +587,7 @@ async def test_a_client_that_says_good_bye_and_takes_nothing_is_given_up(
 
 
 async def deaf(server: Loopback) -> socket.socket:
-    """A connection of a client that reads only what it is told to."""
+    """A client's connection that reads only when told to."""
     plug = socket.socket()
     plug.setblocking(False)
     plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -592,9 +595,7 @@ async def deaf(server: Loopback) -> socket.socket:
     return plug
 
 
-async def test_an_answer_that_is_read_in_small_pieces_comes_to_its_end(
-    org: Organization, slow: Slow
-) -> None:
+async def test_a_response_read_in_small_pieces_is_completed(org: Organization, slow: Slow) -> None:
     slow.size = HUGE
     slow.answers.set()
     limits = Limits(most=1000, sweep_seconds=0.01)
@@ -615,7 +616,7 @@ async def test_an_answer_that_is_read_in_small_pieces_comes_to_its_end(
         plug.close()
 
 
-async def test_of_answers_no_more_wait_than_there_is_room_for(
+async def test_unread_responses_are_limited(
     org: Organization, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.1)
@@ -632,7 +633,7 @@ async def test_of_answers_no_more_wait_than_there_is_room_for(
             plug.close()
 
 
-async def test_one_who_is_waited_for_no_more_is_not_looked_at(org: Organization) -> None:
+async def test_a_connection_without_a_pending_timeout_is_not_checked(org: Organization) -> None:
     limits = Limits(most=1000, sweep_seconds=0.01)
     async with serving(org, "below", limits) as server:
         lines = [await server.connect() for _ in range(5)]
@@ -642,7 +643,7 @@ async def test_one_who_is_waited_for_no_more_is_not_looked_at(org: Organization)
         assert len(server.state.connections) == 5
 
 
-async def test_a_client_that_leaves_in_the_middle_of_a_body_is_one_line(
+async def test_a_disconnect_within_a_body_is_one_log_line(
     org: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = [
@@ -670,10 +671,10 @@ async def test_a_client_that_leaves_in_the_middle_of_a_body_is_one_line(
 MULTIPART = "Content-Type: multipart/form-data; boundary=x"
 
 
-# How many
+# Connection limits
 
 
-async def test_beyond_all_connections_one_may_ask_how_the_server_is(org: Organization) -> None:
+async def test_the_health_check_has_reserved_connections(org: Organization) -> None:
     async with Loopback(org, "below", limits=Limits(most=2)).open() as server:
         first, second = await server.connect(), await server.connect()
         for line in (first, second):
@@ -700,7 +701,7 @@ async def test_beyond_all_connections_one_may_ask_how_the_server_is(org: Organiz
         assert server.load.in_progress == 0
 
 
-async def test_whoever_takes_the_reserve_and_says_nothing_makes_way(org: Organization) -> None:
+async def test_an_idle_connection_in_the_reserve_is_closed(org: Organization) -> None:
     async with Loopback(org, "below", limits=Limits(most=1)).open() as server:
         first = await server.connect()
         assert (await first.ask(SERVER_SETTINGS)).status == 200
@@ -712,10 +713,10 @@ async def test_whoever_takes_the_reserve_and_says_nothing_makes_way(org: Organiz
         await until(lambda: len(server.state.connections) <= 1 + RESERVE)
 
 
-async def test_who_keeps_the_server_waiting_makes_way(
+async def test_slow_connections_are_closed_to_make_room(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those who hold connections with half a request shut nobody out."""
+    """Clients that hold connections with half a request lock nobody out."""
     monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.1)
     limits = Limits(most=20, sweep_seconds=0.02)
     async with Loopback(org, "below", limits=limits).open() as server:
@@ -734,7 +735,7 @@ async def test_who_keeps_the_server_waiting_makes_way(
 
 
 class Elsewhere:
-    """A connection that keeps nobody waiting."""
+    """A connection that isn't slow."""
 
     def __init__(self) -> None:
         self.given_up = False
@@ -764,14 +765,14 @@ def admissions(limits: Limits, hosts: list[str | None]) -> list[str]:
         (["10.1.0.1"] * 3, ["WELCOME", "WELCOME", "TOO_MANY"]),
     ],
 )
-async def test_an_address_has_so_many_connections_at_most(
+async def test_an_address_has_a_limit_of_connections(
     hosts: list[str | None], expected: list[str]
 ) -> None:
     limits = Limits(most=1000, of_one_address=2, trusted="127.0.0.1, 10.0.0.0/24,/run/x.sock")
     assert admissions(limits, hosts) == expected
 
 
-async def test_an_address_has_half_of_all_at_most() -> None:
+async def test_an_address_has_at_most_half_of_all_connections() -> None:
     assert admissions(Limits(most=4, of_one_address=1000), ["192.0.2.1"] * 3) == [
         "WELCOME",
         "WELCOME",
@@ -780,7 +781,7 @@ async def test_an_address_has_half_of_all_at_most() -> None:
     assert admissions(Limits(most=4), ["192.0.2.1"] * 4) == ["WELCOME"] * 4
 
 
-async def test_connections_that_are_lost_are_not_counted() -> None:
+async def test_lost_connections_are_not_counted() -> None:
     connections = Connections(Limits(most=10, of_one_address=1))
     for _ in range(50):
         one: Callable[[], None] = Elsewhere()  # type: ignore[assignment]
@@ -788,7 +789,7 @@ async def test_connections_that_are_lost_are_not_counted() -> None:
         connections.lost(one, "192.0.2.1")  # type: ignore[arg-type]
 
 
-async def test_too_many_of_an_address_are_told_and_closed(
+async def test_connections_beyond_an_address_s_limit_get_an_error(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("tertulia.wire.protocol.addresses._is_own", lambda _: False)
@@ -827,24 +828,24 @@ async def test_too_many_of_an_address_are_told_and_closed(
         ("", "::1", True),
     ],
 )
-def test_whom_the_bound_does_not_hold_for(listed: str, host: str, expected: bool) -> None:
+def test_exempt_addresses_have_no_limit(listed: str, host: str, expected: bool) -> None:
     assert trusting(listed)(host) is expected
 
 
-async def test_who_comes_by_ipv4_is_known_by_that_address_to_a_listener_of_both_kinds(
+async def test_a_dual_stack_listener_knows_ipv4_clients_by_their_address(
     server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that settings, limits and sessions name one address in one way."""
+    """So that settings, limits, and sessions use one form of an address."""
     monkeypatch.setattr(httptools_impl, "get_remote_addr", lambda _: ("::ffff:192.0.2.1", 5))
     await server.connect()
     assert (await the_one(server)).client == ("192.0.2.1", 5)
     assert unmapped("2001:db8::1") == "2001:db8::1"
 
 
-async def test_connecting_and_leaving_leaves_nothing(
+async def test_connecting_and_disconnecting_leaves_nothing(
     org: Organization, no_garbage_collection: None
 ) -> None:
-    gc.collect()  # What other tests have left.
+    gc.collect()  # Left over by other tests.
     async with serving(org, "below") as server:
         ways = [b"", b"GET /he", HEALTH * 3, half_a_body(), b"nonsense\r\n\r\n"]
         for round_ in range(20):
@@ -862,7 +863,7 @@ async def test_connecting_and_leaving_leaves_nothing(
 
 
 class Told:
-    """A request whose body comes in pieces, and what came of them."""
+    """A request whose body arrives in pieces, and the result."""
 
     def __init__(self, *pieces: bytes, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         self.scope = {"headers": headers}
@@ -877,7 +878,7 @@ class Told:
         return {"type": "http.request", "body": piece, "more_body": more}
 
 
-async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -> None:
+async def test_all_bodies_together_are_limited_in_memory() -> None:
     gathering = BodyBuffers(100)
     bodies = [Told(*[b"x" * 10] * 4) for _ in range(10)]
     found = await asyncio.gather(
@@ -889,11 +890,11 @@ async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -
     assert 0 < len(kept) <= 4
     assert set(kept) == {b"x" * 40}
     assert {type(one) for one in found if isinstance(one, Exception)} == {Overloaded}
-    # They were read to their end, or their clients would hear nothing.
+    # They are read to the end, otherwise their clients wouldn't get the response.
     assert [body.read for body in bodies] == [4] * 10
 
 
-async def test_nothing_is_kept_of_a_body_that_says_that_it_is_too_large() -> None:
+async def test_a_body_announced_as_too_large_is_not_stored() -> None:
     buffers = BodyBuffers(1000)
     kept: list[int] = []
 
@@ -907,7 +908,7 @@ async def test_nothing_is_kept_of_a_body_that_says_that_it_is_too_large() -> Non
     with pytest.raises(BodyTooLarge):
         await buffers.body(body, 39)  # type: ignore[arg-type]  # a stand-in
     assert (kept, body.read) == ([0, 0, 0, 0], 4)
-    # A client that waits for a word before it sends has nothing to send.
+    # A client that waits for 100 Continue sends nothing.
     waiting = Watched(*[b"x" * 10] * 4, headers=[length, (b"expect", b"100-continue")])
     with pytest.raises(BodyTooLarge):
         await buffers.body(waiting, 39)  # type: ignore[arg-type]  # a stand-in
@@ -915,7 +916,7 @@ async def test_nothing_is_kept_of_a_body_that_says_that_it_is_too_large() -> Non
     assert await buffers.body(waiting, 40) == b"x" * 40  # type: ignore[arg-type]  # a stand-in
 
 
-async def test_a_stranger_leaves_less_than_somebody_with_an_account(org: Organization) -> None:
+async def test_an_unauthenticated_client_uses_less_memory(org: Organization) -> None:
     body = "a=" + "x" * (ANONYMOUS_BODY + 1)
 
     def asked(target: str, person: Person | None) -> bytes:
@@ -929,7 +930,7 @@ async def test_a_stranger_leaves_less_than_somebody_with_an_account(org: Organiz
         assert (await line.ask(asked("/messages", None))).status == 401
 
 
-async def test_of_a_stranger_who_may_not_ask_nothing_is_gathered(
+async def test_the_body_of_a_refused_unauthenticated_request_is_not_stored(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never(*_: object) -> bytes:

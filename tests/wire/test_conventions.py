@@ -1,4 +1,4 @@
-"""What holds wherever one looks: conventions, accounts by role, and the events by their names."""
+"""General API conventions, accounts by role, and the events by name."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ DRAFT = {"type": "", "to": [], "topic": "", "content": "later"}
 
 @pytest.fixture(scope="module")
 async def lounged(shared_org: Organization) -> Organization:
-    """An organization with two channels of ann's: the first, and one that she leaves."""
+    """An organization with two channels created by ann: the first, and one that she leaves."""
     assert await shared_org.channel("lounge", "ann") == 1
     await shared_org.channel("hall", "ann")
     return shared_org
@@ -44,7 +44,7 @@ async def lounged(shared_org: Organization) -> Organization:
         ("POST", "/user_uploads", {}),
     ],
 )
-async def test_every_endpoint_tells_what_it_does_not_support(
+async def test_every_endpoint_reports_unsupported_parameters(
     lounged: Organization, method: str, path: str, parameters: dict[str, Any]
 ) -> None:
     ann = lounged["ann"]
@@ -70,7 +70,7 @@ ROLES: list[tuple[Role, int, set[str]]] = [
 """A role, its number, and what is so of whoever has it."""
 
 
-async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
+async def test_a_role_has_its_number_and_flags(org: Organization) -> None:
     names = {"is_owner", "is_admin", "is_guest", "is_bot", "is_imported_stub"}
     for role, number, flags in ROLES:
         with row(role):
@@ -96,7 +96,7 @@ async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
     ],
 )
 @rows("where", ["/users/{email}", "/users/{user_id}", "/users"])
-async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
+async def test_avatars_and_profiles_are_included_by_default_or_on_request(
     readonly_org: Organization,
     where: str,
     parameters: dict[str, Any],
@@ -115,7 +115,7 @@ async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
 @rows("name", ["client_gravatar", "include_custom_profile_fields"])
 @rows("where", ["/users/ann@example.com", "/users"])
 @rows("text", ["", "1", "True", '"true"', "[]", "\0"])
-async def test_a_boolean_of_an_account_s_is_a_boolean(
+async def test_a_boolean_account_field_is_a_boolean(
     readonly_org: Organization, where: str, name: str, text: str
 ) -> None:
     reply = await readonly_org["ben"].get(where, **{name: text})
@@ -135,7 +135,7 @@ async def test_a_boolean_of_an_account_s_is_a_boolean(
     ],
     ids=str,
 )
-async def test_subscribing_announces_a_channel_that_it_creates_where_asked(
+async def test_subscribing_announces_a_channel_that_it_creates_on_request(
     org: Organization, options: dict[str, Any], announced: bool
 ) -> None:
     board = await org.channel("board", "ann")
@@ -149,7 +149,7 @@ async def test_subscribing_announces_a_channel_that_it_creates_where_asked(
     assert [m["sender_full_name"] for m in found] == ["Notification Bot"] * announced
 
 
-# Events by their names
+# Events by name
 
 NAMED: list[tuple[str, str | None, str, str, dict[str, Any]]] = [
     ("message", None, "POST", "/messages", MESSAGE),
@@ -196,7 +196,7 @@ NAMED: list[tuple[str, str | None, str, str, dict[str, Any]]] = [
 ]
 
 
-async def test_an_event_comes_of_what_it_is_named_for(org: Organization) -> None:
+async def test_each_event_follows_its_action(org: Organization) -> None:
     ann = org["ann"]
     await org.channel("lounge", "ann", "ben")
     await org.channel("garden", "ben")
@@ -217,7 +217,7 @@ async def test_an_event_comes_of_what_it_is_named_for(org: Organization) -> None
 
 
 @pytest.mark.parametrize("knows", [True, False])
-async def test_a_group_out_of_use_is_removed_for_clients_that_do_not_know_of_such(
+async def test_a_deactivated_group_is_removed_for_clients_without_the_capability(
     org: Organization, knows: bool
 ) -> None:
     group = (await org["ann"].post("/user_groups/create", **CLAIM)).ok["group_id"]

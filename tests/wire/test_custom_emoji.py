@@ -1,4 +1,4 @@
-"""The organization's own emoji."""
+"""Custom emoji."""
 
 import asyncio
 import io
@@ -21,7 +21,7 @@ SINGLE: dict[str, Any] = {"client_capabilities": {"individual_emoji_changes": Tr
 
 
 def picture(kind: str = "PNG", size: tuple[int, int] = (200, 100), frames: int = 1) -> bytes:
-    """A picture as a file."""
+    """An image as a file."""
     file = io.BytesIO()
     every = [Image.new("RGB", size, (40 * n, 0, 0)) for n in range(frames)]
     more: dict[str, Any] = {"save_all": True, "append_images": every[1:]} if frames > 1 else {}
@@ -35,18 +35,18 @@ async def upload(who: Person, name: str, *files: bytes) -> Reply:
 
 
 async def added(org: Organization, name: str, file: bytes) -> dict[str, Any]:
-    """An emoji of that picture, as it is listed."""
+    """Add an emoji with this image. Returns it as listed."""
     assert (await upload(org["ann"], name, file)).ok
     emoji = (await org["ann"].get("/realm/emoji")).ok["emoji"]
     return next(one for one in emoji.values() if one["name"] == name)
 
 
 async def add_emoji(who: Person, name: str) -> None:
-    """Add an emoji with a picture."""
+    """Add an emoji with an image."""
     assert (await upload(who, name, picture())).ok
 
 
-async def test_an_emoji_is_added_listed_and_told(org: Organization, config: Config) -> None:
+async def test_a_new_emoji_is_listed_and_announced(org: Organization, config: Config) -> None:
     new, old = await org["ben"].register(**SINGLE), await org["ben"].register()
     other = await org["gus"].register(**SINGLE)
     await add_emoji(org["cleo"], "gopher")
@@ -91,7 +91,7 @@ async def test_a_deactivated_emoji_is_still_listed(org: Organization) -> None:
     ("kind", "size"),
     [("PNG", (200, 100)), ("JPEG", (10, 300)), ("GIF", (64, 64)), ("WEBP", (1, 1))],
 )
-async def test_a_picture_becomes_64_pixels_wide_and_high(
+async def test_an_image_is_resized_to_64_pixels(
     org: Organization, kind: str, size: tuple[int, int]
 ) -> None:
     emoji = await added(org, f"from_{kind.lower()}", picture(kind, size))
@@ -106,7 +106,7 @@ async def test_a_picture_becomes_64_pixels_wide_and_high(
 
 
 @rows("kind", ["GIF", "WEBP", "PNG"])
-async def test_a_moving_picture_moves_and_has_a_still_one(org: Organization, kind: str) -> None:
+async def test_an_animated_emoji_has_a_still_image(org: Organization, kind: str) -> None:
     emoji = await added(org, f"from_{kind.lower()}", picture(kind, frames=3))
     moving = await org.http.get(emoji["source_url"])
     assert moving.headers["content-type"] == "image/gif"
@@ -126,7 +126,7 @@ async def test_a_moving_picture_moves_and_has_a_still_one(org: Organization, kin
         "/user_avatars/2/emoji/images/" + "0" * 32 + ".png",
     ],
 )
-async def test_there_is_nothing_else_where_the_pictures_are(
+async def test_nothing_else_is_served_next_to_the_images(
     sqlite_org: Organization, path: str
 ) -> None:
     assert (await sqlite_org.http.get(path)).status_code == 404
@@ -137,7 +137,7 @@ async def test_there_is_nothing_else_where_the_pictures_are(
     [b"", b"no picture", b"\x89PNG\r\n\x1a\n broken", b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
     ids=["empty", "text", "broken", "svg"],
 )
-async def test_what_is_no_picture_is_refused(sqlite_org: Organization, content: bytes) -> None:
+async def test_a_file_that_is_no_image_is_refused(sqlite_org: Organization, content: bytes) -> None:
     (await upload(sqlite_org["ann"], "gopher", content)).refused("BAD_IMAGE")
     assert (await sqlite_org["ann"].get("/realm/emoji")).ok["emoji"] == {}
 
@@ -148,8 +148,8 @@ async def test_an_emoji_is_one_file_of_at_most_5_mib(sqlite_org: Organization) -
     (await upload(sqlite_org["ann"], "gopher", picture(), picture())).refused()
 
 
-async def test_a_picture_has_at_most_5_mib(tmp_path: Path) -> None:
-    """Even where the server takes larger requests."""
+async def test_an_image_has_at_most_5_mib(tmp_path: Path) -> None:
+    """Even if the server accepts larger requests."""
     config = Config(
         data_dir=str(tmp_path / "data"), external_url="http://chat.test", max_body_mib=8
     )
@@ -163,7 +163,7 @@ async def test_a_picture_has_at_most_5_mib(tmp_path: Path) -> None:
     "name",
     ["Parrot", "party_", "party-", "p%C3%A4rty", "a%20b", "a.b", "x" * 101, "-", "_", "zulip"],
 )
-async def test_a_name_that_cannot_be_one_is_refused(sqlite_org: Organization, name: str) -> None:
+async def test_an_invalid_name_is_refused(sqlite_org: Organization, name: str) -> None:
     (await upload(sqlite_org["ann"], name, picture())).refused()
 
 
@@ -178,7 +178,7 @@ async def test_a_name_has_lower_case_letters_digits_and_two_signs(
     await add_emoji(org["ann"], name)
 
 
-async def test_a_name_is_taken_only_once(org: Organization) -> None:
+async def test_a_name_is_used_once(org: Organization) -> None:
     await add_emoji(org["ann"], "gopher")
     (await upload(org["ann"], "gopher", picture())).refused()
     replies = await asyncio.gather(*(upload(org["ann"], "owl2", picture()) for _ in range(2)))
@@ -188,14 +188,14 @@ async def test_a_name_is_taken_only_once(org: Organization) -> None:
     assert len(files) == len(emoji) == 2
 
 
-async def test_only_administrators_replace_an_emoji_of_unicode_s(org: Organization) -> None:
+async def test_only_administrators_override_a_unicode_emoji(org: Organization) -> None:
     (await upload(org["ben"], "octopus", picture())).refused()
     await add_emoji(org["ann"], "octopus")
     await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", "x")
     path = f"/messages/{sent}/reactions"
     assert (await org["ann"].post(path, emoji_name="octopus")).ok
-    # Whoever names the code means the other one.
+    # A request with the Unicode code point means the original.
     assert (await org["ann"].post(path, emoji_name="octopus", emoji_code="1f419")).ok
     found = (await org["ann"].get(f"/messages/{sent}")).ok["message"]["reactions"]
     assert [one["reaction_type"] for one in found] == ["realm_emoji", "unicode_emoji"]
@@ -213,7 +213,7 @@ async def test_only_administrators_replace_an_emoji_of_unicode_s(org: Organizati
         (SystemGroup.NOBODY, "ann", False),
     ],
 )
-async def test_who_may_add_emoji_is_a_setting(
+async def test_the_organization_decides_who_can_add_emoji(
     org: Organization, group: SystemGroup, who: str, allowed: bool
 ) -> None:
     await org.do(RealmChanged(values={"can_add_custom_emoji_group": group.value}))
@@ -222,7 +222,7 @@ async def test_who_may_add_emoji_is_a_setting(
     (await org.nobody.post("/realm/emoji/gopher")).refused("UNAUTHORIZED", 401)
 
 
-async def test_a_person_and_their_bots_can_add_so_many_and_administrators_any_number(
+async def test_members_and_their_bots_have_a_limit_and_administrators_do_not(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decided, "MAX_OF_PERSON", 2)
@@ -238,7 +238,7 @@ async def test_a_person_and_their_bots_can_add_so_many_and_administrators_any_nu
         await add_emoji(org["ann"], name)
 
 
-async def test_who_added_an_emoji_or_administers_takes_it_away(org: Organization) -> None:
+async def test_the_author_and_administrators_deactivate_an_emoji(org: Organization) -> None:
     cleo = org["cleo"].user_id
     await org.do(UserChanged(user_id=cleo, values={"role": Role.MODERATOR}, was={"role": 400}))
     for name, who in (("gopher", "ben"), ("gopher2", "ann")):
@@ -247,7 +247,7 @@ async def test_who_added_an_emoji_or_administers_takes_it_away(org: Organization
         assert (await org[who].delete(f"/realm/emoji/{name}")).ok
 
 
-async def test_an_emoji_that_is_not_there_is_not_found(org: Organization) -> None:
+async def test_an_unknown_emoji_is_not_found(org: Organization) -> None:
     await add_emoji(org["ann"], "gopher")
     assert (await org["ann"].delete("/realm/emoji/gopher")).ok
     for name in ("gopher", "octopus", "none", "x" * 500):

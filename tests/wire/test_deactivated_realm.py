@@ -1,4 +1,4 @@
-"""An organization that is deactivated, and one that would be exported."""
+"""Deactivated organizations, and exports."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.unit.test_log import until
 # Deactivating
 
 
-async def test_a_deactivated_organization_is_closed_to_everybody(org: Organization) -> None:
+async def test_a_deactivated_organization_is_closed_to_everyone(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     ben = await org["ben"].register()
     assert (await org["ann"].post("/realm/deactivate")).ok
@@ -33,7 +33,7 @@ async def test_a_deactivated_organization_is_closed_to_everybody(org: Organizati
     assert (await org.http.get("/avatar/4")).headers["location"] == "/static/person.svg"
 
 
-async def test_a_waiting_poll_hears_of_it(org: Organization) -> None:
+async def test_a_waiting_poll_ends_with_the_deactivation(org: Organization) -> None:
     ben = await org["ben"].register()
     waiting = asyncio.create_task(ben.events(block=True))
     await until(lambda: org.node.delivery.waiting == 1)
@@ -50,18 +50,18 @@ async def test_only_owners_deactivate_it(org: Organization, role: Role) -> None:
 
 
 @rows("days", [0, 14, -1])
-async def test_its_data_is_not_deleted_by_the_server(readonly_org: Organization, days: int) -> None:
+async def test_scheduled_data_deletion_is_refused(readonly_org: Organization, days: int) -> None:
     (await readonly_org["ann"].post("/realm/deactivate", deletion_delay_days=days)).refused()
     data = (await readonly_org["ann"].register()).data
     assert data["server_min_deactivated_realm_deletion_days"] is None
     assert data["server_max_deactivated_realm_deletion_days"] is None
 
 
-async def test_null_is_as_good_as_nothing(org: Organization) -> None:
+async def test_null_equals_no_value(org: Organization) -> None:
     assert (await org["ann"].post("/realm/deactivate", deletion_delay_days="null")).ok
 
 
-async def test_it_stays_closed_over_a_restart_and_can_be_opened_again(config: Config) -> None:
+async def test_it_stays_closed_after_a_restart_and_can_be_reactivated(config: Config) -> None:
     async with founded(config) as org:
         ann = await org["ann"].register()
         assert (await org["ann"].post("/realm/deactivate")).ok
@@ -74,7 +74,7 @@ async def test_it_stays_closed_over_a_restart_and_can_be_opened_again(config: Co
         assert [event["op"] for event in events] == ["deactivated"]
 
 
-async def test_the_operator_opens_it_again_at_the_command_line(place: Place) -> None:
+async def test_the_operator_reactivates_it_on_the_command_line(place: Place) -> None:
     await asyncio.to_thread(place.found)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
     async with reopened(config) as org:
@@ -92,7 +92,7 @@ def place(config: Config) -> Place:
     return Place(config.data_path, config.database_url)
 
 
-async def test_what_is_due_waits_until_it_is_open_again(config: Config) -> None:
+async def test_due_jobs_wait_until_the_reactivation(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         lounge = await org.channel("lounge", "ann")
@@ -112,7 +112,7 @@ async def test_what_is_due_waits_until_it_is_open_again(config: Config) -> None:
 # Exports
 
 
-async def test_an_export_is_refused_and_says_what_to_do(readonly_org: Organization) -> None:
+async def test_an_export_is_refused_with_an_explanation(readonly_org: Organization) -> None:
     reply = await readonly_org["ann"].post("/export/realm", export_type="public")
     assert "tertulia backup" in reply.refused()["msg"]
     (await readonly_org["ann"].post("/export/realm", export_type=1)).refused(
@@ -122,7 +122,7 @@ async def test_an_export_is_refused_and_says_what_to_do(readonly_org: Organizati
     (await readonly_org["ann"].delete("/export/realm/1")).refused()
 
 
-async def test_consent_to_an_export_is_shown_and_told_to_administrators(
+async def test_export_consent_is_shown_to_administrators(
     org: Organization,
 ) -> None:
     ann, ben = await org["ann"].register(), await org["ben"].register()

@@ -1,4 +1,4 @@
-"""Groups of channels that a new user can choose together."""
+"""Default channel groups that new users can choose."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ async def test_a_group_is_created_described_filled_and_removed(org: Organization
 
 @pytest.fixture(scope="module")
 async def filled(shared_org: Organization) -> Organization:
-    """Channels of all kinds, and two groups: the first has the kitchen."""
+    """Channels of all kinds, and two groups. The first contains the channel "kitchen"."""
     await shared_org.channel("kitchen", "ann")
     await shared_org.channel("garden", "ann")
     await shared_org.channel("secret", "ann", is_private=True)
@@ -90,14 +90,14 @@ async def filled(shared_org: Organization) -> Organization:
         {"stream_names": ["everywhere"]},
     ],
 )
-async def test_a_group_that_cannot_be_is_refused(
+async def test_an_invalid_group_is_refused(
     filled: Organization, readonly_org: Organization, given: Data
 ) -> None:
     whole = {"group_name": "New", "description": "", "stream_names": ["kitchen"], **given}
     (await readonly_org["ann"].post(CREATE, **whole)).refused()
 
 
-async def test_a_channel_that_is_not_there_is_refused_by_name(readonly_org: Organization) -> None:
+async def test_an_unknown_channel_is_refused_by_name(readonly_org: Organization) -> None:
     whole = {"group_name": "New", "description": "", "stream_names": ["nowhere"]}
     reply = await readonly_org["ann"].post(CREATE, **whole)
     assert reply.refused("STREAM_DOES_NOT_EXIST")["stream"] == "nowhere"
@@ -120,7 +120,7 @@ async def test_a_channel_that_is_not_there_is_refused_by_name(readonly_org: Orga
         ("/1/streams", {"op": "add"}, "REQUEST_VARIABLE_MISSING"),
     ],
 )
-async def test_a_change_that_cannot_be_is_refused(
+async def test_an_invalid_change_is_refused(
     filled: Organization, readonly_org: Organization, path: str, given: Data, code: str
 ) -> None:
     before = await listed(readonly_org)
@@ -128,7 +128,7 @@ async def test_a_change_that_cannot_be_is_refused(
     assert await listed(readonly_org) == before
 
 
-async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:
+async def test_an_equal_value_sends_no_event(org: Organization) -> None:
     group_id = await made(org)
     ben = await org["ben"].register()
     same = {"new_group_name": "Cooks", "new_description": "all that cook"}
@@ -152,7 +152,7 @@ async def test_groups_are_for_administrators(org: Organization, role: Role) -> N
     (await org["ann"].delete("/default_stream_groups/99")).refused()
 
 
-async def test_guests_are_told_of_groups_when_they_are_none_any_more(org: Organization) -> None:
+async def test_guests_who_become_members_get_the_groups(org: Organization) -> None:
     gus = await org["gus"].register()
     group_id = await made(org)
     assert await gus.events() == []
@@ -166,7 +166,9 @@ async def test_guests_are_told_of_groups_when_they_are_none_any_more(org: Organi
 
 
 @pytest.mark.parametrize("how", ["archived", "private"])
-async def test_a_channel_that_closes_leaves_its_groups(org: Organization, how: str) -> None:
+async def test_a_channel_that_becomes_private_leaves_its_groups(
+    org: Organization, how: str
+) -> None:
     kitchen = await org.channel("kitchen", "ann")
     await made(org, "kitchen")
     ben = await org["ben"].register()
@@ -179,7 +181,7 @@ async def test_a_channel_that_closes_leaves_its_groups(org: Organization, how: s
     assert [group["streams"] for group in await listed(org)] == [[]]
 
 
-async def test_groups_are_there_after_a_restart(config: Config) -> None:
+async def test_groups_survive_a_restart(config: Config) -> None:
     async with founded(config) as org:
         await org.channel("kitchen", "ann")
         await made(org, "kitchen")

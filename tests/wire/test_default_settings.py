@@ -1,4 +1,4 @@
-"""The settings that new accounts begin with; slash commands; hints for beginners."""
+"""Default settings of new accounts, slash commands, and onboarding steps."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ NAMES = sorted(wire_name(field) for field in RULES if field != "default_language
 
 
 def another(name: str, present: Any) -> Any:
-    """Another value that the setting can have."""
+    """Another valid value of the setting."""
     if name in CHOICES:
         return CHOICES[name]
     return (not present) if isinstance(present, bool) else present % 3 + 1
@@ -33,7 +33,9 @@ def test_every_setting_has_a_default() -> None:
     assert {*NAMES, *more} == set(SETTINGS.split())
 
 
-async def test_a_default_is_told_shown_and_what_new_accounts_have(org: Organization) -> None:
+async def test_a_changed_default_is_announced_shown_and_applied_to_new_accounts(
+    org: Organization,
+) -> None:
     ben = await org["ben"].register()
     before, defaults = (ben.data[key] for key in ("user_settings", "realm_user_settings_defaults"))
     values = {name: another(name, defaults[name]) for name in NAMES}
@@ -53,7 +55,7 @@ async def test_a_default_is_told_shown_and_what_new_accounts_have(org: Organizat
     assert {name: eves[name] for name in NAMES} == values
 
 
-async def test_what_is_as_before_is_told_to_nobody(readonly_org: Organization) -> None:
+async def test_an_equal_value_sends_no_event(readonly_org: Organization) -> None:
     ben = await readonly_org["ben"].register()
     same = ben.data["realm_user_settings_defaults"]["web_font_size_px"]
     reply = await readonly_org["ann"].patch("/realm/user_settings_defaults", web_font_size_px=same)
@@ -73,14 +75,14 @@ async def test_what_is_as_before_is_told_to_nobody(readonly_org: Organization) -
         ("desktop_icon_count_display", 5),
     ],
 )
-async def test_a_default_that_cannot_be_is_refused(
+async def test_an_invalid_default_is_refused(
     readonly_org: Organization, name: str, value: Any
 ) -> None:
     reply = await readonly_org["ann"].patch("/realm/user_settings_defaults", **{name: value})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
-async def test_a_sound_that_there_is_not_is_refused(readonly_org: Organization) -> None:
+async def test_an_unknown_sound_is_refused(readonly_org: Organization) -> None:
     place = "/realm/user_settings_defaults"
     (
         await readonly_org["ann"].patch(place, notification_sound="thunder", enter_sends=True)
@@ -89,7 +91,7 @@ async def test_a_sound_that_there_is_not_is_refused(readonly_org: Organization) 
     assert data["realm_user_settings_defaults"]["enter_sends"] is False
 
 
-async def test_the_language_of_new_accounts_is_the_organizations(org: Organization) -> None:
+async def test_new_accounts_have_the_organization_s_language(org: Organization) -> None:
     ben = await org["ben"].register()
     reply = await org["ann"].patch("/realm/user_settings_defaults", default_language="fr")
     assert reply.ok["ignored_parameters_unsupported"] == ["default_language"]
@@ -105,7 +107,7 @@ async def test_the_language_of_new_accounts_is_the_organizations(org: Organizati
     assert data["realm_user_settings_defaults"]["default_language"] == "de"
 
 
-async def test_a_setting_that_there_is_not_is_named_as_ignored(readonly_org: Organization) -> None:
+async def test_an_unknown_setting_is_reported_as_ignored(readonly_org: Organization) -> None:
     reply = await readonly_org["ann"].patch("/realm/user_settings_defaults", dense_mode=True)
     assert reply.ok["ignored_parameters_unsupported"] == ["dense_mode"]
 
@@ -117,7 +119,7 @@ async def test_defaults_are_for_administrators(org: Organization, role: Role) ->
     reply.refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_defaults_are_there_after_a_restart(config: Config) -> None:
+async def test_defaults_survive_a_restart(config: Config) -> None:
     async with founded(config) as org:
         await org["ann"].patch("/realm/user_settings_defaults", enter_sends=True)
     async with reopened(config) as org:
@@ -141,7 +143,7 @@ async def test_a_ping_is_answered(readonly_org: Organization) -> None:
         ("/fixed-width", "fluid_layout_width", False),
     ],
 )
-async def test_a_command_changes_a_setting_and_says_so(
+async def test_a_command_changes_a_setting_and_confirms_it(
     org: Organization, command: str, name: str, value: Any
 ) -> None:
     await org["ben"].patch("/settings", fluid_layout_width=not value)
@@ -153,14 +155,14 @@ async def test_a_command_changes_a_setting_and_says_so(
 
 
 @rows("command", ["", "ping", "/", "/dance", "dark", "//dark"])
-async def test_what_is_no_command_is_refused(readonly_org: Organization, command: str) -> None:
+async def test_an_unknown_command_is_refused(readonly_org: Organization, command: str) -> None:
     (await readonly_org["ben"].post("/zcommand", command=command)).refused()
 
 
-# Hints for beginners
+# Onboarding steps
 
 
-async def test_a_hint_is_shown_until_it_was_seen(org: Organization) -> None:
+async def test_a_step_is_shown_until_it_was_seen(org: Organization) -> None:
     ben, other = await org["ben"].register(), await org["ben"].register()
     steps = ben.data["onboarding_steps"]
     assert {step["type"] for step in steps} == {"one_time_notice"}
@@ -177,11 +179,11 @@ async def test_a_hint_is_shown_until_it_was_seen(org: Organization) -> None:
 
 
 @rows("name", ["", "no such hint", "n" * 10_000])
-async def test_a_hint_that_there_is_not_is_refused(readonly_org: Organization, name: str) -> None:
+async def test_an_unknown_step_is_refused(readonly_org: Organization, name: str) -> None:
     (await readonly_org["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
 
 
-async def test_hints_that_were_seen_are_not_shown_after_a_restart(config: Config) -> None:
+async def test_seen_steps_are_not_shown_after_a_restart(config: Config) -> None:
     async with founded(config) as org:
         steps = (await org["ann"].register()).data["onboarding_steps"]
         for step in steps[1:]:

@@ -1,4 +1,4 @@
-"""Devices, and where phones are reached."""
+"""Devices and push tokens of mobile apps."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ async def devices(person: Person) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("path", "more"), [(APNS, APP), (FCM, {})])
-async def test_a_token_is_kept_for_the_account_and_shown_to_nobody(
+async def test_a_token_is_stored_and_never_shown(
     org: Organization, path: str, more: dict[str, str]
 ) -> None:
     listeners = [await org[who].register() for who in ("ann", "ben")]
@@ -61,7 +61,7 @@ async def test_a_token_is_kept_for_the_account_and_shown_to_nobody(
         (FCM, None, "REQUEST_VARIABLE_MISSING"),
     ],
 )
-async def test_what_is_no_token_is_refused(
+async def test_an_invalid_token_is_refused(
     sqlite_org: Organization, method: str, path: str, token: str | None, code: str
 ) -> None:
     more = APP if path == APNS and method == "POST" else {}
@@ -85,23 +85,21 @@ async def test_a_token_may_be_long(org: Organization, path: str, longest: str) -
         ("x" * 256, "BAD_REQUEST"),
     ],
 )
-async def test_the_app_must_be_named(
+async def test_the_app_id_is_required(
     sqlite_org: Organization, appid: str | None, code: str
 ) -> None:
     (await sqlite_org["ann"].post(APNS, token="c0ffee", appid=appid)).refused(code)
 
 
 @pytest.mark.parametrize("path", [APNS, FCM])
-async def test_a_token_that_was_not_registered_cannot_be_removed(
-    org: Organization, path: str
-) -> None:
+async def test_an_unregistered_token_cannot_be_removed(org: Organization, path: str) -> None:
     other, more = (FCM, {}) if path == APNS else (APNS, APP)
     (await org["ann"].post(other, token="c0ffee", **more)).ok
     (await org["ann"].delete(path, token="c0ffee")).refused()
     assert tokens(org, "ann") == ["c0ffee"]
 
 
-async def test_a_new_key_voids_the_tokens_that_came_with_the_old_one(org: Organization) -> None:
+async def test_a_new_key_removes_tokens_registered_with_the_old_one(org: Organization) -> None:
     for who in ("ann", "ben"):
         (await org[who].post(FCM, token="one")).ok
         (await org[who].post(APNS, token="c0ffee", **APP)).ok
@@ -110,7 +108,9 @@ async def test_a_new_key_voids_the_tokens_that_came_with_the_old_one(org: Organi
     assert tokens(org, "ben") == ["one", "c0ffee"]
 
 
-async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_tokens_is_limited(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(devices_domain, "MAX_DEVICES", 1)
     (await org["ann"].post(FCM, token="one")).ok
     (await org["ann"].post(FCM, token="one")).ok
@@ -142,7 +142,7 @@ async def test_register_says_that_no_push_notifications_are_sent(org: Organizati
     assert settings["push_notifications_enabled"] is False
 
 
-async def test_devices_come_and_go_and_their_account_alone_is_told(org: Organization) -> None:
+async def test_device_events_are_sent_to_their_account_only(org: Organization) -> None:
     ann, ben = await org["ann"].register(), await org["ben"].register()
     first = (await org["ann"].post("/register_client_device")).ok["device_id"]
     second = (await org["ann"].post("/register_client_device")).ok["device_id"]
@@ -165,7 +165,7 @@ async def test_devices_come_and_go_and_their_account_alone_is_told(org: Organiza
     "path",
     ["/remove_client_device", "/mobile_push/register", "/mobile_push/e2ee/test_notification"],
 )
-async def test_a_device_must_be_ones_own(org: Organization, path: str) -> None:
+async def test_another_account_s_device_is_refused(org: Organization, path: str) -> None:
     of_ben = (await org["ben"].post("/register_client_device")).ok["device_id"]
     for device_id in (of_ben, 999_999, -1):
         (await org["ann"].post(path, device_id=device_id)).refused()

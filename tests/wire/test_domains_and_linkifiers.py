@@ -1,4 +1,4 @@
-"""What administrators set up for everybody: domains, linkifiers, playgrounds."""
+"""Organization configuration: domains, linkifiers, and playgrounds."""
 
 from typing import Any
 
@@ -57,13 +57,13 @@ def without_id(event: Data) -> Data:
         ".".join(["abcdefghi"] * 26),
     ],
 )
-async def test_what_is_no_domain_is_refused(readonly_org: Organization, domain: str) -> None:
+async def test_an_invalid_domain_is_refused(readonly_org: Organization, domain: str) -> None:
     (
         await readonly_org["ann"].post("/realm/domains", domain=domain, allow_subdomains=True)
     ).refused()
 
 
-async def test_a_domain_is_there_once(org: Organization) -> None:
+async def test_a_domain_is_added_once(org: Organization) -> None:
     assert (await org["ann"].post("/realm/domains", domain="a.com", allow_subdomains=False)).ok
     (await org["ann"].post("/realm/domains", domain="A.com", allow_subdomains=True)).refused()
     ben = await org["ben"].register()
@@ -71,13 +71,13 @@ async def test_a_domain_is_there_once(org: Organization) -> None:
     assert await ben.events() == []
 
 
-async def test_a_domain_that_is_not_there_is_refused(readonly_org: Organization) -> None:
+async def test_an_unknown_domain_is_refused(readonly_org: Organization) -> None:
     (await readonly_org["ann"].patch("/realm/domains/a.com", allow_subdomains=True)).refused()
     (await readonly_org["ann"].delete("/realm/domains/a.com")).refused()
 
 
 @rows("role", [Role.ADMINISTRATOR, Role.MEMBER, Role.GUEST])
-async def test_domains_are_for_owners_to_change(org: Organization, role: Role) -> None:
+async def test_owners_manage_domains(org: Organization, role: Role) -> None:
     own = f"{role.name.lower()}.com"
     assert (await org["ann"].post("/realm/domains", domain=own, allow_subdomains=False)).ok
     abe = await org.add(role.name.lower(), role)
@@ -89,7 +89,7 @@ async def test_domains_are_for_owners_to_change(org: Organization, role: Role) -
         reply.refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_with_the_last_domain_the_restriction_ends(org: Organization) -> None:
+async def test_removing_the_last_domain_ends_the_restriction(org: Organization) -> None:
     ann = org["ann"]
     for domain in ("a.com", "b.com"):
         await ann.post("/realm/domains", domain=domain, allow_subdomains=False)
@@ -121,11 +121,11 @@ async def test_with_the_last_domain_the_restriction_ends(org: Organization) -> N
         (True, "new@anywhere.org", False),
     ],
 )
-async def test_new_addresses_are_of_the_organizations_domains(
+async def test_new_addresses_are_in_the_organization_s_domains(
     org: Organization, restricted: bool, address: str, taken: bool
 ) -> None:
     ann = org["ann"]
-    # Nobody has had it before.
+    # An unused address.
     address = address.replace("new", f"new{org.node.state.users.next_id()}")
     await ann.post("/realm/domains", domain="a.com", allow_subdomains=False)
     await ann.post("/realm/domains", domain="b.com", allow_subdomains=True)
@@ -138,7 +138,7 @@ async def test_new_addresses_are_of_the_organizations_domains(
     assert ((await ann.post("/users", **new)).status == 200) is taken
 
 
-async def test_addresses_that_are_thrown_away_can_be_allowed(org: Organization) -> None:
+async def test_disposable_addresses_can_be_allowed(org: Organization) -> None:
     await org["ann"].patch("/realm", disallow_disposable_email_addresses=False)
     new = {"email": "new@mailinator.com", "password": "long enough", "full_name": "New"}
     assert (await org["ann"].post("/users", **new)).ok
@@ -175,7 +175,7 @@ async def test_a_linkifier_is_added_changed_and_removed(org: Organization) -> No
     lists.append([])
     events = await ben.events()
     assert [event["type"] for event in events] == ["realm_linkifiers"] * 3
-    # A list is told as it is by now.
+    # An event has the current list.
     assert events[-1]["realm_linkifiers"] == []
     assert (await ann.post("/realm/filters", **ISSUE)).ok["id"] > linkifier_id
 
@@ -196,12 +196,12 @@ async def test_linkifiers_are_limited_in_number_and_size(
     assert "2 linkifiers" in (await ann.post("/realm/filters", **third)).refused()["msg"]
     path = f"/realm/filters/{first}"
     (await ann.patch(path, url_template=long["url_template"])).refused()
-    # What is larger by now, from a time without a limit, can still be made smaller.
+    # One that exceeds the limit, from a time without it, can still be made smaller.
     monkeypatch.setattr(linkifiers, "MAX_CHARACTERS", 10)
     (await ann.patch(path, url_template="https://a.b/{id}")).ok
 
 
-async def test_a_pattern_that_is_too_complex_is_refused(org: Organization) -> None:
+async def test_a_too_complex_pattern_is_refused(org: Organization) -> None:
     given = {"pattern": r"(?P<id>[a-z\pL]{1,900})", "url_template": "https://example.com/{id}"}
     refused = (await org["ann"].post("/realm/filters", **given)).refused()
     assert "too complex" in refused["msg"]
@@ -216,7 +216,7 @@ async def test_each_linkifier_event_has_the_whole_list(org: Organization) -> Non
     assert await ben.events() == []
 
 
-async def test_clients_that_do_not_know_templates_are_told_nothing(org: Organization) -> None:
+async def test_clients_without_templates_get_no_linkifiers(org: Organization) -> None:
     ben = await org["ben"].register()
     await org["ann"].post("/realm/filters", **ISSUE)
     assert await ben.events() == []
@@ -267,7 +267,7 @@ async def test_clients_that_do_not_know_templates_are_told_nothing(org: Organiza
         {"alternative_url_templates": ["https://example.org/{id}"] * 51},
     ],
 )
-async def test_a_linkifier_that_cannot_be_is_refused(shared_org: Organization, given: Data) -> None:
+async def test_an_invalid_linkifier_is_refused(shared_org: Organization, given: Data) -> None:
     ann = shared_org["ann"]
     (await ann.post("/realm/filters", **{**ISSUE, **given})).refused()
     present = (await ann.post("/realm/filters", **ISSUE)).ok["id"]
@@ -285,7 +285,7 @@ async def test_a_linkifier_that_cannot_be_is_refused(shared_org: Organization, g
         ("url_template", "a\0b"),
     ],
 )
-async def test_a_linkifier_of_other_types_is_refused(
+async def test_a_linkifier_with_wrong_types_is_refused(
     readonly_org: Organization, name: str, value: Any
 ) -> None:
     reply = await readonly_org["ann"].post("/realm/filters", **{**ISSUE, name: value})
@@ -293,9 +293,7 @@ async def test_a_linkifier_of_other_types_is_refused(
 
 
 @rows("name", ["pattern", "url_template"])
-async def test_a_linkifier_needs_pattern_and_template(
-    readonly_org: Organization, name: str
-) -> None:
+async def test_pattern_and_template_are_required(readonly_org: Organization, name: str) -> None:
     given = {key: value for key, value in ISSUE.items() if key != name}
     reply = await readonly_org["ann"].post("/realm/filters", **given)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
@@ -325,16 +323,16 @@ async def test_a_linkifier_needs_pattern_and_template(
         },
     ],
 )
-async def test_a_linkifier_is_kept_as_it_was_given(shared_org: Organization, given: Data) -> None:
+async def test_a_linkifier_is_stored_unchanged(shared_org: Organization, given: Data) -> None:
     whole = {**ISSUE, **given}
     linkifier_id = (await shared_org["ann"].post("/realm/filters", **whole)).ok["id"]
     listed = (await shared_org["ben"].get("/realm/linkifiers")).ok["linkifiers"]
     assert listed == [shown(linkifier_id, **whole)]
-    # (The next may have the same pattern.)
+    # (The next one may have the same pattern.)
     assert (await shared_org["ann"].delete(f"/realm/filters/{linkifier_id}")).ok
 
 
-async def test_an_empty_text_takes_example_and_reverse_template_away(org: Organization) -> None:
+async def test_empty_text_removes_example_and_reverse_template(org: Organization) -> None:
     whole = {**ISSUE, "example_input": "#123", "reverse_template": "#{id}"}
     linkifier_id = (await org["ann"].post("/realm/filters", **whole)).ok["id"]
     place = f"/realm/filters/{linkifier_id}"
@@ -350,7 +348,7 @@ async def test_an_empty_text_takes_example_and_reverse_template_away(org: Organi
     ]
 
 
-async def test_a_pattern_is_one_linkifiers_alone(org: Organization) -> None:
+async def test_a_pattern_is_used_once(org: Organization) -> None:
     other = {"pattern": "!(?P<id>[0-9]+)", "url_template": "https://example.org/{id}"}
     await org["ann"].post("/realm/filters", **ISSUE)
     second = (await org["ann"].post("/realm/filters", **other)).ok["id"]
@@ -358,7 +356,7 @@ async def test_a_pattern_is_one_linkifiers_alone(org: Organization) -> None:
     (await org["ann"].patch(f"/realm/filters/{second}", pattern=ISSUE["pattern"])).refused()
 
 
-async def test_linkifiers_have_an_order_that_can_be_changed(org: Organization) -> None:
+async def test_linkifiers_can_be_reordered(org: Organization) -> None:
     ann = org["ann"]
     ids = []
     for mark in "#!?":
@@ -385,17 +383,17 @@ async def order_of(org: Organization) -> list[int]:
     return [one["id"] for one in listed]
 
 
-async def test_a_linkifier_that_is_not_there_is_refused(readonly_org: Organization) -> None:
+async def test_an_unknown_linkifier_is_refused(readonly_org: Organization) -> None:
     (await readonly_org["ann"].patch("/realm/filters/7", **ISSUE)).refused()
     (await readonly_org["ann"].delete("/realm/filters/7")).refused()
 
 
-async def test_there_is_no_list_of_old_filters(readonly_org: Organization) -> None:
+async def test_the_obsolete_list_of_filters_is_gone(readonly_org: Organization) -> None:
     (await readonly_org["ann"].get("/realm/filters")).refused("BAD_REQUEST", 405)
 
 
 @rows("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
-async def test_linkifiers_are_for_administrators_to_change(org: Organization, role: Role) -> None:
+async def test_administrators_manage_linkifiers(org: Organization, role: Role) -> None:
     own = {**ISSUE, "pattern": f"{role.name}{ISSUE['pattern']}"}
     present = (await org["ann"].post("/realm/filters", **own)).ok["id"]
     abe = await org.add(role.name.lower(), role)
@@ -433,7 +431,7 @@ async def test_a_playground_is_added_and_removed(org: Organization) -> None:
 
 
 @rows("language", ["Common Lisp", "C++", "F#", "Objective-C++", "Cap'n Proto"])
-async def test_a_language_is_called_as_its_lexer_is(org: Organization, language: str) -> None:
+async def test_a_language_is_stored_by_its_lexer_s_name(org: Organization, language: str) -> None:
     given = {**RUST, "pygments_language": f" {language} "}
     assert (await org["ann"].post("/realm/playgrounds", **given)).ok
     *_, shown = (await org["ann"].register()).data["realm_playgrounds"]
@@ -465,20 +463,18 @@ def test_every_lexer_can_have_a_playground() -> None:
         {"url_template": "javascript:{code}"},
     ],
 )
-async def test_a_playground_that_cannot_be_is_refused(
-    readonly_org: Organization, given: Data
-) -> None:
+async def test_an_invalid_playground_is_refused(readonly_org: Organization, given: Data) -> None:
     (await readonly_org["ann"].post("/realm/playgrounds", **{**RUST, **given})).refused()
 
 
 @rows("name", list(RUST))
-async def test_a_playground_needs_all_three(readonly_org: Organization, name: str) -> None:
+async def test_all_three_parameters_are_required(readonly_org: Organization, name: str) -> None:
     given = {key: value for key, value in RUST.items() if key != name}
     reply = await readonly_org["ann"].post("/realm/playgrounds", **given)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
 
 
-async def test_a_language_has_a_playground_of_a_name_once(org: Organization) -> None:
+async def test_a_language_has_one_playground_of_a_name(org: Organization) -> None:
     assert (await org["ann"].post("/realm/playgrounds", **RUST)).ok
     (await org["ann"].post("/realm/playgrounds", **RUST)).refused()
     assert (await org["ann"].post("/realm/playgrounds", **{**RUST, "name": "Other"})).ok
@@ -495,7 +491,7 @@ async def test_playgrounds_are_for_administrators(org: Organization, role: Role)
     (await abe.delete(f"/realm/playgrounds/{present}")).refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_all_of_it_is_there_after_a_restart(config: Config) -> None:
+async def test_everything_survives_a_restart(config: Config) -> None:
     async with founded(config) as org:
         ann = org["ann"]
         await ann.post("/realm/domains", domain="a.com", allow_subdomains=True)

@@ -1,4 +1,4 @@
-"""Drafts: what an author has begun to write."""
+"""Drafts."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ async def create(person: Person, *contents: dict[str, Any]) -> list[int]:
     return ids
 
 
-async def test_a_draft_to_nobody_a_channel_and_people_are_kept(org: Organization) -> None:
+async def test_drafts_to_nobody_a_channel_and_people_are_stored(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann")
     people = [org["cleo"].user_id, org["ben"].user_id]
     written = [
@@ -39,7 +39,7 @@ async def test_a_draft_to_nobody_a_channel_and_people_are_kept(org: Organization
     assert await drafts(org["ben"]) == []
 
 
-async def test_no_drafts_can_be_created_as_well(org: Organization) -> None:
+async def test_an_empty_list_of_drafts_is_accepted(org: Organization) -> None:
     assert (await org["ann"].post(PATH, drafts=[])).ok["ids"] == []
     assert (await org["ann"].post(PATH)).ok["ids"] == []
 
@@ -57,7 +57,7 @@ KEPT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 """What is sent, and what of it is kept otherwise."""
 
 
-async def test_what_is_kept_of_a_draft(org: Organization) -> None:
+async def test_the_content_of_a_draft_is_normalized(org: Organization) -> None:
     for sent, kept in KEPT:
         with row(sent):
             whole = {**NOTE, "timestamp": 5, **sent}
@@ -70,13 +70,15 @@ async def test_what_is_kept_of_a_draft(org: Organization) -> None:
     ("topic", "kept"),
     [("", ""), ("(no topic)", ""), (" tea ", "tea"), ("x" * 61, "x" * 57 + "...")],
 )
-async def test_a_topic_is_kept_as_in_a_message(org: Organization, topic: str, kept: str) -> None:
+async def test_a_draft_s_topic_is_normalized_like_a_message_s(
+    org: Organization, topic: str, kept: str
+) -> None:
     lounge = await org.channel("lounge", "ann")
     await create(org["ann"], {**NOTE, "type": "stream", "to": [lounge], "topic": topic})
     assert (await drafts(org["ann"]))[0]["topic"] == kept
 
 
-async def test_the_server_says_when_it_was_edited_where_the_client_does_not(
+async def test_without_a_timestamp_the_server_sets_it(
     org: Organization,
 ) -> None:
     before = int(org.node.clock())
@@ -89,7 +91,7 @@ async def test_the_server_says_when_it_was_edited_where_the_client_does_not(
     assert (await drafts(org["ann"]))[0]["timestamp"] >= before
 
 
-async def test_those_edited_last_come_first(org: Organization) -> None:
+async def test_the_most_recently_edited_drafts_come_first(org: Organization) -> None:
     ids = await create(org["ann"], *({**NOTE, "timestamp": at} for at in (5, 9, 7, 7)))
     told = [draft["id"] for draft in await drafts(org["ann"])]
     assert told == [ids[1], ids[3], ids[2], ids[0]]
@@ -117,7 +119,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @rows(("changed", "code"), BAD)
-async def test_what_cannot_be_a_draft_is_refused_with_all_that_came_along(
+async def test_an_invalid_draft_refuses_the_whole_request(
     sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     bad = {**NOTE, **changed}
@@ -131,13 +133,15 @@ async def test_what_cannot_be_a_draft_is_refused_with_all_that_came_along(
 
 
 @rows("field", ["type", "to", "topic", "content"])
-async def test_every_field_but_the_time_is_required(sqlite_org: Organization, field: str) -> None:
+async def test_every_field_but_the_timestamp_is_required(
+    sqlite_org: Organization, field: str
+) -> None:
     part = {name: value for name, value in NOTE.items() if name != field}
     (await sqlite_org["ann"].post(PATH, drafts=[part])).refused("REQUEST_VARIABLE_INVALID")
 
 
 @rows("sent", ["not JSON", "{}", "null and void", '[{"type": ""'])
-async def test_what_is_no_list_of_drafts_is_refused(sqlite_org: Organization, sent: str) -> None:
+async def test_an_invalid_list_of_drafts_is_refused(sqlite_org: Organization, sent: str) -> None:
     (await sqlite_org["ann"].post(PATH, drafts=sent)).refused("REQUEST_VARIABLE_INVALID")
 
 
@@ -145,7 +149,7 @@ async def test_the_draft_is_required_for_editing(sqlite_org: Organization) -> No
     (await sqlite_org["ann"].patch(f"{PATH}/1")).refused("REQUEST_VARIABLE_MISSING")
 
 
-async def test_a_channel_that_one_does_not_see_is_as_one_that_is_not_there(
+async def test_an_invisible_channel_looks_like_an_unknown_one(
     org: Organization,
 ) -> None:
     secret = await org.channel("secret", "ann", is_private=True)
@@ -156,7 +160,7 @@ async def test_a_channel_that_one_does_not_see_is_as_one_that_is_not_there(
     assert told[0] == told[1]
 
 
-async def test_each_step_is_told_to_the_author_alone(org: Organization) -> None:
+async def test_events_are_sent_to_the_author_only(org: Organization) -> None:
     ann, ben = await org["ann"].register(), await org["ben"].register()
     first = {**NOTE, "timestamp": 5}
     ids = await create(org["ann"], first, {**first, "content": "another"})
@@ -177,9 +181,7 @@ async def test_each_step_is_told_to_the_author_alone(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_what_is_not_there_or_not_ones_own_is_not_found(
-    org: Organization, method: str
-) -> None:
+async def test_an_unknown_or_foreign_draft_is_not_found(org: Organization, method: str) -> None:
     (made,) = await create(org["ann"], NOTE)
     sent = {"draft": NOTE} if method == "PATCH" else {}
     for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
@@ -188,7 +190,7 @@ async def test_what_is_not_there_or_not_ones_own_is_not_found(
     assert len(await drafts(org["ann"])) == 1
 
 
-async def test_who_has_turned_it_off_keeps_none(org: Organization) -> None:
+async def test_with_drafts_disabled_none_are_stored(org: Organization) -> None:
     dora = await add_with(org, "dora", enable_drafts_synchronization=False)
     (await dora.get(PATH)).refused()
     (await dora.post(PATH, drafts=[NOTE])).refused()
@@ -197,7 +199,7 @@ async def test_who_has_turned_it_off_keeps_none(org: Organization) -> None:
     assert (await dora.register()).data["drafts"] == []
 
 
-async def test_turning_it_off_deletes_them_and_tells_by_the_setting_alone(
+async def test_disabling_drafts_deletes_them_with_only_a_setting_event(
     org: Organization,
 ) -> None:
     await create(org["ann"], NOTE, NOTE)
@@ -209,9 +211,7 @@ async def test_turning_it_off_deletes_them_and_tells_by_the_setting_alone(
     assert len(await drafts(org["ben"])) == 1
 
 
-async def test_an_id_is_not_given_twice_not_even_after_a_restart(
-    org: Organization, config: Config
-) -> None:
+async def test_an_id_is_not_reused_even_after_a_restart(org: Organization, config: Config) -> None:
     (first,) = await create(org["ann"], NOTE)
     (await org["ann"].delete(f"{PATH}/{first}")).ok
     async with reopened(config) as again:

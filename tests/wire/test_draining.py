@@ -1,4 +1,4 @@
-"""How a node leaves: what clients are told, and that its server ends."""
+"""Draining a node: what clients get, and the end of its server."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ class Serving:
     ended: "asyncio.Task[None]"
 
     async def asked(self, path: str = "/health") -> tuple[int, str | None]:
-        """The status, and what is said of the connection."""
+        """The status, and the Connection header."""
         response = await self.client.get(path)
         return response.status_code, response.headers.get("connection")
 
@@ -36,8 +36,8 @@ class Serving:
 async def serving(
     config: Config, on_node: Callable[[HttpNode], None] = lambda _: None
 ) -> AsyncIterator[Serving]:
-    """A server on the organization, and a client with connections that it keeps. `on_node` is
-    called before there is a server."""
+    """A server for the organization, and a client with keep-alive connections. `on_node` is called
+    before the server starts."""
     begun = asyncio.Event()
     bootstrap = Bootstrap(on_node)
     with contextlib.closing(bound("127.0.0.1", 0)) as listener:
@@ -55,12 +55,12 @@ async def serving(
 
 @pytest.fixture
 async def settings(config: Config) -> Config:
-    """Those of an organization that is there."""
+    """The configuration of an existing organization."""
     async with founded(config):
         return config
 
 
-async def test_a_node_that_is_drained_serves_out_and_ends(settings: Config) -> None:
+async def test_a_draining_node_finishes_its_requests_and_ends(settings: Config) -> None:
     async with serving(settings) as served:
         assert await served.asked() == (200, None)
         served.node.lifecycle.drain()
@@ -68,12 +68,12 @@ async def test_a_node_that_is_drained_serves_out_and_ends(settings: Config) -> N
         await asyncio.wait_for(asyncio.shield(served.ended), 60)
 
 
-async def test_one_that_is_drained_before_it_serves_ends(settings: Config) -> None:
+async def test_a_node_drained_before_it_serves_ends(settings: Config) -> None:
     async with serving(settings, lambda node: node.lifecycle.drain()) as served:
         await asyncio.wait_for(asyncio.shield(served.ended), 60)
 
 
-async def test_for_a_while_it_is_not_ready_and_ends_each_connection_with_an_answer(
+async def test_a_draining_node_is_not_ready_and_closes_each_connection_after_a_response(
     settings: Config,
 ) -> None:
     async with serving(msgspec.structs.replace(settings, drain_seconds=3600)) as served:

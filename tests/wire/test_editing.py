@@ -1,4 +1,4 @@
-"""Editing messages, moving them, deleting them: who may, and what everybody hears of it."""
+"""Editing, moving, and deleting messages: permissions and events."""
 
 import asyncio
 import hashlib
@@ -19,12 +19,12 @@ EVERYTHING = {
 
 
 async def events(listener: Listener, kind: str) -> list[dict[str, Any]]:
-    """The new events of that type."""
+    """The new events of this type."""
     return [event for event in await listener.events() if event["type"] == kind]
 
 
 async def contents(org: Organization, who: str, channel: str, topic: str) -> list[str]:
-    """What somebody finds in a topic."""
+    """What someone finds in a topic."""
     narrow = [["channel", channel], ["topic", topic]]
     page = await org[who].get(
         "/messages",
@@ -38,7 +38,7 @@ async def contents(org: Organization, who: str, channel: str, topic: str) -> lis
 
 
 async def subscribe(org: Organization, channel: str, who: str) -> None:
-    """Let Ann subscribe somebody."""
+    """Let Ann subscribe someone."""
     principals = [org[who].user_id]
     subscriptions = [{"name": channel}]
     path = "/users/me/subscriptions"
@@ -48,7 +48,7 @@ async def subscribe(org: Organization, channel: str, who: str) -> None:
 # Editing
 
 
-async def test_an_edit_is_told_and_shown_with_what_was_before(org: Organization) -> None:
+async def test_an_edit_has_an_event_and_a_history(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     ben = await org["ben"].register(client_capabilities=EVERYTHING, apply_markdown=True)
     mid = await org["ann"].send("lounge", "tea", "**one**")
@@ -85,7 +85,7 @@ async def test_an_edit_is_told_and_shown_with_what_was_before(org: Organization)
     ]
 
 
-async def test_an_edited_message_is_found_by_its_new_words_only(org: Organization) -> None:
+async def test_an_edited_message_is_found_only_by_its_new_words(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     mid = await org["ann"].send("lounge", "tea", "almond")
     assert (await org["ann"].patch(f"/messages/{mid}", content="walnut")).ok
@@ -100,7 +100,7 @@ async def test_an_edited_message_is_found_by_its_new_words_only(org: Organizatio
     assert await found("almond") == []
 
 
-async def test_an_edit_gives_and_takes_mentions(org: Organization) -> None:
+async def test_an_edit_adds_and_removes_mentions(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     ben, cleo = [await org[name].register() for name in ("ben", "cleo")]
     mid = await org["ann"].send("lounge", "tea", "@**Ben** look")
@@ -112,7 +112,7 @@ async def test_an_edit_gives_and_takes_mentions(org: Organization) -> None:
         assert data["unread_msgs"]["mentions"] == mentions, name
 
 
-async def test_who_had_read_a_message_has_read_it_still(org: Organization) -> None:
+async def test_an_edited_message_stays_read(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     mid = await org["ann"].send("lounge", "tea", "one")
     assert (await org["ben"].post("/messages/flags", messages=[mid], op="add", flag="read")).ok
@@ -122,7 +122,7 @@ async def test_who_had_read_a_message_has_read_it_still(org: Organization) -> No
     assert event["flags"] == ["read"]
 
 
-async def test_an_empty_content_says_that_it_was_deleted(org: Organization) -> None:
+async def test_an_empty_content_is_shown_as_deleted(org: Organization) -> None:
     await org.channel("lounge", "ann")
     mid = await org["ann"].send("lounge", "tea", "one")
     assert (await org["ann"].patch(f"/messages/{mid}", content="  ")).ok
@@ -131,7 +131,7 @@ async def test_an_empty_content_says_that_it_was_deleted(org: Organization) -> N
 
 @pytest.fixture(scope="module")
 async def tea(shared_org: Organization) -> int:
-    """A message of ben's in a channel of all."""
+    """A message by ben in a channel of everyone."""
     await shared_org.channel("lounge", "ann", "ben", "cleo")
     return await shared_org["ben"].send("lounge", "tea", "one")
 
@@ -155,7 +155,7 @@ async def tea(shared_org: Organization) -> int:
         "to where it is",
     ],
 )
-async def test_an_edit_that_makes_no_sense_is_refused(
+async def test_an_invalid_edit_is_refused(
     tea: int, readonly_org: Organization, who: str, changes: dict[str, Any]
 ) -> None:
     reply = await readonly_org[who].patch(f"/messages/{tea}", **changes)
@@ -163,7 +163,7 @@ async def test_an_edit_that_makes_no_sense_is_refused(
     assert await contents(readonly_org, "ann", "lounge", "tea") == ["one"]
 
 
-async def test_what_one_may_not_see_is_as_what_does_not_exist(org: Organization) -> None:
+async def test_an_invisible_message_looks_like_an_unknown_one(org: Organization) -> None:
     await org.channel("attic", "ann", is_private=True)
     mid = await org["ann"].send("attic", "tea", "secret")
     for method, path in (
@@ -183,7 +183,7 @@ async def test_what_one_may_not_see_is_as_what_does_not_exist(org: Organization)
     [(600, 0, True), (600, 615, True), (600, 700, False), (None, 10**6, True)],
     ids=["in time", "within the grace", "too late", "without a limit"],
 )
-async def test_there_is_a_time_for_editing(
+async def test_editing_has_a_time_limit(
     config: Config, limit: int | None, age: int, allowed: bool
 ) -> None:
     clock = TestClock()
@@ -197,14 +197,14 @@ async def test_there_is_a_time_for_editing(
         assert (reply.status == 200) is allowed
 
 
-async def test_an_organization_may_do_without_editing(org: Organization) -> None:
+async def test_an_organization_can_disable_editing(org: Organization) -> None:
     await org.channel("lounge", "ann")
     mid = await org["ann"].send("lounge", "tea", "one")
     await org.do(RealmChanged(values={"allow_message_editing": False}))
     (await org["ann"].patch(f"/messages/{mid}", content="two")).refused()
 
 
-async def test_an_edit_of_what_has_changed_meanwhile_is_refused(org: Organization) -> None:
+async def test_an_edit_of_a_message_changed_in_the_meantime_is_refused(org: Organization) -> None:
     await org.channel("lounge", "ann")
     mid = await org["ann"].send("lounge", "tea", "one")
     seen = hashlib.sha256(b"one").hexdigest()
@@ -225,7 +225,7 @@ MOVES = [
 
 
 @pytest.mark.parametrize(("mode", "moved", "left"), MOVES)
-async def test_messages_go_to_another_topic(
+async def test_messages_move_to_another_topic(
     org: Organization, mode: str, moved: list[str], left: list[str]
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
@@ -258,7 +258,7 @@ async def test_messages_go_to_another_topic(
     assert message["edit_history"][0]["prev_topic"] == "tea"
 
 
-async def test_messages_go_to_another_channel(org: Organization) -> None:
+async def test_messages_move_to_another_channel(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben", "gus")
     attic = await org.channel("attic", "ann", "cleo", is_private=True)
     mid = await org["ann"].send("lounge", "tea", "hello")
@@ -283,12 +283,12 @@ async def test_messages_go_to_another_channel(org: Organization) -> None:
     state = org.node.state
     assert state.channels[lounge].first_message_id is None
     assert state.channels[attic].first_message_id == mid
-    # Who was not there to get it has nothing to read.
+    # A new reader has nothing unread.
     unread = (await org["cleo"].register()).data["unread_msgs"]
     assert unread["streams"] == []
 
 
-async def test_what_one_cannot_read_in_the_new_channel_is_not_unread_there(
+async def test_unreadable_moved_messages_are_not_unread(
     org: Organization,
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -300,7 +300,7 @@ async def test_what_one_cannot_read_in_the_new_channel_is_not_unread_there(
     assert all(mid not in topic["unread_message_ids"] for topic in unread)
 
 
-async def test_what_was_unread_is_unread_in_the_new_channel(org: Organization) -> None:
+async def test_unread_messages_stay_unread_in_the_new_channel(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     mid = await org["ann"].send("lounge", "tea", "hello")
     attic = await org.channel("attic", "ann", "ben")
@@ -325,7 +325,7 @@ async def test_what_was_unread_is_unread_in_the_new_channel(org: Organization) -
         (False, False, "coffee", [0, 0]),
     ],
 )
-async def test_a_move_leaves_notices_where_they_are_wanted(
+async def test_a_move_leaves_notices_on_request(
     org: Organization, old: bool, new: bool, topic: str, notices: list[int]
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -343,7 +343,7 @@ async def test_a_move_leaves_notices_where_they_are_wanted(
     assert [len(here) - 1, len(there) - 1] == notices
 
 
-async def test_a_topic_is_resolved_and_opened_again(org: Organization) -> None:
+async def test_a_topic_is_resolved_and_reopened(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     mid = await org["ann"].send("lounge", "tea", "one")
     for topic, word in (("✔ tea", "resolved"), ("tea", "unresolved")):
@@ -375,7 +375,7 @@ RIGHTS = [
 
 
 @pytest.mark.parametrize(("setting", "change", "instead"), RIGHTS)
-async def test_moving_is_a_right_of_the_organization_or_of_the_channel(
+async def test_moving_needs_permission_of_the_organization_or_channel(
     org: Organization, setting: str, change: dict[str, Any], instead: str | None
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben", "cleo")
@@ -392,7 +392,7 @@ async def test_moving_is_a_right_of_the_organization_or_of_the_channel(
     assert (reply.status == 200) is (instead is not None)
 
 
-async def test_one_moves_only_to_where_one_may_write(org: Organization) -> None:
+async def test_messages_move_only_to_where_the_mover_can_post(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     hall = await org.channel(
         "hall", "ann", "ben", can_send_message_group=SystemGroup.ADMINISTRATORS.value
@@ -404,14 +404,14 @@ async def test_one_moves_only_to_where_one_may_write(org: Organization) -> None:
     (await org["ben"].patch(f"/messages/{mid}", stream_id=999)).refused("STREAM_DOES_NOT_EXIST")
 
 
-async def test_a_direct_message_stays_where_it_is(org: Organization) -> None:
+async def test_a_direct_message_cannot_be_moved(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann")
     mid = await org["ann"].write([org["ben"].user_id], "psst")
     for change in ({"topic": "tea"}, {"stream_id": lounge}):
         (await org["ann"].patch(f"/messages/{mid}", **change)).refused()
 
 
-async def test_there_is_a_time_for_moving(config: Config) -> None:
+async def test_moving_has_a_time_limit(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("ben")
@@ -437,7 +437,7 @@ async def test_there_is_a_time_for_moving(config: Config) -> None:
 # Deleting
 
 
-async def test_a_deleted_message_is_gone_for_everybody(org: Organization) -> None:
+async def test_a_deleted_message_is_gone_for_everyone(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     ben = await org["ben"].register(client_capabilities=EVERYTHING)
     old = await org["ben"].register()
@@ -469,7 +469,7 @@ async def test_a_deleted_message_is_gone_for_everybody(org: Organization) -> Non
     assert topic["max_id"] == keep
 
 
-async def test_what_is_deleted_is_not_told_to_who_slept(org: Organization) -> None:
+async def test_a_late_poll_does_not_contain_a_deleted_message(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     ben = await org["ben"].register()
     mid = await org["ann"].send("lounge", "tea", "secret")
@@ -480,10 +480,10 @@ async def test_what_is_deleted_is_not_told_to_who_slept(org: Organization) -> No
     assert "secret" not in str(told)
 
 
-async def test_who_comes_to_a_private_channel_hears_of_nothing_deleted_before(
+async def test_a_new_subscriber_of_a_private_channel_gets_no_earlier_deletions(
     org: Organization,
 ) -> None:
-    """Not even that there was something, nor in which topic."""
+    """Neither that a message existed nor its topic."""
     vault = await org.channel("vault", "ann", "gus", is_private=True)
     ben, gus = [await org[who].register() for who in ("ben", "gus")]
     mid = await org["ann"].send("vault", "firing ben", "secret")
@@ -497,10 +497,10 @@ async def test_who_comes_to_a_private_channel_hears_of_nothing_deleted_before(
     assert (event["message_id"], event["stream_id"]) == (mid, vault)
 
 
-async def test_of_what_is_deleted_together_each_hears_of_what_they_could_read(
+async def test_a_deletion_event_names_only_messages_the_client_could_read(
     org: Organization,
 ) -> None:
-    """In a channel whose history is protected, that is what came after one joined."""
+    """In a channel with a protected history, those sent after the reader joined."""
     vault = await org.channel("vault", "ann", is_private=True, history_public=False)
     early = await org["ann"].send("vault", "t", "early")
     await subscribe(org, "vault", "ben")
@@ -513,7 +513,7 @@ async def test_of_what_is_deleted_together_each_hears_of_what_they_could_read(
     assert told == [[early, *late]]
 
 
-async def test_an_id_is_never_given_twice(org: Organization) -> None:
+async def test_an_id_is_never_reused(org: Organization) -> None:
     await org.channel("lounge", "ann")
     mid = await org["ann"].send("lounge", "tea", "one")
     assert (await org["ann"].delete(f"/messages/{mid}")).ok
@@ -541,7 +541,7 @@ async def test_a_direct_message_is_deleted_by_its_sender(org: Organization) -> N
     ],
     ids=["an administrator", "the sender", "the sender, too late", "somebody else"],
 )
-async def test_who_may_delete(config: Config, who: str, age: int, allowed: bool) -> None:
+async def test_who_can_delete(config: Config, who: str, age: int, allowed: bool) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("ben")
@@ -553,7 +553,7 @@ async def test_who_may_delete(config: Config, who: str, age: int, allowed: bool)
         assert (reply.status == 200) is allowed
 
 
-async def test_who_owns_a_bot_may_delete_what_it_said(org: Organization) -> None:
+async def test_bot_owners_can_delete_their_bots_messages(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "robo")
     mid = await org["robo"].send("lounge", "tea", "beep")
     assert (await org["ben"].delete(f"/messages/{mid}")).ok
@@ -617,7 +617,7 @@ async def test_the_history_goes_from_the_first_version_to_the_last(org: Organiza
     ("policy", "entries", "has_content"),
     [("all", 2, True), ("moves", 1, False), ("none", 0, False)],
 )
-async def test_how_much_of_the_history_is_shown_is_the_organization_s_choice(
+async def test_the_organization_decides_how_much_history_is_shown(
     org: Organization, policy: str, entries: int, has_content: bool
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -657,7 +657,7 @@ EVERYBODY = dict.fromkeys(
     ],
     ids=["delete", "move within", "resolve", "move out"],
 )
-async def test_no_permission_counts_in_a_channel_that_one_cannot_read(
+async def test_permissions_do_not_apply_in_an_unreadable_channel(
     org: Organization, method: str, sent: dict[str, Any]
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben", "cleo")
@@ -668,7 +668,7 @@ async def test_no_permission_counts_in_a_channel_that_one_cannot_read(
     assert (await org["cleo"].request(method, f"/messages/{message}", **given)).ok
 
 
-async def test_what_quotes_a_message_stays_when_that_is_deleted(org: Organization) -> None:
+async def test_quotations_of_a_deleted_message_remain(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     said = await org["ben"].send("lounge", "tea", "green or black?")
     link = f"#narrow/channel/{lounge}-lounge/topic/tea/near/{said}"
@@ -691,7 +691,7 @@ async def test_what_quotes_a_message_stays_when_that_is_deleted(org: Organizatio
 
 
 @pytest.mark.parametrize("topic", [" ", "   \u3000 ", "\u00a0"])
-async def test_a_topic_of_spaces_alone_is_the_empty_one(org: Organization, topic: str) -> None:
+async def test_a_topic_of_only_spaces_is_the_empty_topic(org: Organization, topic: str) -> None:
     lounge = await org.channel("lounge", "ann")
     said = await org["ann"].send("lounge", "tea", "hi")
     (await org["ann"].patch(f"/messages/{said}", topic=topic)).ok
@@ -712,7 +712,7 @@ async def test_an_edit_with_a_refused_move_changes_nothing(org: Organization) ->
     for refused in ({"topic": "elsewhere"}, {"topic": "x\ny"}, {"stream_id": 10**6}):
         assert (await org["ben"].patch(path, content="after", **refused)).status == 400
     assert await listener.events() == []
-    # The topic that it has already is no move.
+    # Moving to the current topic is no move.
     (await org["ben"].patch(path, content="after", topic="t")).ok
     (await org["ann"].patch(path, topic="u")).ok
     kinds = [sorted({"content", "subject"} & event.keys()) for event in await listener.events()]

@@ -1,4 +1,4 @@
-"""Bots that the server runs itself, each in a process of its own."""
+"""Embedded bots, each in a process of its own."""
 
 import asyncio
 import os
@@ -107,7 +107,7 @@ handler_class = Own
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """That package is installed."""
+    """The package is installed."""
     (tmp_path / "own_bots.py").write_text(OWN)
     (tmp_path / "own.conf").write_text("[own]\nkey=<your key>\n")
     information = tmp_path / "own_bots-1.0.dist-info"
@@ -134,7 +134,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def org(config: Config, clock: TestClock, own: None) -> AsyncIterator[Organization]:
-    """The organization, whose operator has turned embedded bots on."""
+    """The organization, with embedded bots enabled."""
     config = msgspec.structs.replace(config, embedded_bots="all")
     async with founded(config, clock=clock, others=OTHERS) as organization:
         yield organization
@@ -156,7 +156,7 @@ async def made(org: Organization, program: str, **more: Any) -> Person:
 
 
 async def told(org: Organization, caller: ServiceCaller, clock: TestClock | None = None) -> None:
-    """Have embedded bots told of what waits; with the clock, until nothing does."""
+    """Run the embedded bots on waiting messages. With the clock, until none waits."""
     while (due := await next_due(org)) is not None:
         if due > org.node.clock():
             if clock is None:
@@ -170,7 +170,7 @@ async def said(org: Organization, number: int = 1) -> list[str]:
     return [message["content"] for message in await newest(org, number=number)]
 
 
-async def test_the_packages_own_bots(org: Organization, caller: ServiceCaller) -> None:
+async def test_the_packaged_bots_work(org: Organization, caller: ServiceCaller) -> None:
     lounge = await org.channel("lounge", "ben")
     hello = await made(org, "helloworld")
     sums = await made(org, "incrementor", full_name="Sum", short_name="sum")
@@ -181,16 +181,16 @@ async def test_the_packages_own_bots(org: Organization, caller: ServiceCaller) -
     assert (answer["sender_id"], answer["subject"]) == (hello.user_id, "greetings")
     assert answer["client"] == "Embedded bot"
     assert await outcomes(org, hello) == [("mention", "delivered", "")]
-    # Where it is mentioned in passing it is not meant, as everywhere with these bots.
+    # A mention within the text doesn't count, as with these bots everywhere.
     await org["ben"].send(lounge, "greetings", "I like @**Hal**")
     await org["ben"].write([sums.user_id], "one")
     await told(org, caller)
     await org["ben"].write([sums.user_id], "two")
     await told(org, caller)
-    # It edits its answer, which it found by what it keeps.
+    # It edits its reply, whose ID is in its storage.
     assert await said(org, 4) == ["I like @**Hal**", "one", "2", "two"]
     assert (await sums.get("/bot_storage")).ok["storage"]["number"] == "2"
-    # Another node goes on with what it kept, though the first one's process remembers.
+    # Another node uses the bot's storage, although the first one's process has it in memory.
     async with reopened(org.node.config, clock=org.node.clock) as again:
         other = caller_of(again)
         await again["ben"].write([sums.user_id], "three")
@@ -202,7 +202,7 @@ async def test_the_packages_own_bots(org: Organization, caller: ServiceCaller) -
     assert (await sums.get("/bot_storage")).ok["storage"]["number"] == "4"
 
 
-async def test_each_message_is_one_nodes(
+async def test_each_message_is_handled_by_one_node(
     org: Organization, caller: ServiceCaller, clock: TestClock
 ) -> None:
     bot = await made(org, "own", config_data={"key": "k"})
@@ -214,16 +214,16 @@ async def test_each_message_is_one_nodes(
         await asyncio.gather(told(org, caller), told(again, other))
         await told(org, caller)
         await other.close()
-    await org.node.log.catch_up()  # Those that the other one sent.
+    await org.node.log.catch_up()  # Those sent by the other bot.
     answers = [one for one in await newest(org, number=20) if one["sender_id"] == bot.user_id]
     assert len(answers) == 4
     assert [one["outcome"] for one in await deliveries(org, bot)] == ["delivered"] * 4
 
 
-async def test_messages_are_handled_in_the_order_in_which_they_were_sent(
+async def test_messages_are_handled_in_the_order_sent(
     org: Organization, caller: ServiceCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long it takes to look each of them up."""
+    """However long each query takes."""
     bot = await made(org, "own", config_data={"key": "k"})
     first, second = [await org["ben"].write([bot.user_id], text) for text in ("one", "two")]
     ask = caller.embedded._interface
@@ -245,7 +245,7 @@ async def deliveries(org: Organization, bot: Person) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_bot_that_fails_does_no_harm(
+async def test_a_failing_bot_does_no_harm(
     org: Organization,
     caller: ServiceCaller,
     clock: TestClock,
@@ -271,7 +271,7 @@ async def test_a_bot_that_fails_does_no_harm(
         "given up: The bot failed: TooMuch: it made more than 100 requests for one message"
     )
     assert (await outcome("eat")).startswith("given up: The bot failed: MemoryError")
-    # However much it prints: only of some of it is anything made.
+    # However much it prints, only a part is logged.
     looked_at: list[str] = []
     masked = hosting._masked
 
@@ -288,8 +288,8 @@ async def test_a_bot_that_fails_does_no_harm(
     assert await outcome("die") == "given up: The bot used too much time or memory and was stopped."
     assert host.process_id(bot.user_id) is None
     assert await outcome("hi") == "delivered: "
-    assert await said(org) == ["1 k"]  # Another process.
-    # One that ends by itself has handled what it was told; what comes next begins anew.
+    assert await said(org) == ["1 k"]  # A separate process.
+    # A process that exits has handled its messages; the next message starts a new one.
     for text in ("quit", "hi"):
         await org["ben"].write([bot.user_id], text)
     await told(org, caller)
@@ -310,7 +310,7 @@ async def test_a_bot_that_fails_does_no_harm(
     )
     monkeypatch.setattr(hosting, "PROCESSOR_SECONDS", 5.0)
     assert await outcome("try") == "delivered: "
-    # What its process may not.
+    # What its process may not do.
     assert await said(org) == ["1 k" + " no" * 9 + " [] error"]
     monkeypatch.setattr(hosting, "MESSAGE_SECONDS", 0.5)
     assert await outcome("hang") == "given up: The bot took longer than 0 seconds and was stopped."
@@ -319,7 +319,7 @@ async def test_a_bot_that_fails_does_no_harm(
     assert {"bot_id": bot.user_id, "bot": "Hal", "line": "told raise"} in lines
 
 
-async def test_processes_are_few_and_end_when_idle(
+async def test_processes_are_limited_and_end_when_idle(
     org: Organization, caller: ServiceCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hosting, "MOST_PROCESSES", 1)
@@ -331,17 +331,17 @@ async def test_processes_are_few_and_end_when_idle(
         await told(org, caller)
         assert host.process_id(bot.user_id) is not None
         assert host.process_id(other.user_id) is None
-    # With other settings, it is another process.
+    # With other settings, it's another process.
     changed = (await org["ben"].patch(f"/bots/{hal.user_id}", config_data={"key": "other"})).ok
     assert changed["config_data"] == {"key": ""}
     monkeypatch.setattr(hosting, "IDLE_SECONDS", 0.0)
     await org["ben"].write([hal.user_id], "hi")
     await told(org, caller)
     assert await said(org) == ["1 other"]
-    assert host.process_id(hal.user_id) is None  # The loop has looked at its timers since.
+    assert host.process_id(hal.user_id) is None  # The loop has checked its timers since.
 
 
-async def test_settings_that_are_not_right(
+async def test_invalid_settings_are_reported(
     org: Organization, caller: ServiceCaller, clock: TestClock
 ) -> None:
     queue = await org["ben"].register(event_types=["realm_bot"])
@@ -374,11 +374,11 @@ async def test_settings_that_are_not_right(
     assert line["reason"] == (
         "The bot couldn't start: ConfigValidationError: that key is not right"
     )
-    # It is tried again, and nothing is lost.
+    # The message is retried and not lost.
     (await org["ben"].patch(f"/bots/{bot.user_id}", config_data={"key": "right"})).ok
     await told(org, caller, clock)
     assert await said(org) == ["1 right"]
-    # What it is told is for nobody to read: not in what went wrong, nor in the database.
+    # Settings are secret, both in errors and in the database.
     await org["ben"].write([bot.user_id], "leak")
     await told(org, caller, clock)
     assert (await deliveries(org, bot))[0]["reason"] == "The bot failed: RuntimeError: key=…"
@@ -391,7 +391,7 @@ async def test_settings_that_are_not_right(
     (await org["ann"].patch(f"/bots/{generic}", config_data={"key": "x"})).refused()
 
 
-async def test_settings_that_are_changed_at_one_moment_are_all_kept(org: Organization) -> None:
+async def test_concurrent_changes_of_settings_are_all_stored(org: Organization) -> None:
     settings = {"api_key": "a", "access_token": "b", "user_name": "c"}
     bot = await made(org, "trello", config_data=settings)
 
@@ -408,13 +408,13 @@ async def test_settings_that_are_changed_at_one_moment_are_all_kept(org: Organiz
         "user_name": "y",
     }
     assert "needs the setting" in (await told_anew(user_name=" ")).refused()["msg"]
-    # One that works without can be told nothing again.
+    # A bot that doesn't need settings can't fail for them again.
     names = {"full_name": "Sal", "short_name": "sal"}
     bot = await made(org, "github_detail", **names, config_data={"owner": "a", "repo": "b"})
     assert (await told_anew(owner="", repo="")).ok["config_data"] == {}
 
 
-def test_where_no_bots_are_wanted_none_are_read() -> None:
+def test_disabled_embedded_bots_are_not_loaded() -> None:
     for setting, is_read in (("", False), (" , ", False), ("all", True)):
         catalog.runnable.cache_clear()
         assert catalog.not_offered(setting) == {}
@@ -422,7 +422,7 @@ def test_where_no_bots_are_wanted_none_are_read() -> None:
         assert bool(catalog.offered(setting)) is is_read
 
 
-async def test_only_those_that_the_operator_names_are_offered(
+async def test_only_configured_bots_are_offered(
     config: Config, own: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = msgspec.structs.replace(config, embedded_bots="giphy, own,file_uploader, nowhere")
@@ -437,7 +437,7 @@ async def test_only_those_that_the_operator_names_are_offered(
         asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 4}
         (await org["ben"].post("/bots", **asked, service_name="helloworld")).refused()
         (await org["gus"].post("/bots", **asked, service_name="giphy")).refused()
-        # The package is not installed.
+        # The package isn't installed.
         monkeypatch.setattr(catalog, "find_spec", lambda name: None)
         catalog.runnable.cache_clear()
         assert (await org["ben"].post("/register", **fetched)).ok["realm_embedded_bots"] == []

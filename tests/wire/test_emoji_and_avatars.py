@@ -1,4 +1,4 @@
-"""What clients fetch outside of the interface."""
+"""Emoji data and avatars, which clients fetch outside of the API."""
 
 import re
 from xml.etree import ElementTree
@@ -16,7 +16,7 @@ async def fetched(org: Organization, path: str, who: Person | None = None) -> ht
     return await org.http.get(path, auth=auth)
 
 
-async def test_the_emoji_are_where_register_says(readonly_org: Organization) -> None:
+async def test_the_emoji_data_is_at_the_address_in_register(readonly_org: Organization) -> None:
     address = (await readonly_org["ben"].register()).data["server_emoji_data_url"]
     response = await fetched(readonly_org, address)
     assert response.headers["content-type"] == "application/json"
@@ -26,7 +26,7 @@ async def test_the_emoji_are_where_register_says(readonly_org: Organization) -> 
     assert all(names.values())
 
 
-async def test_pictures_are_where_register_says(readonly_org: Organization) -> None:
+async def test_avatars_are_at_the_addresses_in_register(readonly_org: Organization) -> None:
     data = (await readonly_org["ben"].register()).data
     assert (await fetched(readonly_org, data["realm_icon_url"])).content.startswith(b"\x89PNG")
     for name in ("realm_logo_url", "realm_night_logo_url"):
@@ -38,7 +38,7 @@ async def test_pictures_are_where_register_says(readonly_org: Organization) -> N
 
 
 @rows("path", ["/static/emoji.json", "/static/icon.svg", "/static/person.svg"])
-async def test_what_a_client_has_is_not_sent_again(readonly_org: Organization, path: str) -> None:
+async def test_cached_files_are_not_sent_again(readonly_org: Organization, path: str) -> None:
     first = await fetched(readonly_org, path)
     assert "max-age" in first.headers["cache-control"]
     tag = first.headers["etag"]
@@ -68,7 +68,7 @@ def test_an_emoji_has_its_code_points_as_code(text: str, code: str) -> None:
         ("1f419", "octopus"),
     ],
 )
-def test_common_emoji_have_their_customary_names(code: str, name: str) -> None:
+def test_common_emoji_have_their_usual_names(code: str, name: str) -> None:
     assert names_by_code()[code][0] == name
     assert codes_by_name()[name] == code
 
@@ -77,7 +77,7 @@ def test_common_emoji_have_their_customary_names(code: str, name: str) -> None:
     ("name", "code"),
     [("x", "274e"), ("train", "1f682"), ("date", "1f4c6"), ("email", "2709"), ("football", "26bd")],
 )
-def test_a_name_is_of_the_emoji_that_clients_know_by_it(name: str, code: str) -> None:
+def test_a_name_means_the_emoji_that_clients_know_by_it(name: str, code: str) -> None:
     assert codes_by_name()[name] == code
 
 
@@ -93,7 +93,7 @@ def test_a_name_is_of_the_emoji_that_clients_know_by_it(name: str, code: str) ->
         ("3299", "secret"),
     ],
 )
-def test_older_clients_call_an_emoji_by_its_code_and_former_name(code: str, name: str) -> None:
+def test_older_clients_use_an_emoji_s_code_and_former_name(code: str, name: str) -> None:
     """All in zulip-terminal's list whose names are those of others by now."""
     assert codes_by_name().get(name) != code
     assert is_called(code, name)

@@ -1,1 +1,1 @@
-"""The web client in a real browser, against a real server."""
+"""The web client in a real browser, with one shared server."""

@@ -1,4 +1,4 @@
-"""The ways people use it: by keys alone, by touch, in Spanish, from right to left, enlarged."""
+"""Devices and languages: keyboard only, touch, Spanish, right-to-left, and enlarged."""
 
 import re
 from typing import Any
@@ -28,8 +28,8 @@ WIDER = """
 """
 
 
-def test_with_the_keyboard_alone(sqlite_site: Site, new_page: Open) -> None:
-    """From the door to a message, an answer, a reaction and other views."""
+def test_the_client_works_with_the_keyboard_alone(sqlite_site: Site, new_page: Open) -> None:
+    """From sign-in to a message, a reply, a reaction, and other views."""
     with client_of(sqlite_site.ann, sqlite_site.server) as client:
         # All messages are shown from the first unread one on: here, from the one of this test.
         ok(client.mark_all_as_read())
@@ -82,7 +82,7 @@ def test_with_the_keyboard_alone(sqlite_site: Site, new_page: Open) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-def test_on_a_phone(demo_server: Server, shared_page: Open) -> None:
+def test_the_client_works_on_a_phone(demo_server: Server, shared_page: Open) -> None:
     phone = shared_page(demo_server, IRIS, **MOBILE)
     phone.go("inbox")
     settled(phone.page)
@@ -96,7 +96,7 @@ def test_on_a_phone(demo_server: Server, shared_page: Open) -> None:
     said.get_by_text("From the tram").tap()
     said.get_by_role("button", name=re.compile("React with")).first.tap()
     expect(said.get_by_role("button", name="reacted with")).to_be_visible()
-    # A press beside the field counts, though the bar at the foot is hidden while one writes.
+    # A tap next to the field counts, although the bottom bar is hidden while writing.
     phone.go("inbox")
     phone.page.get_by_role("button", name=re.compile("^New message")).last.tap()
     expect(phone.page.get_by_role("combobox", name="Channel")).to_be_focused()
@@ -104,13 +104,13 @@ def test_on_a_phone(demo_server: Server, shared_page: Open) -> None:
     expect(phone.page.get_by_role("combobox", name="People")).to_be_focused()
 
 
-def test_on_a_phone_a_long_press_offers_what_can_be_done(
+def test_a_long_press_on_a_phone_offers_message_actions(
     demo_server: Server, shared_page: Open
 ) -> None:
     phone = shared_page(demo_server, JUNE, **MOBILE)
     phone.go("inbox")
     settled(phone.page)
-    # Nothing is said of keys there.
+    # Phones show no keyboard shortcuts.
     tour = phone.page.get_by_role("region", name="Quick tour")
     tour.get_by_role("button", name="Next").tap()
     expect(tour).to_contain_text("Tap to open one")
@@ -127,7 +127,7 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(
     tap_away(menu.get_by_role("menuitem", name="Mark as read"))
     expect(row).not_to_have_accessible_name(re.compile("unread"))
 
-    # Something leads back also while one writes.
+    # There's a way back while writing, too.
     row.tap()
     phone.box.tap()
     expect(phone.page.get_by_role("navigation", name="Main views")).to_be_hidden()
@@ -142,7 +142,7 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(
         pytest.param({}, [ENLARGED, NARROW], id="laptop"),
     ],
 )
-def test_nothing_sticks_out_of_a_small_window(
+def test_nothing_overflows_a_small_window(
     demo_server: Server, shared_page: Open, how: dict[str, Any], sizes: list[ViewportSize]
 ) -> None:
     small = shared_page(demo_server, IRIS, **how)
@@ -162,7 +162,7 @@ def test_nothing_sticks_out_of_a_small_window(
         assert poll.evaluate("(one) => one.scrollWidth <= one.clientWidth")
 
 
-def test_in_spanish_nothing_is_left_in_english(demo_server: Server, shared_page: Open) -> None:
+def test_the_spanish_client_has_no_english_texts(demo_server: Server, shared_page: Open) -> None:
     iris = shared_page(demo_server, IRIS)
     page = iris.page
     cookies = {one["name"]: one["value"] for one in iris.context.cookies()}
@@ -175,7 +175,7 @@ def test_in_spanish_nothing_is_left_in_english(demo_server: Server, shared_page:
         )
         assert changed.ok, changed.text()
 
-    # From the start of the client on.
+    # From the start of the client.
     page.goto("about:blank")
     speak("es")
     iris.go("inbox")
@@ -192,8 +192,8 @@ def test_in_spanish_nothing_is_left_in_english(demo_server: Server, shared_page:
     expect(page.locator("html")).to_have_attribute("lang", "en")
 
 
-def test_from_right_to_left(demo_server: Server, shared_page: Open) -> None:
-    """No language that is written so is there yet: the frame is turned by hand."""
+def test_the_client_works_from_right_to_left(demo_server: Server, shared_page: Open) -> None:
+    """No right-to-left language is available yet, so the test sets the direction."""
     iris = shared_page(demo_server, IRIS)
     for place in PLACES:
         iris.go(place)
@@ -204,12 +204,12 @@ def test_from_right_to_left(demo_server: Server, shared_page: Open) -> None:
         assert side
         assert main
         assert side["x"] >= main["x"] + main["width"] - 1, place
-        # What is said of a channel stands below its name, whatever it is written in.
+        # A channel's description is below its name, whatever its script.
         about = iris.page.locator("main .about .content")
         starts = about.evaluate_all("all => all.map((one) => getComputedStyle(one).textAlign)")
         assert set(starts) == ({"right"} if place == "channels" else set()), place
         assert iris.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, place
-    # Keys are pressed in the same order everywhere, and none of them is its mirror.
+    # Arrow keys aren't mirrored.
     iris.page.keyboard.press("?")
     both = iris.page.get_by_role("dialog").locator("dd").filter(has_text="Ctrl").first
     expect(both).to_be_visible()
@@ -225,7 +225,7 @@ def test_from_right_to_left(demo_server: Server, shared_page: Open) -> None:
     iris.page.evaluate("document.documentElement.dir = 'ltr'")
 
 
-def test_whoever_wants_no_motion_sees_none(demo_server: Server, shared_page: Open) -> None:
+def test_reduced_motion_disables_animations(demo_server: Server, shared_page: Open) -> None:
     still = shared_page(demo_server, IRIS)
     still.page.emulate_media(reduced_motion="reduce")
     still.go("inbox")

@@ -1,4 +1,4 @@
-"""Writing in formatted text, with the Markdown one key away."""
+"""Formatted text, with a key to switch to Markdown."""
 
 import re
 from typing import Any
@@ -40,7 +40,7 @@ EDITOR = re.compile(r"/FormattedField-[\w-]+\.js")
 
 
 def last_sent(site: Site) -> dict[str, Any]:
-    """The newest message of the topic, as it was typed."""
+    """The Markdown of the topic's newest message."""
     narrow = '[["channel", "general"], ["topic", "bread"]]'
     answer = httpx.get(
         f"{site.server.url}/api/v1/messages",
@@ -62,9 +62,9 @@ def is_plain(box: Locator) -> bool:
     return bool(box.evaluate("(element) => element instanceof HTMLTextAreaElement"))
 
 
-def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_page: Open) -> None:
-    """Written, switched, completed, pasted, taken back, sent, edited; and what is said when its
-    editor cannot be loaded."""
+def test_formatted_text_is_sent_as_markdown(sqlite_site: Site, shared_page: Open) -> None:
+    """Writing, switching, completing, pasting, undoing, sending, and editing; and an error if the
+    editor can't be loaded."""
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, box = ann.page, ann.box
     switch = page.get_by_role("button", name="Rich text")
@@ -78,7 +78,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_p
     assert is_plain(box)
     page.unroute(EDITOR)
 
-    # The caret is where it was, and only there the signs are seen.
+    # Markup characters are visible only around the caret, which hasn't moved.
     box.press("ArrowLeft")
     switch.click()
     expect(box).to_have_attribute("contenteditable", "true")
@@ -98,7 +98,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_p
     page.keyboard.press("Alt+m")
     expect(box.locator("em")).to_have_text("spelt!")
 
-    # An input method composes within what is formatted.
+    # An input method can compose within formatted text.
     keyboard = page.context.new_cdp_session(page)
     for text in ("n", "に", "にほ"):
         at = len(text)
@@ -114,13 +114,13 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_p
     page.keyboard.type("?")
     expect(box.locator("em")).to_have_text("spelt!?")
 
-    # What was typed in either form can be taken back in either.
+    # Undo works across a switch of forms.
     page.keyboard.press("Control+z")
     expect(box.locator("em")).to_have_text("spelt!")
     page.keyboard.press("Control+y")
     expect(box.locator("em")).to_have_text("spelt!?")
 
-    # A choice becomes what it will be; one key takes it away.
+    # A selection becomes formatted, and one key removes the format.
     page.keyboard.press("Control+End")
     page.keyboard.type(" @Ben")
     expect(page.get_by_role("option").first).to_contain_text("Ben")
@@ -133,13 +133,13 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_p
     page.keyboard.press("Control+z")
     expect(box.locator(".chip")).to_have_text("@Ben")
 
-    # So does what a menu puts in, and the keyboard stays with the text.
+    # The same for menu items. The keyboard focus stays in the text.
     page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()
     page.get_by_role("menuitem", name="Spoiler").click()
     expect(box).to_be_focused()
     page.keyboard.press("Control+z")
 
-    # Lists go on, and end; what is pasted is Markdown; files are not read into the text.
+    # Lists continue and end, pasted text becomes Markdown, and files aren't read into the text.
     page.keyboard.press("Control+End")
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("* flour")
@@ -161,12 +161,12 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_p
     assert text == "Bake **rye** and *spelt!?* @**Ben** \n* flour\n* much **water**"
     assert file.startswith("[shopping.txt](/user_uploads/")
 
-    # The last message is edited in the same form, which is remembered.
+    # Editing the last message uses the same form, which is remembered.
     page.keyboard.press("ArrowUp")
     editor = page.get_by_role("textbox", name="Edit message")
     expect(editor).to_be_focused()
     expect(editor.locator("em")).to_have_text("spelt!?")
-    # No other key with Alt and an "m" in its name is the one that switches.
+    # No other key with Alt and an "m" in its name switches.
     page.keyboard.press("Alt+Home")
     expect(editor.locator("em")).to_have_text("spelt!?")
     page.keyboard.press("Control+Home")
@@ -186,7 +186,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_p
     expect(ann.message("Please:-) Bake rye")).to_be_visible()
     assert last_sent(sqlite_site)["content"] == f"Please:-) {content}"
 
-    # What is kept for later is written in it, too: there Enter is a line, and Control+Enter saves.
+    # Scheduled messages use it, too. There, Enter starts a line and Ctrl+Enter saves.
     page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()
     page.get_by_role("menuitem", name="Saved snippets").click()
     page.get_by_role("button", name="New snippet").click()

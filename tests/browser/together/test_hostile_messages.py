@@ -1,4 +1,4 @@
-"""No message can hide another one, whatever it contains."""
+"""No message can hide another, whatever it contains."""
 
 import json
 import random
@@ -22,7 +22,7 @@ FORM = {
 }
 
 
-def test_a_message_with_a_broken_address_and_a_form_of_equal_choices(
+def test_a_message_with_a_broken_address_and_equal_form_choices_is_shown(
     sqlite_site: Site, shared_page: Open
 ) -> None:
     town = sqlite_site
@@ -94,7 +94,7 @@ def _hostile(made: random.Random, message: dict[str, Any]) -> None:
         ]
 
 
-def test_made_up_messages_leave_the_others_visible(sqlite_site: Site, shared_page: Open) -> None:
+def test_random_hostile_messages_leave_others_visible(sqlite_site: Site, shared_page: Open) -> None:
     town, made = sqlite_site, random.Random(7)
     to = {"type": "stream", "to": "general", "topic": "made up"}
     with client_of(town.ben, town.server) as client:
@@ -114,11 +114,11 @@ def test_made_up_messages_leave_the_others_visible(sqlite_site: Site, shared_pag
     expect(ann.message("number 39")).to_be_visible()
     for message_id in ids[-8:]:
         expect(ann.page.locator(f'[data-message="{message_id}"]')).to_be_attached()
-    # Nor do they take anything from a search, the inbox, or the other conversations there.
+    # They also don't affect search, the inbox, or other conversations.
     ann.go("narrow/search/number")
     expect(ann.message("number 39")).to_be_visible()
     ann.go("inbox")
     ann.page.reload()
     expect(ann.page.get_by_role("main").get_by_text("hostile").first).to_be_visible()
-    # A message that cannot be shown is logged, as are its pictures that cannot be loaded.
+    # Messages that can't be shown are logged, as are images that fail to load.
     ann.troubles.clear()

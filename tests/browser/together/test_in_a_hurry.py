@@ -1,4 +1,4 @@
-"""Somebody who does the next thing before the last is done, over a network that is slow or gone."""
+"""Acting before the previous action is done, on a slow or broken network."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,8 @@ PASTE = """
 
 
 def held_back(page: Page, what: str) -> Callable[[], None]:
-    """Hold back what the page asks for next at such addresses, until the answer is called."""
+    """Hold the response to the page's next request to such an address until the result is
+    called."""
     held: list[Route] = []
     asked = re.compile(what)
     page.route(asked, lambda route: held.append(route))
@@ -39,7 +40,7 @@ def held_back(page: Page, what: str) -> Callable[[], None]:
 
 
 def start_anew(window: Window, fragment: str) -> None:
-    """Have the client start there, in a window in which it may have started already."""
+    """Start the client at this address, in a window that may already have started it."""
     window.page.goto("about:blank")
     window.go(fragment)
 
@@ -50,11 +51,11 @@ def edit(ann: Window, text: str) -> None:
     ann.page.get_by_role("menuitem", name="Edit").click()
 
 
-def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -> None:
+def test_text_survives_haste(sqlite_site: Site, shared_page: Open) -> None:
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
 
-    # Who is not known yet, of many people, is said to come, and comes.
+    # A user who isn't loaded yet is shown as loading, and then by name.
     def with_few(route: Route) -> None:
         answer = route.fetch()
         told = answer.json()
@@ -72,7 +73,7 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
     expect(ann.box).to_have_value("@**Ben** ")
     expect(coming).to_have_count(0)
 
-    # Many lines come in one piece, and not line by line, each of which would take its time.
+    # Many lines arrive in one paste, because typing them would take too long.
     ann.box.fill("For: jam")
     for _ in "jam":
         ann.box.press("ArrowLeft")
@@ -87,7 +88,7 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
         ann.say(text)
     expect(page.get_by_text("Sending")).to_have_count(0)
 
-    # One begins with another message, or leaves: what was changed is taken up again.
+    # Starting another message or leaving keeps the edit for later.
     editor = page.get_by_role("textbox", name="Edit message")
     notes = page.locator(".toasts")
     edit(ann, "First word")
@@ -103,7 +104,7 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
     editor.press("Control+Enter")
     expect(ann.message("First word, and more of it").get_by_text("edited")).to_be_visible()
 
-    # So it is where the message is gone by then.
+    # Even if the message has been deleted by then.
     edit(ann, "Second word")
     editor.fill("Second thought")
     with client_of(sqlite_site.ann, sqlite_site.server) as client:
@@ -116,7 +117,7 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
     ann.say("Second thought")
     expect(page.get_by_text("Sending")).to_have_count(0)
 
-    # A quotation that comes late goes where it was asked for, and into nothing else.
+    # A quotation that arrives late goes where it was requested, and nowhere else.
     held: list[Route] = []
     source = re.compile(r"/api/v1/messages/\d+\b")
     page.route(source, lambda route: held.append(route))
@@ -132,7 +133,7 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
     expect(ann.box).to_have_count(0)
 
-    # Messages that come when one has gone on already are nothing to the view that asked for them.
+    # Late messages don't affect the view that was left.
     asked = re.compile(r"/api/v1/messages\?.*passed")
     page.route(asked, lambda route: held.append(route))
     with page.expect_request(asked):
@@ -147,7 +148,7 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
     page.unroute(asked)
     ann.go("narrow/channel/general/topic/haste")
 
-    # It is asked for once, however often one presses; what is written meanwhile stays.
+    # Pressing several times sends one request, and text typed in the meantime stays.
     page.route("**/api/v1/scheduled_messages", lambda route: held.append(route))
     ann.box.fill("Good morning")
     page.get_by_role("button", name="Schedule message").click()
@@ -167,7 +168,7 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
     waiting = [one["content"] for one in kept if one["topic"] == "haste"]
     assert waiting == ["Good morning"]
 
-    # The network goes at the worst moment: the one goes on waiting, the other is sent, once.
+    # The network fails at the worst moment: one message keeps waiting, the other is sent once.
     ann.away = True
     sending = "**/api/v1/scheduled_messages/*/send"
     page.route(sending, lambda route: route.abort())
@@ -192,9 +193,9 @@ def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -
     ann.away = False
 
 
-def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_site: Site, shared_page: Open) -> None:
-    """Over a slow network, keys that open something are followed by what is to be written in it:
-    none of that is a key that does something else."""
+def test_keys_typed_ahead_reach_their_field(sqlite_site: Site, shared_page: Open) -> None:
+    """On a slow network, text typed after a shortcut that opens a field isn't taken for more
+    shortcuts."""
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, keys = ann.page, ann.page.keyboard
     names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People", "OwnMenu")
@@ -207,7 +208,7 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_site: Site, shared_pa
     row = ann.message("Pears are ripe")
     main = page.locator("#main")
 
-    # What was asked for and is not wanted any more does not come.
+    # A canceled dialog doesn't open later.
     main.focus()
     keys.type("x")
     keys.press("Escape")
@@ -223,7 +224,7 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_site: Site, shared_pa
     ann.box.fill("")
     ann.box.press("Escape")
 
-    # Also what was typed where one writes, and with the key that takes the choice.
+    # Also text typed in the message box, and the key that accepts the selection.
     ann.box.press("Control+k")
     keys.type("drafts")
     keys.press("Enter")
@@ -233,7 +234,7 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_site: Site, shared_pa
     page.go_back()
     expect(row).to_be_visible()
 
-    # Its text is asked for; then that of the picker, which is within another part.
+    # The dialog's text loads first, then the picker's, which is in another part.
     source = held_back(page, r"/api/v1/messages/\d+\b")
     main.focus()
     keys.press("ArrowLeft")
@@ -251,7 +252,7 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_site: Site, shared_pa
     expect(search).to_have_value("tada")
     search.press("Escape")
 
-    # What has no field takes the keys too; a field that one goes to meanwhile has its own.
+    # Views without a field take keys too; a field focused in the meantime gets its own.
     main.focus()
     keys.type("wd")
     ann.box.click()
@@ -279,10 +280,10 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_site: Site, shared_pa
     ann.box.fill("")
 
 
-def test_of_many_people_those_who_are_seen_have_names_at_once(
+def test_visible_people_have_names_immediately_in_a_large_organization(
     demo_server: Server, shared_page: Open
 ) -> None:
-    # Somebody who has said nothing yet.
+    # Someone who hasn't sent a message yet.
     demo_server.add("nadia")
     iris = shared_page(demo_server, "iris@cafe.example")
     page = iris.page

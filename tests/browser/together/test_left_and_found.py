@@ -1,4 +1,4 @@
-"""What is left for something else, or goes elsewhere while one is at it, is found again."""
+"""Text left for something else, or whose conversation moves, is found again."""
 
 import re
 
@@ -11,14 +11,14 @@ from tests.e2e.people import client_of, ok
 
 
 def resolve(site: Site, message_id: int, name: str) -> None:
-    """Ben gives the topic of the message another name."""
+    """Ben renames the message's topic."""
     with client_of(site.ben, site.server) as client:
         changes = {"message_id": message_id, "topic": name, "propagate_mode": "change_all"}
         ok(client.update_message(changes))
 
 
 def begin(site: Site, topic: str, count: int = 1) -> int:
-    """Ben begins a topic. Returns the ID of its first message."""
+    """Ben starts a topic. Return the ID of its first message."""
     with client_of(site.ben, site.server) as client:
         first, *_ = [
             ok(
@@ -31,13 +31,13 @@ def begin(site: Site, topic: str, count: int = 1) -> int:
     return int(first)
 
 
-def test_who_writes_goes_along_with_the_topic(sqlite_site: Site, shared_page: Open) -> None:
+def test_a_writer_moves_along_with_the_topic(sqlite_site: Site, shared_page: Open) -> None:
     town = sqlite_site
     plans, trips = begin(town, "plans"), begin(town, "trips")
     ann = shared_page(town.server, town.ann)
     page, keys = ann.page, ann.page.keyboard
 
-    # In the middle of a word: the keyboard stays, and the caret.
+    # In the middle of a word; focus and caret don't move.
     ann.go("narrow/channel/general/topic/plans")
     expect(ann.message("Word 0")).to_be_visible()
     ann.box.fill("See you")
@@ -51,7 +51,7 @@ def test_who_writes_goes_along_with_the_topic(sqlite_site: Site, shared_page: Op
     expect(ann.message("See yo!u")).to_be_visible()
     expect(page).to_have_url(re.compile("E2.9C.94"))
 
-    # What is begun from elsewhere, too.
+    # The same for a message started in another view.
     ann.go("inbox")
     page.get_by_role("button", name=re.compile("^New message")).last.click()
     page.get_by_role("combobox", name="Channel").fill("general")
@@ -68,9 +68,7 @@ def test_who_writes_goes_along_with_the_topic(sqlite_site: Site, shared_page: Op
     expect(ann.message("By train?")).to_be_visible()
 
 
-def test_what_was_changed_in_a_dialog_is_taken_up_again(
-    sqlite_site: Site, shared_page: Open
-) -> None:
+def test_changes_in_a_dialog_are_kept_for_later(sqlite_site: Site, shared_page: Open) -> None:
     town = sqlite_site
     begin(town, "breakfast")
     with client_of(town.ann, town.server) as client:
@@ -83,7 +81,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
     page.set_viewport_size(PHONE)
     notes = page.locator(".toasts")
     dialog = page.get_by_role("dialog")
-    # (Looked for at once: a note goes by itself, and a moment after it was pressed.)
+    # (Check immediately: the toast disappears by itself soon after the press.)
     unsaved = notes.get_by_role("button", name="Continue writing", disabled=False)
 
     def press_down(at: Locator, x: float, y: float) -> None:
@@ -98,16 +96,16 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
     waiting = page.get_by_role("listitem").filter(has_text="Rolls")
     waiting.get_by_role("button", name="Edit").click()
     text = dialog.get_by_role("textbox", name=re.compile("Text|Message"))
-    # One writes on at its end.
+    # Continue at the end of the text.
     expect(text).to_be_focused()
     keys.type(" and jam")
-    # Marking text with a pointer that is let go beside the dialog presses nothing there.
+    # Selecting text and releasing the pointer outside of the dialog doesn't close it.
     press_down(text, 30, 15)
     page.mouse.move(100, 20)
     page.mouse.up()
     expect(text).to_have_value("Rolls and jam")
 
-    # Over another view there is no dialog of this one.
+    # This view's dialog isn't shown over another view.
     page.go_back()
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
     expect(dialog).to_have_count(0)
@@ -118,7 +116,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
     expect(page.get_by_role("main")).to_contain_text("Rolls and jam")
     assert not unsaved.count()
 
-    # A snippet, left by Escape; what fails is said where it is seen and heard.
+    # A snippet, left with Escape. Errors are shown where they can be seen and heard.
     phone.go("settings/snippets")
     page.get_by_role("button", name="New snippet").click()
     dialog.get_by_label("Title").fill("Regards")
@@ -141,7 +139,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
     keys.press("Escape")
     expect(dialog).to_have_count(0)
 
-    # A poll; by then one is in another conversation, and it goes there.
+    # A poll: sent to its own conversation even if another one is open by then.
     phone.go("narrow/channel/general/topic/breakfast")
     page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()
     page.get_by_role("menuitem", name="Poll").click()
@@ -154,7 +152,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
     unsaved.click()
     expect(dialog.get_by_label("Option 1")).to_have_value("Plum")
     dialog.get_by_role("button", name="Add to message").click()
-    # What is written there stays: it begins a message.
+    # Text written there stays and starts a message.
     begun = page.get_by_role("region", name="New message").get_by_role("textbox").last
     expect(begun).to_have_value("/poll Jam?\nPlum")
     expect(begun).to_be_focused()
@@ -166,7 +164,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
     phone.box.fill("")
     phone.go("narrow/channel/general/topic/breakfast")
 
-    # What one is to be reminded of, and where a message goes.
+    # A reminder, and moving a message.
     note = dialog.get_by_role("textbox", name="Note")
     topic = dialog.get_by_role("combobox", name="Topic")
     asked: list[Route] = []
@@ -182,7 +180,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
         expect(dialog).to_have_count(0)
         unsaved.click()
         expect(field).to_have_value("Plums")
-        # What is on its way is not said to be unsaved, and closes no other dialog.
+        # A dialog that's being saved isn't reported as unsaved and closes no other dialog.
         saving = re.compile(r"/api/v1/(reminders|messages/\d+)$")
         page.route(saving, lambda route: asked.append(route))
         with page.expect_request(saving):
@@ -199,7 +197,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(
         page.unroute(saving)
 
 
-def test_the_keyboard_stays_with_the_message(sqlite_site: Site, shared_page: Open) -> None:
+def test_focus_stays_with_the_message(sqlite_site: Site, shared_page: Open) -> None:
     begin(sqlite_site, "reading")
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
@@ -215,9 +213,7 @@ def test_the_keyboard_stays_with_the_message(sqlite_site: Site, shared_page: Ope
         expect(message).to_be_focused()
 
 
-def test_what_waits_to_be_sent_goes_along_with_the_topic(
-    sqlite_site: Site, shared_page: Open
-) -> None:
+def test_pending_messages_move_along_with_the_topic(sqlite_site: Site, shared_page: Open) -> None:
     town = sqlite_site
     rooms, boats = begin(town, "rooms"), begin(town, "boats")
     ann = shared_page(town.server, town.ann)
@@ -226,7 +222,7 @@ def test_what_waits_to_be_sent_goes_along_with_the_topic(
     ann.away = True
 
     def wait_in(topic: str, text: str) -> None:
-        """Write something there that does not go, and look elsewhere."""
+        """Write a message that can't be sent, and open another view."""
         ann.go(f"narrow/channel/general/topic/{topic}")
         expect(ann.message("Word 0")).to_be_visible()
         page.route(sending, lambda route: route.abort())
@@ -234,7 +230,7 @@ def test_what_waits_to_be_sent_goes_along_with_the_topic(
         expect(ann.message(text).get_by_text("Sending")).to_be_visible()
         ann.go("inbox")
 
-    # What is heard of is followed.
+    # The client follows moves that it hears about.
     wait_in("rooms", "Mine is blue")
     resolve(town, rooms, "chambers")
     ann.go("narrow/channel/general/topic/chambers")
@@ -243,7 +239,7 @@ def test_what_waits_to_be_sent_goes_along_with_the_topic(
     expect(ann.message("Mine is blue").get_by_text("Sending")).to_have_count(0)
     expect(ann.message("Mine is blue")).to_have_count(1)
 
-    # What is learnt only when one is back is told before it goes.
+    # A move learned about only after reconnecting is shown before the message is sent.
     wait_in("boats", "Mine is red")
     polls = re.compile(r"/api/v1/events\?")
     gone = {"result": "error", "code": "BAD_EVENT_QUEUE_ID", "msg": "It is gone."}
@@ -259,7 +255,7 @@ def test_what_waits_to_be_sent_goes_along_with_the_topic(
     expect(ann.message("Mine is red").get_by_role("button", name="Send now")).to_have_count(0)
     expect(page).to_have_url(re.compile("/topic/ships"))
 
-    # What is refused by then is told where one is, and stays until one has decided.
+    # A refusal is shown wherever the user is, until they decide.
     with client_of(town.ann, town.server) as client:
         ok(client.add_subscriptions([{"name": "attic"}]))
         attic = ok(client.get_stream_id("attic"))["stream_id"]

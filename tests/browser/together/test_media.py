@@ -1,4 +1,4 @@
-"""Files and calls in messages; who will be told; what is taken back."""
+"""Files and calls in messages, the notification preview, and undo."""
 
 import re
 
@@ -25,10 +25,10 @@ def ann(sqlite_site: Site, shared_page: Open) -> Window:
     return shared_page(sqlite_site.server, sqlite_site.ann)
 
 
-def test_files_are_cards_that_open_or_are_saved(
+def test_files_are_cards_that_open_or_download(
     sqlite_site: Site, ann: Window, shared_page: Open
 ) -> None:
-    """One of which the server knows that a browser shows it, and one that it does not show."""
+    """One file that the browser can show, and one that it can't."""
     place = "narrow/channel/general/topic/files"
     ann.go(place)
     for name, kind in (("Prices 2026.pdf", "application/pdf"), ("all.zip", "application/zip")):
@@ -50,7 +50,7 @@ def test_files_are_cards_that_open_or_are_saved(
         archive.get_by_role("link", name="all.zip", exact=True).click()
     assert saved.value.suggested_filename == "all.zip"
 
-    # Its owner finds it among all that they uploaded, with the way to where it is linked.
+    # The owner finds it in the list of their uploads, with links to its messages.
     ann.go("settings/uploaded-files")
     row = ann.page.get_by_role("listitem").filter(has_text="all.zip")
     expect(row).to_contain_text("2 kB")
@@ -58,7 +58,7 @@ def test_files_are_cards_that_open_or_are_saved(
     expect(ann.message("Both of them")).to_be_visible()
 
 
-def test_a_call_and_who_will_be_told_and_a_way_back(
+def test_a_call_a_notification_preview_and_undo(
     sqlite_site: Site, ann: Window, shared_page: Open
 ) -> None:
     town, page = sqlite_site, ann.page
@@ -96,7 +96,7 @@ def test_a_call_and_who_will_be_told_and_a_way_back(
     expect(ben.message("Who comes")).to_have_count(0)
     waiting.get_by_role("button", name="Send now").click()
     expect(ben.message("Who comes")).to_have_count(1)
-    # What waits when its page goes is not lost, and not sent twice.
+    # A delayed message isn't lost when its page closes, and isn't sent twice.
     ann.say("And when?")
     expect(waiting).to_contain_text("Sending in")
     page.reload()

@@ -1,4 +1,4 @@
-"""What a channel keeps at hand, menus under the pointer, and animated pictures."""
+"""A channel's pinned messages, context menus, and GIFs."""
 
 import re
 
@@ -30,7 +30,7 @@ def ben_resolves(site: Site, message_id: int) -> None:
         ok(client.update_message({"message_id": message_id, "topic": "✔ house"}))
 
 
-def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open) -> None:
+def test_pinned_messages_are_visible_to_all(sqlite_site: Site, shared_page: Open) -> None:
     town = sqlite_site
     ids = {}
     with client_of(town.ann, town.server) as client:
@@ -44,7 +44,7 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open)
         expect(window.message("Bins")).to_be_visible()
     expect(pins(ann)).to_have_count(0)
 
-    # The menu of the message, by its button; and by the right button of the mouse, at the pointer.
+    # The message's menu, by button and by right click at the pointer.
     page, menu = ann.page, ann.page.get_by_role("menu")
     ann.message("Wifi").hover()
     ann.message("Wifi").get_by_role("button", name="More").click()
@@ -59,14 +59,14 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open)
     box = menu.bounding_box()
     assert box
     assert abs(box["x"] - where["x"] - 120) < 30
-    # The pointer passes another message; the menu of that one opens in place of this one's.
+    # With the pointer over another message, its menu opens in place of this one.
     other = ann.message("Wifi").bounding_box()
     assert other
     page.mouse.move(other["x"] + 8, other["y"] + 8)
     expect(menu.get_by_role("menuitem", name="Pin for everyone")).to_be_visible()
     page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
     expect(menu.get_by_role("menuitem", name="Unpin")).to_be_visible()
-    # It offers what it did when somebody else is quicker; what was done is said.
+    # The menu still works if someone else is faster, and says what happened.
     ben_pins(town, ids["Wifi: guest"], method="DELETE")
     expect(pins(ann)).to_have_count(0)
     menu.get_by_role("menuitem", name="Unpin").click()
@@ -87,7 +87,7 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open)
     expect(pins(ben)).to_contain_text("Keys: at June's")
     expect(ann.message("Keys").get_by_label("Pinned")).to_be_visible()
 
-    # The list, by keys: to one of them, and again after one has gone elsewhere.
+    # Go to a pinned message by keyboard, and again after going elsewhere.
     pins(ann).get_by_role("button", name="2 pinned").click()
     listed = page.get_by_role("dialog", name="Pinned messages")
     expect(listed.get_by_role("button", name=re.compile("^Keys|June"))).to_be_focused()
@@ -96,14 +96,14 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open)
     expect(listed).to_have_count(0)
     expect(page).to_have_url(re.compile(f"/near/{ids['Wifi: guest']}$"))
 
-    # What becomes of a message becomes of its pin.
+    # A pin follows its message.
     with client_of(town.ann, town.server) as client:
         ok(client.update_message({"message_id": ids["Keys: at June's"], "content": "Keys: lost"}))
         expect(pins(ben)).to_contain_text("Keys: lost")
         ok(client.delete_message(ids["Keys: at June's"]))
         for window in (ann, ben):
             expect(pins(window)).to_contain_text("1 pinned")
-        # One that comes out of a channel whose pins nobody here knows.
+        # A message from a channel whose pins aren't loaded.
         ok(client.add_subscriptions([{"name": "loft"}]))
         sent = {"type": "stream", "to": "loft", "topic": "old", "content": "Ladder: in the loft"}
         moved = ok(client.send_message(sent))["id"]
@@ -121,7 +121,7 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open)
     for window in (ann, ben):
         expect(pins(window)).to_have_count(0)
 
-    # With a topic it is as with a message: it becomes what was offered, or stays so.
+    # The same for topics: resolved and reopened as offered.
     page.get_by_role("button", name="Topic actions").click()
     expect(menu.get_by_role("menuitem", name="Mark as resolved")).to_be_visible()
     ben_resolves(town, ids["Wifi: guest"])
@@ -133,9 +133,7 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open)
     expect(page.get_by_role("button", name="Mark as resolved")).to_be_visible()
 
 
-def test_the_right_button_opens_the_menu_of_what_it_is_on(
-    sqlite_site: Site, shared_page: Open
-) -> None:
+def test_right_click_opens_the_item_s_menu(sqlite_site: Site, shared_page: Open) -> None:
     town = sqlite_site
     ann = shared_page(town.server, town.ann)
     page, menu = ann.page, ann.page.get_by_role("menu")
@@ -156,7 +154,7 @@ def test_the_right_button_opens_the_menu_of_what_it_is_on(
     expect(page.get_by_role("dialog", name="User card")).to_contain_text("ben@")
     page.keyboard.press("Escape")
 
-    # One that is open keeps its width where the window becomes narrower.
+    # An open menu keeps its width when the window becomes narrower.
     ann.message("See").locator(".body").click(button="right")
     wide = menu.evaluate("(one) => one.getBoundingClientRect().width")
     page.set_viewport_size({"width": 800, "height": 720})
@@ -164,7 +162,7 @@ def test_the_right_button_opens_the_menu_of_what_it_is_on(
     page.keyboard.press("Escape")
     page.set_viewport_size({"width": 1280, "height": 720})
 
-    # The browser's own: nothing of ours opens, and nothing is kept from it.
+    # The browser's own menu: ours doesn't open and doesn't block it.
     page.evaluate(
         """() => {
             window.left = [];
@@ -183,8 +181,8 @@ def test_the_right_button_opens_the_menu_of_what_it_is_on(
     expect(menu).to_have_count(0)
 
 
-def test_an_animated_picture_is_looked_for_and_sent(sqlite_site: Site, shared_page: Open) -> None:
-    """At a service of the test's own: the page asks no other host."""
+def test_a_gif_is_searched_and_sent(sqlite_site: Site, shared_page: Open) -> None:
+    """With the test's own service: the page contacts no other host."""
     town = sqlite_site
     ann = shared_page(town.server, town.ann)
     page = ann.page
@@ -218,15 +216,15 @@ def test_an_animated_picture_is_looked_for_and_sent(sqlite_site: Site, shared_pa
     expect(ann.box).to_be_visible()
     assert asked == []
     page.get_by_role("button", name="GIF").click()
-    # What comes under the pointer is chosen, whenever it comes.
+    # The item under the pointer is selected, whenever it appears.
     page.mouse.move(0, 0)
     picker = page.get_by_role("dialog", name="GIF")
     expect(picker.get_by_role("alert")).to_contain_text("GIPHY isn’t responding")
     down = False
     field = picker.get_by_role("combobox")
     expect(field).to_be_focused()
-    # What was found before is not what is meant: Enter asks, and does not take the first of it. (At
-    # once: after a rest it is asked for without.)
+    # Previous results don't belong to the new search: Enter searches and doesn't pick the first of
+    # them. (Press it immediately: after a pause, the search starts by itself.)
     field.fill("cake")
     expect(picker.get_by_role("option", name="hot tea")).to_be_visible()
     with page.expect_request(re.compile("q=tea")) as search:

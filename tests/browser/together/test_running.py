@@ -1,4 +1,4 @@
-"""Running the place from the browser: announcements, and what is counted."""
+"""Administration in the browser: announcements and statistics."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.e2e.server import Server
 TEXT = "Down tonight from nine to ten."
 
 
-def test_what_an_owner_announces_is_seen_until_it_is_closed(
+def test_an_announcement_is_shown_until_it_is_dismissed(
     demo_server: Server, shared_page: Open
 ) -> None:
     iris, june = shared_page(demo_server, IRIS), shared_page(demo_server, JUNE, **MOBILE)
@@ -37,7 +37,7 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(
     settled(page)
     page.get_by_text("Show as table").last.click()
     expect(page.get_by_role("columnheader", name="Number")).to_be_visible()
-    # (In no element: what may run in this page the page says.)
+    # (Not in a script element: the page's policy forbids that.)
     page.evaluate(Path(AXE).read_text())
     assert faults(iris, "usage, with a banner above") == []
     page.emulate_media(color_scheme="dark")

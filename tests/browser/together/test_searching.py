@@ -1,4 +1,4 @@
-"""A search is edited where its results are; what is jumped to, and chosen, is found by its name."""
+"""Searches are refined above their results, and the switcher finds everything by name."""
 
 import re
 
@@ -21,7 +21,7 @@ def test_a_search_is_refined_above_its_results(demo_server: Server, shared_page:
     head = page.get_by_role("search")
     expect(head.get_by_role("status")).to_have_text(re.compile(r"^\d+ messages$"))
     every = int(head.get_by_role("status").inner_text().split()[0])
-    # What is hit in a topic's name is shown as such, above and before its messages.
+    # A match in a topic's name is highlighted above the topic's messages.
     topics = head.get_by_role("navigation", name="Topics")
     expect(topics.get_by_role("link", name="oven is too keen #kitchen")).to_be_visible()
     expect(page.locator("h2.place mark").first).to_have_text("oven")
@@ -43,14 +43,16 @@ def test_a_search_is_refined_above_its_results(demo_server: Server, shared_page:
     head.get_by_role("button", name="Edit search").click()
     expect(box).to_have_value("has:image oven")
     box.fill("")
-    # What was looked for before is offered again.
+    # Earlier searches are suggested.
     expect(page.get_by_role("option").first).to_contain_text("oven")
     keys.press("Escape")
     head.get_by_label("After date").fill("2026-01-01")
     expect(page).to_have_url(re.compile(r"near/\d+|has/image/search/oven$"))
 
 
-def test_the_switcher_goes_back_does_and_sets(sqlite_site: Site, shared_page: Open) -> None:
+def test_the_switcher_navigates_acts_and_changes_settings(
+    sqlite_site: Site, shared_page: Open
+) -> None:
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, keys = ann.page, ann.page.keyboard
     box = page.get_by_role("combobox", name="Search or jump to")
@@ -59,7 +61,7 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_site: Site, shared_page: Op
         ann.go(f"narrow/channel/general/topic/{topic}")
         expect(ann.box).to_be_visible()
     page.get_by_role("main").focus()
-    # Where one was before comes first: Enter goes back there.
+    # The previous view comes first: Enter returns to it.
     keys.press("Control+k")
     expect(option.first).to_contain_text(re.compile(r"first\s+#general"))
     keys.press("Enter")
@@ -91,8 +93,8 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_site: Site, shared_page: Op
 
 
 def test_options_are_chosen_with_the_keyboard(demo_server: Server, shared_page: Open) -> None:
-    """Some of many people, groups and channels, in a dialog: the list lies above it, and Escape
-    closes the list before the dialog."""
+    """In a dialog, people, groups, and channels are chosen from a list above it. Escape closes the
+    list before the dialog."""
     iris = shared_page(demo_server, "iris@cafe.example")
     iris.go("organization/invitations")
     settled(iris.page)
@@ -118,7 +120,7 @@ def test_options_are_chosen_with_the_keyboard(demo_server: Server, shared_page: 
     expect(listbox).to_be_hidden()
     taken = dialog.get_by_role("button", name=f"Remove {name}")
     expect(taken).to_be_visible()
-    # What is only typed is not chosen by moving on.
+    # Leaving the field doesn't choose what is only typed.
     field.press_sequentially("e")
     expect(listbox).to_be_visible()
     field.press("Tab")

@@ -1,5 +1,4 @@
-"""In the settings: agents' keys, devices that are told of messages, and the password that is asked
-for again."""
+"""Settings: agents' keys, devices with push notifications, and password confirmation."""
 
 from dataclasses import replace
 
@@ -36,13 +35,13 @@ def ann(sqlite_site: Site, shared_page: Open) -> Window:
 
 
 def sent(site: Site, key: str) -> int:
-    """The status of a message that the agent wants to send."""
+    """The status of the agent's attempt to send a message."""
     headers = {"Authorization": f"Bearer {key}", "MCP-Protocol-Version": "2025-11-25"}
     address = f"{site.server.url}/mcp"
     return httpx.post(address, json=ASKED, headers=headers, timeout=60).status_code
 
 
-def test_a_key_is_made_used_and_taken_away(sqlite_site: Site, ann: Window) -> None:
+def test_a_key_is_created_used_and_revoked(sqlite_site: Site, ann: Window) -> None:
     town, page = sqlite_site, ann.page
     ann.go("settings/agents")
     page.get_by_role("button", name="New agent").click()
@@ -64,7 +63,7 @@ def test_a_key_is_made_used_and_taken_away(sqlite_site: Site, ann: Window) -> No
     assert sent(town, key) == 401
 
 
-def test_devices_are_listed_with_what_can_be_done_there(sqlite_site: Site, ann: Window) -> None:
+def test_devices_are_listed_with_their_actions(sqlite_site: Site, ann: Window) -> None:
     with client_of(sqlite_site.ann, sqlite_site.server) as client:
         endpoint = "https://push.example.com/1"
         keys = {**Browser().keys, "name": "My phone"}
@@ -78,15 +77,15 @@ def test_devices_are_listed_with_what_can_be_done_there(sqlite_site: Site, ann: 
     expect(row).to_have_count(0)
 
 
-def test_what_was_asked_for_goes_on_when_the_password_is_given(
+def test_a_request_continues_after_the_password_is_confirmed(
     sqlite_site: Site, shared_page: Open
 ) -> None:
-    # (Of the two, ann's key is in use here.)
+    # (Ann's key is in use here.)
     ben = shared_page(sqlite_site.server, sqlite_site.ben)
     page, asked = ben.page, list[str]()
 
     def refused_once(route: Route) -> None:
-        """As the server refuses it some minutes after signing in."""
+        """Refuse once, as the server does some minutes after sign-in."""
         asked.append(route.request.url)
         if len(asked) == 1:
             route.fulfill(status=403, json=REFUSED)
@@ -108,9 +107,9 @@ def test_what_was_asked_for_goes_on_when_the_password_is_given(
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_text("zuliprc")).to_be_visible()
     assert len(asked) == 2
-    # Who comes next needs the new key.
+    # Later tests need the new key.
     sent = {"username": sqlite_site.ben.email, "password": PASSWORD}
     answer = httpx.post(f"{sqlite_site.server.url}/api/v1/fetch_api_key", data=sent, timeout=60)
     sqlite_site.ben = replace(sqlite_site.ben, api_key=answer.json()["api_key"])
-    # Both refusals were meant.
+    # Both refusals were intended.
     ben.troubles[:] = [t for t in ben.troubles if "400" not in t and "403" not in t]
