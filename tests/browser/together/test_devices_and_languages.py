@@ -154,8 +154,8 @@ def test_nothing_overflows_a_small_window(
             settled(small.page)
             width = small.page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert width <= 0, (place, size, small.page.evaluate(WIDER))
-    small.go("narrow/search/cook/has/reaction")
-    poll = small.page.get_by_role("group", name="Poll: What shall I cook").first
+    small.go("narrow/search/make/has/reaction")
+    poll = small.page.get_by_role("group", name="Poll: What should I make").first
     expect(poll).to_be_visible()
     for size in sizes:
         small.page.set_viewport_size(size)
