@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 
 from tertulia.model.organization import Realm
-from tertulia.model.settings import Declared, Permission, declared_settings
+from tertulia.model.settings import DeclaredSetting, Permission, declared_settings
 from tertulia.model.users import PersonalSettings
 from tertulia.wire.api import settings
 from tertulia.wire.api.organization import objects as realm
@@ -24,7 +24,7 @@ _KINDS: Final = {"boolean": "switch", "string": "text", "integer": "number"}
 
 
 def fields(
-    declared: Mapping[str, Declared], wire_name: Callable[[str], str]
+    declared: Mapping[str, DeclaredSetting], wire_name: Callable[[str], str]
 ) -> list[dict[str, Any]]:
     """The settings with a section, each as a field of a form (`form/fields.ts`)."""
     return [
@@ -36,7 +36,7 @@ def fields(
     ]
 
 
-def _kind(name: str, one: Declared) -> dict[str, Any]:
+def _kind(name: str, one: DeclaredSetting) -> dict[str, Any]:
     if isinstance(one.setting, Permission):
         return {"kind": "holders"}
     if name.endswith("_channel_id"):

@@ -244,7 +244,7 @@ async def follow_feed(history: History) -> None:
         match rng.choice(["add", "read", "change", "remove"]):
             case "read" if feed is not None:
                 marks = [str(rng.randrange(9)) for _ in range(2)]
-                await submit(None, feeds.pass_over, feed, marks[:1], frozenset(marks))
+                await submit(None, feeds.skip_entries, feed, marks[:1], frozenset(marks))
             case "change" if feed is not None:
                 new = (url, channel.id, rng.choice([None, "news"]))
                 await submit(person.user_id, feeds.change, bot_id, feed.id, *new)

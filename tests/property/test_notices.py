@@ -13,13 +13,13 @@ from hypothesis import given
 from tertulia.app import composition
 from tertulia.domain import channel_access
 from tertulia.domain.notifications.rules import (
-    HERE_LONGEST,
-    HERE_SECONDS,
-    LOOK_AGAIN_SECONDS,
-    QUIET_LOOK_LONGEST,
-    QUIET_LOOK_SECONDS,
-    QUIET_LOOKS,
-    Way,
+    ACTIVE_SECONDS,
+    MAX_ACTIVE_SECONDS,
+    MAX_QUIET_RECHECK_SECONDS,
+    QUIET_RECHECK_SECONDS,
+    QUIET_RECHECKS,
+    RECHECK_SECONDS,
+    NotificationMethod,
 )
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.log.log import Log
@@ -81,7 +81,7 @@ def test_notified_people_match_a_plain_rule(
 
 async def check_told(history: History, config: Config) -> None:
     history.clock.stopped_at = history.clock()
-    rules = [Rule(Way.MAIL), Rule(Way.PUSH)]
+    rules = [Rule(NotificationMethod.MAIL), Rule(NotificationMethod.PUSH)]
     for _ in range(8):
         await change_choices(history)
         await get_a_phone(history)
@@ -136,7 +136,9 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
                 await rule.look(history)
                 await rule.tell(history)
         for rule in rules:
-            told = await (told_by_mail if rule.way is Way.MAIL else told_by_push)(history)
+            told = await (told_by_mail if rule.way is NotificationMethod.MAIL else told_by_push)(
+                history
+            )
             assert Counter(told) == Counter(rule.now), (rule.way, history.done)
             rule.now.clear()
     # The next node doesn't have to wait.
@@ -263,7 +265,7 @@ for often in (send_to_channel, send_directly, edit_message, set_topic):
 class Rule:
     """Who should be notified about what, by message and person."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: NotificationMethod) -> None:
         self.way = way
         self.seen = 0
         self.waiting: dict[tuple[int, str], set[tuple[int, float, float]]] = defaultdict(set)
@@ -286,9 +288,9 @@ class Rule:
         assert isinstance(entry.change, MessageSent | MessageEdited)
         message = entry.change.message
         period = history.state.settings[user_id].email_notifications_batching_period_seconds
-        due = entry.at + (period if self.way is Way.MAIL else 0)
+        due = entry.at + (period if self.way is NotificationMethod.MAIL else 0)
         where = f"{message.direct_id}/{message.channel_id}/{topic_key(message.topic)}"
-        self.waiting[user_id, where].add((message.id, due, due + HERE_LONGEST))
+        self.waiting[user_id, where].add((message.id, due, due + MAX_ACTIVE_SECONDS))
 
     async def tell(self, history: History) -> None:
         now = history.clock()
@@ -299,18 +301,20 @@ class Rule:
             until = rests_until(history.state, user_id, now)
             if until:
                 waiting -= due
-                if self.way is Way.MAIL:
-                    wait = min((until - now) / QUIET_LOOKS, QUIET_LOOK_LONGEST)
-                    wait = max(wait, QUIET_LOOK_SECONDS)
+                if self.way is NotificationMethod.MAIL:
+                    wait = min((until - now) / QUIET_RECHECKS, MAX_QUIET_RECHECK_SECONDS)
+                    wait = max(wait, QUIET_RECHECK_SECONDS)
                     later = min(math.ceil(until / 60) * 60.0, now + wait)
-                    waiting |= {(one, later, later + HERE_LONGEST) for one, _, _ in due}
+                    waiting |= {(one, later, later + MAX_ACTIVE_SECONDS) for one, _, _ in due}
                 continue
             latest = history.org.node.delivery.presence.of(user_id)
             settings = history.state.settings[user_id]
-            waits = self.way is Way.MAIL or not settings.enable_online_push_notifications
-            if waits and latest is not None and now - latest.active_at < HERE_SECONDS:
+            waits = (
+                self.way is NotificationMethod.MAIL or not settings.enable_online_push_notifications
+            )
+            if waits and latest is not None and now - latest.active_at < ACTIVE_SECONDS:
                 waiting -= due
-                later = now + LOOK_AGAIN_SECONDS
+                later = now + RECHECK_SECONDS
                 waiting |= {(one, later, end) for one, _, end in due if now < end}
                 continue
             del self.waiting[user_id, where]
@@ -392,11 +396,16 @@ class Rule:
         return listens and not muted
 
     def reaches(self, state: State, user_id: int) -> bool:
-        return self.way is Way.MAIL or state.push_subscriptions.of_user.count(user_id) > 0
+        return (
+            self.way is NotificationMethod.MAIL
+            or state.push_subscriptions.of_user.count(user_id) > 0
+        )
 
     def chosen(self, choices: Any, name: str) -> Any:
         """Someone's setting for this method, by the name of the setting for emails."""
-        return getattr(choices, name if self.way is Way.MAIL else name.replace("email", "push"))
+        return getattr(
+            choices, name if self.way is NotificationMethod.MAIL else name.replace("email", "push")
+        )
 
 
 def rests_until(state: State, user_id: int, now: float) -> float:

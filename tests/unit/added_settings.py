@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from tertulia.model import organization
+from tertulia.model import organization as organization
 from tertulia.model import users as users
 from tertulia.model.settings import Setting
 

@@ -1,7 +1,7 @@
 """An organization in memory for tests of Markdown rendering."""
 
 from tertulia.markup.render import Renderer
-from tertulia.model.attachments import Attachment, Picture
+from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.groups import SYSTEM_GROUPS, Members, UserGroup
 from tertulia.model.messages import Rendered
@@ -14,9 +14,9 @@ from tertulia.state.state import State
 ANN, BEN, EVE = 110, 111, 114
 SITE = "https://chat.example"
 FILES = {
-    "pic.png": ("image/png", Picture(width=1000, height=500, animated=False)),
-    "move.gif": ("image/gif", Picture(width=64, height=64, animated=True)),
-    "scan.tiff": ("image/tiff", Picture(width=30, height=40, animated=False)),
+    "pic.png": ("image/png", ImageInfo(width=1000, height=500, animated=False)),
+    "move.gif": ("image/gif", ImageInfo(width=64, height=64, animated=True)),
+    "scan.tiff": ("image/tiff", ImageInfo(width=30, height=40, animated=False)),
     "film.mp4": ("video/mp4", None),
     "sound.mp3": ("audio/mpeg", None),
     "notes.pdf": ("application/pdf", None),

@@ -15,7 +15,7 @@ from tertulia.model import narrow, tokenizer
 from tertulia.model.changes import AnyChange, Entry, FlagsChanged, MessageSent, MessagesRead
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
-from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
+from tertulia.model.narrow import LARGEST, ChannelSpan, Condition, MessageSearch, Scope, Term
 from tertulia.model.tokenizer import Phrase, phrases_of
 from tertulia.service.config import Config
 from tertulia.store import editing, message_search, queries, search_index
@@ -73,7 +73,7 @@ def written(connection: Connection, messages: list[Message], flags: dict[int, Fl
     write(connection, Batch(entries, {}))
 
 
-def in_spans(message: Message, spans: tuple[Span, ...]) -> bool:
+def in_spans(message: Message, spans: tuple[ChannelSpan, ...]) -> bool:
     return any(
         message.channel_id == span.channel_id
         and message.id > span.after
@@ -151,7 +151,11 @@ def holds(message: Message, condition: Condition, flags: dict[int, Flag]) -> boo
 
 def conditions_at_random(rng: random.Random, messages: list[Message]) -> list[Condition]:
     ids = [message.id for message in messages]
-    spans = (Span(1, rng.choice(ids), None), Span(2, 0, rng.choice(ids)), Span(3, 0, None))
+    spans = (
+        ChannelSpan(1, rng.choice(ids), None),
+        ChannelSpan(2, 0, rng.choice(ids)),
+        ChannelSpan(3, 0, None),
+    )
     return [
         narrow.InChannels(frozenset(rng.sample(range(1, 5), rng.randint(0, 3)))),
         narrow.InChannels(frozenset({2})),
@@ -200,11 +204,13 @@ def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
     )
 
 
-def stretches_at_random(rng: random.Random, channel_id: int, ids: list[int]) -> list[Span]:
+def stretches_at_random(rng: random.Random, channel_id: int, ids: list[int]) -> list[ChannelSpan]:
     """All of a channel, or the parts that someone who joined and left can read."""
     cuts = rng.choice([[0], sorted(rng.choices([0, *ids], k=rng.randint(1, 5)))])
     ends = [*cuts[1::2], None]
-    return [Span(channel_id, after, until) for after, until in zip(cuts[::2], ends, strict=False)]
+    return [
+        ChannelSpan(channel_id, after, until) for after, until in zip(cuts[::2], ends, strict=False)
+    ]
 
 
 READS, ASKS, TAKES_TURNS, HOLDS = (0.0, 1e9, 1e9), (1e9, 0.0, 1e9), (5.0, 1.5, 1e9), (5.0, 1.5, 0.0)
@@ -238,7 +244,7 @@ def test_a_search_finds_what_a_plain_filter_finds(
                 if in_scope(message, scope, flags)
                 and all(holds(message, t.condition, flags) is not t.negated for t in terms)
             ]
-            search = Search(
+            search = MessageSearch(
                 scope,
                 tuple(terms),
                 anchor=rng.choice([0, LARGEST, rng.choice(messages).id, rng.randint(0, 1300)]),
@@ -255,7 +261,7 @@ def test_a_search_finds_what_a_plain_filter_finds(
 
 def assert_found(
     connection: Connection,
-    search: Search,
+    search: MessageSearch,
     expected: list[Message],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -268,7 +274,9 @@ def assert_found(
             assert_is_page(message_search.find(connection, search), search, expected)
 
 
-def assert_is_page(page: message_search.Page, search: Search, expected: list[Message]) -> None:
+def assert_is_page(
+    page: message_search.Page, search: MessageSearch, expected: list[Message]
+) -> None:
     before = [message for message in expected if message.id < search.anchor]
     after = [message for message in expected if message.id > search.anchor]
     anchor = [m for m in expected if m.id == search.anchor and search.include_anchor]
@@ -468,12 +476,12 @@ def test_a_channel_s_content_is_known_without_reading_messages(archived: Connect
 def test_a_reader_may_have_been_in_very_many_channels(archived: Connection) -> None:
     """More than a statement's limit of conditions."""
     spans = tuple(
-        Span(channel_id, after, until)
+        ChannelSpan(channel_id, after, until)
         for channel_id in (*range(2, 1500), 1)
         for after, until in ((0, 10), (20, 30), (2990, None))
     )
     terms = (Term(narrow.HasFlag(int(Flag.MENTIONED), spans), negated=True),)
-    search = Search(Scope(user_id=READER, spans=spans), terms, LARGEST, before=100, after=0)
+    search = MessageSearch(Scope(user_id=READER, spans=spans), terms, LARGEST, before=100, after=0)
     page = message_search.find(archived, search)
     assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]
 
@@ -487,7 +495,9 @@ def test_a_reader_may_follow_topics_in_very_many_channels(
     topics = frozenset((channel_id, "no such topic") for channel_id in range(1, 1500))
     for condition in (narrow.InTopics(topics), narrow.IsMuted(frozenset(), topics, topics)):
         terms = (Term(condition, negated=is_negated),)
-        page = message_search.find(archived, Search(scope, terms, LARGEST, before=3, after=0))
+        page = message_search.find(
+            archived, MessageSearch(scope, terms, LARGEST, before=3, after=0)
+        )
         assert len(page.messages) == (3 if is_negated else 0)
 
 
@@ -498,7 +508,7 @@ def test_no_channel_is_queried_twice_for_the_same_messages(
     monkeypatch.setattr(message_search, "_FIRST_PAGE_STEP", 500)
     written(connection, archive(str)[:300], {})
     whole = Scope(user_id=READER, channel_ids=frozenset({1, 2}), direct_ids=frozenset({1}))
-    parts = Scope(user_id=READER, spans=(Span(1, 9, 20), Span(1, 30, 40)))
+    parts = Scope(user_id=READER, spans=(ChannelSpan(1, 9, 20), ChannelSpan(1, 30, 40)))
     for scope, anchor, is_back, numbers, statements in (
         (whole, LARGEST, True, range(1, 301), 3),  # With the newest ID, and the anchor.
         (whole, 200, True, range(1, 201), 2),
@@ -507,7 +517,7 @@ def test_no_channel_is_queried_twice_for_the_same_messages(
     ):
         counting = Counting(connection)
         before, after = (400, 0) if is_back else (0, 400)
-        page = message_search.find(counting, Search(scope, (), anchor, before, after))
+        page = message_search.find(counting, MessageSearch(scope, (), anchor, before, after))
         assert [message.id for message in page.messages] == list(numbers), anchor
         assert counting.statements == statements, anchor
 
@@ -523,7 +533,9 @@ def test_a_search_with_enough_matches_stops(
     scope = Scope(user_id=READER, channel_ids=frozenset({1}), direct_ids=frozenset({1}))
     counting = Counting(archived)
     terms = (Term(narrow.FromSender(9), negated=True),)
-    page = message_search.find(counting, Search(scope, terms, LARGEST, 3, 0, include_anchor=False))
+    page = message_search.find(
+        counting, MessageSearch(scope, terms, LARGEST, 3, 0, include_anchor=False)
+    )
     assert [message.id for message in page.messages] == [MANY - 8, MANY - 7, MANY - 6]
     assert counting.rows < 20
 
@@ -604,7 +616,7 @@ def test_other_people_s_messages_are_not_scanned(connection: Connection, directi
     written(connection, own, dict.fromkeys((10, 20, 30), Flag.RECORD))
     scope = Scope(
         user_id=READER,
-        spans=(Span(1, 0, None), Span(2, 5, 2000)),
+        spans=(ChannelSpan(1, 0, None), ChannelSpan(2, 5, 2000)),
         direct_ids=frozenset({1}),
         recorded=frozenset({1, 9}),
     )
@@ -621,7 +633,7 @@ def test_other_people_s_messages_are_not_scanned(connection: Connection, directi
             connection.run("ANALYZE messages")  # As it does by itself, sooner or later.
         working: Any = Working(connection)
         page = message_search.find(
-            working, Search(scope, (), anchor, before, after, include_anchor=False)
+            working, MessageSearch(scope, (), anchor, before, after, include_anchor=False)
         )
         found.append([message.id for message in page.messages])
         work.append(working.work)
@@ -631,8 +643,8 @@ def test_other_people_s_messages_are_not_scanned(connection: Connection, directi
         assert found[0] == found[1] == [mid for mid in range(2851, MANY + 1) if mid % 3 < 2]
 
 
-def saying(*terms: Term) -> Search:
-    return Search(
+def saying(*terms: Term) -> MessageSearch:
+    return MessageSearch(
         Scope(user_id=READER, channel_ids=frozenset({1})), terms, anchor=LARGEST, before=10, after=0
     )
 
@@ -645,7 +657,7 @@ def test_a_search_with_many_terms_reads_each_message_once(
     def count(texts: Sequence[str]) -> tuple[str, ...]:
         nonlocal folded
         folded += 1
-        return tokenizer.folded(texts)
+        return tokenizer.fold_texts(texts)
 
     monkeypatch.setattr(message_search, "folded", count)
     absent = [Term(narrow.Matches(phrases_of(f"absent{n}")), negated=True) for n in range(99)]

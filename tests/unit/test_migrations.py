@@ -9,7 +9,7 @@ import pytest
 
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.messages import Message
-from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
+from tertulia.model.narrow import LARGEST, Matches, MessageSearch, Scope, Term
 from tertulia.model.tokenizer import phrases_of
 from tertulia.service.config import Config
 from tertulia.store import log_entries, message_search, migrations, queries, search_index
@@ -60,7 +60,7 @@ def send_as_first_version(connection: Connection, messages: Sequence[Message]) -
 
 def found(connection: Connection, word: str) -> list[int]:
     scope = Scope(user_id=7, channel_ids=frozenset({3}))
-    search = Search(scope, (Term(Matches(phrases_of(word))),), LARGEST, 10, 0)
+    search = MessageSearch(scope, (Term(Matches(phrases_of(word))),), LARGEST, 10, 0)
     return [message.id for message in message_search.find(connection, search).messages]
 
 

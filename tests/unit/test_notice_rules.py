@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.notifications.rules import Way, concerned, everybody
+from tertulia.domain.notifications.rules import NotificationMethod, all_recipients, recipients
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.messages import DirectConversation, Flag, Message
 from tertulia.model.personal import MutedUser
@@ -66,7 +66,7 @@ def stage(case: dict[str, Any], other_way: str = "") -> State:
     return state
 
 
-def told(case: dict[str, Any], state: State, way: Way) -> str | None:
+def told(case: dict[str, Any], state: State, way: NotificationMethod) -> str | None:
     """Why someone is notified, or None."""
     place: dict[str, Any] = (
         {"direct_id": 2} if case.get("direct") else {"channel_id": 7, "topic": "X"}
@@ -76,17 +76,17 @@ def told(case: dict[str, Any], state: State, way: Way) -> str | None:
     flags = Flag(0)
     for name in case.get("flags", ()):
         flags |= FLAGS[name]
-    found = concerned(state, message, {ME: flags} if flags else {}, way)
+    found = recipients(state, message, {ME: flags} if flags else {}, way)
     people = [one for some in found.values() for one in some]
     assert len(people) == len(set(people)), "nobody is told for two reasons"
-    assert (ME in everybody(found)) == (ME in people)
+    assert (ME in all_recipients(found)) == (ME in people)
     return next((reason.value for reason, some in found.items() if ME in some), None)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_a_message(case: dict[str, Any]) -> None:
-    assert told(case, stage(case), Way.DESKTOP) == case["told"]
-    for way, name in ((Way.MAIL, "email"), (Way.PUSH, "push")):
+    assert told(case, stage(case), NotificationMethod.DESKTOP) == case["told"]
+    for way, name in ((NotificationMethod.MAIL, "email"), (NotificationMethod.PUSH, "push")):
         # Alert words notify people who received the message, and nobody else.
         wanted = None if case["told"] == "alerted" else case["told"]
         assert told(case, stage(case, name), way) == wanted
@@ -95,7 +95,7 @@ def test_a_message(case: dict[str, Any]) -> None:
 def test_bots_and_deactivated_people_are_not_notified() -> None:
     case = {"name": "", "channel": {"desktop_notifications": True}}
     state = stage(case)
-    assert told(case, state, Way.DESKTOP)
+    assert told(case, state, NotificationMethod.DESKTOP)
     state.subscriptions.put(
         Subscription(
             channel_id=7,
@@ -105,4 +105,4 @@ def test_bots_and_deactivated_people_are_not_notified() -> None:
             desktop_notifications=True,
         )
     )
-    assert not told(case, state, Way.DESKTOP)
+    assert not told(case, state, NotificationMethod.DESKTOP)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import httpx
 
 from tertulia.model.changes import RealmChanged
-from tertulia.model.emoji import code_of, codes_by_name, is_called, names_by_code, text_of
+from tertulia.model.emoji import code_of, codes_by_name, has_name, names_by_code, text_of
 from tertulia.model.groups import SystemGroup
 from tests.support import Organization, Person, rows
 
@@ -96,8 +96,8 @@ def test_a_name_means_the_emoji_that_clients_know_by_it(name: str, code: str) ->
 def test_older_clients_use_an_emoji_s_code_and_former_name(code: str, name: str) -> None:
     """All in zulip-terminal's list whose names are those of others by now."""
     assert codes_by_name().get(name) != code
-    assert is_called(code, name)
-    assert not is_called(codes_by_name()["octopus"], name)
+    assert has_name(code, name)
+    assert not has_name(codes_by_name()["octopus"], name)
 
 
 def test_codes_and_names_are_as_clients_expect() -> None:

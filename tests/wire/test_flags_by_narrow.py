@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.messages import flags as flag_verbs
+from tertulia.domain.messages import flags
 from tertulia.model.changes import Subscribed, Unsubscribed
 from tertulia.service.config import Config
 from tertulia.state import unread
@@ -278,7 +278,7 @@ async def test_everything_is_marked_as_read(org: Organization, config: Config) -
 async def test_very_many_messages_are_marked_in_several_goes(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flag_verbs, "MAX_AT_ONCE", 4)
+    monkeypatch.setattr(flags, "MAX_AT_ONCE", 4)
     await some_messages(org)
     ben = org["ben"]
     listener = await ben.register()

@@ -209,7 +209,7 @@ async def test_a_large_part_is_respelled_in_pieces(
         await move(org, mids[1], topic="TEA", propagate_mode="change_later")
     (under_way,) = org.node.state.topic_moves
     found = await preconditions.to_move_next(org.node.log, under_way)
-    await org.node.log.submit(None, moving.move_piece, found, org.node.renderer.render)
+    await org.node.log.submit(None, moving.move_batch, found, org.node.renderer.render)
     assert await spellings(org) == ["tea", *["Tea"] * 5, *["TEA"] * 5]
     # Whatever all messages are called by now, they are.
     await move(org, mids[0], topic="tEa")
@@ -354,7 +354,7 @@ async def test_a_move_that_cannot_be_ended_holds_up_no_other(
     first, _ = [one.id for one in org.node.state.topic_moves]
     real = preconditions.to_move_next
 
-    async def broken(log: Log, found: TopicMove) -> moving.MovePiece:
+    async def broken(log: Log, found: TopicMove) -> moving.MoveBatch:
         if found.id == first:
             raise RuntimeError("on purpose")
         return await real(log, found)
@@ -531,7 +531,7 @@ async def test_messages_sent_in_the_meantime_do_not_hold_up_a_move(
     later: list[int] = []
     real = preconditions.to_move_next
 
-    async def busy(log: Log, found: TopicMove) -> moving.MovePiece:
+    async def busy(log: Log, found: TopicMove) -> moving.MoveBatch:
         piece = await real(log, found)
         reads.append(len(piece.ids))
         later.append(await org["ben"].send("lounge", "Tea", "me too"))
@@ -559,7 +559,7 @@ async def test_equal_requests_to_move_a_topic_are_one_move(
     reads: list[int] = []
     real = preconditions.to_move_next
 
-    async def counted(log: Log, found: TopicMove) -> moving.MovePiece:
+    async def counted(log: Log, found: TopicMove) -> moving.MoveBatch:
         piece = await real(log, found)
         reads.append(len(piece.ids))
         if len(reads) == 3:  # With so few messages left, it would take no pieces.
@@ -600,7 +600,7 @@ async def test_an_allowed_move_that_is_held_up_is_no_error(
     await sent(org, "coffee", 1)
     with monkeypatch.context() as patch:
 
-        async def conflicting(*_: Any) -> moving.MovePiece:
+        async def conflicting(*_: Any) -> moving.MoveBatch:
             raise Conflict
 
         patch.setattr(preconditions, "to_move_next", conflicting)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.messages.sending import Draft
+from tertulia.domain.messages.sending import MessageDraft
 from tertulia.log import replica
 from tertulia.model.changes import ChannelChanged, MessageSent, RealmChanged, UserDeactivated
 from tertulia.model.channels import TopicsPolicy
@@ -519,7 +519,7 @@ async def test_a_request_to_version_0_1_is_recognized_after_the_upgrade(
         ]
 
     with monkeypatch.context() as before:
-        before.setattr(Draft, "request_digest", lambda *_: "")
+        before.setattr(MessageDraft, "request_digest", lambda *_: "")
         async with founded(config) as org:
             await org.add("ben")
             await org.channel("lounge", "ann")

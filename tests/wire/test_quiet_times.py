@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.notifications.rules import QUIET_LOOK_SECONDS, QUIET_LOOKS
+from tertulia.domain.notifications.rules import QUIET_RECHECK_SECONDS, QUIET_RECHECKS
 from tertulia.model.changes import RealmChanged
 from tertulia.service.notifications.digests import ask_for_digests
 from tertulia.store import outbox
@@ -103,7 +103,7 @@ async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -
     await ann.write([ben.user_id], "five days")
     assert await away.mails() == []
     (await ben.patch("/quiet_times", paused_until=0)).ok
-    (mail,) = await away.mails(5 * 86400 / QUIET_LOOKS + 1)
+    (mail,) = await away.mails(5 * 86400 / QUIET_RECHECKS + 1)
     assert "five days" in mail.text
     # However long it is, one mail says what is left of a conversation.
     assert await away.mails(start + 30 * 86400 - 60 - away.clock()) == []
@@ -122,9 +122,9 @@ async def test_what_waits_for_the_mail_server_waits_for_the_end_too(away: Away) 
     await away.notices.once()
     (await ben.patch("/quiet_times", paused_until=int(away.clock()) + 3000)).ok
     assert [mail.to for mail in await away.sent()] == [cleo.email]
-    away.clock.ahead += QUIET_LOOK_SECONDS + 1
+    away.clock.ahead += QUIET_RECHECK_SECONDS + 1
     assert await away.sent() == []
-    away.clock.ahead += QUIET_LOOK_SECONDS
+    away.clock.ahead += QUIET_RECHECK_SECONDS
     assert [mail.to for mail in await away.sent()] == [ben.email]
 
 

@@ -11,11 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tertulia.cli.errors import UsageError
-from tertulia.domain.groups.group_settings import (
-    CHANNEL_SETTINGS,
-    GROUP_SETTINGS,
-    REALM_SETTINGS,
-)
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS, REALM_SETTINGS
 from tertulia.domain.organization.settings import NOWHERE
 from tertulia.model.groups import GroupSetting, Members
 from tertulia.state.state import State

@@ -133,7 +133,7 @@ async def change(
     if full_name is None and owner is None and role is None:
         raise UsageError("Nothing to change. Use --full-name, --owner, or --role.")
     found = account_of_bot(caller.state, who)
-    revision = verbs.Revision(
+    revision = verbs.BotUpdate(
         full_name=full_name,
         host=caller.node.config.address_host,
         role=role_called(role),

@@ -20,7 +20,7 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Passw
 from tertulia.cli.terminal import agree, ask, can_be_asked, password_from, say, several
 from tertulia.domain import names
 from tertulia.domain.accounts import invitations
-from tertulia.domain.accounts.invitations import Terms
+from tertulia.domain.accounts.invitations import InvitationTerms
 from tertulia.domain.organization import realms
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
@@ -312,13 +312,13 @@ def _ask_for_people(config: Config) -> None:
 
 async def _invite(config: Config, wanted: Sequence[str]) -> list[tuple[str, str]]:
     minutes = config.invitation_link_validity_minutes
-    terms = Terms(minutes=minutes, role=Role.MEMBER, default_channels=True)
+    terms = InvitationTerms(minutes=minutes, role=Role.MEMBER, default_channels=True)
     links = []
     async with opened_caller(config, say) as caller:
         for address in wanted:
             nonce = caller.node.vault.nonce()
             try:
-                made = await caller.submit(invitations.personal_link, address, terms, nonce)
+                made = await caller.submit(invitations.create_personal_link, address, terms, nonce)
             except Refused as refusal:
                 say(f"  {address}: {refusal}")
                 continue

@@ -11,7 +11,7 @@ from tertulia.cli.commands import Column, Printed, command, configured, done, gr
 from tertulia.cli.options import ROLES, RoleName
 from tertulia.cli.tables import moment
 from tertulia.domain.accounts import invitations as verbs
-from tertulia.domain.accounts.invitations import MAX_MINUTES, Terms
+from tertulia.domain.accounts.invitations import MAX_MINUTES, InvitationTerms
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
@@ -55,15 +55,15 @@ def invite(
     minutes: int | None = config.invitation_link_validity_minutes
     if days is not None:
         minutes = days * _MINUTES_PER_DAY or None
-    terms = Terms(minutes=minutes, role=ROLES[role], default_channels=True)
+    terms = InvitationTerms(minutes=minutes, role=ROLES[role], default_channels=True)
 
     async def create() -> str:
         async with opened(config) as (log, vault):
             inviter_id, nonce = first_owner(log.state), vault.nonce()
             if email is None:
-                made = await log.submit(inviter_id, verbs.server_link, terms, nonce)
+                made = await log.submit(inviter_id, verbs.create_server_link, terms, nonce)
             else:
-                made = await log.submit(inviter_id, verbs.personal_link, email, terms, nonce)
+                made = await log.submit(inviter_id, verbs.create_personal_link, email, terms, nonce)
             return Links(vault).invitation(config.mail_site, made)
 
     link = asyncio.run(create())
@@ -90,7 +90,7 @@ async def list_invitations(caller: Caller) -> Printed:
             if one.is_reusable or not config.smtp_host
             else None,
         }
-        for one in verbs.shown(caller.state, caller.user, caller.now)
+        for one in verbs.visible_to(caller.state, caller.user, caller.now)
     ]
     columns: dict[str, Column] = {
         "ID": "id",

@@ -17,7 +17,7 @@ from tertulia.cli.errors import UsageError
 from tertulia.cli.nouns import Noun, by_id
 from tertulia.cli.nouns import fields as shown_fields
 from tertulia.cli.tables import moment
-from tertulia.domain.accounts import profiles as profile_fields
+from tertulia.domain.accounts import profiles
 from tertulia.domain.accounts.profiles import CUSTOM, SERVICES
 from tertulia.domain.organization import banners, realms
 from tertulia.domain.organization import emoji as emoji_verbs
@@ -125,7 +125,7 @@ _fields = Noun(
     "fields",
     "Manage custom profile fields: list, create, change, reorder, and remove them.",
     one="field",
-    records=profile_fields.in_order,
+    records=profiles.in_order,
     shown=_field_shown,
     columns=("name", "type", "hint", "required"),
     settings={
@@ -303,7 +303,7 @@ async def add(
     ],
 ) -> Printed:
     """Add a custom emoji. The image is cropped to a square, and can be animated."""
-    caller.consider(emoji_verbs.allow, name)
+    caller.consider(emoji_verbs.check_new, name)
     await add_emoji(caller, name, _image(file, MAX_EMOJI_MIB))
     return _emoji.printed(caller.state, _emoji.found(caller.state, name))
 

@@ -29,7 +29,7 @@ from tertulia.domain import names
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts import users as verbs
 from tertulia.domain.messages import attachments
-from tertulia.domain.messages.deleting import Places
+from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
@@ -221,7 +221,7 @@ async def change(
     if full_name is None and email is None and role is None:
         raise UsageError("Nothing to change. Use --full-name, --email, or --role.")
     found = account_of_person(caller.state, who)
-    revision = verbs.Revision(
+    revision = verbs.AccountUpdate(
         full_name=full_name,
         address=email,
         role=role_called(role),
@@ -255,7 +255,7 @@ async def quota(
         sent = {"user_id": str(found.id), "upload_quota_mib": limit}
         given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
         await set_upload_quota(caller, given)
-    room = caller.consider(attachments.looked_at, found.id)
+    room = caller.consider(attachments.get_storage_use, found.id)
     own_limit = own_limit_shown(room.own_limit_mib, attachments.UNLIMITED)
     pairs = {
         "used": mib(room.used),
@@ -282,7 +282,7 @@ async def deactivate(
     Their browsers and programs are signed out, and their invitations are revoked.
     """
     found = account_of_person(caller.state, who)
-    await leave(caller, found.id, Places(), erased=False, comment=comment)
+    await leave(caller, found.id, DeletionScope(), erased=False, comment=comment)
     return done(f"{found.address} is deactivated.")
 
 
@@ -334,9 +334,9 @@ async def erase(
 _PLACES: Final = {"public": "open", "private": "closed", "direct": "direct"}
 
 
-def _places(wanted: list[str]) -> Places:
+def _places(wanted: list[str]) -> DeletionScope:
     for one in wanted:
         if one not in {*_PLACES, "all"}:
             raise UsageError(f"--messages: expected public, private, direct, or all, not '{one}'.")
     kinds = _PLACES if "all" in wanted else wanted
-    return Places(**{_PLACES[kind]: True for kind in kinds})
+    return DeletionScope(**{_PLACES[kind]: True for kind in kinds})

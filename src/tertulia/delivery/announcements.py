@@ -11,7 +11,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from tertulia.model.announcements import Announcement, LimitsCharged, Piece, SignedInFrom
+from tertulia.model.announcements import (
+    Announcement,
+    AnnouncementPiece,
+    LimitsCharged,
+    SignedInFrom,
+)
 from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Typing
 from tertulia.store.broadcast import MAX_BYTES
 
@@ -98,12 +103,12 @@ class Announcements:
             return None
         if node == self._node:
             return None
-        if isinstance(announcement, Piece):
+        if isinstance(announcement, AnnouncementPiece):
             whole = self._put_together(node, announcement)
             return None if whole is None else self.received(whole)
         return announcement
 
-    def _put_together(self, node: str, piece: Piece) -> str | None:
+    def _put_together(self, node: str, piece: AnnouncementPiece) -> str | None:
         """Keep a piece. Returns the whole text once all of it is here."""
         key = (node, piece.whole)
         pieces = self._incomplete.get(key)
@@ -133,7 +138,7 @@ class Announcements:
             return []
         whole = f"{random.getrandbits(64):016x}"
         pieces = (
-            Piece(
+            AnnouncementPiece(
                 whole=whole,
                 number=number,
                 count=count,
@@ -196,8 +201,8 @@ def _about(announced: Announcement) -> Hashable:
             return SignedInFrom, mark
         case LimitsCharged():
             return LimitsCharged
-        case Piece(whole=whole, number=number):
-            return Piece, whole, number
+        case AnnouncementPiece(whole=whole, number=number):
+            return AnnouncementPiece, whole, number
 
 
 def _merged(earlier: Announcement, later: Announcement) -> Announcement:

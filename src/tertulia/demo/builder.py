@@ -23,13 +23,11 @@ from tertulia.demo.story import (
     picture,
 )
 from tertulia.domain import names
-from tertulia.domain.accounts import (
-    bots,
-)
+from tertulia.domain.accounts import bots
 from tertulia.domain.messages import attachments, editing, moving, reactions, sending
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
-from tertulia.model.attachments import ADDRESS, Picture
+from tertulia.model.attachments import ADDRESS, ImageInfo
 from tertulia.model.channels import Channel
 from tertulia.model.messages import Propagation, Rendered
 from tertulia.model.users import User
@@ -155,8 +153,8 @@ class Builder:
 
     def draft(
         self, who: str, content: str, channel: str, topic: str, people: Sequence[str] = ()
-    ) -> sending.Draft:
-        return sending.Draft(
+    ) -> sending.MessageDraft:
+        return sending.MessageDraft(
             to=sending.ToChannel(topic, name=channel)
             if channel
             else sending.ToPeople(frozenset(self.ids_of(people))),
@@ -219,7 +217,7 @@ class Builder:
         found = await preconditions.to_edit(self.log, self.ids[id(scripted)])
         content = names.message_content(self._filled(scripted.who, text))
         rendered = self.rendered(scripted.who, content)
-        composed = sending.Composed(content=content, rendered=rendered)
+        composed = sending.ComposedMessage(content=content, rendered=rendered)
         await self.submit(scripted.who, editing.edit, found, composed)
 
     async def _move(self, scripted: ScriptedMessage, move: ScriptedMove) -> None:
@@ -271,10 +269,10 @@ Reaction = tuple[ScriptedMessage, str, str]
 """A message, a person, and an emoji's name."""
 
 
-def _png_size(content: bytes) -> Picture:
+def _png_size(content: bytes) -> ImageInfo:
     """Read the size from a PNG's header."""
     width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))
-    return Picture(width=width, height=height)
+    return ImageInfo(width=width, height=height)
 
 
 def _reacted(seen: message_details.DetailedMessage) -> reactions.ReactedMessage:

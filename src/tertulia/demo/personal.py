@@ -60,7 +60,7 @@ def personal_acts(
 
 async def _set_property(builder: Builder, who: str, channel: str, name: str) -> None:
     channel_id = builder.channel(channel).id
-    given = subscriptions.Property(channel_id=channel_id, name=name, value=True)
+    given = subscriptions.SubscriptionProperty(channel_id=channel_id, name=name, value=True)
     await builder.submit(who, subscriptions.set_properties, [given])
 
 
@@ -86,7 +86,7 @@ async def _star(builder: Builder, who: str, scripted: ScriptedMessage) -> None:
 
 
 async def _save_draft(builder: Builder, writing: Entry) -> None:
-    new = drafts.Writing(
+    new = drafts.DraftContent(
         kind=DraftKind.CHANNEL,
         to=(builder.channel(writing["channel"]).id,),
         topic=writing["topic"],

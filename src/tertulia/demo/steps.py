@@ -93,7 +93,7 @@ def _setup_steps(builder: Builder) -> Iterator[Step]:
     for one in cafe.fields:
         kind = FieldKind[one.get("kind", "short_text").upper()]
         in_summary = one.get("in_summary", False)
-        new = profiles.Revision(name=one["name"], hint=one["hint"], in_summary=in_summary)
+        new = profiles.ProfileFieldUpdate(name=one["name"], hint=one["hint"], in_summary=in_summary)
         yield at(Builder.submit, builder.owner, profiles.create_field, kind, new)
     for person in cafe.people:
         joined = time(person.joins or cafe.founded)
@@ -149,7 +149,7 @@ async def _describe_organization(builder: Builder) -> None:
         "description": builder.cafe.description,
         "new_channel_announcements_channel_id": builder.channel(GENERAL).id,
     }
-    edit = settings.Edit(values=values)
+    edit = settings.OrganizationUpdate(values=values)
     await builder.submit(builder.owner, settings.change, edit, builder.render)
 
 
@@ -157,7 +157,7 @@ def _profile_acts(builder: Builder, person: Person) -> Iterator[Callable[[], Awa
     if picture(f"people/{person.name}-100.png"):
         yield partial(_set_avatar, builder, person.name)
     # Visitors are mostly elsewhere, and shouldn't be asked about it for each account.
-    revision = personal_settings.Revision(
+    revision = personal_settings.PersonalSettingsUpdate(
         timezone=person.timezone, settings={"web_suggest_update_timezone": False}
     )
     yield partial(builder.submit, person.name, personal_settings.change, revision)

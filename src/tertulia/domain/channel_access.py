@@ -7,7 +7,7 @@ from typing import Final
 from tertulia.domain.permissions import holds, holds_as_member, is_administrator, is_guest, owner_of
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, Refused
-from tertulia.model.messages import Edit, MessagePlace, Placed
+from tertulia.model.messages import MessageEdit, MessagePlace, Placed
 from tertulia.model.ranges import EVERYTHING, Spans, places
 from tertulia.model.users import User
 from tertulia.state.state import State
@@ -234,7 +234,9 @@ def reads_message(state: State, user: User, message: Placed) -> bool:
     return channel.history_public or state.received(user.id, message)
 
 
-def history_open(state: State, reader: User | None, edits: Sequence[Edit]) -> Sequence[Edit]:
+def visible_edits(
+    state: State, reader: User | None, edits: Sequence[MessageEdit]
+) -> Sequence[MessageEdit]:
     """What the reader (None: a spectator) may know of what was done to a message that they can
     read. `edits` are newest first.
 

@@ -13,7 +13,7 @@ from tertulia.log.catching_up import CatchingUp
 from tertulia.log.replica import Replica
 from tertulia.log.requests import ANSWER_SECONDS
 from tertulia.model.errors import Unavailable
-from tertulia.state.unread import ChannelMessages, DirectMessages, Reader
+from tertulia.state.unread import ChannelMessages, DirectMessages, ReadState
 from tertulia.store import installation, queries
 from tertulia.store.database import Connection
 from tertulia.store.installation import Head
@@ -76,7 +76,7 @@ class _Parts:
 @dataclass
 class _Loaded:
     head: Head
-    readers: dict[int, Reader]
+    readers: dict[int, ReadState]
     channels: dict[int, ChannelMessages]
     directs: dict[int, DirectMessages]
 
@@ -220,7 +220,7 @@ def _read(
     return _Loaded(
         installation.head_position(connection),
         {
-            user_id: Reader(*marked)
+            user_id: ReadState(*marked)
             for user_id, marked in queries.marks_of_users(connection, user_ids).items()
         },
         {

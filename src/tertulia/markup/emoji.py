@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from tertulia.markup.addresses import custom_address, extra_address
 from tertulia.markup.context import RenderContext, add_html, context_of, html_token
 from tertulia.markup.elements import element, escaped_text
-from tertulia.model.emoji import VARIATION, codes_by_name, names_by_code, text_of, told_name
+from tertulia.model.emoji import VARIATION, client_name, codes_by_name, names_by_code, text_of
 from tertulia.model.reactions import EXTRA_NAMES
 
 _NAME: Final = re.compile(r":([\w+-]{1,100}):")
@@ -76,7 +76,7 @@ def named_emoji(context: RenderContext, name: str) -> str | None:
     if name in EXTRA_NAMES:
         return _picture(name, extra_address(name))
     code = codes_by_name().get(name)
-    return None if code is None else _character(code, told_name(code, name))
+    return None if code is None else _character(code, client_name(code, name))
 
 
 def _picture(name: str, address: str) -> str:

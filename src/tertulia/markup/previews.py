@@ -13,7 +13,7 @@ from tertulia.markup.context import RenderContext, add_html, context_of, html_to
 from tertulia.markup.elements import element, escaped
 from tertulia.markup.external_media import Kind
 from tertulia.markup.links import target
-from tertulia.model.attachments import Attachment, Picture
+from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.state.state import State
 
 MAX_PREVIEWS: Final = 24
@@ -64,7 +64,7 @@ def image(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _inline(attachment: Attachment, picture: Picture, href: str, text: str) -> str:
+def _inline(attachment: Attachment, picture: ImageInfo, href: str, text: str) -> str:
     return element(
         "img",
         {
@@ -77,7 +77,7 @@ def _inline(attachment: Attachment, picture: Picture, href: str, text: str) -> s
     )
 
 
-def _picture_attributes(attachment: Attachment, picture: Picture) -> dict[str, str | None]:
+def _picture_attributes(attachment: Attachment, picture: ImageInfo) -> dict[str, str | None]:
     return {
         "data-animated": "true" if picture.animated else None,
         "data-original-content-type": attachment.media_type,
@@ -88,7 +88,7 @@ def _picture_attributes(attachment: Attachment, picture: Picture) -> dict[str, s
     }
 
 
-def _thumbnail(href: str, picture: Picture) -> str:
+def _thumbnail(href: str, picture: ImageInfo) -> str:
     form = "840x560-anim.webp" if picture.animated else "840x560.webp"
     return f"{_ADDRESS}thumbnail/{href.removeprefix(_ADDRESS)}/{form}"
 

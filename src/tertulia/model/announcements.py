@@ -20,7 +20,7 @@ class SignedInFrom(Struct, frozen=True, kw_only=True, tag="signed_in_from"):
     """What stands for both."""
 
 
-class Piece(Struct, frozen=True, kw_only=True, tag="piece"):
+class AnnouncementPiece(Struct, frozen=True, kw_only=True, tag="piece"):
     """A part of an announcement that is too long to be sent in one text."""
 
     whole: str
@@ -32,4 +32,4 @@ class Piece(Struct, frozen=True, kw_only=True, tag="piece"):
     text: str
 
 
-Announcement = Transient | LimitsCharged | SignedInFrom | Piece
+Announcement = Transient | LimitsCharged | SignedInFrom | AnnouncementPiece

@@ -40,7 +40,7 @@ def linked_paths(content: str) -> Iterator[Sequence[str]]:
             yield tuple(dict.fromkeys((path, path.rstrip("."), unquote(path))))
 
 
-class Picture(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ImageInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a file that is a picture: as it is shown, upright."""
 
     width: int
@@ -66,7 +66,7 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """As the uploader said."""
     created_at: int
     """UNIX seconds."""
-    picture: Picture | None = None
+    picture: ImageInfo | None = None
     """None where it is no picture that can be shown smaller."""
 
     @property

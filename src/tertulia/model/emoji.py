@@ -53,14 +53,14 @@ def codes_by_name() -> Mapping[str, str]:
     return {name: code for code, names in names_by_code().items() for name in names}
 
 
-def is_called(code: str, name: str) -> bool:
+def has_name(code: str, name: str) -> bool:
     """Whether the emoji of that code is called so, by a name that another one may have by itself:
     what was named before is so still, beside its code."""
     before = (*_all_names().get(code, ()), *_FORMER.get(code, ()))
     return codes_by_name().get(name) == code or name in before
 
 
-def told_name(code: str, name: str) -> str:
+def client_name(code: str, name: str) -> str:
     """That name, if clients know the emoji by it; its canonical one if they do not."""
     return name if name in _known_to_clients().get(code, ()) else names_by_code()[code][0]
 

@@ -75,7 +75,7 @@ class Propagation(Enum):
     ALL = "change_all"
 
 
-class Edit(Struct, frozen=True, kw_only=True):
+class MessageEdit(Struct, frozen=True, kw_only=True):
     """One change of a message: what it was before. A field that did not change is None."""
 
     message_id: int

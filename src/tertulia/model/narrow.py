@@ -69,7 +69,7 @@ class HasFlag(Struct, frozen=True):
     """
 
     flags: int
-    wildcards: tuple["Span", ...] = ()
+    wildcards: tuple["ChannelSpan", ...] = ()
 
 
 class Mentions(Struct, frozen=True):
@@ -137,7 +137,7 @@ class Term(Struct, frozen=True):
     negated: bool = False
 
 
-class Span(Struct, frozen=True, gc=False):
+class ChannelSpan(Struct, frozen=True, gc=False):
     """Messages of one channel with after < id <= until (None: and all later ones)."""
 
     channel_id: int
@@ -150,7 +150,7 @@ class Span(Struct, frozen=True, gc=False):
         return self.after == 0 and self.until is None
 
 
-def parted(spans: Iterable[Span]) -> tuple[list[int], list[tuple[int, int, int]]]:
+def split_spans(spans: Iterable[ChannelSpan]) -> tuple[list[int], list[tuple[int, int, int]]]:
     """The channels of those that are whole; and the others as tuples, the end of each a number that
     is beyond all messages where it has none."""
     whole: list[int] = []
@@ -174,14 +174,14 @@ class Scope(Struct, frozen=True, dict=True):
 
     user_id: int | None
     channel_ids: frozenset[int] = frozenset()
-    spans: tuple[Span, ...] = ()
+    spans: tuple[ChannelSpan, ...] = ()
     direct_ids: frozenset[int] = frozenset()
     recorded: frozenset[int] = frozenset()
 
     @cached_property
     def parts(self) -> tuple[list[int], list[tuple[int, int, int]]]:
         """`parted` of the spans: found once, however often the reader searches."""
-        return parted(self.spans)
+        return split_spans(self.spans)
 
     @cached_property
     def only_recorded(self) -> frozenset[int]:
@@ -207,7 +207,7 @@ class Scope(Struct, frozen=True, dict=True):
         return self.channel_ids | self.recorded | {span.channel_id for span in self.spans}
 
 
-class Search(Struct, frozen=True):
+class MessageSearch(Struct, frozen=True):
     """A page of messages: around `anchor`, at most so many before it and after it."""
 
     scope: Scope

@@ -35,7 +35,7 @@ Quota = Annotated[int, Meta(ge=1, le=MAX_QUOTA)]
 """How many things one person can have; see `tertulia.domain.quotas`."""
 
 
-class Picture(Struct, frozen=True, omit_defaults=True):
+class RealmPicture(Struct, frozen=True, omit_defaults=True):
     """One of the organization's pictures."""
 
     file: str = ""
@@ -70,9 +70,9 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """UNIX seconds."""
     deactivated: bool = False
     """Whether nobody may do anything here, until somebody at the command line reactivates it."""
-    icon: Picture = Picture()
-    logo: Picture = Picture()
-    night_logo: Picture = Picture()
+    icon: RealmPicture = RealmPicture()
+    logo: RealmPicture = RealmPicture()
+    night_logo: RealmPicture = RealmPicture()
 
     # Profile
     name: Annotated[str, Setting("profile")]

@@ -45,7 +45,7 @@ class Permission(Setting, frozen=True):
     """The only groups that it takes, without `role:`. Empty: all groups."""
 
 
-class Declared(Struct, frozen=True):
+class DeclaredSetting(Struct, frozen=True):
     """A setting with what its field says."""
 
     type: Any
@@ -78,7 +78,7 @@ class Declared(Struct, frozen=True):
 
 
 @cache
-def declared_settings(record: type[Struct]) -> Mapping[str, Declared]:
+def declared_settings(record: type[Struct]) -> Mapping[str, DeclaredSetting]:
     """The settings among the fields of a record, by name."""
     hints = typing.get_type_hints(record, include_extras=True)
     found = {}
@@ -89,5 +89,5 @@ def declared_settings(record: type[Struct]) -> Mapping[str, Declared]:
             limits = [mark for mark in marks if isinstance(mark, Meta)]
             bare = hints[field.name].__origin__
             kind = Annotated[(bare, *limits)] if limits else bare
-            found[field.name] = Declared(kind, field.default, setting)
+            found[field.name] = DeclaredSetting(kind, field.default, setting)
     return found

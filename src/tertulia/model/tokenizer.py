@@ -234,18 +234,18 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
 # Matching
 
 
-def says(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
+def contain_phrases(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
     """Whether each of the phrases is in at least one of the texts."""
-    return folded_say(folded(texts), phrases)
+    return folded_contain(fold_texts(texts), phrases)
 
 
-def folded(texts: Iterable[str]) -> tuple[str, ...]:
+def fold_texts(texts: Iterable[str]) -> tuple[str, ...]:
     """The words of each text, separated by spaces, to be matched several times."""
     found = ((text, _spaced(text)) for text in texts)
     return tuple(" ".join(words_of(text)) if spaced is None else spaced for text, spaced in found)
 
 
-def folded_say(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
+def folded_contain(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
     """As `says`, with texts that are `folded`."""
     return all(any(_has(text, phrase) for text in texts) for phrase in phrases)
 

@@ -127,7 +127,7 @@ class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """The API key encrypted with the installation's secret, for when it must be shown again."""
 
 
-class NewKey(Struct, frozen=True, kw_only=True):
+class NewApiKey(Struct, frozen=True, kw_only=True):
     """An API key that an account is to have, as `Credential` keeps it."""
 
     digest: str

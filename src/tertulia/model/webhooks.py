@@ -6,7 +6,9 @@ from typing import Literal
 from msgspec import Struct
 
 Direction = Literal["in", "out"]
-Outcome = Literal["sent", "nothing", "filtered", "refused", "delivered", "failed", "given up"]
+WebhookOutcome = Literal[
+    "sent", "nothing", "filtered", "refused", "delivered", "failed", "given up"
+]
 """What came of it. Of what came in: it became a message, says nothing to people, was not wanted by
 the address's filters, or was refused. Of what goes out: it was delivered, an attempt failed and
 there will be another one, or there will be none."""
@@ -64,7 +66,7 @@ class ServiceCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which one, without the slash."""
 
 
-class Delivered(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WebhookLogEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of a bot's journal: something came in, or went out."""
 
     at: float
@@ -72,7 +74,7 @@ class Delivered(Struct, frozen=True, kw_only=True, omit_defaults=True):
     direction: Direction
     what: str
     """The integration's name, or what caused it (`mention`, `direct_message`, `command`)."""
-    outcome: Outcome
+    outcome: WebhookOutcome
     event: str = ""
     reason: str = ""
     """Why it was refused, or failed: a sentence."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tertulia.domain.accounts import agents
-from tertulia.domain.accounts.agents import Need
+from tertulia.domain.accounts.agents import AgentCapability
 from tertulia.model.agents import AgentKey, Reach
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchMessage, Refused
@@ -18,7 +18,7 @@ from tertulia.state.decision import Verb
 
 T = TypeVar("T")
 
-NOTHING: frozenset[Need] = frozenset()
+NOTHING: frozenset[AgentCapability] = frozenset()
 
 
 class Agent(Caller, frozen=True, kw_only=True):
@@ -29,19 +29,19 @@ class Agent(Caller, frozen=True, kw_only=True):
     """
 
     key_id: int
-    needs: frozenset[Need] = NOTHING
+    needs: frozenset[AgentCapability] = NOTHING
     """What the thing takes that it is about to do."""
 
     @property
     def key(self) -> AgentKey:
         """Its key, as it is now."""
-        return agents.living(self.state, self.key_id)
+        return agents.current_key(self.state, self.key_id)
 
     @property
     def reach(self) -> Reach:
         return self.key.reach
 
-    def about_to(self, needs: frozenset[Need]) -> "Agent":
+    def about_to(self, needs: frozenset[AgentCapability]) -> "Agent":
         """The agent, about to do what takes these needs. NotPermitted where it may not."""
         agents.require(self.key, needs)
         return msgspec.structs.replace(self, needs=needs)
@@ -49,7 +49,7 @@ class Agent(Caller, frozen=True, kw_only=True):
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """As any caller's, where the agent may do it at the moment that decides."""
         return await self.node.log.submit(
-            self.user.id, agents.acting, self.key_id, self.needs, verb, *arguments
+            self.user.id, agents.run_as_agent, self.key_id, self.needs, verb, *arguments
         )
 
     def channels(self) -> list[Channel]:

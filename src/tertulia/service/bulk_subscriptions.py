@@ -11,9 +11,9 @@ from tertulia.domain import names
 from tertulia.domain.channels import subscriptions
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.channels.subscriptions import (
-    Exchange,
     SubscribeRequest,
     SubscribeResult,
+    SubscriptionExchange,
     UnsubscribeResult,
 )
 from tertulia.model.channels import Channel
@@ -80,7 +80,9 @@ async def _submitted(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
     return done
 
 
-async def exchange(caller: Caller, wanted: SubscribeRequest, leaving: Sequence[str]) -> Exchange:
+async def exchange(
+    caller: Caller, wanted: SubscribeRequest, leaving: Sequence[str]
+) -> SubscriptionExchange:
     """Subscribe the caller to some channels and unsubscribe from others, at once. Raises as
     `tertulia.domain.channels.subscriptions.exchange`."""
     wanted = await _rendered(caller, wanted)
@@ -103,21 +105,26 @@ async def _rendered(caller: Caller, wanted: SubscribeRequest) -> SubscribeReques
 def _is_one_part(channel_count: int, principals: Sequence[int] | None) -> bool:
     people_count = 1 if principals is None else len(principals)
     return (
-        channel_count * people_count <= subscriptions.PART
-        and channel_count <= subscriptions.CHANNELS_IN_PART
+        channel_count * people_count <= subscriptions.BATCH_SUBSCRIPTIONS
+        and channel_count <= subscriptions.BATCH_CHANNELS
     )
 
 
 def _batches(named: Sequence[T], people_count: int) -> Iterator[Sequence[T]]:
     """Channels that are dealt with together."""
-    size = max(1, min(subscriptions.CHANNELS_IN_PART, subscriptions.PART // max(1, people_count)))
+    size = max(
+        1,
+        min(
+            subscriptions.BATCH_CHANNELS, subscriptions.BATCH_SUBSCRIPTIONS // max(1, people_count)
+        ),
+    )
     for first in range(0, len(named), size):
         yield named[first : first + size]
 
 
 def _chunks(people: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for first in range(0, len(people), subscriptions.PART):
-        yield tuple(people[first : first + subscriptions.PART])
+    for first in range(0, len(people), subscriptions.BATCH_SUBSCRIPTIONS):
+        yield tuple(people[first : first + subscriptions.BATCH_SUBSCRIPTIONS])
 
 
 async def _part(

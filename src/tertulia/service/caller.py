@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from tertulia.domain.accounts import users
-from tertulia.domain.messages.announcements import Render
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.errors import Conflict, NotAuthenticated
 from tertulia.model.users import User
 from tertulia.service.node import Node
@@ -52,7 +52,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     def account_with(self, address: str) -> User | None:
         """The account with that address, if it is one that the caller may know it by."""
         host = self.node.config.address_host
-        return users.account_with(self.state, self.user, address, host)
+        return users.find_by_address(self.state, self.user, address, host)
 
     async def prepare(self, *texts: object) -> None:
         """Have a worker render the code and formulas in texts that a verb will render. Arguments

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from tertulia.model.users import Credential, NewKey
+from tertulia.model.users import Credential, NewApiKey
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -177,11 +177,11 @@ class Vault:
             key_sealed=key.sealed,
         )
 
-    def new_key(self) -> NewKey:
+    def new_key(self) -> NewApiKey:
         """An API key that nobody has yet."""
         api_key = _random_key()
         sealed = self._seal.encrypt(api_key.encode()).decode()
-        return NewKey(digest=key_digest(api_key), sealed=sealed)
+        return NewApiKey(digest=key_digest(api_key), sealed=sealed)
 
     def new_agent_key(self) -> tuple[str, str]:
         """A key for an agent, and its digest: nothing else of it is kept. One can tell by its

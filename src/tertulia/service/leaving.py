@@ -2,7 +2,7 @@
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import erasing, users
-from tertulia.domain.messages.deleting import Places
+from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
 from tertulia.service.files.pictures import delete_avatar
@@ -11,7 +11,7 @@ from tertulia.store.bots import StorageChanged
 
 
 async def leave(
-    caller: Caller, user_id: int, places: Places, *, erased: bool, comment: str | None
+    caller: Caller, user_id: int, places: DeletionScope, *, erased: bool, comment: str | None
 ) -> bool:
     """Deactivate an account and the bots it owns, delete what they wrote in the places, and, with
     `erased`, take its person out of it. With a `comment` its person gets a mail.

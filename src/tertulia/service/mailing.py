@@ -8,7 +8,7 @@ from typing import Final, Literal, cast
 from msgspec import Struct
 
 from tertulia.domain.notifications import quiet, rules
-from tertulia.domain.notifications.rules import Way
+from tertulia.domain.notifications.rules import NotificationMethod
 from tertulia.log.log import Log
 from tertulia.model.mail import Mail, MailKind
 from tertulia.outbound.mail_sender import MailSender, NotNow
@@ -66,7 +66,9 @@ class MailRenderer:
     def _require_no_quiet(self, mail: Mail, now: float) -> None:
         user_id = mail.about or 0
         until = quiet.quiet_until(self._node.state, user_id, now)
-        again = None if until is None else rules.quiet_look(Way.MAIL, now, until)
+        again = (
+            None if until is None else rules.next_quiet_check(NotificationMethod.MAIL, now, until)
+        )
         if again is not None:
             raise NotNow(again)
 

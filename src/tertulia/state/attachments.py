@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 
-class Uploads(Index):
+class AttachmentIndex(Index):
     """The uploaded files by their uploader, path and messages, and those that nothing links."""
 
     def __init__(

@@ -67,7 +67,7 @@ def _facts(channel: Channel) -> tuple[int | None, bool]:
     return channel.last_message_at, channel.is_recently_active
 
 
-class Channels(Table[Channel]):
+class ChannelTable(Table[Channel]):
     """The channels, archived ones too."""
 
     def __init__(self, noun: Noun) -> None:
@@ -77,7 +77,7 @@ class Channels(Table[Channel]):
         self.activity = ChannelActivity(self)
 
 
-class Subscriptions(Table[Subscription]):
+class SubscriptionTable(Table[Subscription]):
     """Who is subscribed to what, and who was: see `Subscription.is_active`."""
 
     def __init__(self, noun: Noun) -> None:
@@ -88,7 +88,7 @@ class Subscriptions(Table[Subscription]):
         """By user ID, then channel ID."""
 
 
-class Topics(Table[Topic]):
+class TopicTable(Table[Topic]):
     """The topics that have messages."""
 
     def __init__(self, noun: Noun) -> None:
@@ -103,7 +103,7 @@ class TopicsByNewestMessage(TableIndex[Topic]):
     """The topics of each channel in the order of their newest messages: sorted when they are first
     asked for, and then kept in order."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: TopicTable) -> None:
         self._ordered: dict[int, list[Topic]] = {}
         super().__init__(topics)
 
@@ -130,7 +130,7 @@ class TopicsByNewestMessage(TableIndex[Topic]):
         it changes with the state."""
         found = self._ordered.get(channel_id)
         if found is None:
-            topics = cast(Topics, self.table).of_channel[channel_id]
+            topics = cast(TopicTable, self.table).of_channel[channel_id]
             found = sorted(topics.values(), key=_newest_message)
             self._ordered[channel_id] = found
         return found
@@ -166,7 +166,7 @@ class ActiveSubscribers(Index):
     """The active accounts that are subscribed to each channel: found when they are first asked for,
     and then kept in step."""
 
-    def __init__(self, users: Table[User], subscriptions: Subscriptions) -> None:
+    def __init__(self, users: Table[User], subscriptions: SubscriptionTable) -> None:
         self._users, self._subscriptions = users, subscriptions
         self._found: dict[int, tuple[int, ...]] = {}
         self._sets: dict[int, BitMap] = {}
@@ -238,7 +238,7 @@ class ChannelShards(Shards[Channel]):
     """The channels with their subscribers, in shards of channel IDs."""
 
     def __init__(
-        self, channels: Table[Channel], users: Table[User], subscriptions: Subscriptions
+        self, channels: Table[Channel], users: Table[User], subscriptions: SubscriptionTable
     ) -> None:
         super().__init__(channels)
         self._subscriptions = subscriptions

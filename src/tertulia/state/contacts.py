@@ -9,8 +9,8 @@ from pyroaring import BitMap
 
 from tertulia.model.channels import Subscription
 from tertulia.model.messages import DirectConversation
-from tertulia.state.channels import Subscriptions
-from tertulia.state.messages import DirectConversations
+from tertulia.state.channels import SubscriptionTable
+from tertulia.state.messages import DirectConversationTable
 from tertulia.state.tables import Index
 
 REMEMBERED = 1024
@@ -33,7 +33,7 @@ class Contacts(Index):
     they were before, and the subscribers of an archived channel still share it.
     """
 
-    def __init__(self, subscriptions: Subscriptions, directs: DirectConversations) -> None:
+    def __init__(self, subscriptions: SubscriptionTable, directs: DirectConversationTable) -> None:
         self._subscriptions = subscriptions
         self._directs = directs
         self._subscribers: dict[int, BitMap] = {}

@@ -6,7 +6,7 @@ from tertulia.state.indexes import Grouped, Unique
 from tertulia.state.tables import Table
 
 
-class CustomEmojis(Table[CustomEmoji]):
+class CustomEmojiTable(Table[CustomEmoji]):
     """The organization's own emoji, deactivated ones too."""
 
     def __init__(self, noun: Noun) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 
-class Feeds(Table[Feed]):
+class FeedTable(Table[Feed]):
     """All feeds."""
 
     def __init__(self, noun: Noun) -> None:

@@ -16,7 +16,7 @@ from tertulia.model.users import Role, User
 from tertulia.state.folds import Folds, revised
 from tertulia.state.indexes import Grouped, TableIndex, Unique
 from tertulia.state.tables import Index, Table, next_version
-from tertulia.state.users import Users
+from tertulia.state.users import UserTable
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -30,7 +30,7 @@ _ROLE_OF_GROUP = {
 }
 
 
-class Groups(Table[UserGroup]):
+class GroupTable(Table[UserGroup]):
     """The user groups, those of the roles too."""
 
     def __init__(self, noun: Noun) -> None:
@@ -62,7 +62,7 @@ class Memberships(Index):
     """Who is in which group, by name, by role or through subgroups. What was found is remembered
     until something changes."""
 
-    def __init__(self, users: Users, groups: Groups, realms: Table[Realm]) -> None:
+    def __init__(self, users: UserTable, groups: GroupTable, realms: Table[Realm]) -> None:
         self._users, self._groups, self._realms = users, groups, realms
         self.version = next_version()
         """Another one after each change of a group, or of who is in which."""

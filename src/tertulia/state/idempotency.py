@@ -7,7 +7,7 @@ from typing import Final
 
 from tertulia.model.changes import AnyChange, MessageSent
 from tertulia.model.channels import topic_key
-from tertulia.state.messages import DirectConversations
+from tertulia.state.messages import DirectConversationTable
 
 KEPT: Final = 10_000
 """Sends that are remembered. The oldest are forgotten first."""
@@ -44,7 +44,7 @@ def direct_destination(members: Iterable[int]) -> tuple[str, ...]:
 class SentMessages:
     """The newest messages that were sent with a queue ID and a local ID."""
 
-    def __init__(self, directs: DirectConversations) -> None:
+    def __init__(self, directs: DirectConversationTable) -> None:
         self._directs = directs
         self._ids: OrderedDict[_Key, int] = OrderedDict()
 

@@ -244,7 +244,7 @@ class Ordered(TableIndex[R]):
         return bisect_right(self._places, value, key=lambda place: place[0])
 
 
-class Version(TableIndex[R]):
+class FieldVersion(TableIndex[R]):
     """A number that is another one after each change in what `of` says of a record; that a record
     is new or removed is none."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 
-class DirectConversations(Table[DirectConversation]):
+class DirectConversationTable(Table[DirectConversation]):
     """Who has ever written to each other. The members of a conversation stay the same."""
 
     def __init__(self, noun: Noun) -> None:

@@ -33,7 +33,7 @@ class PersonalTable(Table[R]):
         self.of_user = Grouped[R](self, attrgetter("user_id"))
 
 
-class MutedUsers(PersonalTable[MutedUser]):
+class MutedUserTable(PersonalTable[MutedUser]):
     """Who has muted whom."""
 
     def __init__(self, noun: Noun) -> None:
@@ -41,7 +41,7 @@ class MutedUsers(PersonalTable[MutedUser]):
         self.of_muted = Grouped(self, lambda muted: muted.muted_id)
 
 
-class UserTopics(PersonalTable[UserTopic]):
+class UserTopicTable(PersonalTable[UserTopic]):
     """The topics that users follow, mute or unmute."""
 
     def __init__(self, noun: Noun) -> None:
@@ -50,7 +50,7 @@ class UserTopics(PersonalTable[UserTopic]):
         """By channel ID and topic key."""
 
 
-class ProfileValues(PersonalTable[ProfileValue]):
+class ProfileValueTable(PersonalTable[ProfileValue]):
     """What users say of themselves in the organization's profile fields."""
 
     def __init__(self, noun: Noun) -> None:
@@ -58,7 +58,7 @@ class ProfileValues(PersonalTable[ProfileValue]):
         self.of_field = Grouped(self, lambda value: value.field_id)
 
 
-class Statuses(Table[UserStatus]):
+class StatusTable(Table[UserStatus]):
     """What users say that they are doing."""
 
     def __init__(self, noun: Noun) -> None:
@@ -67,7 +67,7 @@ class Statuses(Table[UserStatus]):
         """Those that end."""
 
 
-class ScheduledMessages(PersonalTable[ScheduledMessage]):
+class ScheduledMessageTable(PersonalTable[ScheduledMessage]):
     """Messages that are to be sent later."""
 
     def __init__(self, noun: Noun) -> None:
@@ -76,7 +76,7 @@ class ScheduledMessages(PersonalTable[ScheduledMessage]):
         """Those that are still to be tried."""
 
 
-class Reminders(PersonalTable[Reminder]):
+class ReminderTable(PersonalTable[Reminder]):
     """Messages of which users want to be reminded."""
 
     def __init__(self, noun: Noun) -> None:
@@ -84,7 +84,7 @@ class Reminders(PersonalTable[Reminder]):
         self.by_time = Ordered(self, lambda reminder: reminder.deliver_at)
 
 
-class PushSubscriptions(PersonalTable[PushSubscription]):
+class PushSubscriptionTable(PersonalTable[PushSubscription]):
     """Where people's programs are pushed to."""
 
     def __init__(self, noun: Noun) -> None:

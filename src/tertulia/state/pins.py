@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 
-class Pins(Table[Pin]):
+class PinTable(Table[Pin]):
     """The messages that are pinned in channels."""
 
     def __init__(self, noun: Noun) -> None:

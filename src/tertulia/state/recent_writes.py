@@ -28,7 +28,7 @@ def message_in(thing: Hashable) -> int | None:
             return None
 
 
-def touching(message: Message) -> tuple[Hashable, ...]:
+def entries_of(message: Message) -> tuple[Hashable, ...]:
     """The things of which one is written to where the message changes, or its topic is renamed
     with all of its messages."""
     channel_id, key, _ = message.conversation

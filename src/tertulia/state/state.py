@@ -32,65 +32,65 @@ from tertulia.model.personal import AlertWords, QuietTimes
 from tertulia.model.profiles import ProfileField
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings, User
-from tertulia.state.attachments import Uploads
+from tertulia.state.attachments import AttachmentIndex
 from tertulia.state.channels import (
     ActiveSubscribers,
-    Channels,
     ChannelShards,
-    Subscriptions,
-    Topics,
+    ChannelTable,
+    SubscriptionTable,
+    TopicTable,
 )
 from tertulia.state.contacts import Contacts
-from tertulia.state.emoji import CustomEmojis
-from tertulia.state.feeds import Feeds
-from tertulia.state.groups import Groups, Memberships
+from tertulia.state.emoji import CustomEmojiTable
+from tertulia.state.feeds import FeedTable
+from tertulia.state.groups import GroupTable, Memberships
 from tertulia.state.idempotency import SentMessages
-from tertulia.state.messages import DirectConversations
-from tertulia.state.notice_choices import ChannelChoices, PersonalChoices, TopicChoices
+from tertulia.state.messages import DirectConversationTable
+from tertulia.state.notification_choices import ChannelChoices, PersonalChoices, TopicChoices
 from tertulia.state.personal import (
     AlertWordIndex,
-    MutedUsers,
+    MutedUserTable,
     PersonalTable,
-    ProfileValues,
-    PushSubscriptions,
-    Reminders,
-    ScheduledMessages,
-    Statuses,
-    UserTopics,
+    ProfileValueTable,
+    PushSubscriptionTable,
+    ReminderTable,
+    ScheduledMessageTable,
+    StatusTable,
+    UserTopicTable,
 )
-from tertulia.state.pins import Pins
+from tertulia.state.pins import PinTable
 from tertulia.state.recent_writes import RecentWrites
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
-from tertulia.state.users import AgentKeys, Credentials, Sessions, Users
+from tertulia.state.users import AgentKeyTable, CredentialTable, SessionTable, UserTable
 
 _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
-    "agent_keys": AgentKeys,
-    "channels": Channels,
-    "credentials": Credentials,
-    "custom_emoji": CustomEmojis,
+    "agent_keys": AgentKeyTable,
+    "channels": ChannelTable,
+    "credentials": CredentialTable,
+    "custom_emoji": CustomEmojiTable,
     "devices": PersonalTable,
-    "direct_conversations": DirectConversations,
+    "direct_conversations": DirectConversationTable,
     "drafts": PersonalTable,
-    "feeds": Feeds,
-    "muted_users": MutedUsers,
+    "feeds": FeedTable,
+    "muted_users": MutedUserTable,
     "navigation_views": PersonalTable,
     "onboarding_steps": PersonalTable,
-    "pins": Pins,
-    "profile_values": ProfileValues,
-    "push_subscriptions": PushSubscriptions,
+    "pins": PinTable,
+    "profile_values": ProfileValueTable,
+    "push_subscriptions": PushSubscriptionTable,
     "push_tokens": PersonalTable,
-    "reminders": Reminders,
-    "scheduled_messages": ScheduledMessages,
-    "sessions": Sessions,
+    "reminders": ReminderTable,
+    "scheduled_messages": ScheduledMessageTable,
+    "sessions": SessionTable,
     "snippets": PersonalTable,
-    "subscriptions": Subscriptions,
-    "topics": Topics,
-    "user_groups": Groups,
-    "user_statuses": Statuses,
-    "user_topics": UserTopics,
-    "users": Users,
+    "subscriptions": SubscriptionTable,
+    "topics": TopicTable,
+    "user_groups": GroupTable,
+    "user_statuses": StatusTable,
+    "user_topics": UserTopicTable,
+    "users": UserTable,
 }
 """The tables that have indexes, with them."""
 _NOT_OF_TABLES: Final = {"seq", "unread", "recent_writes", "sent", "_changed"}
@@ -117,43 +117,43 @@ class State:
         for table in self.tables.values():
             table.changed = self._changed
         self.realms: Table[Realm] = self.tables["realm"]
-        self.users: Users = self.tables["users"]
-        self.credentials: Credentials = self.tables["credentials"]
-        self.sessions: Sessions = self.tables["sessions"]
-        self.agent_keys: AgentKeys = self.tables["agent_keys"]
-        self.feeds: Feeds = self.tables["feeds"]
+        self.users: UserTable = self.tables["users"]
+        self.credentials: CredentialTable = self.tables["credentials"]
+        self.sessions: SessionTable = self.tables["sessions"]
+        self.agent_keys: AgentKeyTable = self.tables["agent_keys"]
+        self.feeds: FeedTable = self.tables["feeds"]
         self.settings: Table[PersonalSettings] = self.tables["personal_settings"]
-        self.groups: Groups = self.tables["user_groups"]
-        self.channels: Channels = self.tables["channels"]
-        self.subscriptions: Subscriptions = self.tables["subscriptions"]
-        self.topics: Topics = self.tables["topics"]
-        self.directs: DirectConversations = self.tables["direct_conversations"]
+        self.groups: GroupTable = self.tables["user_groups"]
+        self.channels: ChannelTable = self.tables["channels"]
+        self.subscriptions: SubscriptionTable = self.tables["subscriptions"]
+        self.topics: TopicTable = self.tables["topics"]
+        self.directs: DirectConversationTable = self.tables["direct_conversations"]
         self.sent = SentMessages(self.directs)
-        self.custom_emoji: CustomEmojis = self.tables["custom_emoji"]
+        self.custom_emoji: CustomEmojiTable = self.tables["custom_emoji"]
         self.alert_words: Table[AlertWords] = self.tables["alert_words"]
-        self.muted_users: MutedUsers = self.tables["muted_users"]
+        self.muted_users: MutedUserTable = self.tables["muted_users"]
         self.invitations: Table[Invitation] = self.tables["invitations"]
         self.confirmations: Table[Confirmation] = self.tables["confirmations"]
         self.counters: Table[Counter] = self.tables["counters"]
         self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
-        self.user_topics: UserTopics = self.tables["user_topics"]
+        self.user_topics: UserTopicTable = self.tables["user_topics"]
         self.quiet_times: Table[QuietTimes] = self.tables["quiet_times"]
-        self.statuses: Statuses = self.tables["user_statuses"]
+        self.statuses: StatusTable = self.tables["user_statuses"]
         self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
-        self.profile_values: ProfileValues = self.tables["profile_values"]
+        self.profile_values: ProfileValueTable = self.tables["profile_values"]
         self.drafts: PersonalTable[SavedDraft] = self.tables["drafts"]
         self.snippets: PersonalTable[Snippet] = self.tables["snippets"]
-        self.scheduled_messages: ScheduledMessages = self.tables["scheduled_messages"]
-        self.reminders: Reminders = self.tables["reminders"]
+        self.scheduled_messages: ScheduledMessageTable = self.tables["scheduled_messages"]
+        self.reminders: ReminderTable = self.tables["reminders"]
         self.navigation_views: PersonalTable[NavigationView] = self.tables["navigation_views"]
         self.devices: PersonalTable[Device] = self.tables["devices"]
         self.push_tokens: PersonalTable[PushToken] = self.tables["push_tokens"]
-        self.push_subscriptions: PushSubscriptions = self.tables["push_subscriptions"]
+        self.push_subscriptions: PushSubscriptionTable = self.tables["push_subscriptions"]
         self.domains: Table[Domain] = self.tables["domains"]
         self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]
         self.banners: Table[Banner] = self.tables["banners"]
-        self.pins: Pins = self.tables["pins"]
+        self.pins: PinTable = self.tables["pins"]
         self.topic_moves: Table[TopicMove] = self.tables["topic_moves"]
         self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
             "default_channel_groups"
@@ -176,7 +176,7 @@ class State:
         self.personal_choices = PersonalChoices(self.settings)
         self.channel_choices = ChannelChoices(self.subscriptions, self.settings)
         self.topic_choices = TopicChoices(self.user_topics)
-        self.uploads = Uploads(
+        self.uploads = AttachmentIndex(
             self.attachments,
             self.attachment_messages,
             unsent=(self.drafts, self.snippets, self.scheduled_messages),

@@ -123,7 +123,7 @@ class DirectMessages:
 
 
 @dataclass
-class Reader:
+class ReadState:
     """What one user has read, and the messages on which they have sparse flags, by flag."""
 
     read: BitMap
@@ -134,7 +134,7 @@ class Reader:
     """The channels that count, found when they were last asked for..."""
     channels_of: tuple[int, int] = (0, 0)
     """... of these versions of the subscriptions and the channels."""
-    fresh: dict[int, "Fresh"] = field(default_factory=dict)
+    fresh: dict[int, "ChannelUnread"] = field(default_factory=dict)
     """What is unread of channels, as it was last found."""
     fresh_of: tuple[int, int] = (0, 0)
     """The versions of the subscriptions and the channels then."""
@@ -167,7 +167,7 @@ class Reader:
         return had_some
 
 
-class Fresh(NamedTuple):
+class ChannelUnread(NamedTuple):
     """What one user has not read of a channel."""
 
     version: int
@@ -195,7 +195,7 @@ class Unread:
 
 
 @dataclass
-class Missing:
+class MissingBitmaps:
     """What must be loaded before a user's unread messages are known."""
 
     reader: bool
@@ -207,8 +207,8 @@ class Missing:
 
 
 def _made_fresh(
-    state: "State", reader: Reader, channel: ChannelMessages, subscription: Subscription
-) -> Fresh:
+    state: "State", reader: ReadState, channel: ChannelMessages, subscription: Subscription
+) -> ChannelUnread:
     every, read = channel.all, reader.read
     since = state.unread_since(subscription)
     fresh = every - read if read.intersect(every) else every
@@ -222,7 +222,7 @@ def _made_fresh(
     if fresh is not every:
         fresh.shrink_to_fit()  # A difference has the room of what it was taken from.
         size += bytes_of(fresh)
-    return Fresh(channel.version, since, fresh, mentioning, size)
+    return ChannelUnread(channel.version, since, fresh, mentioning, size)
 
 
 _NOTHING: Final = BitMap()
@@ -252,7 +252,7 @@ class UnreadIndex:
         self.channels: OrderedDict[int, ChannelMessages] = OrderedDict()
         """The least recently used first, here and below."""
         self.directs: OrderedDict[int, DirectMessages] = OrderedDict()
-        self.readers: OrderedDict[int, Reader] = OrderedDict()
+        self.readers: OrderedDict[int, ReadState] = OrderedDict()
         self.seq = 0
         """The entry that is being folded, or was folded last."""
         self.questions = 0
@@ -273,13 +273,13 @@ class UnreadIndex:
     def _made_of(self, state: "State") -> tuple[int, int, int]:
         return self._version, state.subscriptions.version, state.channels.version
 
-    def missing(self, state: "State", user_id: int) -> Missing:
+    def missing(self, state: "State", user_id: int) -> MissingBitmaps:
         """What `of` needs for the user and is not loaded yet."""
         reader = self.readers.get(user_id)
         if reader is not None and reader.unread_of == self._made_of(state):
-            return Missing(reader=False, channel_ids=[], direct_ids=[])
+            return MissingBitmaps(reader=False, channel_ids=[], direct_ids=[])
         own = self._channel_ids(state, user_id)
-        return Missing(
+        return MissingBitmaps(
             reader=reader is None,
             channel_ids=[c for c in own if c not in self.channels],
             direct_ids=[d for d in state.directs.of_user[user_id] if d not in self.directs],
@@ -437,14 +437,16 @@ class UnreadIndex:
         self._count(reader)
         return BitMap.union(directs - reader.read, *(one.ids for _, one in fresh))
 
-    def _fresh(self, state: "State", reader: Reader, user_id: int) -> list[tuple[int, Fresh]]:
+    def _fresh(
+        self, state: "State", reader: ReadState, user_id: int
+    ) -> list[tuple[int, ChannelUnread]]:
         """The channels in which the user has something unread, each with it."""
         touched, before = reader.touched, reader.fresh
         own, loaded = state.subscriptions.of_user[user_id], self.channels
         made_of = state.subscriptions.version, state.channels.version
         is_since_known = reader.fresh_of == made_of
-        found: dict[int, Fresh] = {}
-        unread: list[tuple[int, Fresh]] = []
+        found: dict[int, ChannelUnread] = {}
+        unread: list[tuple[int, ChannelUnread]] = []
         for channel_id in self._channel_ids(state, user_id):
             channel = loaded[channel_id]
             known = before.get(channel_id)
@@ -478,7 +480,7 @@ class UnreadIndex:
     def install(
         self,
         seq: int,
-        readers: Mapping[int, Reader],
+        readers: Mapping[int, ReadState],
         channels: Mapping[int, ChannelMessages],
         directs: Mapping[int, DirectMessages],
     ) -> None:
@@ -519,7 +521,7 @@ class UnreadIndex:
         table[key] = one
         self._count(one)
 
-    def _count(self, one: Reader | ChannelMessages | DirectMessages) -> None:
+    def _count(self, one: ReadState | ChannelMessages | DirectMessages) -> None:
         size = one.size
         self.used += size - one.counted
         one.counted = size

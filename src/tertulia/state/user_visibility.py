@@ -25,14 +25,14 @@ AT_ONCE: Final = 40
 """Accounts of one entry: an entry has room for their events (`delivery/event_ids.py`)."""
 
 
-class Moved(NamedTuple):
+class VisibilityChange(NamedTuple):
     """What a change makes visible and invisible. Each set may contain the guest's own ID."""
 
     gained: Sets
     lost: Sets
 
 
-_NOTHING = Moved({}, {})
+_NOTHING = VisibilityChange({}, {})
 
 
 def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChange]:
@@ -59,15 +59,15 @@ def _parts(sets: Sets) -> Iterator[Sets]:
         yield {viewer_id: user_ids for viewer_id, user_ids in part.items() if user_ids}
 
 
-def moved(state: State, change: AnyChange) -> Moved:
+def moved(state: State, change: AnyChange) -> VisibilityChange:
     """What the change makes visible and invisible to guests if it is folded next."""
     find = _FINDERS.get(type(change))
     if find is None or state.is_empty:
         return _NOTHING
-    found: Moved = find(state, change)
+    found: VisibilityChange = find(state, change)
     if not found.gained and not found.lost:
         return _NOTHING
-    return Moved(_people(state, found.gained), _people(state, found.lost))
+    return VisibilityChange(_people(state, found.gained), _people(state, found.lost))
 
 
 def _people(state: State, sets: Sets) -> Sets:
@@ -105,7 +105,7 @@ def bitmap(users: Iterable[tuple[int, int]]) -> BitMap:
     return found
 
 
-def _subscribed(state: State, change: changes.Subscribed) -> Moved:
+def _subscribed(state: State, change: changes.Subscribed) -> VisibilityChange:
     present = state.contacts.subscribers(change.channel_id)
     joined = BitMap(change.colors)
     everybody = present | joined
@@ -113,10 +113,10 @@ def _subscribed(state: State, change: changes.Subscribed) -> Moved:
         guest_id: (everybody if guest_id in joined else joined) - state.contacts.of(guest_id)
         for guest_id in state.memberships.limited_guests & everybody
     }
-    return Moved(gained, {})
+    return VisibilityChange(gained, {})
 
 
-def _unsubscribed(state: State, change: changes.Unsubscribed) -> Moved:
+def _unsubscribed(state: State, change: changes.Unsubscribed) -> VisibilityChange:
     present = state.contacts.subscribers(change.channel_id)
     left = BitMap(change.user_ids)
     lost = {
@@ -124,10 +124,10 @@ def _unsubscribed(state: State, change: changes.Unsubscribed) -> Moved:
         - state.contacts.apart_from(guest_id, {change.channel_id: left})
         for guest_id in state.memberships.limited_guests & present
     }
-    return Moved({}, lost)
+    return VisibilityChange({}, lost)
 
 
-def _message_sent(state: State, change: changes.MessageSent) -> Moved:
+def _message_sent(state: State, change: changes.MessageSent) -> VisibilityChange:
     if change.new_conversation is None:
         return _NOTHING
     members = BitMap(change.new_conversation.members)
@@ -135,17 +135,17 @@ def _message_sent(state: State, change: changes.MessageSent) -> Moved:
         guest_id: members - state.contacts.of(guest_id)
         for guest_id in state.memberships.limited_guests & members
     }
-    return Moved(gained, {})
+    return VisibilityChange(gained, {})
 
 
-def _realm_changed(state: State, change: changes.RealmChanged) -> Moved:
+def _realm_changed(state: State, change: changes.RealmChanged) -> VisibilityChange:
     if "can_access_all_users_group" not in change.values:
         return _NOTHING
     ahead = state.with_changes(revised(state.realm, change.values))
     return _limited_otherwise(state, ahead, state.users.maybe_guests)
 
 
-def _user_changed(state: State, change: changes.UserChanged) -> Moved:
+def _user_changed(state: State, change: changes.UserChanged) -> VisibilityChange:
     if change.values.keys().isdisjoint({"role", "bot"}):
         return _NOTHING
     ahead = state.with_changes(revised(state.users[change.user_id], change.values))
@@ -154,7 +154,7 @@ def _user_changed(state: State, change: changes.UserChanged) -> Moved:
     return _limited_otherwise(state, ahead, [change.user_id, *owned])
 
 
-def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> Moved:
+def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> VisibilityChange:
     """What these accounts see more or less of, because they are limited now or not any more."""
     before, everybody = state.memberships.limited_guests, BitMap(state.users.rows)
     gained, lost = Sets(), Sets()
@@ -163,10 +163,10 @@ def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> M
         if is_limited is not (user_id in before):
             found = lost if is_limited else gained
             found[user_id] = everybody - state.contacts.of(user_id)
-    return Moved(gained, lost)
+    return VisibilityChange(gained, lost)
 
 
-_FINDERS: Mapping[type[changes.Change], Callable[[State, Any], Moved]] = {
+_FINDERS: Mapping[type[changes.Change], Callable[[State, Any], VisibilityChange]] = {
     changes.Subscribed: _subscribed,
     changes.Unsubscribed: _unsubscribed,
     changes.MessageSent: _message_sent,

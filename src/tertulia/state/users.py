@@ -13,7 +13,7 @@ from tertulia.model.nouns import Noun
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, Role, User
 from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import Grouped, Ordered, Subset, Unique, Version
+from tertulia.state.indexes import FieldVersion, Grouped, Ordered, Subset, Unique
 from tertulia.state.personal import PersonalTable
 from tertulia.state.tables import Table
 from tertulia.state.user_visibility import bitmap
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 
-class Users(Table[User]):
+class UserTable(Table[User]):
     """The accounts: people, bots, and the system's own bots."""
 
     def __init__(self, noun: Noun) -> None:
@@ -43,7 +43,7 @@ class Users(Table[User]):
         """The active people with the role of a member: most of all accounts."""
         self.members_by_joining = Ordered(self, _member_since)
         """The active accounts with the role of a member, oldest first."""
-        self.activity = Version(self, lambda user: user.is_active)
+        self.activity = FieldVersion(self, lambda user: user.is_active)
         """Another number after somebody was deactivated or came back."""
 
     def bots_of(self, owner_id: int) -> list[User]:
@@ -86,7 +86,7 @@ def _member_since(user: User) -> int | None:
     return user.joined_at if _active_role(user) is Role.MEMBER else None
 
 
-class Credentials(Table[Credential]):
+class CredentialTable(Table[Credential]):
     """The passwords and API keys, in the forms in which they are kept."""
 
     def __init__(self, noun: Noun) -> None:
@@ -94,7 +94,7 @@ class Credentials(Table[Credential]):
         self.by_key_digest = Unique(self, lambda credential: credential.key_digest)
 
 
-class Sessions(PersonalTable[Session]):
+class SessionTable(PersonalTable[Session]):
     """The browsers that are signed in."""
 
     def __init__(self, noun: Noun) -> None:
@@ -104,7 +104,7 @@ class Sessions(PersonalTable[Session]):
         """The one that was not used for the longest time first."""
 
 
-class AgentKeys(PersonalTable[AgentKey]):
+class AgentKeyTable(PersonalTable[AgentKey]):
     """What agents prove themselves with."""
 
     def __init__(self, noun: Noun) -> None:

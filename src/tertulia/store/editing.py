@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
-from tertulia.model.messages import Edit, Flag
+from tertulia.model.messages import Flag, MessageEdit
 from tertulia.model.ranges import ids_of
 from tertulia.store import bitmaps, search_index
 from tertulia.store.codec import OF_TOPIC, TOPIC_NAME
@@ -317,7 +317,7 @@ def _delete(connection: Connection, deletions: Sequence[changes.MessagesDeleted]
 class HistoryPage(Struct, frozen=True):
     """A message's edits and moves, newest first, of which those of one page have their texts."""
 
-    edits: list[Edit]
+    edits: list[MessageEdit]
     begin: int
     end: int
     """Those of the page are `edits[begin:end]`."""
@@ -347,9 +347,9 @@ def history(connection: Connection, message_id: int, before: int | None) -> Hist
     return HistoryPage(edits, begin, end)
 
 
-def edit_of(row: Sequence[Any]) -> Edit:
+def edit_of(row: Sequence[Any]) -> MessageEdit:
     """Return an edit from `EDIT_COLUMNS`."""
-    return Edit(**dict(zip(Edit.__struct_fields__, row, strict=False)))
+    return MessageEdit(**dict(zip(MessageEdit.__struct_fields__, row, strict=False)))
 
 
 def texts_before(

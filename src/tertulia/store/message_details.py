@@ -10,7 +10,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model.edits import Arrival
-from tertulia.model.messages import Edit, Flag, Message, Submessage
+from tertulia.model.messages import Flag, Message, MessageEdit, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.store import bitmaps, editing, log_entries, queries
 from tertulia.store.codec import CHUNK_BITS
@@ -24,7 +24,7 @@ class MessageDetails(Struct, frozen=True):
     """In the order in which people reacted."""
     submessages: Sequence[Submessage] = ()
     """In the order of their IDs."""
-    edits: Sequence[Edit] = ()
+    edits: Sequence[MessageEdit] = ()
     """Newest first."""
 
 
@@ -81,7 +81,7 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
     sizes: dict[tuple[int, int], int] = {}
     reactions: dict[int, list[Reaction]] = defaultdict(list)
     submessages: dict[int, list[Submessage]] = defaultdict(list)
-    edits: dict[int, list[Edit]] = defaultdict(list)
+    edits: dict[int, list[MessageEdit]] = defaultdict(list)
     # One query for all three: most messages have none of it, and each costs a way to the database.
     for what, *row in connection.query(
         f"SELECT 'edit', message_id, seq, at, user_id, NULL, NULL, was_topic, topic,"
@@ -133,7 +133,7 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
 
 def _add_texts(
     connection: Connection,
-    edits: Mapping[int, list[Edit]],
+    edits: Mapping[int, list[MessageEdit]],
     sizes: Mapping[tuple[int, int], int],
 ) -> None:
     """Give the edits what messages said before, the newest first, as far as there is room."""

@@ -20,8 +20,8 @@ from pyroaring import BitMap
 from tertulia.model import narrow
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
-from tertulia.model.narrow import Scope, Search, Term
-from tertulia.model.tokenizer import Phrase, folded, folded_say
+from tertulia.model.narrow import MessageSearch, Scope, Term
+from tertulia.model.tokenizer import Phrase, fold_texts, folded_contain
 from tertulia.store import queries as queries
 from tertulia.store.codec import MESSAGE_COLUMNS, NO_MESSAGE, message_of
 from tertulia.store.database import Connection
@@ -104,7 +104,7 @@ class ScannedSample(Struct, frozen=True):
     """Some of them, the newest first."""
 
 
-def is_bounded(search: Search) -> bool:
+def is_bounded(search: MessageSearch) -> bool:
     """Whether an index leads to what the search is for, so that a page costs what it contains. This
     is where it is decided which reads have the share of searches."""
     if search.scope.is_empty:
@@ -129,7 +129,7 @@ def is_bounded(search: Search) -> bool:
     )
 
 
-def find(connection: Connection, search: Search, seen: ScannedSample | None = None) -> Page:
+def find(connection: Connection, search: MessageSearch, seen: ScannedSample | None = None) -> Page:
     """The page that the search asks for."""
     older: list[Message] = []
     newer: list[Message] = []
@@ -158,7 +158,7 @@ def find(connection: Connection, search: Search, seen: ScannedSample | None = No
 
 def _side(
     connection: Connection,
-    search: Search,
+    search: MessageSearch,
     comparison: str,
     anchor: int,
     limit: int,
@@ -186,7 +186,7 @@ def _side(
 
 def _one_side(
     connection: Connection,
-    search: Search,
+    search: MessageSearch,
     comparison: str,
     anchor: int,
     limit: int,
@@ -200,7 +200,7 @@ def _one_side(
     return found
 
 
-def _unread_slices(search: Search, comparison: str, anchor: int) -> Iterator[Search]:
+def _unread_slices(search: MessageSearch, comparison: str, anchor: int) -> Iterator[MessageSearch]:
     """The search, or where it is for one of many unread messages, searches for more and more of
     those, beginning at the anchor."""
     wanted = [
@@ -226,7 +226,7 @@ def _unread_slices(search: Search, comparison: str, anchor: int) -> Iterator[Sea
             start, size = start + size, min(size * _GROWTH, _LONGEST_SLICE)
 
 
-def _with_unread(search: Search, rest: tuple[Term, ...], unread: BitMap) -> Search:
+def _with_unread(search: MessageSearch, rest: tuple[Term, ...], unread: BitMap) -> MessageSearch:
     return replace(search, terms=(*rest, Term(narrow.IsUnread(unread))))
 
 
@@ -266,7 +266,7 @@ class _Walk:
     def __init__(
         self,
         connection: Connection,
-        search: Search,
+        search: MessageSearch,
         comparison: str,
         anchor: int,
         seen: ScannedSample | None = None,
@@ -616,7 +616,7 @@ def _all_of(clauses: Iterable[Clause]) -> Clause:
     )
 
 
-def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:
+def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> list[Message]:
     """Those of the messages that the search's scope and terms let through, ascending. Refused if
     they are too large for one page, because nothing could say which of them are missing."""
     texts, rest = split_terms(search.terms)
@@ -647,7 +647,7 @@ def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
 
 
 def _says(message: Message, phrases: tuple[Phrase, ...]) -> bool:
-    return folded_say(folded((message.content, message.topic)), phrases)
+    return folded_contain(fold_texts((message.content, message.topic)), phrases)
 
 
 def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
@@ -655,8 +655,8 @@ def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple
     cost the search index much, and exclude little."""
     if len(phrases) < 2:
         return phrases
-    texts = [folded((message.content, message.topic)) for message in some]
-    counts = [sum(folded_say(one, (phrase,)) for one in texts) for phrase in phrases]
+    texts = [fold_texts((message.content, message.topic)) for message in some]
+    counts = [sum(folded_contain(one, (phrase,)) for one in texts) for phrase in phrases]
     limit = _MUCH_MORE * (min(counts) + 1)
     return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
 
@@ -681,7 +681,7 @@ def _matching_text(
     found: list[Message] = []
     for message in some:
         connection.require_time()
-        folded_texts = folded((message.content, message.topic))
-        if all(folded_say(folded_texts, phrases) is not negated for phrases, negated in terms):
+        folded_texts = fold_texts((message.content, message.topic))
+        if all(folded_contain(folded_texts, phrases) is not negated for phrases, negated in terms):
             found.append(message)
     return found

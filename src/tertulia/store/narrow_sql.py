@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tertulia.model import narrow
 from tertulia.model.messages import Flag
-from tertulia.model.narrow import Scope, Span, Term
+from tertulia.model.narrow import ChannelSpan, Scope, Term
 from tertulia.store.codec import OF_TOPIC
 from tertulia.store.database import Connection, Dialect
 
@@ -356,8 +356,8 @@ def nearest(
     return f"SELECT id FROM ({found}) AS found ORDER BY id {order} LIMIT {int(limit)}", parameters
 
 
-def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
-    return _within(dialect, *narrow.parted(spans))
+def _spans(dialect: Dialect, spans: Iterable[ChannelSpan]) -> Clause:
+    return _within(dialect, *narrow.split_spans(spans))
 
 
 def _within(dialect: Dialect, whole: list[int], parts: list[tuple[int, int, int]]) -> Clause:

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from tertulia import tracing
-from tertulia.model.narrow import Search
+from tertulia.model.narrow import MessageSearch
 from tertulia.store import broadcast, installation, log_entries, message_search
 from tertulia.store.database import (
     READING,
@@ -142,7 +142,7 @@ class Store:
                 lambda c: function(c, *arguments, **keywords), READ_SECONDS
             )
 
-    async def search(self, search: Search, function: Callable[[Connection], T]) -> T:
+    async def search(self, search: MessageSearch, function: Callable[[Connection], T]) -> T:
         """Run the function, which looks for what the search asks for, as `read` does. If no index
         bounds that, it has a share of the readers of its own: see `Readers.search`."""
         if message_search.is_bounded(search):

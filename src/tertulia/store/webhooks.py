@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.model.webhooks import Delivered, ServiceCall
+from tertulia.model.webhooks import ServiceCall, WebhookLogEntry
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 
@@ -174,10 +174,10 @@ def count_calls(connection: Connection, bot_id: int) -> int:
 
 MAX_JOURNAL: Final = 50
 """Lines of one bot's journal."""
-_decoder_of_webhooks: Final = msgspec.json.Decoder(Delivered)
+_decoder_of_webhooks: Final = msgspec.json.Decoder(WebhookLogEntry)
 
 
-def write_journal(connection: Connection, bot_id: int, lines: Iterable[Delivered]) -> None:
+def write_journal(connection: Connection, bot_id: int, lines: Iterable[WebhookLogEntry]) -> None:
     """Add the lines, in order; the oldest give way."""
     connection.run_many(
         "INSERT INTO webhook_journal (bot_id, doc) VALUES (?, ?)",
@@ -190,7 +190,7 @@ def write_journal(connection: Connection, bot_id: int, lines: Iterable[Delivered
     )
 
 
-def journal(connection: Connection, bot_id: int) -> list[Delivered]:
+def journal(connection: Connection, bot_id: int) -> list[WebhookLogEntry]:
     """The bot's journal, the newest line first."""
     rows = connection.query(
         "SELECT doc FROM webhook_journal WHERE bot_id = ? ORDER BY id DESC", (bot_id,)

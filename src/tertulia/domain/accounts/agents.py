@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tertulia.domain import channel_access, names, permissions
-from tertulia.domain.accounts import account_mails, users
+from tertulia.domain.accounts import account_emails, users
 from tertulia.model.agents import AgentKey, Reach
 from tertulia.model.changes import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
 from tertulia.model.channels import Channel
@@ -30,7 +30,7 @@ USE_SECONDS: Final = 600
 """That a key is used is written down this often at most: it costs no commit per request."""
 
 
-class Need(Enum):
+class AgentCapability(Enum):
     """What something takes besides reading what the key reaches."""
 
     WRITE = auto()
@@ -50,7 +50,7 @@ class NewAgent(Struct, frozen=True, kw_only=True):
     """The server's address, for the mail about it."""
 
 
-def make(context: CommandContext, new: NewAgent) -> Decision[AgentKey]:
+def create(context: CommandContext, new: NewAgent) -> Decision[AgentKey]:
     """Let an agent act for the actor. A mail tells of it.
 
     NotPermitted for bots; NoSuchChannel for channels that the actor does not see; Refused for a
@@ -84,7 +84,7 @@ def make(context: CommandContext, new: NewAgent) -> Decision[AgentKey]:
         reach=Reach(may_write=new.may_write, channel_ids=channel_ids, directs=new.directs),
         created_at=int(context.now),
     )
-    mails = account_mails.about(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
+    mails = account_emails.emails_to(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
     return Decision(key, (AgentKeyMade(key=key),), mails)
 
 
@@ -138,15 +138,19 @@ def is_stale(key: AgentKey, now: float) -> bool:
     return now - key.used_at >= USE_SECONDS
 
 
-def acting(
-    context: CommandContext, key_id: int, needs: frozenset[Need], verb: Verb[Any], *arguments: Any
+def run_as_agent(
+    context: CommandContext,
+    key_id: int,
+    needs: frozenset[AgentCapability],
+    verb: Verb[Any],
+    *arguments: Any,
 ) -> Decision[Any]:
     """What the verb decides, where the agent may do at this moment what takes these needs."""
-    require(living(context.state, key_id), needs)
+    require(current_key(context.state, key_id), needs)
     return verb(context, *arguments)
 
 
-def living(state: State, key_id: int) -> AgentKey:
+def current_key(state: State, key_id: int) -> AgentKey:
     """The key as it is now. WrongApiKey where it is over."""
     key = state.agent_keys.get(key_id)
     if key is None or not state.users[key.user_id].is_active:
@@ -154,17 +158,17 @@ def living(state: State, key_id: int) -> AgentKey:
     return key
 
 
-def allows(reach: Reach, needs: frozenset[Need]) -> bool:
+def allows(reach: Reach, needs: frozenset[AgentCapability]) -> bool:
     """Whether a key of that reach is enough for what takes these needs. What is not known here is
     denied."""
-    granted = {Need.WRITE: reach.may_write, Need.DIRECTS: reach.directs}
+    granted = {AgentCapability.WRITE: reach.may_write, AgentCapability.DIRECTS: reach.directs}
     return all(granted.get(need, False) for need in needs)
 
 
-def require(key: AgentKey, needs: frozenset[Need]) -> None:
+def require(key: AgentKey, needs: frozenset[AgentCapability]) -> None:
     """NotPermitted unless the key `allows` it."""
     if not allows(key.reach, needs):
-        is_about_writing = Need.WRITE in needs and not key.reach.may_write
+        is_about_writing = AgentCapability.WRITE in needs and not key.reach.may_write
         what = "change anything" if is_about_writing else "read direct messages"
         raise NotPermitted(f"This agent key isn't allowed to {what}.")
 

@@ -8,7 +8,7 @@ from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 
 
-def allow(context: CommandContext) -> Decision[None]:
+def check_own(context: CommandContext) -> Decision[None]:
     """Refuse where the actor cannot change their own picture."""
     permissions.require(
         permissions.is_administrator(context.state, context.actor)
@@ -23,7 +23,7 @@ def change_own(context: CommandContext, file: str | None) -> Decision[str]:
     """Give the actor another picture: the uploaded one of that name, or (None) the default one.
     Returns the name of the uploaded one that was there before; empty for none. Refused as `allow`.
     """
-    allow(context)
+    check_own(context)
     actor = context.actor
     if file is None and not actor.avatar_file:
         return Decision("")

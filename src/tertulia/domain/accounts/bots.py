@@ -10,12 +10,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access, names, permissions, quotas
 from tertulia.domain.accounts import avatars, users
-from tertulia.domain.messages import announcements
-from tertulia.domain.messages.announcements import Notice, Render
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
-from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
+from tertulia.model.users import Bot, BotKind, Credential, NewApiKey, Role, User
 from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService, ServiceFormat
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
@@ -56,7 +56,7 @@ def create(context: CommandContext, new: NewBot) -> Decision[User]:
     does not see.
     """
     state, actor = context.state, context.actor
-    allow(context, new.kind)
+    check_new(context, new.kind)
     bot = User(
         id=state.users.next_id(),
         full_name=users.free_bot_name(state, new.full_name),
@@ -77,7 +77,7 @@ def create(context: CommandContext, new: NewBot) -> Decision[User]:
     return Decision(bot, (users.created(state, bot, new.credential),))
 
 
-def allow(context: CommandContext, kind: BotKind) -> Decision[None]:
+def check_new(context: CommandContext, kind: BotKind) -> Decision[None]:
     """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
     users.require_person(context.actor)
     permissions.require(
@@ -103,7 +103,7 @@ def _channel_id(context: CommandContext, name: str | None) -> int | None:
     return channel_access.visible_channel(context.state, context.actor, name=name).id
 
 
-class Revision(Struct, frozen=True, kw_only=True):
+class BotUpdate(Struct, frozen=True, kw_only=True):
     """What is to be new about a bot; None is to stay as it is. A channel's name may be empty, for
     none."""
 
@@ -124,7 +124,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     """The name of an uploaded picture, where there is a new one."""
 
 
-def change(context: CommandContext, bot_id: int, revision: Revision) -> Decision[User]:
+def change(context: CommandContext, bot_id: int, revision: BotUpdate) -> Decision[User]:
     """Change a bot that the actor owns or administers. Returns it as it is then.
 
     NotPermitted where a role needs an administrator's or owner's hand; NoSuchChannel for channels
@@ -142,7 +142,7 @@ def change(context: CommandContext, bot_id: int, revision: Revision) -> Decision
             address = users.free_address(state, address)
         values["address"] = address
     if revision.role is not None:
-        values["role"] = users.allowed_role(context, target, revision.role)
+        values["role"] = users.require_assignable_role(context, target, revision.role)
     if revision.avatar_file:
         values |= avatars.replaced(context, target, revision.avatar_file)
     bot: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def change(context: CommandContext, bot_id: int, revision: Revision) -> Decision
     )
 
 
-def _revised(target: User, revision: Revision) -> OutgoingService:
+def _revised(target: User, revision: BotUpdate) -> OutgoingService:
     """The bot's service with another address or format. Refused for bots without one."""
     service = target.bot.service if target.bot else None
     if service is None:
@@ -263,7 +263,7 @@ def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[
     return found
 
 
-def tell_of_failures(
+def notify_of_failures(
     context: CommandContext, bot_id: int, reason: str, waiting: int, render: Render
 ) -> Decision[None]:
     """Tell the owner of a bot, as the server, that its service does not take what it is told."""
@@ -276,8 +276,8 @@ def tell_of_failures(
         f" {counted(waiting, 'message waits', 'messages wait')} for it, and it is tried again for a"
         " day after each was sent."
     )
-    notice = Notice(ToPeople(frozenset({owner.id})), text)
-    return Decision(None, announcements.sent(context, [notice], render))
+    notice = BotMessage(ToPeople(frozenset({owner.id})), text)
+    return Decision(None, bot_messages.post(context, [notice], render))
 
 
 def change_incoming(
@@ -340,13 +340,13 @@ def check_managed(context: CommandContext, bot_id: int) -> Decision[None]:
     return Decision(None)
 
 
-def see_key(context: CommandContext, bot_id: int) -> Decision[Credential]:
+def get_key(context: CommandContext, bot_id: int) -> Decision[Credential]:
     """The credential of a bot that the actor may change."""
     return Decision(context.state.credentials[managed_bot(context, bot_id).id])
 
 
 def replace_key(
-    context: CommandContext, bot_id: int, key: NewKey, site: str
+    context: CommandContext, bot_id: int, key: NewApiKey, site: str
 ) -> Decision[Credential]:
     """Give a bot that the actor may change another API key. Returns the new credential."""
     return users.replace_key(context, managed_bot(context, bot_id).id, key, site)

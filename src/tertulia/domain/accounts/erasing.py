@@ -90,7 +90,7 @@ def _emptied(context: CommandContext, target: User) -> list[AnyChange]:
     if fields:
         changes += profiles.emptied(context, target, fields)
     if target.id in state.statuses:
-        changes.append(personal.taken_away(state, target.id))
+        changes.append(personal.status_removed(state, target.id))
     pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
     if pending:
         changes.append(ConfirmationsEnded(confirmation_ids=pending))

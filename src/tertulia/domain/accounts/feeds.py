@@ -9,7 +9,7 @@ import msgspec
 from tertulia.domain import channel_access, names
 from tertulia.domain.accounts import bots
 from tertulia.domain.messages import sending
-from tertulia.domain.messages.sending import Draft
+from tertulia.domain.messages.sending import MessageDraft
 from tertulia.model.changes import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.feeds import Feed
@@ -137,7 +137,7 @@ def _of_bot(context: CommandContext, bot_id: int, feed_id: int) -> Feed:
 # What a node does with them
 
 
-def pass_over(
+def skip_entries(
     context: CommandContext, feed: Feed, marks: Sequence[str], present: AbstractSet[str]
 ) -> Decision[None]:
     """Note, as the server, that entries with these marks will not be told: they are too old, or
@@ -150,8 +150,8 @@ def pass_over(
     return Decision(None, (_read(now, unseen, present),))
 
 
-def tell(
-    context: CommandContext, feed: Feed, mark: str, present: AbstractSet[str], draft: Draft
+def post_entry(
+    context: CommandContext, feed: Feed, mark: str, present: AbstractSet[str], draft: MessageDraft
 ) -> Decision[int | None]:
     """Send the message about an entry as the actor, the feed's bot, and note that it was told.
     Returns the message's ID; None where it was told already. Refused where the feed is not what it

@@ -76,5 +76,5 @@ def full_members(state: State, now: float, period: int) -> FullMembersChanged:
     )
     ahead, people = with_changes(state, [change]), [*change.joined, *change.left]
     return msgspec.structs.replace(
-        change, sight=visibility.moved(state, ahead, SystemGroup.FULL_MEMBERS, people)
+        change, sight=visibility.by_membership(state, ahead, SystemGroup.FULL_MEMBERS, people)
     )

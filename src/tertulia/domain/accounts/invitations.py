@@ -27,7 +27,7 @@ _BETWEEN: Final = re.compile(r"[,\n\r]+")
 _NAMED: Final = re.compile(r"[^<>]*<([^<>]*)>")
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class InvitationTerms(Struct, frozen=True, kw_only=True):
     """What somebody is invited to. `minutes` None never ends; `welcome_text` as in the model."""
 
     minutes: int | None
@@ -39,7 +39,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     welcome_text: str | None = None
 
 
-class Post(Struct, frozen=True, kw_only=True):
+class InvitationDelivery(Struct, frozen=True, kw_only=True):
     """How the mails go out: the server's address for the links, something random that these are
     made of, and how many invitations may be mailed in a day."""
 
@@ -57,7 +57,7 @@ class NotInvited(Struct, frozen=True):
     """Whether it has an account, which is deactivated."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class InviteResult(Struct, frozen=True, kw_only=True):
     """The result of inviting by mail."""
 
     invited: tuple[Invitation, ...] = ()
@@ -68,7 +68,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 # Inviting
 
 
-def invite(context: CommandContext, addressees: str, terms: Terms, post: Post) -> Decision[Outcome]:
+def invite(
+    context: CommandContext, addressees: str, terms: InvitationTerms, post: InvitationDelivery
+) -> Decision[InviteResult]:
     """Invite the addresses, which are separated by commas or line breaks, by mail.
 
     Those that have an account are left out. Nobody is invited where one of them is no address or
@@ -102,15 +104,15 @@ def invite(context: CommandContext, addressees: str, terms: Terms, post: Post) -
             reason = "An account with this email address already exists."
             known.append(NotInvited(address, reason, not user.is_active))
     if bad or not fresh:
-        return Decision(Outcome(not_invited=(*bad, *known)))
+        return Decision(InviteResult(not_invited=(*bad, *known)))
     if _sent_today(state, context.now) + len(fresh) > post.per_day:
-        return Decision(Outcome(daily_limit_reached=True))
+        return Decision(InviteResult(daily_limit_reached=True))
     made = tuple(
         _made(context, example, state.invitations.next_id() + number, address)
         for number, address in enumerate(fresh)
     )
     return Decision(
-        Outcome(invited=made, not_invited=tuple(known)),
+        InviteResult(invited=made, not_invited=tuple(known)),
         [InvitationsMade(invitations=made)],
         [_mail(invitation, post.site) for invitation in made],
     )
@@ -127,7 +129,9 @@ def _addresses(text: str) -> list[str]:
     return list(found.values())
 
 
-def link(context: CommandContext, terms: Terms, nonce: str) -> Decision[Invitation]:
+def create_link(
+    context: CommandContext, terms: InvitationTerms, nonce: str
+) -> Decision[Invitation]:
     """Make a link with which anybody can join. Refused where the actor may not, or not on such
     terms."""
     state, actor = context.state, context.actor
@@ -136,18 +140,20 @@ def link(context: CommandContext, terms: Terms, nonce: str) -> Decision[Invitati
         permissions.holds_as_member(state, actor, state.realm.create_multiuse_invite_group),
         "You don't have permission to create invitation links.",
     )
-    return server_link(context, terms, nonce)
+    return create_server_link(context, terms, nonce)
 
 
-def server_link(context: CommandContext, terms: Terms, nonce: str) -> Decision[Invitation]:
+def create_server_link(
+    context: CommandContext, terms: InvitationTerms, nonce: str
+) -> Decision[Invitation]:
     """The same for the one who runs the server, in the actor's name: the organization's settings
     do not bind them."""
     made = _on_terms(context, terms, nonce)
     return Decision(made, [InvitationsMade(invitations=(made,))])
 
 
-def personal_link(
-    context: CommandContext, text: str, terms: Terms, nonce: str
+def create_personal_link(
+    context: CommandContext, text: str, terms: InvitationTerms, nonce: str
 ) -> Decision[Invitation]:
     """The same for one address, without a mail: the link is handed over by other means. Refused
     for an address that is in use or not admitted."""
@@ -162,7 +168,7 @@ def _require_person(actor: User) -> None:
         raise Refused("Bots can't invite people.")
 
 
-def _on_terms(context: CommandContext, terms: Terms, nonce: str) -> Invitation:
+def _on_terms(context: CommandContext, terms: InvitationTerms, nonce: str) -> Invitation:
     """A reusable invitation on these terms. Refused where they are not the actor's to offer."""
     state, actor = context.state, context.actor
     permissions.require(
@@ -273,7 +279,7 @@ def _sent_today(state: State, now: float) -> int:
 # Looking after them
 
 
-def shown(state: State, viewer: User, now: float) -> list[Invitation]:
+def visible_to(state: State, viewer: User, now: float) -> list[Invitation]:
     """The usable invitations that the viewer looks after, in the order in which they were made."""
     return sorted(
         (one for one in state.invitations if admission.is_managed(state, one, viewer, now)),
@@ -294,7 +300,7 @@ def revoke_link(context: CommandContext, invitation_id: int) -> Decision[None]:
     return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
 
 
-def send_again(context: CommandContext, invitation_id: int, post: Post) -> Decision[None]:
+def resend(context: CommandContext, invitation_id: int, post: InvitationDelivery) -> Decision[None]:
     """Mail an invitation once more. Its time is over when it was. Refused as `revoke`, and when
     enough was mailed for a day."""
     invitation = _managed(context, invitation_id, reusable=False)

@@ -10,7 +10,7 @@ from tertulia.domain import names, permissions
 from tertulia.domain.accounts import personal_settings
 from tertulia.domain.accounts.users import require_person
 from tertulia.domain.notifications import quiet
-from tertulia.domain.organization import emoji
+from tertulia.domain.organization import emoji as emoji
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -98,7 +98,7 @@ def unmute_user(context: CommandContext, user_id: int) -> Decision[None]:
     return Decision(None, (UserUnmuted(user_id=actor.id, muted_id=user_id),))
 
 
-def kept_apart(state: State, user_id: int) -> set[int]:
+def muted_either_way(state: State, user_id: int) -> set[int]:
     """The users whom this one muted, and the users who muted this one."""
     return {muted.muted_id for muted in state.muted_users.of_user[user_id]} | {
         muted.user_id for muted in state.muted_users.of_muted[user_id]
@@ -108,7 +108,7 @@ def kept_apart(state: State, user_id: int) -> set[int]:
 MAX_STATUS_TEXT = 60
 LATEST_END: Final = 366 * 86400
 """Seconds from now on within which a status ends, if it does."""
-AT_ONCE: Final = 500
+ENDED_AT_ONCE: Final = 500
 """Statuses that are taken away by one command; the others follow."""
 
 
@@ -150,10 +150,12 @@ def next_end(state: State, now: float) -> float | None:
 def end_status(context: CommandContext) -> Decision[None]:
     """Take away the statuses that are over."""
     over = context.state.statuses.by_end.between(None, context.now)
-    return Decision(None, [taken_away(context.state, user_id) for user_id in over[:AT_ONCE]])
+    return Decision(
+        None, [status_removed(context.state, user_id) for user_id in over[:ENDED_AT_ONCE]]
+    )
 
 
-def taken_away(state: State, user_id: int) -> StatusChanged:
+def status_removed(state: State, user_id: int) -> StatusChanged:
     """The change that leaves an account, which has a status, without one."""
     ends_at = 0 if state.statuses[user_id].ends_at else None
     return StatusChanged(user_id=user_id, text="", emoji=NO_EMOJI, ends_at=ends_at)

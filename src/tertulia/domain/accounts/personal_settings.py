@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import account_mails, addresses, signing_out, users
+from tertulia.domain.accounts import account_emails, addresses, signing_out, users
 from tertulia.domain.accounts.addresses import NewAddress
 from tertulia.domain.messages import drafts
 from tertulia.domain.organization.realms import LANGUAGES
@@ -65,7 +65,7 @@ class Targets(Struct, frozen=True, kw_only=True):
     """Leave out the accounts that have ever changed settings of their own."""
 
 
-class NewPassword(Struct, frozen=True, kw_only=True):
+class PasswordChange(Struct, frozen=True, kw_only=True):
     """A new password in place of an old one, both as they are kept."""
 
     old_hash: str | None
@@ -76,17 +76,17 @@ class NewPassword(Struct, frozen=True, kw_only=True):
     """The session that asks, which alone goes on; None where none does."""
 
 
-class Revision(Struct, frozen=True, kw_only=True):
+class PersonalSettingsUpdate(Struct, frozen=True, kw_only=True):
     """What is to be new; what is UNSET or not among the settings stays as it is."""
 
     settings: Mapping[str, Any] = {}
     full_name: str | UnsetType = UNSET
     timezone: str | UnsetType = UNSET
-    password: NewPassword | UnsetType = UNSET
+    password: PasswordChange | UnsetType = UNSET
     address: NewAddress | UnsetType = UNSET
 
 
-class Changed(Struct, frozen=True, kw_only=True):
+class ChangedSettings(Struct, frozen=True, kw_only=True):
     """The names of the settings and fields that changed, of each account."""
 
     names: Mapping[int, frozenset[str]]
@@ -96,7 +96,7 @@ class Changed(Struct, frozen=True, kw_only=True):
         return [user_id for user_id, names in self.names.items() if name in names]
 
 
-def change(context: CommandContext, revision: Revision) -> Decision[Changed]:
+def change(context: CommandContext, revision: PersonalSettingsUpdate) -> Decision[ChangedSettings]:
     """Change the actor's own settings.
 
     Refused for values that are impossible, for a name that the organization does not let people
@@ -117,16 +117,18 @@ def change(context: CommandContext, revision: Revision) -> Decision[Changed]:
     mails: list[Mail] = []
     if revision.password is not UNSET:
         kind, site = MailKind.PASSWORD_CHANGED, revision.password.site
-        mails += account_mails.about(kind, actor, site)
+        mails += account_emails.emails_to(kind, actor, site)
     if revision.address is not UNSET:
         requested = addresses.ask_change(context, revision.address)
         changes += requested.changes
         mails += requested.mails
         names |= {"email"} if requested.changes else set()
-    return Decision(Changed(names={actor.id: names}), changes, mails)
+    return Decision(ChangedSettings(names={actor.id: names}), changes, mails)
 
 
-def change_for(context: CommandContext, targets: Targets, revision: Revision) -> Decision[Changed]:
+def change_for(
+    context: CommandContext, targets: Targets, revision: PersonalSettingsUpdate
+) -> Decision[ChangedSettings]:
     """Change settings of others, for administrators (NotPermitted otherwise).
 
     Refused for accounts and groups unknown or deactivated, and for a name, an address or a
@@ -148,7 +150,7 @@ def change_for(context: CommandContext, targets: Targets, revision: Revision) ->
         own = settings_changed(context, user, settings) + users.changed(context, user, values)
         names[user.id] = _names(own)
         changes += own
-    return Decision(Changed(names=names), changes)
+    return Decision(ChangedSettings(names=names), changes)
 
 
 def timezone(text: str) -> str:
@@ -200,7 +202,7 @@ def _names(changes: Iterable[AnyChange]) -> frozenset[str]:
     return frozenset(name for one in changes for name in getattr(one, "values", ()))
 
 
-def _password_changed(context: CommandContext, password: NewPassword) -> list[AnyChange]:
+def _password_changed(context: CommandContext, password: PasswordChange) -> list[AnyChange]:
     credential = context.state.credentials[context.actor.id]
     if credential.password_hash != password.old_hash:
         raise Refused("The password has changed in the meantime.")
@@ -208,7 +210,7 @@ def _password_changed(context: CommandContext, password: NewPassword) -> list[An
         credential=msgspec.structs.replace(credential, password_hash=password.new_hash),
         same_key=True,
     )
-    over = signing_out.all_ended(context.state, context.actor.id, but=password.session_id)
+    over = signing_out.end_all_sessions(context.state, context.actor.id, but=password.session_id)
     session = context.state.sessions.get(password.session_id)
     if session is None:
         return [changed, *over]

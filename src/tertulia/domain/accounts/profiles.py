@@ -33,7 +33,7 @@ CUSTOM: Final = "custom"
 USERNAME: Final = "%(username)s"
 
 
-class Service(NamedTuple):
+class ExternalService(NamedTuple):
     """A place elsewhere where people have accounts."""
 
     name: str
@@ -43,16 +43,18 @@ class Service(NamedTuple):
     """Where the account of a `%(username)s` is."""
 
 
-SERVICES: Final[Mapping[str, Service]] = {
-    "github": Service(
+SERVICES: Final[Mapping[str, ExternalService]] = {
+    "github": ExternalService(
         "GitHub", "GitHub", "Your GitHub user name", "https://github.com/%(username)s"
     ),
-    "twitter": Service("X (Twitter)", "X", "Your X user name", "https://x.com/%(username)s"),
+    "twitter": ExternalService(
+        "X (Twitter)", "X", "Your X user name", "https://x.com/%(username)s"
+    ),
 }
 """The services whose accounts a field can hold by their name alone."""
 
 
-class Details(Struct, frozen=True, kw_only=True):
+class FieldDetails(Struct, frozen=True, kw_only=True):
     """What is particular to a kind: the choices, or the service and the pattern of its addresses.
     Where a field is changed, None is to stay as it is."""
 
@@ -61,12 +63,12 @@ class Details(Struct, frozen=True, kw_only=True):
     url_pattern: str | None = None
 
 
-class Revision(Struct, frozen=True, kw_only=True):
+class ProfileFieldUpdate(Struct, frozen=True, kw_only=True):
     """What is given about a field; None is the default, or to stay as it is."""
 
     name: str | None = None
     hint: str | None = None
-    details: Details | None = None
+    details: FieldDetails | None = None
     in_summary: bool | None = None
     required: bool | None = None
     editable_by_user: bool | None = None
@@ -74,7 +76,7 @@ class Revision(Struct, frozen=True, kw_only=True):
 
 
 def create_field(
-    context: CommandContext, kind: FieldKind, given: Revision
+    context: CommandContext, kind: FieldKind, given: ProfileFieldUpdate
 ) -> Decision[ProfileField]:
     """Add a field to the end, for administrators (NotPermitted otherwise). A known service gives
     the field its name.
@@ -94,13 +96,15 @@ def create_field(
     if kind is FieldKind.EXTERNAL_ACCOUNT and service is not None:
         given = msgspec.structs.replace(given, name=service.name, hint=service.hint)
     detailed = msgspec.structs.replace(
-        given, name=given.name or "", details=given.details or Details()
+        given, name=given.name or "", details=given.details or FieldDetails()
     )
     field = _revised(state, blank, detailed)
     return Decision(field, (ProfileFieldCreated(field=field),))
 
 
-def change_field(context: CommandContext, field_id: int, given: Revision) -> Decision[None]:
+def change_field(
+    context: CommandContext, field_id: int, given: ProfileFieldUpdate
+) -> Decision[None]:
     """Change a field, for administrators. What is no choice any more goes from the profiles.
 
     Refused for a field unknown, for what a known service decides, and as `create`.
@@ -156,7 +160,7 @@ def in_order(state: State) -> list[ProfileField]:
     return sorted(state.profile_fields, key=lambda field: (field.order, field.id))
 
 
-def _revised(state: State, before: ProfileField, given: Revision) -> ProfileField:
+def _revised(state: State, before: ProfileField, given: ProfileFieldUpdate) -> ProfileField:
     after = before
     if given.name is not None:
         after = msgspec.structs.replace(after, name=_free_name(state, given.name, before.id))
@@ -201,7 +205,7 @@ def _require_room_in_summary(state: State, field: ProfileField) -> None:
         raise Refused(f"At most {MAX_IN_SUMMARY} fields can be shown on the user card.")
 
 
-def _detailed(field: ProfileField, details: Details) -> ProfileField:
+def _detailed(field: ProfileField, details: FieldDetails) -> ProfileField:
     if field.kind is FieldKind.CHOICE:
         return msgspec.structs.replace(field, choices=_choices(details.choices or ()))
     if field.kind is FieldKind.EXTERNAL_ACCOUNT:
@@ -251,14 +255,14 @@ MAX_SHORT = 50
 MAX_LONG = 500
 MAX_PEOPLE = 100
 
-Value = str | Sequence[int] | None
+FieldValue = str | Sequence[int] | None
 """Of a field; None and what is empty take it away."""
 
 
 class NewProfile(Struct, frozen=True, kw_only=True):
     """What is to be in some fields, by their IDs."""
 
-    values: tuple[tuple[int, Value], ...]
+    values: tuple[tuple[int, FieldValue], ...]
     render: Callable[[CommandContext, str], Rendered]
 
 
@@ -319,7 +323,7 @@ def changed(context: CommandContext, user: User, new: NewProfile) -> list[AnyCha
     return [ProfileChanged(user_id=user.id, values=values, emptied=gone)]
 
 
-def _text(context: CommandContext, field: ProfileField, given: Value) -> str:
+def _text(context: CommandContext, field: ProfileField, given: FieldValue) -> str:
     """The value as it is kept; empty for none. Refused where it does not fit the field."""
     if given is None or not given:
         return ""

@@ -5,14 +5,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain.accounts import account_mails, users
-from tertulia.domain.accounts.account_mails import Place
-from tertulia.domain.accounts.signing_out import all_ended, ended
+from tertulia.domain.accounts import account_emails, users
+from tertulia.domain.accounts.account_emails import SignInLocation
+from tertulia.domain.accounts.signing_out import end_all_sessions, end_sessions
 from tertulia.model.changes import SessionBegun, SessionConfirmed, SessionUsed
 from tertulia.model.errors import NoSuchItem, OrganizationDeactivated, Refused, WrongPassword
 from tertulia.model.mail import MailKind
 from tertulia.model.sessions import Session
-from tertulia.model.users import NewKey, User
+from tertulia.model.users import NewApiKey, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -32,7 +32,7 @@ class NewSession(Struct, frozen=True, kw_only=True):
     """The session that it had until now, which ends."""
     password_hash: str | None = None
     """The password that was checked, as it was kept then; None where none was."""
-    place: Place | None = None
+    place: SignInLocation | None = None
     """Where it is signed in from; None for no mail about it."""
 
 
@@ -43,7 +43,7 @@ def begin(context: CommandContext, new: NewSession) -> Decision[Session]:
     """
     _require_present(context, new.password_hash)
     begun = _begun(context, new, [])
-    return Decision(begun.result, begun.changes, account_mails.of_sign_in(context, new.place))
+    return Decision(begun.result, begun.changes, account_emails.sign_in_emails(context, new.place))
 
 
 def _require_present(context: CommandContext, password_hash: str | None) -> None:
@@ -76,7 +76,11 @@ def _begun(
     over |= {one.id: one for one in left[: max(0, len(left) + 1 - MAX_SESSIONS)]}
     return Decision(
         session,
-        [*users.arrive(context).changes, *ended(over.values()), SessionBegun(session=session)],
+        [
+            *users.arrive(context).changes,
+            *end_sessions(over.values()),
+            SessionBegun(session=session),
+        ],
     )
 
 
@@ -115,19 +119,19 @@ def own(context: CommandContext, longest: int | None) -> Decision[list[Session]]
 # Passwords that were forgotten
 
 
-class NewPassword(Struct, frozen=True, kw_only=True):
+class PasswordReset(Struct, frozen=True, kw_only=True):
     """A password in place of a forgotten one. `old_hash` is the one that was forgotten."""
 
     old_hash: str | None
     new_hash: str
-    key: NewKey
+    key: NewApiKey
     """The new API key: somebody who knew the old password may have the old key too."""
     site: str
     """The server's address, for the mail about it."""
 
 
 def reset_password(
-    context: CommandContext, password: NewPassword, new: NewSession
+    context: CommandContext, password: PasswordReset, new: NewSession
 ) -> Decision[Session]:
     """Give the actor's account another password and API key, and sign them in; all other sessions
     end. A mail informs the person.
@@ -141,7 +145,7 @@ def reset_password(
     _require_present(context, None)
     begun = _begun(context, new, state.sessions.of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
-    mails = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
+    mails = account_emails.emails_to(MailKind.CREDENTIAL_CHANGED, actor, password.site)
     return Decision(begun.result, [*changed, *begun.changes], mails)
 
 
@@ -149,7 +153,7 @@ def reset_password(
 
 
 def replace_password(
-    context: CommandContext, user_id: int, new_hash: str, key: NewKey, site: str
+    context: CommandContext, user_id: int, new_hash: str, key: NewApiKey, site: str
 ) -> Decision[None]:
     """Give a person's account another password and API key; all its sessions end. A mail tells of
     it. This is for the operator of the server, who needs no account.
@@ -161,20 +165,20 @@ def replace_password(
         None,
         [
             *users.key_replaced(context.state, user.id, key, new_hash),
-            *all_ended(context.state, user.id),
+            *end_all_sessions(context.state, user.id),
         ],
-        account_mails.about(MailKind.CREDENTIAL_CHANGED, user, site),
+        account_emails.emails_to(MailKind.CREDENTIAL_CHANGED, user, site),
     )
 
 
-def end_access(context: CommandContext, user_id: int, key: NewKey) -> Decision[int]:
+def end_access(context: CommandContext, user_id: int, key: NewApiKey) -> Decision[int]:
     """Give a person's account another API key, and end all its sessions: every browser and every
     program has to sign in again. Returns how many sessions there were. As `replace_password`
     otherwise."""
     user = _active_person(context.state, user_id)
     changes = [
         *users.key_replaced(context.state, user.id, key),
-        *all_ended(context.state, user.id),
+        *end_all_sessions(context.state, user.id),
     ]
     return Decision(len(context.state.sessions.of_user[user.id]), changes)
 

@@ -10,7 +10,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
-def ended(sessions: Iterable[Session]) -> list[SessionsEnded]:
+def end_sessions(sessions: Iterable[Session]) -> list[SessionsEnded]:
     """The change that ends the sessions; none where there are none."""
     over = sorted(sessions, key=lambda one: one.id)
     if not over:
@@ -23,19 +23,19 @@ def ended(sessions: Iterable[Session]) -> list[SessionsEnded]:
     ]
 
 
-def all_ended(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
+def end_all_sessions(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
     """The change that ends all sessions of an account, `but` one."""
-    return ended(one for one in state.sessions.of_user[user_id] if one.id != but)
+    return end_sessions(one for one in state.sessions.of_user[user_id] if one.id != but)
 
 
-def agents_ended(state: State, user_id: int) -> list[AgentKeysEnded]:
+def end_agent_keys(state: State, user_id: int) -> list[AgentKeysEnded]:
     """The change that ends the keys of all agents that act for the account; none where there are
     none."""
     ids = tuple(sorted(key.id for key in state.agent_keys.of_user[user_id]))
     return [AgentKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
 
 
-def pushes_ended(state: State, user_id: int) -> list[PushUnsubscribed]:
+def end_pushes(state: State, user_id: int) -> list[PushUnsubscribed]:
     """The change that ends the pushes to programs that have the account's API key; none where there
     are none. Those to browsers end with their sessions."""
     own = state.push_subscriptions.of_user[user_id]
@@ -48,12 +48,12 @@ def end(context: CommandContext, session_id: int) -> Decision[None]:
     session = context.state.sessions.get(session_id)
     if session is None or session.user_id != context.actor.id:
         raise NoSuchItem("session")
-    return Decision(None, ended([session]))
+    return Decision(None, end_sessions([session]))
 
 
 def end_others(context: CommandContext, but: int | None) -> Decision[None]:
     """End all of the actor's sessions, `but` one."""
-    return Decision(None, all_ended(context.state, context.actor.id, but))
+    return Decision(None, end_all_sessions(context.state, context.actor.id, but))
 
 
 def next_expiry(state: State, now: float) -> float | None:
@@ -65,4 +65,4 @@ def next_expiry(state: State, now: float) -> float | None:
 def expire(context: CommandContext) -> Decision[None]:
     """Clear away the sessions that are over."""
     over = [one for one in context.state.sessions if one.expires_at <= context.now]
-    return Decision(None, ended(over))
+    return Decision(None, end_sessions(over))

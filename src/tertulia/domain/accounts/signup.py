@@ -7,10 +7,10 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import account_mails, addresses, admission, users
+from tertulia.domain.accounts import account_emails, addresses, admission, users
 from tertulia.domain.channels import subscription_changes
-from tertulia.domain.messages import announcements
-from tertulia.domain.messages.announcements import Notice, Render
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.model.changes import AnyChange
@@ -174,7 +174,7 @@ def _join(
 ) -> Decision[User]:
     state = context.state
     check(state, address, joining.full_name)
-    user = users.made(
+    user = users.new_account(
         context, address, joining.full_name, *([invitation.role] if invitation else [])
     )
     # An invitation gives what its inviter has to give now, whatever it was then.
@@ -185,12 +185,12 @@ def _join(
     )
     changes: list[AnyChange] = [
         users.created(state, user, joining.credential, groups),
-        *subscription_changes.first(state, user, _channels(state, invitation)),
+        *subscription_changes.initial(state, user, _channels(state, invitation)),
         *admission.invitations_accepted(state, user.address),
-        *announcements.sent(context, list(_notices(state, user, invitation)), render, users=[user]),
+        *bot_messages.post(context, list(_notices(state, user, invitation)), render, users=[user]),
     ]
     mails = (
-        account_mails.about(MailKind.WELCOME, user, joining.site)
+        account_emails.emails_to(MailKind.WELCOME, user, joining.site)
         if state.realm.send_welcome_emails
         else ()
     )
@@ -213,23 +213,21 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
     ]
 
 
-def _notices(state: State, user: User, invitation: Invitation | None) -> Iterable[Notice]:
+def _notices(state: State, user: User, invitation: Invitation | None) -> Iterable[BotMessage]:
     """The welcome; a word to the inviter; an announcement where the organization wants one."""
-    yield Notice(ToPeople(frozenset({user.id})), _welcome_of(state, invitation), WELCOME_BOT)
-    who = announcements.person(user)
+    yield BotMessage(ToPeople(frozenset({user.id})), _welcome_of(state, invitation), WELCOME_BOT)
+    who = bot_messages.person(user)
     if invitation is not None and invitation.tell_inviter:
         inviter = state.users[invitation.inviter_id]
         if inviter.is_active:
             text = f"{who} has accepted your invitation and joined."
-            yield Notice(ToPeople(frozenset({inviter.id})), text)
+            yield BotMessage(ToPeople(frozenset({inviter.id})), text)
     board = state.channels.get(state.realm.signup_announcements_channel_id)
     if board is not None and not board.is_archived:
-        yield announcements.in_channel(
-            state, board, f"{who} has joined the organization.", SIGN_UPS
-        )
+        yield bot_messages.in_channel(state, board, f"{who} has joined the organization.", SIGN_UPS)
 
 
-def show_welcome(context: CommandContext, render: Render, text: str) -> Decision[int]:
+def preview_welcome(context: CommandContext, render: Render, text: str) -> Decision[int]:
     """Send the actor, an administrator, what the Welcome Bot would say to newcomers with this text.
     Returns the message's ID. Refused for one that is too long, or says nothing."""
     state, actor = context.state, context.actor
@@ -238,8 +236,8 @@ def show_welcome(context: CommandContext, render: Render, text: str) -> Decision
         raise Refused("Enter a text to test.")
     if len(text) > names.MAX_WELCOME_TEXT:
         raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
-    notice = Notice(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
-    (sent,) = announcements.sent(context, [notice], render)
+    notice = BotMessage(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
+    (sent,) = bot_messages.post(context, [notice], render)
     return Decision(sent.message.id, (sent,))
 
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import (
-    account_mails,
+    account_emails,
     admission,
     devices,
     full_members,
@@ -30,14 +30,14 @@ from tertulia.model.changes import (
 from tertulia.model.errors import LastOfKind, NotPermitted, Refused
 from tertulia.model.groups import Members
 from tertulia.model.mail import Mail, MailKind
-from tertulia.model.users import Credential, NewKey, Role, User
+from tertulia.model.users import Credential, NewApiKey, Role, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 # Finding
 
 
-def account_with(state: State, viewer: User | None, address: str, host: str) -> User | None:
+def find_by_address(state: State, viewer: User | None, address: str, host: str) -> User | None:
     """The account with that address, if the viewer may know of it, and by it: the real one where
     they see it, or the one that stands for it (`user7@` and the organization's host)."""
     user = _account_called(state, viewer, address, host)
@@ -78,7 +78,7 @@ def create(context: CommandContext, new: NewUser) -> Decision[User]:
     Refused for names and addresses that cannot be one, and for an address in use.
     """
     state = context.state
-    user = made(context, new.address, new.full_name, new.role)
+    user = new_account(context, new.address, new.full_name, new.role)
     user = msgspec.structs.replace(user, awaits_arrival=new.awaits_arrival)
     return Decision(
         user,
@@ -90,7 +90,9 @@ def create(context: CommandContext, new: NewUser) -> Decision[User]:
     )
 
 
-def made(context: CommandContext, address: str, full_name: str, role: Role = Role.MEMBER) -> User:
+def new_account(
+    context: CommandContext, address: str, full_name: str, role: Role = Role.MEMBER
+) -> User:
     """A new person's account. Refused as `create`."""
     state = context.state
     return User(
@@ -178,7 +180,7 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
 # Changing
 
 
-class Revision(Struct, frozen=True, kw_only=True):
+class AccountUpdate(Struct, frozen=True, kw_only=True):
     """What is to be new about an account; None is to stay as it is."""
 
     full_name: str | None = None
@@ -189,7 +191,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     """The server's address, for the mail about a new e-mail address."""
 
 
-def change(context: CommandContext, user_id: int, revision: Revision) -> Decision[None]:
+def change(context: CommandContext, user_id: int, revision: AccountUpdate) -> Decision[None]:
     """Change an account that the actor manages.
 
     Raises NotPermitted or LastOfKind where a role needs an owner's hand or takes the last owner
@@ -203,7 +205,7 @@ def change(context: CommandContext, user_id: int, revision: Revision) -> Decisio
     if revision.full_name not in {None, target.full_name}:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
-        values["role"] = allowed_role(context, target, revision.role)
+        values["role"] = require_assignable_role(context, target, revision.role)
     if revision.address is not None:
         permissions.require_administrator(state, actor)
         address = names.address(revision.address)
@@ -211,7 +213,7 @@ def change(context: CommandContext, user_id: int, revision: Revision) -> Decisio
             address = free_address(state, address)
             admission.require_allowed_email(state, address)
             over = admission.invitations_accepted(state, address)
-            mails = account_mails.about(
+            mails = account_emails.emails_to(
                 MailKind.ADDRESS_CHANGED, target, revision.site, address=address
             )
         values["address"] = address
@@ -238,7 +240,7 @@ def check_managed(context: CommandContext, user_id: int) -> Decision[None]:
     return Decision(None)
 
 
-def allowed_role(context: CommandContext, target: User, role: Role) -> Role:
+def require_assignable_role(context: CommandContext, target: User, role: Role) -> Role:
     """The role, if the actor may give it to the account. Raises as `change`."""
     if role is target.role:
         return role
@@ -350,14 +352,16 @@ def deactivate(
         _keep_an_owner(state, target)
     mails: list[Mail] = []
     if comment is not None:
-        mails = account_mails.about(MailKind.DEACTIVATED, target, site, comment=comment.strip())
+        mails = account_emails.emails_to(
+            MailKind.DEACTIVATED, target, site, comment=comment.strip()
+        )
     return Decision(
         None,
         [
             *(_deactivated(context, user) for user in [target, *state.users.bots_of(target.id)]),
-            *signing_out.all_ended(state, target.id),
-            *signing_out.agents_ended(state, target.id),
-            *signing_out.pushes_ended(state, target.id),
+            *signing_out.end_all_sessions(state, target.id),
+            *signing_out.end_agent_keys(state, target.id),
+            *signing_out.end_pushes(state, target.id),
             *admission.invitations_withdrawn(state, target),
         ],
         mails,
@@ -400,7 +404,7 @@ def _settings_naming(record: Struct, user: User) -> list[str]:
     ]
 
 
-def reactivate(context: CommandContext, user_id: int, key: NewKey) -> Decision[None]:
+def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decision[None]:
     """Reactivate an account that the actor manages. It gets another API key: whoever had the one
     before does not come back with it. A bot whose owner is gone becomes the actor's. Nothing
     happens where the account is active.
@@ -450,24 +454,24 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
 
 
 def replace_key(
-    context: CommandContext, user_id: int, key: NewKey, site: str
+    context: CommandContext, user_id: int, key: NewApiKey, site: str
 ) -> Decision[Credential]:
     """Give the actor's own account, or one that the actor manages, another API key. Returns the
     new credential, whose password is as before. A mail tells a person of it; `site` is where the
     server is."""
     target = context.actor if user_id == context.actor.id else managed_user(context, user_id)
     credential = with_key(context.state.credentials[target.id], key)
-    mails = account_mails.about(MailKind.KEY_CHANGED, target, site)
+    mails = account_emails.emails_to(MailKind.KEY_CHANGED, target, site)
     return Decision(credential, key_replaced(context.state, target.id, key), mails)
 
 
-def with_key(credential: Credential, key: NewKey) -> Credential:
+def with_key(credential: Credential, key: NewApiKey) -> Credential:
     """The credential with that API key."""
     return msgspec.structs.replace(credential, key_digest=key.digest, key_sealed=key.sealed)
 
 
 def key_replaced(
-    state: State, user_id: int, key: NewKey, password_hash: str | UnsetType = UNSET
+    state: State, user_id: int, key: NewApiKey, password_hash: str | UnsetType = UNSET
 ) -> list[AnyChange]:
     """The changes that give an account another API key, and a new password where there is one.
     Push tokens that were registered with the old key are removed, and pushes to programs that have
@@ -476,6 +480,6 @@ def key_replaced(
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)
     void = devices.all_tokens_removed(state, user_id)
-    agents = signing_out.agents_ended(state, user_id)
-    pushes = signing_out.pushes_ended(state, user_id)
+    agents = signing_out.end_agent_keys(state, user_id)
+    pushes = signing_out.end_pushes(state, user_id)
     return [CredentialChanged(credential=credential), *void, *agents, *pushes]

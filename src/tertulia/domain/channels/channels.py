@@ -9,9 +9,9 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import default_groups, folders
 from tertulia.domain.groups import group_settings
-from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, Given
-from tertulia.domain.messages import announcements
-from tertulia.domain.messages.announcements import Render
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, PermissionUpdate
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.changes import ChannelChanged
 from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import NoSuchChannel, Refused
@@ -59,7 +59,7 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
     topics_policy: TopicsPolicy | UnsetType = UNSET
     folder_id: int | UnsetType | None = UNSET
     unarchive: bool = False
-    groups: Mapping[str, Given] = {}
+    groups: Mapping[str, PermissionUpdate] = {}
     web_is_open: bool = True
     """Whether the server lets organizations have web-public channels."""
 
@@ -82,7 +82,7 @@ def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None
         raise Refused(f"Another channel has a similar name: '{name}'.")
 
 
-def made(context: CommandContext, new: NewChannel, channel_id: int) -> Channel:
+def new_channel(context: CommandContext, new: NewChannel, channel_id: int) -> Channel:
     """The record of the new channel. The caller makes sure that its name is free.
 
     Refused for invalid names and combinations, and where the actor lacks a right.
@@ -102,7 +102,7 @@ def made(context: CommandContext, new: NewChannel, channel_id: int) -> Channel:
         _check_may_set_topics_policy(state, actor)
     folders.check_open(state, new.folder_id)
     groups: dict[str, GroupSetting] = {
-        setting: group_settings.checked(state, setting, CHANNEL_SETTINGS[setting], value)
+        setting: group_settings.validated(state, setting, CHANNEL_SETTINGS[setting], value)
         for setting, value in new.groups.items()
     }
     _check_may_set_groups(state, actor, groups)
@@ -264,7 +264,9 @@ def change(
         [
             changed(state, channel, after),
             *(default_groups.without(state, channel) if after.is_private else ()),
-            *announcements.sent(context, announcements.changed(context, channel, after), render),
+            *bot_messages.post(
+                context, bot_messages.channel_changed(context, channel, after), render
+            ),
         ],
     )
 
@@ -351,7 +353,7 @@ def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> 
 
 def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
     values = {
-        name: group_settings.revised(
+        name: group_settings.updated(
             state, name, CHANNEL_SETTINGS[name], getattr(channel, name), given
         )
         for name, given in edit.groups.items()

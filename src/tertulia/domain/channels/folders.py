@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import names, permissions
-from tertulia.domain.messages.announcements import Render
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.changes import (
     ChannelFolderChanged,
     ChannelFolderCreated,

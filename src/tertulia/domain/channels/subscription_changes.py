@@ -78,10 +78,10 @@ def unsubscribed(state: State, channel: Channel, leaving: Iterable[User]) -> Uns
 def to_defaults(state: State, user: User) -> list[AnyChange]:
     """The changes that subscribe a new user to the default channels."""
     defaults = [c for c in state.channels if c.is_default and not c.is_archived]
-    return first(state, user, defaults)
+    return initial(state, user, defaults)
 
 
-def first(state: State, user: User, channels: Iterable[Channel]) -> list[AnyChange]:
+def initial(state: State, user: User, channels: Iterable[Channel]) -> list[AnyChange]:
     """The changes that subscribe a new user to the channels, and nothing else yet."""
     changes: list[AnyChange] = []
     taken: list[str] = []

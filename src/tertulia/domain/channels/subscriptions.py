@@ -9,14 +9,9 @@ from msgspec import Struct
 from tertulia.domain import channel_access, names, permissions, quotas
 from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.channels.channels import NewChannel
-from tertulia.domain.messages import announcements
-from tertulia.domain.messages.announcements import Notice, Render
-from tertulia.model.changes import (
-    AnyChange,
-    ChannelCreated,
-    Subscribed,
-    SubscriptionChanged,
-)
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import BotMessage, Render
+from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, SubscriptionChanged
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
@@ -27,9 +22,9 @@ MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
 """Of more people at once, none gets a direct message that they were subscribed."""
 MAX_AT_ONCE = 100_000
 """Subscriptions that one request may begin or end."""
-PART = 1000
+BATCH_SUBSCRIPTIONS = 1000
 """Subscriptions that one decision begins or ends: what is more is done in several."""
-CHANNELS_IN_PART = 50
+BATCH_CHANNELS = 50
 """Channels that one decision is about."""
 PROPERTIES = (
     "color",
@@ -66,7 +61,7 @@ class SubscribeRequest(Struct, frozen=True, kw_only=True):
     """Refuse a name that is in use."""
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class CheckedChannel(Struct, frozen=True, kw_only=True):
     """What would become of one channel: `channel` is None where it is closed to the actor."""
 
     name: str
@@ -153,8 +148,8 @@ def subscribe(
     fresh = _subscribed(context, wanted, people, allowed, outcome)
     changes.extend(change for _, change in fresh)
     notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
-    texts = [*announcements.created(context, created, announce=wanted.announce), *messages]
-    changes.extend(announcements.sent(context, texts, render, created))
+    texts = [*bot_messages.channels_created(context, created, announce=wanted.announce), *messages]
+    changes.extend(bot_messages.post(context, texts, render, created))
     return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 
@@ -164,23 +159,25 @@ def _checked_channel(
     new: NewChannel,
     people: Sequence[User],
     created: Sequence[Channel],
-) -> Checked:
+) -> CheckedChannel:
     """Refused as `subscribe`. `created` are the channels that are created with it."""
     known = _known(context, new)
     name = known.name if known else names.channel_name(new.name)
     if not known and not wanted.refusals_are_fatal and not channels.may_create(context, new):
-        return Checked(name=name)
+        return CheckedChannel(name=name)
     channel = _existing(context, new, wanted)
     is_new = channel is None
     if channel is None:
         quotas.check(context.state, context.actor, quotas.CHANNELS, len(created) + 1)
         channels.check_unlike(created, name)
-        channel = channels.made(context, new, context.state.channels.next_id() + len(created))
+        channel = channels.new_channel(
+            context, new, context.state.channels.next_id() + len(created)
+        )
     if _may_subscribe(context, people, channel):
-        return Checked(name=name, channel=channel, is_new=is_new)
+        return CheckedChannel(name=name, channel=channel, is_new=is_new)
     if wanted.refusals_are_fatal:
         raise Refused(f"You can't subscribe these people to '{name}'.")
-    return Checked(name=name)
+    return CheckedChannel(name=name)
 
 
 def check_people(
@@ -196,7 +193,7 @@ def check_people(
 
 def check(
     context: CommandContext, wanted: SubscribeRequest, new: NewChannel, created: Sequence[Channel]
-) -> Decision[Checked]:
+) -> Decision[CheckedChannel]:
     """What would become of one of the channels; `created` are those that would be created before
     it. Changes nothing. Refused as `subscribe`."""
     people = accounts(context, wanted.principals)
@@ -239,8 +236,8 @@ def notify_subscribed(
         found = (state.channel_named(name) for name in named)
         new_to = [one for one in found if one and state.is_subscribed(user_id, one.id)]
         if new_to and user_id != context.actor.id and not state.users[user_id].is_bot:
-            messages.append(announcements.subscribed(context.actor, user_id, new_to))
-    return Decision(True, [*announcements.sent(context, messages, render)])
+            messages.append(bot_messages.subscribed_by(context.actor, user_id, new_to))
+    return Decision(True, [*bot_messages.post(context, messages, render)])
 
 
 def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
@@ -333,7 +330,7 @@ def _messages_to_subscribed(
     people: Sequence[User],
     fresh: Sequence[tuple[Channel, Subscribed]],
     wanted: SubscribeRequest,
-) -> tuple[bool, list[Notice]]:
+) -> tuple[bool, list[BotMessage]]:
     """Whether people whom somebody else subscribed get messages (not too many), and these."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
     if not wanted.notify_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
@@ -342,7 +339,7 @@ def _messages_to_subscribed(
     for user in people:
         new_to = [channel for channel, change in fresh if user.id in change.colors]
         if new_to and user.id != actor.id and not user.is_bot:
-            messages.append(announcements.subscribed(actor, user.id, new_to))
+            messages.append(bot_messages.subscribed_by(actor, user.id, new_to))
     return True, messages
 
 
@@ -418,7 +415,7 @@ def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[
     return list(found.values())
 
 
-class Exchange(Struct, frozen=True, kw_only=True):
+class SubscriptionExchange(Struct, frozen=True, kw_only=True):
     """The result of subscribing and unsubscribing oneself at once."""
 
     outcome: SubscribeResult
@@ -427,7 +424,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
 def exchange(
     context: CommandContext, wanted: SubscribeRequest, leaving: Sequence[str], render: Render
-) -> Decision[Exchange]:
+) -> Decision[SubscriptionExchange]:
     """Subscribe oneself to some channels and unsubscribe from others: all of it, or nothing.
 
     Raises as the two do; Refused for a channel that is named for both.
@@ -441,7 +438,7 @@ def exchange(
     removed = unsubscribe(context, leaving, None)
     added = subscribe(context, wanted, render)
     return Decision(
-        Exchange(outcome=added.result, removal=removed.result),
+        SubscriptionExchange(outcome=added.result, removal=removed.result),
         [*removed.changes, *added.changes],
     )
 
@@ -449,7 +446,7 @@ def exchange(
 # One's own settings
 
 
-class Property(Struct, frozen=True, kw_only=True):
+class SubscriptionProperty(Struct, frozen=True, kw_only=True):
     """A new value of one's own for a channel."""
 
     channel_id: int
@@ -458,7 +455,9 @@ class Property(Struct, frozen=True, kw_only=True):
     """None: as one's general settings say."""
 
 
-def set_properties(context: CommandContext, given: Sequence[Property]) -> Decision[None]:
+def set_properties(
+    context: CommandContext, given: Sequence[SubscriptionProperty]
+) -> Decision[None]:
     """Change one's own settings of channels: all of them, or none.
 
     Refused for channels that the actor is not subscribed to, unknown settings, and wrong values.
@@ -480,7 +479,7 @@ def set_properties(context: CommandContext, given: Sequence[Property]) -> Decisi
     return Decision(None, changes)
 
 
-def _checked(given: Property) -> tuple[str, bool | str | None]:
+def _checked(given: SubscriptionProperty) -> tuple[str, bool | str | None]:
     if given.name not in PROPERTIES:
         raise Refused(f"There's no setting named '{given.name[:50]}'.")
     if given.name == "color":

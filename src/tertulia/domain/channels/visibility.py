@@ -12,7 +12,7 @@ from tertulia.model.groups import GroupSetting, Members
 from tertulia.state.state import State
 
 
-def moved(
+def by_membership(
     before: State, after: State, group_id: int, user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
     """Which of these accounts gain or lose sight of private channels when the group's members
@@ -20,7 +20,7 @@ def moved(
 
     Only channels with a permission that names the group, or one that contains it, are compared.
     """
-    through = containing(after, group_id)
+    through = supergroups(after, group_id)
     members = set(user_ids)
     bots = {bot.id for user_id in members for bot in before.users.bots_of(user_id)}
     channels = (c for c in before.channels if c.is_private and _opened_to(c, through))
@@ -53,7 +53,7 @@ def compared(
     return tuple(found)
 
 
-def containing(state: State, group_id: int) -> frozenset[int]:
+def supergroups(state: State, group_id: int) -> frozenset[int]:
     """The group, and every group that it is in, directly or through others."""
     found = {group_id}
     grown = True

@@ -32,7 +32,7 @@ class PermissionSetting(Struct, frozen=True, kw_only=True):
     allowed_system_groups: tuple[str, ...] = ()
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class PermissionUpdate(Struct, frozen=True, kw_only=True):
     """A new value for a setting, and what the client believes the present one to be."""
 
     new: GroupSetting
@@ -102,7 +102,7 @@ REFUSED_SYSTEM_GROUPS: Final[Mapping[str, frozenset[str]]] = {
 no word for it."""
 
 
-def checked(
+def validated(
     state: State, name: str, rule: PermissionSetting, setting: GroupSetting
 ) -> GroupSetting:
     """The setting in its one form, if the rule of `name` allows it.
@@ -150,14 +150,14 @@ def _check_group(name: str, rule: PermissionSetting, group: UserGroup) -> None:
         raise Refused(f"'{name}' can't be set to '{group.name}'.")
 
 
-def revised(
-    state: State, name: str, rule: PermissionSetting, present: GroupSetting, given: Given
+def updated(
+    state: State, name: str, rule: PermissionSetting, present: GroupSetting, given: PermissionUpdate
 ) -> GroupSetting:
     """The new value of a setting. Raises as `checked`, and StaleExpectation where the present
     value is not what the client believed."""
     if given.old is not None and _seen(state, given.old) != _seen(state, present):
         raise StaleExpectation(f"'{name}' has changed in the meantime.")
-    return checked(state, name, rule, given.new)
+    return validated(state, name, rule, given.new)
 
 
 def _seen(state: State, setting: GroupSetting) -> GroupSetting:

@@ -17,10 +17,10 @@ from tertulia.domain.groups.group_settings import (
     GROUP_CREATOR,
     GROUP_SETTINGS,
     REALM_SETTINGS,
-    Given,
+    PermissionUpdate,
 )
-from tertulia.domain.messages import announcements
-from tertulia.domain.messages.announcements import Notice, Render
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.model.changes import (
     AnyChange,
     ChannelSight,
@@ -50,7 +50,7 @@ class GroupEdit(Struct, frozen=True, kw_only=True):
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     reactivate: bool = False
-    settings: Mapping[str, Given] = {}
+    settings: Mapping[str, PermissionUpdate] = {}
 
 
 # Finding
@@ -120,7 +120,7 @@ def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
         if rule.default_group_name == GROUP_CREATOR
     }
     settings |= {
-        name: group_settings.checked(state, name, GROUP_SETTINGS[name], value)
+        name: group_settings.validated(state, name, GROUP_SETTINGS[name], value)
         for name, value in new.settings.items()
     }
     group = UserGroup(
@@ -155,7 +155,7 @@ def change(context: CommandContext, group_id: int, edit: GroupEdit) -> Decision[
         values["deactivated"] = False
     for name, given in edit.settings.items():
         present = getattr(group, name)
-        values[name] = group_settings.revised(state, name, GROUP_SETTINGS[name], present, given)
+        values[name] = group_settings.updated(state, name, GROUP_SETTINGS[name], present, given)
     return Decision(None, _changed(group, values))
 
 
@@ -246,7 +246,7 @@ def change_members(
     )
     change = msgspec.structs.replace(change, sight=_visibility_changes(state, group, change))
     changes: list[AnyChange] = [change]
-    changes.extend(announcements.sent(context, _messages(context, group, change), render))
+    changes.extend(bot_messages.post(context, _messages(context, group, change), render))
     return Decision(None, changes)
 
 
@@ -322,19 +322,19 @@ def _visibility_changes(
         members=tuple({*group.members, *change.added} - {*change.removed}),
         subgroups=tuple({*group.subgroups, *change.added_groups} - {*change.removed_groups}),
     )
-    return visibility.moved(state, state.with_changes(after), group.id, people)
+    return visibility.by_membership(state, state.with_changes(after), group.id, people)
 
 
 def _messages(
     context: CommandContext, group: UserGroup, change: UserGroupMembersChanged
-) -> list[Notice]:
+) -> list[BotMessage]:
     """The messages to people whom somebody else added or removed; none where they are too many."""
     state, actor = context.state, context.actor
     people = [*change.added, *change.removed]
     if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return []
     return [
-        announcements.group_changed(actor, user_id, group, added=user_id in change.added)
+        bot_messages.group_changed(actor, user_id, group, added=user_id in change.added)
         for user_id in people
         if user_id != actor.id and not state.users[user_id].is_bot
     ]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
-from tertulia.model.attachments import Attachment, Picture, linked_paths
+from tertulia.model.attachments import Attachment, ImageInfo, linked_paths
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.errors import Refused, UploadQuotaReached
 from tertulia.model.organization import MAX_MEBIBYTES
@@ -24,7 +24,7 @@ UNLIMITED: Final = -1
 NOTHING: Final[Mapping[int, int]] = {}
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class StorageUse(Struct, frozen=True, kw_only=True):
     """How much room a person's files take, with those of their bots. In bytes."""
 
     used: int
@@ -34,13 +34,13 @@ class Room(Struct, frozen=True, kw_only=True):
     """The exception for this person, in MiB, or `UNLIMITED`; None where there is none."""
 
 
-def room_of(state: State, user: User) -> Room:
+def storage_use(state: State, user: User) -> StorageUse:
     """The room of the person, or of the bot's owner. Bots of nobody, the server's own, have no
     limit, and keep no files themselves."""
     person = state.users.person_of(user)
     own = person.upload_quota_mib
     mib = state.realm.upload_quota_per_user_mib if own is None else own
-    return Room(
+    return StorageUse(
         used=sum(state.uploads.space_of(one) for one in state.users.accounts_of(person)),
         limit=None if person.is_bot or mib is None or mib == UNLIMITED else mib * MIB,
         own_limit_mib=own,
@@ -49,7 +49,7 @@ def room_of(state: State, user: User) -> Room:
 
 def is_limited(state: State, user: User, quota: int | None) -> bool:
     """Whether anything says how much the user's files may come to."""
-    return quota is not None or room_of(state, user).limit is not None
+    return quota is not None or storage_use(state, user).limit is not None
 
 
 def check_upload_quota(
@@ -58,7 +58,7 @@ def check_upload_quota(
     """Refuse (UploadQuotaReached) where so many more bytes of the user's are more than their limit
     allows, or in all more than `quota` does. `reserved` are the bytes of files that have begun to
     arrive, by whose they are: there is no room for others where these will be."""
-    room = room_of(state, user)
+    room = storage_use(state, user)
     if room.limit is not None:
         accounts = state.users.accounts_of(state.users.person_of(user))
         used = room.used + sum(reserved.get(one, 0) for one in accounts)
@@ -69,14 +69,14 @@ def check_upload_quota(
         raise UploadQuotaReached(left=quota - used, of_person=False)
 
 
-def looked_at(context: CommandContext, user_id: int) -> Decision[Room]:
+def get_storage_use(context: CommandContext, user_id: int) -> Decision[StorageUse]:
     """The room of a person, for themselves and for administrators. Refused for others, and for
     accounts that are no person's."""
     target = permissions.visible_user(context.state, context.actor, user_id)
     if target.id != context.actor.id:
         permissions.require_administrator(context.state, context.actor)
     _require_person(target)
-    return Decision(room_of(context.state, target))
+    return Decision(storage_use(context.state, target))
 
 
 def set_limit(context: CommandContext, user_id: int, mib: int | None) -> Decision[None]:
@@ -120,7 +120,7 @@ for _ending, _type in {
     _guesses.add_type(_type, _ending)
 
 
-def shown_file_name(name: str) -> str:
+def display_name(name: str) -> str:
     """The file's name as its owner reads it: without the directories that it was in, and without
     characters that cannot be seen."""
     last = re.split(r"[/\\]", name)[-1]
@@ -128,7 +128,7 @@ def shown_file_name(name: str) -> str:
     return _shortened(seen.strip()) or NAMELESS
 
 
-def in_address(name: str) -> str:
+def name_in_path(name: str) -> str:
     """The file's name as a part of its address: letters and digits of any script, `-`, `_`, `.`."""
     normal = unicodedata.normalize("NFKC", name)
     kept = re.sub(r"[^\w\s.-]", "", normal).strip()
@@ -155,7 +155,7 @@ def media_type(said: str, name: str) -> str:
 
 
 DAY = 86400
-AT_ONCE = 100
+REMOVED_AT_ONCE = 100
 """Files that are removed together at most."""
 
 
@@ -170,12 +170,12 @@ class NewFile(Struct, frozen=True, kw_only=True):
     """As the uploader says; may be empty."""
     size: int
     """Bytes."""
-    picture: Picture | None = None
+    picture: ImageInfo | None = None
 
 
 def path_of(state: State, new: NewFile) -> str:
     """By what a new file will be known."""
-    name = in_address(shown_file_name(new.name))
+    name = name_in_path(display_name(new.name))
     return f"{state.realm.id}/{new.key[:2]}/{new.key}/{name}"
 
 
@@ -197,7 +197,7 @@ def add(
     if known is not None:
         return Decision(known)
     check_upload_quota(state, context.actor, new.size, quota, reserved)
-    name = shown_file_name(new.name)
+    name = display_name(new.name)
     attachment = Attachment(
         id=state.attachments.next_id(),
         user_id=context.actor.id,
@@ -238,7 +238,7 @@ def unclaimed_due(days: int, state: State, _now: float) -> float | None:
 def remove_unclaimed(context: CommandContext, days: int) -> Decision[int]:
     """Remove some of the files that were uploaded so long ago, and that no message links. Returns
     how many."""
-    ids = context.state.uploads.unclaimed(context.now - days * DAY, AT_ONCE)
+    ids = context.state.uploads.unclaimed(context.now - days * DAY, REMOVED_AT_ONCE)
     changes = [_removed(context.state.attachments[attachment_id]) for attachment_id in ids]
     return Decision(len(changes), changes)
 

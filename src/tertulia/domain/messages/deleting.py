@@ -18,7 +18,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 DAY: Final = 86400
-PIECE = 300
+BATCH = 300
 """Messages that one command deletes at most, so that others have their turn between two."""
 _OF_ENTRY: Final = 100
 """Messages of one entry at most: some clients take an event for each, and an entry has IDs for 128
@@ -47,7 +47,7 @@ def delete(context: CommandContext, doomed: MessagesToDelete) -> Decision[None]:
     return Decision(None, _deleted(context.state, doomed))
 
 
-class Places(Struct, frozen=True, kw_only=True):
+class DeletionScope(Struct, frozen=True, kw_only=True):
     """Where messages are."""
 
     open: bool = False
@@ -67,7 +67,7 @@ class Places(Struct, frozen=True, kw_only=True):
 
 
 def delete_written(
-    context: CommandContext, doomed: MessagesToDelete, places: Places
+    context: CommandContext, doomed: MessagesToDelete, places: DeletionScope
 ) -> Decision[None]:
     """Delete messages because their author's account goes, for administrators, whoever could read
     or delete them otherwise. Those that were moved out of these places stay. Conflict."""
@@ -177,7 +177,7 @@ def _require_right(context: CommandContext, message: Message) -> None:
         raise Refused("The time limit for deleting this message has passed.")
 
 
-def may_delete_any(context: CommandContext, channel_id: int) -> None:
+def require_may_delete_any(context: CommandContext, channel_id: int) -> None:
     """Refuse to who may not delete the messages of others in the channel."""
     state, actor = context.state, context.actor
     channel = state.channels[channel_id]

@@ -20,7 +20,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
-class Writing(Struct, frozen=True, kw_only=True):
+class DraftContent(Struct, frozen=True, kw_only=True):
     """What a draft shall be."""
 
     kind: DraftKind
@@ -32,7 +32,7 @@ class Writing(Struct, frozen=True, kw_only=True):
     """UNIX seconds; None for now."""
 
 
-def create(context: CommandContext, writings: Sequence[Writing]) -> Decision[tuple[int, ...]]:
+def create(context: CommandContext, writings: Sequence[DraftContent]) -> Decision[tuple[int, ...]]:
     """Keep drafts of the actor's, all or none. Returns their IDs, in order.
 
     QuotaReached; Refused where drafts are turned off, and for what `Writing` cannot be.
@@ -48,7 +48,7 @@ def create(context: CommandContext, writings: Sequence[Writing]) -> Decision[tup
     return Decision(ids, (DraftsCreated(user_id=actor.id, drafts=drafts),))
 
 
-def edit(context: CommandContext, draft_id: int, writing: Writing) -> Decision[None]:
+def edit(context: CommandContext, draft_id: int, writing: DraftContent) -> Decision[None]:
     """Put something else in a draft's place. NoSuchItem, or Refused as in `create`."""
     _require_synchronized(context)
     before = _own(context, draft_id)
@@ -99,7 +99,7 @@ def _own(context: CommandContext, draft_id: int) -> SavedDraft:
     return draft
 
 
-def _draft(context: CommandContext, draft_id: int, writing: Writing) -> SavedDraft:
+def _draft(context: CommandContext, draft_id: int, writing: DraftContent) -> SavedDraft:
     edited_at = context.now if writing.edited_at is None else writing.edited_at
     if edited_at < 0:
         raise Refused("A draft's timestamp can't be negative.")
@@ -115,7 +115,7 @@ def _draft(context: CommandContext, draft_id: int, writing: Writing) -> SavedDra
     )
 
 
-def _addressed(context: CommandContext, writing: Writing) -> tuple[int, ...]:
+def _addressed(context: CommandContext, writing: DraftContent) -> tuple[int, ...]:
     state, actor = context.state, context.actor
     match writing.kind:
         case DraftKind.CHANNEL:

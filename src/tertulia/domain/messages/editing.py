@@ -12,7 +12,7 @@ from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import Conflict, NoSuchMessage, Refused
 from tertulia.model.messages import ANY_MENTION, Flag, Message, PendingPreview, Rendered
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.state.recent_writes import touching
+from tertulia.state.recent_writes import entries_of
 from tertulia.state.state import State
 
 GRACE_SECONDS: Final = 20
@@ -21,7 +21,7 @@ _BY_CONTENT: Final = ANY_MENTION | Flag.HAS_ALERT_WORD
 """Flags that follow from what a message says."""
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class LoadedMessage(Struct, frozen=True, kw_only=True):
     """A message as it was at an entry of the log, read before it is decided about."""
 
     seq: int
@@ -34,10 +34,10 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether it is a poll, a list or a form."""
 
 
-def still_so(context: CommandContext, found: Found, *more: object) -> Message:
+def require_current(context: CommandContext, found: LoadedMessage, *more: object) -> Message:
     """The message that was found, if the actor may read it. Conflict where it (or one of the
     other things) has changed since; Refused where it is not there for the actor."""
-    if context.state.recent_writes.since(found.seq, (*touching(found.message), *more)):
+    if context.state.recent_writes.since(found.seq, (*entries_of(found.message), *more)):
         raise Conflict
     require_readable(context, found.message)
     return found.message
@@ -50,13 +50,13 @@ def require_readable(context: CommandContext, message: Message) -> None:
 
 
 def edit(
-    context: CommandContext, found: Found, composed: sending.Composed
+    context: CommandContext, found: LoadedMessage, composed: sending.ComposedMessage
 ) -> Decision[tuple[int, ...]]:
     """Give a message of one's own new content. Returns the files that are not linked any more.
 
     Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Conflict.
     """
-    message, state = still_so(context, found), context.state
+    message, state = require_current(context, found), context.state
     require_editable(context, message)
     permissions.require(not found.has_widget, "You can't edit polls, to-do lists, and forms.")
     content, rendered = composed.content, composed.rendered
@@ -140,7 +140,7 @@ def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> 
     )
 
 
-def read_by(state: State, found: Found) -> tuple[int, ...]:
+def read_by(state: State, found: LoadedMessage) -> tuple[int, ...]:
     """Return those who have marked the message as read: by now, if that is loaded."""
     message, loaded = found.message, state.unread.readers
     return tuple(
@@ -174,7 +174,7 @@ def _with(
 
 
 def show_preview(
-    context: CommandContext, pending: PendingPreview, found: Found, rendered: Rendered
+    context: CommandContext, pending: PendingPreview, found: LoadedMessage, rendered: Rendered
 ) -> Decision[None]:
     """Show the message as it is rendered with its previews, as the server itself. Nothing happens
     where it does not await these any more: it says something else now, or another node was faster.
@@ -184,7 +184,7 @@ def show_preview(
     state, message = context.state, found.message
     if state.pending_previews.get(message.id) != pending:
         return Decision(None)
-    if state.recent_writes.since(found.seq, touching(message)):
+    if state.recent_writes.since(found.seq, entries_of(message)):
         raise Conflict
     if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
         return give_up(context, pending)

@@ -23,7 +23,7 @@ class KnownMessage(Struct, frozen=True, kw_only=True):
     is_mentioned: bool
 
 
-class Updated(Struct, frozen=True, kw_only=True):
+class FlagUpdate(Struct, frozen=True, kw_only=True):
     """How many messages changed, and the channels whose messages were left as they are."""
 
     changed: int = 0
@@ -37,16 +37,16 @@ def _is_new(context: CommandContext, known: KnownMessage) -> bool:
     )
 
 
-def mark_read(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[Updated]:
+def mark_read(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[FlagUpdate]:
     """Mark the messages as read. None is ignored."""
     ids = tuple(known.message.id for known in messages if not known.is_read)
     if not ids:
-        return Decision(Updated())
+        return Decision(FlagUpdate())
     change = MessagesRead(user_id=context.actor.id, message_ids=ids)
-    return Decision(Updated(changed=len(ids)), (change,))
+    return Decision(FlagUpdate(changed=len(ids)), (change,))
 
 
-def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[Updated]:
+def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[FlagUpdate]:
     """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
     which are archived, are ignored: nothing counts as unread there."""
     state, actor = context.state, context.actor
@@ -80,7 +80,7 @@ def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> De
                 mentioned=known.is_mentioned,
             )
         )
-    updated = Updated(changed=len(unread), ignored=frozenset(ignored))
+    updated = FlagUpdate(changed=len(unread), ignored=frozenset(ignored))
     if not unread:
         return Decision(updated)
     change = MessagesUnread(user_id=actor.id, messages=tuple(unread), recorded=tuple(recorded))
@@ -89,13 +89,13 @@ def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> De
 
 def change(
     context: CommandContext, messages: Sequence[KnownMessage], flag: Flag, added: bool
-) -> Decision[Updated]:
+) -> Decision[FlagUpdate]:
     """Set or clear a sparse flag. None is ignored."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
     if not changed:
-        return Decision(Updated())
+        return Decision(FlagUpdate())
     return Decision(
-        Updated(changed=len(changed)),
+        FlagUpdate(changed=len(changed)),
         (
             FlagsChanged(
                 user_id=context.actor.id,

@@ -13,10 +13,10 @@ from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channel_access import ChannelReaders
 from tertulia.domain.channels import topics
 from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage, TopicMessages
-from tertulia.domain.messages import announcements, editing, sending
-from tertulia.domain.messages.announcements import Notice, Render
-from tertulia.domain.messages.editing import Found, still_so
-from tertulia.domain.messages.sending import Composed, ToChannel
+from tertulia.domain.messages import bot_messages, editing, sending
+from tertulia.domain.messages.bot_messages import BotMessage, Render
+from tertulia.domain.messages.editing import LoadedMessage, require_current
+from tertulia.domain.messages.sending import ComposedMessage, ToChannel
 from tertulia.model.changes import (
     AnyChange,
     MessageEdited,
@@ -57,12 +57,12 @@ class Move(Struct, frozen=True, kw_only=True):
     """Leave a notice in the new topic."""
 
 
-PIECE = 400
+BATCH = 400
 """Messages that one entry of the log moves at most, unless it renames their topic. Of a move in
 pieces to another channel, it moves up to twice as many."""
 
 
-class _Allowed(Struct, frozen=True):
+class MovePlan(Struct, frozen=True):
     """A move that nothing forbids."""
 
     source: Channel
@@ -79,10 +79,12 @@ class _Allowed(Struct, frozen=True):
     """Whether the new topic already has messages."""
 
 
-def allowed(context: CommandContext, found: Found, excerpt: TopicExcerpt, wanted: Move) -> _Allowed:
+def plan_move(
+    context: CommandContext, found: LoadedMessage, excerpt: TopicExcerpt, wanted: Move
+) -> MovePlan:
     """What the move would be, of which nothing but the topic's messages needs to be known. Raises
     as `move`."""
-    message = still_so(context, found, found.message.conversation)
+    message = require_current(context, found, found.message.conversation)
     if message.channel_id is None:
         raise Refused("Direct messages don't have a topic and can't be moved.")
     state, topic_before = context.state, excerpt.topic
@@ -106,7 +108,7 @@ def allowed(context: CommandContext, found: Found, excerpt: TopicExcerpt, wanted
     is_whole = len(ids) == state.topics[here].message_count
     if not resolves:
         _check_age(context, message, topic_before, ids, is_between=source.id != target.id)
-    return _Allowed(
+    return MovePlan(
         source=source,
         target=target,
         topic=topic,
@@ -120,7 +122,11 @@ def allowed(context: CommandContext, found: Found, excerpt: TopicExcerpt, wanted
 
 
 def move(
-    context: CommandContext, found: Found, excerpt: TopicExcerpt, wanted: Move, render: Render
+    context: CommandContext,
+    found: LoadedMessage,
+    excerpt: TopicExcerpt,
+    wanted: Move,
+    render: Render,
 ) -> Decision[int | None]:
     """Move the message, and with it others of its topic. Returns None; or where that takes several
     pieces, which are all allowed now, the ID of the `TopicMove` that `move_piece` goes on with.
@@ -129,13 +135,13 @@ def move(
     not too many for one piece and the topic is not renamed, what `preconditions` reads of them.
     Refused where the actor may not, TooOldToMove, NoSuchChannel, Conflict.
     """
-    plan = allowed(context, found, excerpt, wanted)
+    plan = plan_move(context, found, excerpt, wanted)
     state, message = context.state, found.message
     if plan.renames:
         change = _renamed(context, found, plan, wanted)
     elif (known := _under_way(state, message, plan, wanted)) is not None:
         return Decision(known)
-    elif len(plan.ids) > PIECE:
+    elif len(plan.ids) > BATCH:
         return _begun(context, message, plan, wanted)
     else:
         lines = [line for line in excerpt.lines if line.id in plan.ids]
@@ -166,12 +172,12 @@ def move(
     changes: list[AnyChange] = [
         change,
         *topics.after_moving(context, change, joins=plan.joins),
-        *announcements.sent(context, written, render),
+        *bot_messages.post(context, written, render),
     ]
     return Decision(None, changes)
 
 
-def _place(message: Message, plan: _Allowed, wanted: Move) -> dict[str, Any]:
+def _place(message: Message, plan: MovePlan, wanted: Move) -> dict[str, Any]:
     return {
         "anchor_id": message.id,
         "channel_id": plan.source.id,
@@ -185,7 +191,7 @@ def _place(message: Message, plan: _Allowed, wanted: Move) -> dict[str, Any]:
     }
 
 
-def _under_way(state: State, message: Message, plan: _Allowed, wanted: Move) -> int | None:
+def _under_way(state: State, message: Message, plan: MovePlan, wanted: Move) -> int | None:
     """The ID of the move in pieces that the same request began before, if it hasn't ended."""
     place = _place(message, plan, wanted)
     there = [place[name] for name in _SAME]
@@ -196,7 +202,7 @@ def _under_way(state: State, message: Message, plan: _Allowed, wanted: Move) -> 
 
 
 def _begun(
-    context: CommandContext, message: Message, plan: _Allowed, wanted: Move
+    context: CommandContext, message: Message, plan: MovePlan, wanted: Move
 ) -> Decision[int | None]:
     """The move in pieces."""
     state = context.state
@@ -223,19 +229,19 @@ _SAME: Final = ("channel_id", "topic", "new_channel_id", "new_topic", "propagati
 """What two requests to move a topic have in common where they are one."""
 
 
-class MovePiece(Struct, frozen=True, kw_only=True):
+class MoveBatch(Struct, frozen=True, kw_only=True):
     """The next messages of a move, as they were at an entry of the log."""
 
     move: TopicMove
     seq: int
-    found: Found | None
+    found: LoadedMessage | None
     """The message by which the move was requested, if it is among them."""
     excerpt: TopicExcerpt
     ids: Sequence[int]
     is_last: bool
 
 
-def move_piece(context: CommandContext, piece: MovePiece, render: Render) -> Decision[bool]:
+def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Decision[bool]:
     """Move the next messages of an allowed move. Returns whether more are left. Conflict."""
     state, move = context.state, piece.move
     if state.topic_moves.get(move.id) is None:
@@ -267,14 +273,14 @@ def move_piece(context: CommandContext, piece: MovePiece, render: Render) -> Dec
         written = _notices(state, user, move, wanted, is_all=move.is_whole, count=move.count)
         # Even if the channel no longer takes messages, the move has to end.
         with contextlib.suppress(Refused):
-            changes += announcements.sent(context, written, render)
+            changes += bot_messages.post(context, written, render)
     return Decision(not is_last, changes)
 
 
 def edit_and_move(
     context: CommandContext,
-    found: Found,
-    composed: Composed,
+    found: LoadedMessage,
+    composed: ComposedMessage,
     excerpt: TopicExcerpt,
     wanted: Move,
     render: Render,
@@ -380,7 +386,9 @@ def _check_age(
         )
 
 
-def _renamed(context: CommandContext, found: Found, plan: _Allowed, wanted: Move) -> MessagesMoved:
+def _renamed(
+    context: CommandContext, found: LoadedMessage, plan: MovePlan, wanted: Move
+) -> MessagesMoved:
     """The change that gives a topic with all of its messages a name that no other topic has."""
     message = found.message
     topic = context.state.topics[(plan.source.id, topic_key(message.topic))]
@@ -406,7 +414,7 @@ def _renamed(context: CommandContext, found: Found, plan: _Allowed, wanted: Move
 def _moved(
     context: CommandContext,
     move: TopicMove,
-    found: Found | None,
+    found: LoadedMessage | None,
     excerpt: TopicExcerpt,
     moved: Sequence[TopicMessage],
 ) -> MessagesMoved:
@@ -467,7 +475,7 @@ def _moved(
     )
 
 
-def _flags_after(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
+def _flags_after(found: LoadedMessage, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
     flags, moved = dict(found.flags), BitMap(ids)
     for some, users in mentioned:
         if found.message.id in ids_of(some, moved):
@@ -644,25 +652,25 @@ def _notices(
     *,
     is_all: bool,
     count: int,
-) -> list[Notice]:
-    who = announcements.person(user)
+) -> list[BotMessage]:
+    who = bot_messages.person(user)
     source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
     here = ToChannel(topic=moved.topic, channel=source)
     there = ToChannel(topic=moved.new_topic, channel=target)
     if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
         done = moved.new_topic.startswith(RESOLVED)
-        return [Notice(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
+        return [BotMessage(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
     what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
     verb = "were" if not is_all and count > 1 else "was"
     found = []
     if wanted.tell_old:
         place = _named(source, target, moved.new_topic)
         text = f"{what} {verb} moved to {place} by {who}."
-        found.append(Notice(here, text))
+        found.append(BotMessage(here, text))
     if wanted.tell_new:
         place = _named(target, source, moved.topic)
         text = f"{what} {verb} moved here from {place} by {who}."
-        found.append(Notice(there, text))
+        found.append(BotMessage(there, text))
     return found
 
 

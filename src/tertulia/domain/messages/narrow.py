@@ -17,7 +17,7 @@ from tertulia.model.agents import Reach
 from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag, Message
-from tertulia.model.narrow import Condition, Scope, Span, Term
+from tertulia.model.narrow import ChannelSpan, Condition, Scope, Term
 from tertulia.model.tokenizer import phrases_of
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
@@ -48,7 +48,7 @@ def needs_account(term: NarrowTerm) -> bool:
     return term.operator in _OF_ONESELF or (term.operator == "is" and term.operand != "resolved")
 
 
-class Reader(Struct, frozen=True):
+class NarrowReader(Struct, frozen=True):
     """Who reads, and what compiling needs to know of them.
 
     `user` None is a spectator. `host` is the one in the made-up addresses that stand for hidden
@@ -63,7 +63,7 @@ class Reader(Struct, frozen=True):
     conversation: Message | None = None
 
 
-def terms_of(reader: Reader, asked: Sequence[NarrowTerm]) -> tuple[Term, ...]:
+def terms_of(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> tuple[Term, ...]:
     """The terms, compiled.
 
     Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
@@ -83,7 +83,7 @@ def terms_of(reader: Reader, asked: Sequence[NarrowTerm]) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def _with_conversation(reader: Reader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
+def _with_conversation(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
     """The terms, with `with` replaced by the conversation that its message is in now."""
     if not any(term.operator == "with" for term in asked):
         return list(asked)
@@ -105,7 +105,7 @@ def _with_conversation(reader: Reader, asked: Sequence[NarrowTerm]) -> list[Narr
 
 # Operators
 
-Operator = Callable[[Reader, NarrowTerm], list[Term]]
+Operator = Callable[[NarrowReader, NarrowTerm], list[Term]]
 
 
 def _one(term: NarrowTerm, condition: Condition) -> list[Term]:
@@ -134,7 +134,7 @@ def _number(term: NarrowTerm) -> int:
     return number
 
 
-def _channel_of(reader: Reader, operand: Any) -> Channel:
+def _channel_of(reader: NarrowReader, operand: Any) -> Channel:
     state, user = reader.state, reader.user
     channel = None
     if isinstance(operand, int):
@@ -152,7 +152,7 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
     return channel
 
 
-def _user_of(reader: Reader, term: NarrowTerm, operand: Any) -> User:
+def _user_of(reader: NarrowReader, term: NarrowTerm, operand: Any) -> User:
     state = reader.state
     user = None
     if isinstance(operand, int):
@@ -164,18 +164,18 @@ def _user_of(reader: Reader, term: NarrowTerm, operand: Any) -> User:
         ):
             user = None
     elif isinstance(operand, str):
-        user = users.account_with(state, reader.user, operand, reader.host)
+        user = users.find_by_address(state, reader.user, operand, reader.host)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user
 
 
-def _channel(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _channel(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     channel = _channel_of(reader, term.operand)
     return _one(term, narrow.InChannels(frozenset({channel.id})))
 
 
-def _channels(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _channels(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     kind = _text(term)
     if kind == "public":
         ids = frozenset(c.id for c in open_channels(reader) if not c.is_private)
@@ -188,22 +188,22 @@ def _channels(reader: Reader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.InChannels(ids))
 
 
-def open_channels(reader: Reader) -> list[Channel]:
+def open_channels(reader: NarrowReader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
         return [c for c in reader.state.channels if channel_access.open_to_spectators(c)]
     return channel_access.channels_read_whole(reader.state, reader.user)
 
 
-def _topic(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _topic(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.InTopic(topic_key(names.topic_name(_text(term)))))
 
 
-def _sender(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _sender(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.FromSender(_user_of(reader, term, term.operand).id))
 
 
-def _people(reader: Reader, term: NarrowTerm) -> set[int]:
+def _people(reader: NarrowReader, term: NarrowTerm) -> set[int]:
     operand = term.operand
     if isinstance(operand, str):
         wanted: list[Any] = [part for part in operand.split(",") if part.strip()]
@@ -214,7 +214,7 @@ def _people(reader: Reader, term: NarrowTerm) -> set[int]:
     return {_user_of(reader, term, one).id for one in wanted}
 
 
-def _dm(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _dm(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     members = _people(reader, term)
     if reader.user is not None:
         members.add(reader.user.id)
@@ -226,26 +226,26 @@ def _among_directs(direct_ids: frozenset[int]) -> Condition:
     return narrow.InDirect(direct_ids) if direct_ids else narrow.Nothing()
 
 
-def _own_directs(reader: Reader) -> frozenset[int]:
+def _own_directs(reader: NarrowReader) -> frozenset[int]:
     if reader.user is None:
         return frozenset()
     return frozenset(reader.state.directs.of_user[reader.user.id])
 
 
-def _dm_including(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _dm_including(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
     return _one(term, _among_directs(_own_directs(reader) & theirs))
 
 
-def _group_dm_with(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _group_dm_with(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
     groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
     return _one(term, _among_directs(_own_directs(reader) & groups))
 
 
-def _is(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _is(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     match _text(term):
         case "dm" if term.negated:
             return _one(term, narrow.AnyDirect())
@@ -280,20 +280,20 @@ def _resolved(state: State) -> Condition:
     return narrow.InTopics(topics) if len(topics) <= _LISTED else narrow.TopicBegins(prefix)
 
 
-def _muted_channels(reader: Reader) -> frozenset[int]:
+def _muted_channels(reader: NarrowReader) -> frozenset[int]:
     if reader.user is None:
         return frozenset()
     own = reader.state.subscriptions.of_user[reader.user.id]
     return frozenset(c for c, s in own.items() if s.is_active and s.is_muted)
 
 
-def _topics_with(reader: Reader, *settings: Visibility) -> frozenset[tuple[int, str]]:
+def _topics_with(reader: NarrowReader, *settings: Visibility) -> frozenset[tuple[int, str]]:
     """The topics to which the reader gave one of these visibilities."""
     own = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
     return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
 
 
-def _muted(reader: Reader) -> narrow.IsMuted:
+def _muted(reader: NarrowReader) -> narrow.IsMuted:
     return narrow.IsMuted(
         _muted_channels(reader),
         _topics_with(reader, Visibility.MUTED),
@@ -301,12 +301,12 @@ def _muted(reader: Reader) -> narrow.IsMuted:
     )
 
 
-def _unless_muted(reader: Reader) -> list[Term]:
+def _unless_muted(reader: NarrowReader) -> list[Term]:
     muted = _muted(reader)
     return [Term(muted, negated=True)] if muted.channel_ids or muted.topics else []
 
 
-def without_muted(reader: Reader, terms: Sequence[Term]) -> list[Term]:
+def without_muted(reader: NarrowReader, terms: Sequence[Term]) -> list[Term]:
     """Terms that leave out muted channels and topics, unless the narrow names them itself."""
     named = any(
         isinstance(term.condition, narrow.InChannels) and not term.negated for term in terms
@@ -319,7 +319,7 @@ def without_muted(reader: Reader, terms: Sequence[Term]) -> list[Term]:
     return [Term(narrow.InTopics(muted), negated=True)] if muted else []
 
 
-def _has(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _has(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     match _text(term).removesuffix("s"):
         case "link" | "image" | "attachment" as part:
             return _one(term, narrow.HasPart(part))
@@ -329,7 +329,7 @@ def _has(reader: Reader, term: NarrowTerm) -> list[Term]:
             raise BadNarrow(f"unknown 'has' operand '{other}'")
 
 
-def _in(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _in(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     match _text(term):
         case "all":
             return []
@@ -339,16 +339,16 @@ def _in(reader: Reader, term: NarrowTerm) -> list[Term]:
             raise BadNarrow(f"unknown 'in' operand '{other}'")
 
 
-def _near(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _near(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     _number(term)
     return []
 
 
-def _id(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _id(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.HasId(_number(term)))
 
 
-def _search(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _search(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     text = _text(term)
     if not text.strip():
         raise BadNarrow("no text to search for")
@@ -363,7 +363,7 @@ def _require_few_phrases(terms: Iterable[Term]) -> None:
         raise BadNarrow(f"more than {MAX_PHRASES} search terms")
 
 
-def _mentions(reader: Reader, term: NarrowTerm) -> list[Term]:
+def _mentions(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     return _one(term, narrow.Mentions(user.id))
 
@@ -389,13 +389,13 @@ _OPERATORS: dict[str, Operator] = {
 # Scope
 
 
-def received_spans(reader: Reader) -> tuple[Span, ...]:
+def received_spans(reader: NarrowReader) -> tuple[ChannelSpan, ...]:
     """The ranges of channels' messages that were delivered to the reader."""
     user = reader.user
     if user is None:
         return ()
     return tuple(
-        Span(channel_id, after, until)
+        ChannelSpan(channel_id, after, until)
         for channel_id, subscription in reader.state.subscriptions.of_user[user.id].items()
         for after, until in _open_spans(reader.state, user, subscription)
     )
@@ -420,7 +420,7 @@ def _open_spans(
     return ()
 
 
-def everything_readable(reader: Reader) -> Scope:
+def everything_readable(reader: NarrowReader) -> Scope:
     """All that the reader may read, received or not."""
     open_ids = frozenset(channel.id for channel in open_channels(reader))
     return Scope(
@@ -433,7 +433,7 @@ def everything_readable(reader: Reader) -> Scope:
 
 def received_scope(state: State, user: User) -> Scope:
     """What the user received, or has a record of."""
-    reader = Reader(state=state, user=user, host="")
+    reader = NarrowReader(state=state, user=user, host="")
     return Scope(
         user_id=user.id,
         spans=received_spans(reader),
@@ -443,7 +443,7 @@ def received_scope(state: State, user: User) -> Scope:
 
 
 def scope_of(
-    reader: Reader,
+    reader: NarrowReader,
     terms: Sequence[Term],
     received: Callable[[State, User], Scope] = received_scope,
 ) -> Scope:
@@ -465,18 +465,18 @@ def scope_of(
             return everything_readable(reader)
         return received(reader.state, reader.user)
     whole: set[int] = set()
-    spans: list[Span] = []
+    spans: list[ChannelSpan] = []
     for channel_id in named:
         channel = reader.state.channels[channel_id]
         if channel_access.reads_whole_history(reader.state, reader.user, channel):
             whole.add(channel_id)
         else:
             parts = spans_received(reader.state, reader.user, channel_id)
-            spans += (Span(channel_id, after, until) for after, until in parts)
+            spans += (ChannelSpan(channel_id, after, until) for after, until in parts)
     return Scope(user_id=reader.user.id, channel_ids=frozenset(whole), spans=tuple(spans))
 
 
-def scope_reached(reader: Reader, terms: Sequence[Term], reach: Reach) -> Scope:
+def scope_reached(reader: NarrowReader, terms: Sequence[Term], reach: Reach) -> Scope:
     """What a narrow of these terms is about, of what an agent of the reader's reaches: as
     `scope_of`; for one that reaches certain channels alone, the open history of those."""
     named = any(isinstance(one.condition, narrow.InChannels) and not one.negated for one in terms)
@@ -484,10 +484,10 @@ def scope_reached(reader: Reader, terms: Sequence[Term], reach: Reach) -> Scope:
         whole = scope_of(reader, terms)
     else:
         whole = everything_readable(reader)
-    return limited(whole, reach)
+    return limited_to_reach(whole, reach)
 
 
-def limited(scope: Scope, reach: Reach) -> Scope:
+def limited_to_reach(scope: Scope, reach: Reach) -> Scope:
     """The part of the scope that the agent reaches."""
     return Scope(
         user_id=scope.user_id,

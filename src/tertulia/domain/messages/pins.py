@@ -1,7 +1,7 @@
 """Pinning messages in their channels."""
 
 from tertulia.domain import channel_access, permissions
-from tertulia.domain.messages.editing import Found, still_so
+from tertulia.domain.messages.editing import LoadedMessage, require_current
 from tertulia.model.changes import MessagePinned, MessageUnpinned
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.messages import MessagePlace
@@ -11,14 +11,14 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
-def pin(context: CommandContext, found: Found) -> Decision[None]:
+def pin(context: CommandContext, found: LoadedMessage) -> Decision[None]:
     """Pin the message for everybody who can read it. One that is pinned already stays as it is.
 
     Raises NoSuchMessage, Conflict, NotPermitted (`permissions.may_pin`), and Refused for direct
     messages and where the channel has `MAX_PINS` already.
     """
     state, actor = context.state, context.actor
-    message = still_so(context, found)
+    message = require_current(context, found)
     if message.channel_id is None:
         raise Refused("You can only pin messages in channels.")
     _require_may_pin(state, actor, message.channel_id)

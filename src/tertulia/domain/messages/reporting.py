@@ -3,8 +3,8 @@
 from typing import Final
 
 from tertulia.domain import channel_access
-from tertulia.domain.messages import announcements
-from tertulia.domain.messages.announcements import Render
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
 from tertulia.state.decision import CommandContext, Decision
@@ -47,16 +47,16 @@ def report(
     if message is None or not channel_access.reads_message(state, actor, message):
         raise NoSuchMessage
     author = state.users[message.sender_id]
-    reporter, reported = announcements.person(actor), announcements.person(author)
+    reporter, reported = bot_messages.person(actor), bot_messages.person(author)
     text = f"{reporter} reported {_called(state, message)} by {reported}.\n\n**{KINDS[kind]}**"
     if words:
-        text += f"\n{announcements.quoted(words, 'quote')}"
+        text += f"\n{bot_messages.quoted(words, 'quote')}"
     content = message.content
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
-    text += f"\n\nThe message:\n{announcements.quoted(content, 'spoiler')}"
-    notice = announcements.in_channel(state, channel, text, _topic(author.full_name))
-    return Decision(None, tuple(announcements.sent(context, [notice], render)))
+    text += f"\n\nThe message:\n{bot_messages.quoted(content, 'spoiler')}"
+    notice = bot_messages.in_channel(state, channel, text, _topic(author.full_name))
+    return Decision(None, tuple(bot_messages.post(context, [notice], render)))
 
 
 def _topic(name: str) -> str:

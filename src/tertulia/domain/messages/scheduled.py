@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from tertulia.domain import channel_access, names, permissions
-from tertulia.domain.messages import announcements, sending
-from tertulia.domain.messages.announcements import Notice, Render
+from tertulia.domain.messages import bot_messages, sending
+from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.model.changes import (
     AnyChange,
@@ -33,7 +33,9 @@ MAX_TEXT = 4_000_000
 their reminders: every node keeps them in memory."""
 
 
-def schedule(context: CommandContext, draft: sending.Draft, deliver_at: int) -> Decision[int]:
+def schedule(
+    context: CommandContext, draft: sending.MessageDraft, deliver_at: int
+) -> Decision[int]:
     """Send the message at that time (UNIX seconds). Returns the ID of what waits.
 
     Refused for a time that is over, where too many wait, and as `messages.send` refuses.
@@ -50,7 +52,7 @@ def schedule(context: CommandContext, draft: sending.Draft, deliver_at: int) -> 
 def change(
     context: CommandContext,
     before: ScheduledMessage,
-    draft: sending.Draft | None,
+    draft: sending.MessageDraft | None,
     deliver_at: int | None,
 ) -> Decision[bool]:
     """Put another message in its place (None: the same), or set another time (None: the same).
@@ -103,7 +105,10 @@ def destination(scheduled: ScheduledMessage) -> sending.ToChannel | sending.ToPe
 
 
 def deliver(
-    context: CommandContext, render: Render, scheduled: ScheduledMessage, draft: sending.Draft
+    context: CommandContext,
+    render: Render,
+    scheduled: ScheduledMessage,
+    draft: sending.MessageDraft,
 ) -> Decision[None]:
     """Send a message whose time has come, of which `draft` was made. Where that is refused it
     fails, and its author is told; what has been changed or deleted meanwhile is left alone."""
@@ -119,7 +124,7 @@ def deliver(
 
 
 def send_now(
-    context: CommandContext, scheduled: ScheduledMessage, draft: sending.Draft
+    context: CommandContext, scheduled: ScheduledMessage, draft: sending.MessageDraft
 ) -> Decision[sending.Sent | None]:
     """Send one's own message before its time, of which `draft` was made: it is sent and waits no
     more, in one step. None where it is not as it was looked at any more. NoSuchItem, or Refused as
@@ -164,16 +169,16 @@ def _failed(
     changes: list[AnyChange] = [ScheduledMessageChanged(user_id=scheduled.user_id, message=failed)]
     if context.state.users[scheduled.user_id].is_active:
         text = (
-            f"A message that you scheduled couldn't be sent:\n{announcements.quoted(reason)}\n"
+            f"A message that you scheduled couldn't be sent:\n{bot_messages.quoted(reason)}\n"
             "It's still in your scheduled messages. Choose a new time to send it."
         )
-        notice = Notice(sending.ToPeople(frozenset({scheduled.user_id})), text)
-        changes += announcements.sent(context, [notice], render)
+        notice = BotMessage(sending.ToPeople(frozenset({scheduled.user_id})), text)
+        changes += bot_messages.post(context, [notice], render)
     return changes
 
 
 def _as_scheduled(
-    context: CommandContext, scheduled_id: int, draft: sending.Draft, deliver_at: int
+    context: CommandContext, scheduled_id: int, draft: sending.MessageDraft, deliver_at: int
 ) -> ScheduledMessage:
     """The message as it would be sent now, to be sent later. Refused as `messages.send` refuses."""
     actor = context.actor
@@ -272,10 +277,10 @@ def deliver_reminder(
     else:
         text = "You asked to be reminded of a message that you cannot read any more."
         text += _noted(reminder.note)
-    notice = Notice(ToPeople(frozenset({reader.id})), text)
+    notice = BotMessage(ToPeople(frozenset({reader.id})), text)
     # It quotes what the reader can read, and links what they can see.
     as_reader = msgspec.structs.replace(context, actor_id=reader.id)
-    sent = announcements.sent(as_reader, [notice], render)
+    sent = bot_messages.post(as_reader, [notice], render)
     return Decision(None, (*sent, _removed_of_reminders(reminder)))
 
 
@@ -290,9 +295,9 @@ def give_up_reminder(context: CommandContext, render: Render, reminder: Reminder
         " prepare the reminder."
     )
     is_active = state.users[reminder.user_id].is_active
-    people = [Notice(ToPeople(frozenset({reminder.user_id})), text)] if is_active else []
+    people = [BotMessage(ToPeople(frozenset({reminder.user_id})), text)] if is_active else []
     return Decision(
-        None, (*announcements.sent(context, people, render), _removed_of_reminders(reminder))
+        None, (*bot_messages.post(context, people, render), _removed_of_reminders(reminder))
     )
 
 
@@ -305,15 +310,15 @@ def _heading(state: State, message: Message) -> str:
 
 
 def _noted(note: str) -> str:
-    return f" Your note:\n{announcements.quoted(note, 'quote')}" if note.strip() else ""
+    return f" Your note:\n{bot_messages.quoted(note, 'quote')}" if note.strip() else ""
 
 
 def _quoted(state: State, message: Message) -> str:
     content = message.content
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
-    author = announcements.person(state.users[message.sender_id])
-    return f"\n\n{author} wrote:\n{announcements.quoted(content, 'quote')}"
+    author = bot_messages.person(state.users[message.sender_id])
+    return f"\n\n{author} wrote:\n{bot_messages.quoted(content, 'quote')}"
 
 
 def _removed_of_reminders(reminder: Reminder) -> ReminderRemoved:

@@ -38,7 +38,7 @@ class ToPeople(Struct, frozen=True, tag="people"):
     user_ids: frozenset[int]
 
 
-class Composed(Struct, frozen=True, kw_only=True):
+class ComposedMessage(Struct, frozen=True, kw_only=True):
     """What a message says: `content` is final (`names.message_content`) and rendered."""
 
     content: str
@@ -49,7 +49,7 @@ class Composed(Struct, frozen=True, kw_only=True):
     """Those of the linked files that are not the author's, and that the author may open."""
 
 
-class Draft(Composed, frozen=True, kw_only=True):
+class MessageDraft(ComposedMessage, frozen=True, kw_only=True):
     """A message to send."""
 
     to: ToChannel | ToPeople
@@ -86,7 +86,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     """The sender's setting of the topic, if sending changed it."""
 
 
-def send(context: CommandContext, draft: Draft) -> Decision[Sent]:
+def send(context: CommandContext, draft: MessageDraft) -> Decision[Sent]:
     """Send a message, and follow or unmute its topic for the sender and mentioned users whose
     settings say so. If the same request (by the draft's queue ID and local ID) was sent before,
     return that message.
@@ -104,13 +104,13 @@ def send(context: CommandContext, draft: Draft) -> Decision[Sent]:
     return Decision(sent, [change, *followed])
 
 
-def sent_before(context: CommandContext, draft: Draft) -> int | None:
+def sent_before(context: CommandContext, draft: MessageDraft) -> int | None:
     """Return the ID of the message that the same request sent before, if any."""
     digest = draft.request_digest(context.state, context.actor.id)
     return context.state.sent.find(context.actor.id, digest) if digest else None
 
 
-def deliver(drafts: Sequence[tuple[CommandContext, Draft]]) -> list[MessageSent]:
+def deliver(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[MessageSent]:
     """Return the changes that send these messages, in order, each in its sender's context.
 
     Raises as `send` does.
@@ -127,7 +127,7 @@ def deliver(drafts: Sequence[tuple[CommandContext, Draft]]) -> list[MessageSent]
     return sent
 
 
-def _with_widget(change: MessageSent, draft: Draft, part_id: int) -> MessageSent:
+def _with_widget(change: MessageSent, draft: MessageDraft, part_id: int) -> MessageSent:
     content = draft.form or reactions.begun_by(draft.content)
     if content is None:
         return change
@@ -144,7 +144,7 @@ def _with_widget(change: MessageSent, draft: Draft, part_id: int) -> MessageSent
 
 def _sent(
     context: CommandContext,
-    draft: Draft,
+    draft: MessageDraft,
     message_id: int,
     begun: dict[tuple[int, ...], DirectConversation],
 ) -> MessageSent:
@@ -175,7 +175,7 @@ def _sent(
 
 
 def _to_channel(
-    context: CommandContext, draft: Draft, to: ToChannel, message: Message
+    context: CommandContext, draft: MessageDraft, to: ToChannel, message: Message
 ) -> MessageSent:
     state, actor = context.state, context.actor
     channel = to.channel or postable_channel(context, to)
@@ -269,7 +269,7 @@ def _members_mentioned(context: CommandContext, rendered: Rendered) -> frozenset
 
 
 def _flag_alerted(
-    state: State, draft: Draft, flags: dict[int, Flag], receives: Callable[[int], bool]
+    state: State, draft: MessageDraft, flags: dict[int, Flag], receives: Callable[[int], bool]
 ) -> None:
     """Flag the message for the recipients who have an alert word that is in it."""
     for user_id in state.alerts.alerted_by(draft.content):
@@ -323,7 +323,7 @@ def check_topic(state: State, actor: User, channel: Channel, topic: str) -> None
 
 def _to_people(
     context: CommandContext,
-    draft: Draft,
+    draft: MessageDraft,
     to: ToPeople,
     message: Message,
     begun: dict[tuple[int, ...], DirectConversation],

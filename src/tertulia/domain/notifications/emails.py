@@ -46,12 +46,12 @@ def wants_digest(state: State, user_id: int, seen_at: float, now: float) -> bool
     )
 
 
-def people_after(state: State, user_id: int) -> Iterator[int]:
+def accounts_after(state: State, user_id: int) -> Iterator[int]:
     """The accounts with greater IDs, ascending."""
     return (one for one in sorted(state.users.rows) if one > user_id)
 
 
-def hears_of(state: State, user_id: int, channel_id: int, key: str) -> bool:
+def includes_topic(state: State, user_id: int, channel_id: int, key: str) -> bool:
     """Whether the user is subscribed to the channel and has muted neither it nor the topic of that
     key."""
     own = state.subscription(user_id, channel_id)

@@ -9,7 +9,7 @@ from tertulia.model.personal import QuietHours, QuietTimes
 from tertulia.model.users import User
 from tertulia.state.state import State
 
-Span = tuple[int, int]
+QuietSpan = tuple[int, int]
 """From when to when, in UNIX seconds."""
 
 _DAY: Final = timedelta(days=1)
@@ -24,7 +24,7 @@ def zone_of(user: User) -> tzinfo:
         return UTC
 
 
-def spans(state: State, user: User, since: float, until: float) -> list[Span]:
+def spans(state: State, user: User, since: float, until: float) -> list[QuietSpan]:
     """The times in which somebody is left in peace, in order: those that are not over at one time
     and begin by another one. What follows at once on each other is one. (What holds at the
     beginning may have begun earlier.)"""
@@ -32,12 +32,12 @@ def spans(state: State, user: User, since: float, until: float) -> list[Span]:
     return [] if times is None else spans_of(times, zone_of(user), since, until)
 
 
-def spans_of(times: QuietTimes, zone: tzinfo, since: float, until: float) -> list[Span]:
+def spans_of(times: QuietTimes, zone: tzinfo, since: float, until: float) -> list[QuietSpan]:
     """The same, of somebody whose clock is there."""
     found = list(_hours(times, zone, since, until))
     if times.paused_until > since:
         found.append((int(since), times.paused_until))
-    merged: list[Span] = []
+    merged: list[QuietSpan] = []
     for begin, end in sorted(found):
         if end <= since or begin > until or begin >= end:
             continue
@@ -63,7 +63,7 @@ def quiet_until(state: State, user_id: int, now: float) -> int | None:
     return present[0][1] if present else None
 
 
-def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Iterator[Span]:
+def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Iterator[QuietSpan]:
     # What began on the day before may not be over; where clocks are changed, a day is longer.
     day = datetime.fromtimestamp(since, zone).date() - 2 * _DAY
     last = datetime.fromtimestamp(until, zone).date()

@@ -3,8 +3,8 @@
 from typing import Final
 
 from tertulia.domain import names, permissions
-from tertulia.domain.messages import announcements
-from tertulia.domain.messages.announcements import Render
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.banners import Banner
 from tertulia.model.changes import AnyChange, BannerPosted, BannersEnded
 from tertulia.model.errors import NoSuchItem, Refused
@@ -51,9 +51,9 @@ def post(
     changes: list[AnyChange] = [BannerPosted(banner=banner)]
     board = state.channels.get(state.realm.updates_announcements_channel_id)
     if announce and board is not None and not board.is_archived:
-        said = f"{announcements.person(actor)} announced:\n{announcements.quoted(text)}"
-        changes += announcements.sent(
-            context, [announcements.in_channel(state, board, said, TOPIC)], render
+        said = f"{bot_messages.person(actor)} announced:\n{bot_messages.quoted(text)}"
+        changes += bot_messages.post(
+            context, [bot_messages.in_channel(state, board, said, TOPIC)], render
         )
     return Decision(banner, changes)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
-from tertulia.model.emoji import codes_by_name, is_called, told_name
+from tertulia.model.emoji import client_name, codes_by_name, has_name
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.reactions import EXTRA_NAMES, CustomEmoji, Emoji, EmojiKind
 from tertulia.state.decision import CommandContext, Decision
@@ -45,11 +45,13 @@ def chosen(
     """
     for one in _KINDS if kind is None else (kind,):
         found = code_of(state, name, one)
-        if one is EmojiKind.UNICODE and code is not None and is_called(code, name):
+        if one is EmojiKind.UNICODE and code is not None and has_name(code, name):
             found = code
         if found is not None and code in {None, found}:
             is_unicode = one is EmojiKind.UNICODE
-            return Emoji(kind=one, code=found, name=told_name(found, name) if is_unicode else name)
+            return Emoji(
+                kind=one, code=found, name=client_name(found, name) if is_unicode else name
+            )
     if code is None:
         raise Refused(f"No emoji named '{name[:100]}' exists.")
     raise Refused(f"'{name[:100]}' isn't the name of the emoji with this code.")
@@ -63,7 +65,7 @@ class NewEmoji(Struct, frozen=True, kw_only=True):
     still: str = ""
 
 
-def allow(context: CommandContext, name: str) -> Decision[None]:
+def check_new(context: CommandContext, name: str) -> Decision[None]:
     """Refuse a new emoji of this name where the actor cannot add it. Decides nothing else."""
     state, actor = context.state, context.actor
     permissions.require(
@@ -96,7 +98,7 @@ def allow(context: CommandContext, name: str) -> Decision[None]:
 
 def add(context: CommandContext, new: NewEmoji) -> Decision[int]:
     """Add the emoji. Returns its ID. Refused as `allow`."""
-    allow(context, new.name)
+    check_new(context, new.name)
     emoji = CustomEmoji(
         id=context.state.custom_emoji.next_id(),
         name=new.name,

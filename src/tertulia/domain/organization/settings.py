@@ -11,13 +11,13 @@ from tertulia.domain import names, permissions
 from tertulia.domain.accounts import full_members, personal_settings
 from tertulia.domain.channels import channels
 from tertulia.domain.groups import group_settings
-from tertulia.domain.groups.group_settings import REALM_SETTINGS, Given
-from tertulia.domain.messages.announcements import Render
+from tertulia.domain.groups.group_settings import REALM_SETTINGS, PermissionUpdate
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.domain.organization.realms import LANGUAGES
 from tertulia.model.changes import AnyChange, RealmChanged, RealmDefaultsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.groups import normalized
-from tertulia.model.organization import Picture, Realm
+from tertulia.model.organization import Realm, RealmPicture
 from tertulia.model.settings import declared_settings
 from tertulia.state.decision import CommandContext, Decision
 
@@ -41,11 +41,11 @@ FOR_OWNERS: Final = frozenset(name for name, one in _SETTINGS.items() if one.set
 """Settings that administrators can't change: who can join, and what gets lost."""
 
 
-class Edit(Struct, frozen=True, kw_only=True):
+class OrganizationUpdate(Struct, frozen=True, kw_only=True):
     """New values for settings of the organization: those of `Realm` by name, and permissions."""
 
     values: Mapping[str, Any] = {}
-    groups: Mapping[str, Given] = {}
+    groups: Mapping[str, PermissionUpdate] = {}
 
 
 def check_may_change(context: CommandContext, fields: frozenset[str]) -> Decision[None]:
@@ -56,7 +56,7 @@ def check_may_change(context: CommandContext, fields: frozenset[str]) -> Decisio
     return Decision(None)
 
 
-def change(context: CommandContext, edit: Edit, render: Render) -> Decision[None]:
+def change(context: CommandContext, edit: OrganizationUpdate, render: Render) -> Decision[None]:
     """Change the organization's settings: all of the given ones, or none. Values that are as
     before change nothing.
 
@@ -69,7 +69,7 @@ def change(context: CommandContext, edit: Edit, render: Render) -> Decision[None
     if "description" in values:
         values["rendered_description"] = render(context, values["description"]).html
     for name, given in edit.groups.items():
-        values[name] = group_settings.revised(
+        values[name] = group_settings.updated(
             state, name, REALM_SETTINGS[name], getattr(state.realm, name), given
         )
     return Decision(None, changed(context, values))
@@ -175,14 +175,14 @@ def _differs(realm: Realm, name: str, value: Any) -> bool:
     return bool(present != value)
 
 
-def set_picture(context: CommandContext, name: str, file: str) -> Decision[Picture]:
+def set_picture(context: CommandContext, name: str, file: str) -> Decision[RealmPicture]:
     """Show another picture, which is the given file (empty: the one that everybody begins with).
     `name` is a field of `Realm`. Returns the picture before. For administrators."""
     permissions.require_administrator(context.state, context.actor)
-    before: Picture = getattr(context.state.realm, name)
+    before: RealmPicture = getattr(context.state.realm, name)
     if before.file == file:
         return Decision(before)
-    after = Picture(file=file, version=before.version + 1)
+    after = RealmPicture(file=file, version=before.version + 1)
     return Decision(before, changed(context, {name: after}))
 
 

@@ -11,7 +11,7 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import avatars
 from tertulia.domain.organization import emoji, settings
 from tertulia.model.errors import BadImage, FilesUnavailable, Refused
-from tertulia.model.organization import Picture, Realm
+from tertulia.model.organization import Realm, RealmPicture
 from tertulia.pictures import BadPicture, Scaled
 from tertulia.service.caller import Caller
 from tertulia.store.files import Files
@@ -162,7 +162,7 @@ async def set_logo(caller: Caller, content: bytes | None, *, night: bool) -> Non
     await _set(caller, logo_name(night=night), scaled)
 
 
-def realm_pictures_of(realm: Realm) -> Sequence[Picture]:
+def realm_pictures_of(realm: Realm) -> Sequence[RealmPicture]:
     """All of the organization's pictures."""
     return realm.icon, realm.logo, realm.night_logo
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from tertulia import pictures
 from tertulia.domain.messages import attachments, narrow
 from tertulia.domain.messages.attachments import NewFile
-from tertulia.model.attachments import Attachment, Picture
+from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.model.errors import Conflict, FilesUnavailable, Unavailable, UploadQuotaReached
 from tertulia.model.narrow import Scope
 from tertulia.model.users import User
@@ -86,7 +86,7 @@ async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, in
     return found
 
 
-async def _picture(file: ArrivedFile) -> Picture | None:
+async def _picture(file: ArrivedFile) -> ImageInfo | None:
     """What is known of the picture, where the file is said to be one."""
     if not attachments.media_type(file.content_type, file.name).startswith("image/"):
         return None
@@ -94,7 +94,7 @@ async def _picture(file: ArrivedFile) -> Picture | None:
         found = await pictures.described(file.arriving.place)
     except BadPicture:
         return None
-    return Picture(width=found.width, height=found.height, animated=found.animated)
+    return ImageInfo(width=found.width, height=found.height, animated=found.animated)
 
 
 class FileAccess:
@@ -149,7 +149,7 @@ class FileAccess:
     def _readable(self) -> Scope:
         """All that the user may read, as they are by now."""
         node, user = self._node, self._user
-        reader = narrow.Reader(
+        reader = narrow.NarrowReader(
             state=node.state,
             user=None if user is None else node.state.users[user.id],
             host=node.config.address_host,

@@ -274,7 +274,7 @@ async def _keep(
             await unpack_mail(place, [draft.arriving.place for draft in drafts])
         for file, draft in zip(chosen, drafts, strict=True):
             size = draft.finish()
-            name = attachments.shown_file_name(file.name).replace("[", "(").replace("]", ")")
+            name = attachments.display_name(file.name).replace("[", "(").replace("]", ")")
             if size > most:
                 kept.lines.append(f"{name} (too large to be kept)")
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.messages import deleting
-from tertulia.domain.messages.deleting import PIECE, Places
+from tertulia.domain.messages.deleting import BATCH, DeletionScope
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
@@ -36,7 +36,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     """Delete all messages of a topic, the newest first. Whether none is left: this ends after
     `TOPIC_SECONDS`, and is to be asked for again. Raises NoSuchChannel; Refused."""
     channel = channel_access.visible_channel(caller.state, caller.user, channel_id=channel_id)
-    deleting.may_delete_any(caller.context(), channel.id)
+    deleting.require_may_delete_any(caller.context(), channel.id)
     key = topic_key(names.topic_name(topic))
     conversation = (channel.id, key, None)
     loop = asyncio.get_running_loop()
@@ -46,7 +46,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
         """Delete some. How many there were."""
         # The newest first: what is left is then the beginning, as clients expect.
         ids = await caller.node.store.read(
-            editing.newest_of_topic, channel.id, key, [(0, LARGEST)], PIECE
+            editing.newest_of_topic, channel.id, key, [(0, LARGEST)], BATCH
         )
         if ids:
             doomed = await preconditions.to_delete(caller.node.log, ids)
@@ -61,7 +61,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     return True
 
 
-async def delete_written(caller: Caller, user_ids: Iterable[int], places: Places) -> bool:
+async def delete_written(caller: Caller, user_ids: Iterable[int], places: DeletionScope) -> bool:
     """Delete what these accounts wrote in the places. Whether nothing is left: this ends after
     `TOPIC_SECONDS`, and is to be asked for again. NotPermitted for all but administrators."""
     permissions.require_administrator(caller.state, caller.user)
@@ -69,7 +69,7 @@ async def delete_written(caller: Caller, user_ids: Iterable[int], places: Places
     until = loop.time() + TOPIC_SECONDS
     for user_id in user_ids:
         after = 0
-        while lines := await caller.node.store.read(editing.written_by, user_id, after, PIECE):
+        while lines := await caller.node.store.read(editing.written_by, user_id, after, BATCH):
             if loop.time() > until:
                 return False
             after = lines[-1][0]
@@ -82,7 +82,9 @@ async def delete_written(caller: Caller, user_ids: Iterable[int], places: Places
     return True
 
 
-async def _delete_written(caller: Caller, message_ids: Sequence[int], places: Places) -> None:
+async def _delete_written(
+    caller: Caller, message_ids: Sequence[int], places: DeletionScope
+) -> None:
     async def attempt() -> None:
         doomed = await preconditions.to_delete(caller.node.log, message_ids)
         if doomed.messages:
@@ -96,7 +98,7 @@ async def expire_messages(log: Log, channel_id: int | None) -> None:
     organization wants, as the server itself."""
     # Looked at anew for each piece: they may be kept for longer by now.
     while (before := deleting.kept_since(log.state, channel_id, log.clock())) is not None:
-        found = await log.store.read(editing.older_than, channel_id, before, PIECE)
+        found = await log.store.read(editing.older_than, channel_id, before, BATCH)
         deleted = [await _expire(log, message_ids, before) for message_ids in found]
         if not any(deleted):
             return

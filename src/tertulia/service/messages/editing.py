@@ -102,7 +102,7 @@ async def _move_pieces(node: Node, move_id: int) -> None:
         found = await preconditions.to_move_next(node.log, move)
         # It was allowed, whatever became of the account.
         actor_id = move.user_id if node.state.users[move.user_id].is_active else None
-        return await node.log.submit(actor_id, moving.move_piece, found, node.renderer.render)
+        return await node.log.submit(actor_id, moving.move_batch, found, node.renderer.render)
 
     while await retry_on_conflict(piece):
         pass

@@ -7,7 +7,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain.messages import editing
-from tertulia.domain.messages.editing import Found
+from tertulia.domain.messages.editing import LoadedMessage
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.model.messages import PendingPreview, Rendered
 from tertulia.model.users import User
@@ -16,7 +16,7 @@ from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.messages import preconditions
 from tertulia.service.node import Node, Previews
-from tertulia.state.unread import Reader
+from tertulia.state.unread import ReadState
 from tertulia.store import queries
 from tertulia.store.message_details import MessageDetails
 from tertulia.store.queries import MessageMarks, Relation
@@ -56,7 +56,7 @@ async def relations_now(
     return loaded_relations(reader, ids)
 
 
-def loaded_relations(reader: Reader, ids: Iterable[int]) -> dict[int, Relation]:
+def loaded_relations(reader: ReadState, ids: Iterable[int]) -> dict[int, Relation]:
     """The reader's relation to each of the messages."""
     wanted = BitMap(ids)
     flags: dict[int, int] = defaultdict(int)
@@ -96,7 +96,9 @@ async def give_up_previews(node: Node, pending: PendingPreview) -> None:
     await node.log.submit(None, editing.give_up, pending)
 
 
-async def _rendered(node: Node, pending: PendingPreview, known: Previews) -> tuple[Found, Rendered]:
+async def _rendered(
+    node: Node, pending: PendingPreview, known: Previews
+) -> tuple[LoadedMessage, Rendered]:
     """The message, as it is rendered with what is known."""
     found = await preconditions.to_edit(node.log, pending.message_id)
     message = found.message

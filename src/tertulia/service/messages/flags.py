@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from pyroaring import BitMap
 
 from tertulia.domain.accounts import personal
-from tertulia.domain.messages import flags
-from tertulia.domain.messages.flags import KnownMessage, Updated
+from tertulia.domain.messages import flags as flags
+from tertulia.domain.messages.flags import FlagUpdate, KnownMessage
 from tertulia.model.channels import Subscription
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import ANY_MENTION, Flag, Message
@@ -24,19 +24,19 @@ from tertulia.store.queries import Relation
 T = TypeVar("T")
 
 
-async def mark_read(caller: Caller, message_ids: Iterable[int]) -> Updated:
+async def mark_read(caller: Caller, message_ids: Iterable[int]) -> FlagUpdate:
     """Mark messages as read. NoSuchMessage where the caller cannot read one."""
     return await caller.submit(flags.mark_read, await _known(caller, message_ids))
 
 
-async def mark_unread(caller: Caller, message_ids: Iterable[int]) -> Updated:
+async def mark_unread(caller: Caller, message_ids: Iterable[int]) -> FlagUpdate:
     """Mark messages as unread. NoSuchMessage where the caller cannot read one."""
     return await caller.submit(flags.mark_unread, await _known(caller, message_ids))
 
 
 async def set_flag(
     caller: Caller, message_ids: Iterable[int], flag: Flag, *, added: bool
-) -> Updated:
+) -> FlagUpdate:
     """Set a flag on messages, or clear it. NoSuchMessage where the caller cannot read one."""
     return await caller.submit(flags.change, await _known(caller, message_ids), flag, added)
 

@@ -9,13 +9,13 @@ from typing import Final
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain.messages import narrow
+from tertulia.domain.messages import narrow as narrow
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
 from tertulia.model.agents import Reach
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
-from tertulia.model.narrow import Scope, Search, Term
+from tertulia.model.narrow import MessageSearch, Scope, Term
 from tertulia.model.users import User
 from tertulia.service.messages import recent_page
 from tertulia.service.messages.extras import (
@@ -75,7 +75,7 @@ async def find_messages(
 
     Raises BadNarrow, and Refused for an anchor or a number that makes no sense.
     """
-    reader = narrow.Reader(
+    reader = narrow.NarrowReader(
         state=node.state,
         user=user,
         host=node.config.address_host,
@@ -84,7 +84,7 @@ async def find_messages(
     )
     terms = narrow.terms_of(reader, query.narrow)
     anchor: int | None = None
-    search: Search | None = None
+    search: MessageSearch | None = None
     if query.ids is not None:
         find = _by_ids(reader, terms, query)
     else:
@@ -94,7 +94,7 @@ async def find_messages(
         if user is not None and may_begin and recent_page.may_begin(terms, anchor, before):
             page, shown = await recent_page.find(node, user, terms, before)
             return Found(page, anchor, terms, shown)
-        search = Search(
+        search = MessageSearch(
             scope=_scope(node, reader, terms, query),
             terms=terms,
             anchor=anchor,
@@ -111,7 +111,7 @@ async def find_messages(
     return Found(page, anchor, terms, shown)
 
 
-def _scope(node: Node, reader: narrow.Reader, terms: Sequence[Term], query: Query) -> Scope:
+def _scope(node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: Query) -> Scope:
     if query.reach is None:
         return narrow.scope_of(reader, terms, node.received_scopes.of)
     return narrow.scope_reached(reader, terms, query.reach)
@@ -121,7 +121,7 @@ async def _read(
     node: Node,
     user: User | None,
     find: Callable[[Connection], Page],
-    search: Search | None = None,
+    search: MessageSearch | None = None,
     *,
     extras: bool,
 ) -> tuple[Page, MessageExtras]:
@@ -169,7 +169,9 @@ async def _conversation(
     return None
 
 
-async def _anchor(node: Node, query: Query, reader: narrow.Reader, terms: Sequence[Term]) -> int:
+async def _anchor(
+    node: Node, query: Query, reader: narrow.NarrowReader, terms: Sequence[Term]
+) -> int:
     match query.anchor:
         case None:
             raise Refused("The anchor is missing.")
@@ -191,14 +193,14 @@ async def _anchor(node: Node, query: Query, reader: narrow.Reader, terms: Sequen
 
 
 async def _first_unread_in(
-    node: Node, reader: narrow.Reader, terms: Sequence[Term], query: Query
+    node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: Query
 ) -> int:
     wanted = (
         *terms,
         *narrow.without_muted(reader, terms),
         Term(model_narrow.IsUnread(reader.unread)),
     )
-    search = Search(_scope(node, reader, terms, query), wanted, anchor=0, before=0, after=1)
+    search = MessageSearch(_scope(node, reader, terms, query), wanted, anchor=0, before=0, after=1)
     find = functools.partial(message_search.find, search=search)
     page = await node.store.search(search, find)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
@@ -234,15 +236,15 @@ def _numbers(query: Query) -> tuple[int, int]:
 
 
 def _by_ids(
-    reader: narrow.Reader, terms: tuple[Term, ...], query: Query
+    reader: narrow.NarrowReader, terms: tuple[Term, ...], query: Query
 ) -> Callable[[Connection], Page]:
     ids = query.ids or []
     if len(ids) > MAX_PAGE:
         raise Refused(f"You can request at most {MAX_PAGE} messages at a time.")
     scope = narrow.everything_readable(reader)
     if query.reach is not None:
-        scope = narrow.limited(scope, query.reach)
-    search = Search(scope, terms, 0, 0, 0)
+        scope = narrow.limited_to_reach(scope, query.reach)
+    search = MessageSearch(scope, terms, 0, 0, 0)
 
     def find(connection: Connection) -> Page:
         found = message_search.matching(connection, search, ids)

@@ -8,8 +8,8 @@ import msgspec
 from tertulia.domain.channels.topics import Flags, TopicExcerpt, TopicMessage, TopicMessages
 from tertulia.domain.messages import moving
 from tertulia.domain.messages.deleting import MessagesToDelete
-from tertulia.domain.messages.editing import Found, may_be_unread
-from tertulia.domain.messages.moving import PIECE, Move, MovePiece
+from tertulia.domain.messages.editing import LoadedMessage, may_be_unread
+from tertulia.domain.messages.moving import BATCH, Move, MoveBatch
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.edits import TopicMove
@@ -29,7 +29,7 @@ Conversation = tuple[int | None, str, int | None]
 _One = tuple[Message, dict[int, Flag], bool] | None
 
 
-async def to_edit(log: Log, message_id: int) -> Found:
+async def to_edit(log: Log, message_id: int) -> LoadedMessage:
     """The message, and who has something to do with it. Refused where there is none."""
     head, looked = await log.store.read(
         lambda c: (installation.head_position(c), _one(c, message_id))
@@ -39,7 +39,7 @@ async def to_edit(log: Log, message_id: int) -> Found:
     return await _with_readers(log, _found(head.seq, looked))
 
 
-async def _with_readers(log: Log, found: Found) -> Found:
+async def _with_readers(log: Log, found: LoadedMessage) -> LoadedMessage:
     """The message with those who have read it, of those to whom it could be unread."""
     message, loaded = found.message, log.state.unread.readers
     read_by, others = set[int](), list[int]()
@@ -63,16 +63,16 @@ def _one(connection: Connection, message_id: int) -> _One:
     return messages[0], editing.flags_of(connection, message_id), bool(parts.submessages)
 
 
-def _found(seq: int, looked: _One) -> Found:
+def _found(seq: int, looked: _One) -> LoadedMessage:
     if looked is None:
         raise NoSuchMessage
     message, flags, has_widget = looked
-    return Found(seq=seq, message=message, flags=flags, has_widget=has_widget)
+    return LoadedMessage(seq=seq, message=message, flags=flags, has_widget=has_widget)
 
 
 async def to_move(
     log: Log, user_id: int, message_id: int, wanted: Move
-) -> tuple[Found, TopicExcerpt]:
+) -> tuple[LoadedMessage, TopicExcerpt]:
     """The message, and what moving it as the user wants concerns. Refused where there is no such
     message; and as `moving.move`."""
     away = wanted.channel_id is not None
@@ -83,8 +83,8 @@ async def to_move(
     limit = moving.age_limit(CommandContext(log.state, now, user_id), is_between=away)
     topic = await _topic_messages(log, found.message, None if limit is None else now - limit)
     excerpt = TopicExcerpt(lines=(), first_elsewhere=None, topic=topic)
-    plan = moving.allowed(CommandContext(log.state, log.clock(), user_id), found, excerpt, wanted)
-    if not plan.renames and len(plan.ids) <= PIECE:
+    plan = moving.plan_move(CommandContext(log.state, log.clock(), user_id), found, excerpt, wanted)
+    if not plan.renames and len(plan.ids) <= BATCH:
         found, excerpt = await _rows_to_move(log, message_id, list(plan.ids), away=away)
     return found, msgspec.structs.replace(excerpt, topic=topic)
 
@@ -102,7 +102,7 @@ async def _topic_messages(log: Log, message: Message, since: float | None) -> To
 
 async def _rows_to_move(
     log: Log, message_id: int, ids: Sequence[int], *, away: bool
-) -> tuple[Found, TopicExcerpt]:
+) -> tuple[LoadedMessage, TopicExcerpt]:
 
     def look(connection: Connection) -> tuple[_One, TopicExcerpt]:
         one = _one(connection, message_id)
@@ -110,7 +110,9 @@ async def _rows_to_move(
             return None, _NO_TOPIC
         return one, _excerpt_to_move(connection, one[0].conversation, ids, away=away)
 
-    def conclude(state: State, looked: tuple[_One, TopicExcerpt]) -> tuple[Found, TopicExcerpt]:
+    def conclude(
+        state: State, looked: tuple[_One, TopicExcerpt]
+    ) -> tuple[LoadedMessage, TopicExcerpt]:
         return _found(state.seq, looked[0]), looked[1]
 
     found, excerpt = await log.snapshot(None, look, conclude)
@@ -126,14 +128,14 @@ def _excerpt_to_move(
     return msgspec.structs.replace(excerpt, holders=holders, records=records, newest=newest)
 
 
-async def to_move_next(log: Log, move: TopicMove) -> MovePiece:
+async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
     """The next messages of a move, the newest that are left."""
     conversation = (move.channel_id, topic_key(move.topic), None)
 
     def look(connection: Connection) -> tuple[Sequence[int], bool, TopicExcerpt, _One]:
         place = conversation[:2]
         # In another channel, every piece writes to the rows of the same people.
-        most = PIECE if move.channel_id == move.new_channel_id else 2 * PIECE
+        most = BATCH if move.channel_id == move.new_channel_id else 2 * BATCH
         # The history of each of them is written with it.
         renames = editing.count_renames(connection, *place)
         limit = max(5 * most // (5 + renames), _LEAST_PIECE)
@@ -146,9 +148,9 @@ async def to_move_next(log: Log, move: TopicMove) -> MovePiece:
         one = _one(connection, move.anchor_id) if move.anchor_id in ids else None
         return ids, len(ids) < limit, excerpt, one
 
-    def conclude(state: State, looked: tuple[Sequence[int], bool, TopicExcerpt, _One]) -> MovePiece:
+    def conclude(state: State, looked: tuple[Sequence[int], bool, TopicExcerpt, _One]) -> MoveBatch:
         ids, is_last, excerpt, one = looked
-        return MovePiece(
+        return MoveBatch(
             move=move,
             seq=state.seq,
             found=None if one is None else _found(state.seq, one),

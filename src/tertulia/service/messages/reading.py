@@ -11,11 +11,11 @@ from tertulia.domain import channel_access
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
-from tertulia.model.narrow import Search
+from tertulia.model.narrow import MessageSearch
 from tertulia.model.users import User
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.node import Node
-from tertulia.state.recent_writes import touching
+from tertulia.state.recent_writes import entries_of
 from tertulia.store import queries
 from tertulia.store.database import Connection
 
@@ -26,7 +26,7 @@ async def read_unchanged(
     node: Node,
     look: Callable[[Connection], R],
     messages: Callable[[R], Iterable[Message]],
-    search: Search | None = None,
+    search: MessageSearch | None = None,
 ) -> R:
     """What `look` finds in the database, where none of its messages was touched while it was read:
     so a message is in the channel where it was found. Conflict if that never ends.
@@ -37,7 +37,7 @@ async def read_unchanged(
         seq = node.state.seq
         await node.log.settled()
         found = await (node.store.read(look) if search is None else node.store.search(search, look))
-        things = {thing for message in messages(found) for thing in touching(message)}
+        things = {thing for message in messages(found) for thing in entries_of(message)}
         if node.state.recent_writes.since(seq, things):
             raise Conflict
         return found

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
-from tertulia.model.tokenizer import folded
-from tertulia.state.recent_writes import message_in, touching
+from tertulia.model.tokenizer import fold_texts
+from tertulia.state.recent_writes import entries_of, message_in
 from tertulia.state.state import State
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection, TimeLimitReached
@@ -54,7 +54,7 @@ class RecentMessage(Struct):
     def folded(self) -> tuple[str, ...]:
         """Its content and topic as they are searched."""
         if self.words is None:
-            self.words = folded((self.message.content, self.message.topic))
+            self.words = fold_texts((self.message.content, self.message.topic))
         return self.words
 
     @property
@@ -219,7 +219,7 @@ class RecentMessages:
             self._stale.update(
                 message_id
                 for message_id, one in self._kept.items()
-                if not written.isdisjoint(touching(one.message))
+                if not written.isdisjoint(entries_of(one.message))
             )
 
     def _put(self, found: _Messages, details: _Details) -> None:

@@ -11,15 +11,15 @@ from tertulia.domain import channel_access
 from tertulia.domain.messages import narrow
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Flag, Message
-from tertulia.model.narrow import LARGEST, Matches, Search, Term
-from tertulia.model.tokenizer import folded_say
+from tertulia.model.narrow import LARGEST, Matches, MessageSearch, Term
+from tertulia.model.tokenizer import folded_contain
 from tertulia.model.users import User
 from tertulia.service.caller import retry_on_conflict
 from tertulia.service.messages.extras import MessageExtras, is_loaded, relations_now
 from tertulia.service.messages.reading import readable
 from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node
-from tertulia.state.recent_writes import message_in, touching
+from tertulia.state.recent_writes import entries_of, message_in
 from tertulia.state.state import State
 from tertulia.store import message_details, message_search, queries
 from tertulia.store.database import Connection
@@ -93,7 +93,7 @@ def _require_unchanged(now: State, then: State, seq: int, found: Sequence[Messag
     written = now.recent_writes.after(seq) if now is then else None
     if written is None:
         raise Conflict
-    things = {thing for message in found for thing in touching(message)} if written else ()
+    things = {thing for message in found for thing in entries_of(message)} if written else ()
     if any(thing in things or message_in(thing) in things for thing in written):
         raise Conflict
 
@@ -143,7 +143,7 @@ def _begun(
         looked += 1
         if texts:
             words = one.folded()
-            if not all(folded_say(words, phrases) is not negated for phrases, negated in texts):
+            if not all(folded_contain(words, phrases) is not negated for phrases, negated in texts):
                 continue
             matched += 1
         if message not in received:
@@ -162,8 +162,8 @@ async def _older(
 ) -> tuple[Page, MessageExtras]:
     """What comes before what was found in memory: at most so many, and whether there is more; with
     the user's relation to all of it."""
-    reader = narrow.Reader(state=node.state, user=user, host=node.config.address_host)
-    search = Search(
+    reader = narrow.NarrowReader(state=node.state, user=user, host=node.config.address_host)
+    search = MessageSearch(
         scope=narrow.scope_of(reader, terms, node.received_scopes.of),
         terms=terms,
         anchor=begun.last,

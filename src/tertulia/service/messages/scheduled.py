@@ -7,7 +7,7 @@ from msgspec import Struct
 from tertulia.domain import names
 from tertulia.domain.messages import scheduled
 from tertulia.domain.messages import scheduled as reminders
-from tertulia.domain.messages.sending import Draft, Sent, ToChannel, ToPeople
+from tertulia.domain.messages.sending import MessageDraft, Sent, ToChannel, ToPeople
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.service.caller import Caller, retry_on_conflict
@@ -108,7 +108,7 @@ async def send_scheduled_now(caller: Caller, scheduled_id: int) -> Sent:
 
 async def _changed(
     caller: Caller, before: ScheduledMessage, edit: ScheduledEdit, client: str
-) -> Draft:
+) -> MessageDraft:
     content = before.content
     if edit.content is not None:
         content = names.message_content(edit.content)
@@ -148,7 +148,7 @@ async def give_up_scheduled(node: Node, message: ScheduledMessage, reason: str) 
     await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)
 
 
-async def _draft_of(node: Node, message: ScheduledMessage) -> Draft:
+async def _draft_of(node: Node, message: ScheduledMessage) -> MessageDraft:
     """The message as it is sent now."""
     return await draft_of(
         node,

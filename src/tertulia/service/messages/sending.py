@@ -7,7 +7,13 @@ import msgspec
 
 from tertulia.domain import names
 from tertulia.domain.messages import attachments, reactions, sending, typing
-from tertulia.domain.messages.sending import Composed, Draft, Sent, ToChannel, ToPeople
+from tertulia.domain.messages.sending import (
+    ComposedMessage,
+    MessageDraft,
+    Sent,
+    ToChannel,
+    ToPeople,
+)
 from tertulia.domain.names import topic_name
 from tertulia.log.forwarding import Errand
 from tertulia.model.channels import topic_key
@@ -28,7 +34,7 @@ Topic = tuple[int, str]
 
 async def compose(
     node: Node, author: User, content: str, topic_of: Callable[[], Topic | None]
-) -> Composed:
+) -> ComposedMessage:
     """The content, which is final (`names.message_content`), of a message of the author's.
 
     `topic_of` returns the topic that the message is in, or is sent to; None for direct messages.
@@ -42,10 +48,10 @@ async def compose(
     ]
     topic = topic_of() if rendered.mentions_topic else None
 
-    async def attempt() -> Composed:
+    async def attempt() -> ComposedMessage:
         access = FileAccess(node, author, linked)
         if topic is None and not access.needs_look:
-            return Composed(content=content, rendered=rendered)
+            return ComposedMessage(content=content, rendered=rendered)
         await node.log.settled()
 
         def look(connection: Connection) -> tuple[frozenset[int], frozenset[int]]:
@@ -56,7 +62,7 @@ async def compose(
 
         participants, opened = await node.store.read(look)
         access.require_unchanged()
-        return Composed(
+        return ComposedMessage(
             content=content,
             rendered=rendered,
             topic_participants=participants,
@@ -66,14 +72,14 @@ async def compose(
     return await retry_on_conflict(attempt)
 
 
-def _marked(draft: Draft, mark: str) -> Draft:
+def _marked(draft: MessageDraft, mark: str) -> MessageDraft:
     """The draft with an idempotency key of ours where its client has none."""
     if draft.queue_id and draft.local_id:
         return draft
     return msgspec.structs.replace(draft, queue_id="node", local_id=mark)
 
 
-SENDING: Final = Errand(sending.send, Draft, Sent, _marked)
+SENDING: Final = Errand(sending.send, MessageDraft, Sent, _marked)
 """Sending, as another node does it for this one."""
 
 
@@ -117,7 +123,7 @@ def sent_before(
     caller: Caller, to: ToChannel | ToPeople, queue_id: str, local_id: str, identity: str
 ) -> int | None:
     """Return the ID of the message that the same request sent before, if any."""
-    draft = Draft(
+    draft = MessageDraft(
         to=to,
         content="",
         rendered=Rendered(html=""),
@@ -141,10 +147,10 @@ async def draft_of(
     form: str | None = None,
     files: Collection[int] = (),
     identity: str | None = None,
-) -> Draft:
+) -> MessageDraft:
     """The finished draft of a message of this content, which is final (`names.message_content`)."""
     composed = await compose(node, author, content, lambda: _topic(node.state, to))
-    return Draft(
+    return MessageDraft(
         to=to,
         content=composed.content,
         rendered=composed.rendered,

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain.accounts import account_mails
+from tertulia.domain.accounts import account_emails
 from tertulia.domain.notifications import emails, rules
 from tertulia.domain.notifications.emails import PUT_OFF_LONGEST, SPAN_SECONDS
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
@@ -48,7 +48,7 @@ async def ask_for_digests(node: Node, wake: Callable[[], None]) -> None:
     while (day := emails.day_of(node.state.realm, node.clock())) is not None:
         progress = await node.store.read(installation.value, _PROGRESS)
         before = _user_in(progress, day)
-        some = list(islice(emails.people_after(node.state, before), AT_ONCE))
+        some = list(islice(emails.accounts_after(node.state, before), AT_ONCE))
         if not some:
             return
         mails = _mails(node, some)
@@ -82,7 +82,7 @@ def _mails(node: Node, user_ids: list[int]) -> list[Mail]:
         if emails.wants_digest(state, user_id, _seen_at(node, user_id), now):
             facts = {SINCE: str(int(now - SPAN_SECONDS))}
             site = node.config.mail_site
-            found += account_mails.about(MailKind.DIGEST, state.users[user_id], site, **facts)
+            found += account_emails.emails_to(MailKind.DIGEST, state.users[user_id], site, **facts)
     return found
 
 
@@ -149,7 +149,7 @@ class Digests:
         heard = [
             one
             for one in await self._lively(since)
-            if emails.hears_of(state, user.id, one.channel_id, one.key)
+            if emails.includes_topic(state, user.id, one.channel_id, one.key)
         ]
         found: list[_Topic] = []
         for lively in heard[:LOOKED_AT]:
@@ -188,7 +188,7 @@ class Digests:
         return [
             one
             for one in messages
-            if rules.may_be_told(state, user.id, one)
+            if rules.may_notify(state, user.id, one)
             and not is_read(state, user.id, one, relations[one.id])
             and (user.id, one.sender_id) not in state.muted_users
         ][:MESSAGES]

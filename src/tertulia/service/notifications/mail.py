@@ -7,9 +7,9 @@ from typing import Any, Final
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain.accounts import account_mails
+from tertulia.domain.accounts import account_emails
 from tertulia.domain.notifications import rules
-from tertulia.domain.notifications.rules import Reason, Way
+from tertulia.domain.notifications.rules import NotificationMethod, NotificationReason
 from tertulia.log.log import Log
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.messages import Message
@@ -33,7 +33,7 @@ class MailChannel:
     """Notifies people by email. `site` is the base of links in emails; `wake` is called when emails
     were queued."""
 
-    way = Way.MAIL
+    way = NotificationMethod.MAIL
     interval = IDLE_SECONDS
     has_recipients = True
 
@@ -53,7 +53,7 @@ class MailChannel:
         mails = {
             outbox.new_id(): mail
             for one in notifications
-            for mail in account_mails.about(
+            for mail in account_emails.emails_to(
                 MailKind.MISSED_MESSAGES,
                 users[one.user_id],
                 self._site,
@@ -64,13 +64,13 @@ class MailChannel:
 
 
 def reason_now(
-    state: State, user: User, message: Message, relation: queries.Relation, way: Way
-) -> Reason | None:
+    state: State, user: User, message: Message, relation: queries.Relation, way: NotificationMethod
+) -> NotificationReason | None:
     """Why to notify the user of the message now; None if they have read it, cannot read it, or do
     not want to be notified."""
-    if not rules.may_be_told(state, user.id, message) or is_read(state, user.id, message, relation):
+    if not rules.may_notify(state, user.id, message) or is_read(state, user.id, message, relation):
         return None
-    found = rules.concerned(state, message, {user.id: relation.flags}, way)
+    found = rules.recipients(state, message, {user.id: relation.flags}, way)
     return next((reason for reason, people in found.items() if user.id in people), None)
 
 
@@ -85,10 +85,10 @@ _ALWAYS: Final = 2
 """Value of the setting that puts the organization's name into subjects. (1, "if you have accounts
 in several organizations", never applies: a server has one.)"""
 _OPENINGS: Final = {
-    Reason.MENTIONED: "opening_mentioned",
-    Reason.WILDCARD: "opening_wildcard",
-    Reason.FOLLOWED: "opening_followed",
-    Reason.CHANNEL: "opening_channel",
+    NotificationReason.MENTIONED: "opening_mentioned",
+    NotificationReason.WILDCARD: "opening_wildcard",
+    NotificationReason.FOLLOWED: "opening_followed",
+    NotificationReason.CHANNEL: "opening_channel",
 }
 
 
@@ -112,16 +112,20 @@ async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | 
 
     known = await node.store.read(look)
     missed: list[Message] = []
-    reasons: set[Reason] = set()
+    reasons: set[NotificationReason] = set()
     for message in known.messages:
-        reason = reason_now(node.state, user, message, known.relations[message.id], Way.MAIL)
+        reason = reason_now(
+            node.state, user, message, known.relations[message.id], NotificationMethod.MAIL
+        )
         if reason is not None:
             missed.append(message)
             reasons.add(reason)
     if not missed:
         return None
     reader = MailReader(node, user, mail.site, now)
-    opening = _opening(node, reader, missed[0], next(one for one in Reason if one in reasons))
+    opening = _opening(
+        node, reader, missed[0], next(one for one in NotificationReason if one in reasons)
+    )
     content = await _conversation_mail(node, reader, mail, missed, known.before, opening)
     return rendered(content, node.config.address_host)
 
@@ -162,7 +166,7 @@ async def _conversation_mail(
         one
         for one in earlier
         if one.sent_at >= missed[0].sent_at - BEFORE_SECONDS
-        and rules.may_be_told(state, user.id, one)
+        and rules.may_notify(state, user.id, one)
         and (user.id, one.sender_id) not in state.muted_users
     ]
     shown = missed[:SHOWN]
@@ -199,7 +203,7 @@ def _title(reader: MailReader, organization: str, text: str) -> str:
     return text
 
 
-def _opening(node: Node, reader: MailReader, message: Message, reason: Reason) -> str:
+def _opening(node: Node, reader: MailReader, message: Message, reason: NotificationReason) -> str:
     """The sentence that says why the email was sent."""
     state = node.state
     key = _OPENINGS.get(reason, "opening_direct")

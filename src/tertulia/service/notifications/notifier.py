@@ -23,7 +23,12 @@ from pyroaring import BitMap
 
 from tertulia.delivery.presence import Presence
 from tertulia.domain.notifications import quiet, rules
-from tertulia.domain.notifications.rules import HERE_LONGEST, HERE_SECONDS, LOOK_AGAIN_SECONDS, Way
+from tertulia.domain.notifications.rules import (
+    ACTIVE_SECONDS,
+    MAX_ACTIVE_SECONDS,
+    RECHECK_SECONDS,
+    NotificationMethod,
+)
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.errors import Unavailable
@@ -52,7 +57,7 @@ class NotificationChannel(Protocol):
     """A way to notify people, such as email."""
 
     @property
-    def way(self) -> Way: ...
+    def way(self) -> NotificationMethod: ...
 
     @property
     def interval(self) -> float:
@@ -275,7 +280,7 @@ class Notifier:
             if entry.at < oldest:
                 continue
             try:
-                concerning = rules.concerning(state, entry.change, way)
+                concerning = rules.recipients_of_change(state, entry.change, way)
             except Exception:  # Other entries are not affected.
                 logger.exception("could not determine whom entry %d concerns", entry.seq)
                 continue
@@ -288,7 +293,7 @@ class Notifier:
                     PendingNotification(
                         message_id=message.id,
                         due_at=entry.at + delay,
-                        gives_up_at=entry.at + delay + HERE_LONGEST,
+                        gives_up_at=entry.at + delay + MAX_ACTIVE_SECONDS,
                         conversation=conversation_name(message),
                         people=people,
                     )
@@ -337,7 +342,7 @@ class Notifier:
                 raise
             except Exception:  # Other conversations are not affected.
                 logger.exception("could not notify people of a conversation")
-                again = [_Postponed(people, now + LOOK_AGAIN_SECONDS)]
+                again = [_Postponed(people, now + RECHECK_SECONDS)]
                 await self._write_outcome(channel, rows, BitMap(), again, lambda _: None, now)
                 continue
             await self._write_outcome(channel, rows, away, later, write, now)
@@ -353,13 +358,13 @@ class Notifier:
         for user_id in people:
             until = quiet.quiet_until(self._log.state, user_id, now)
             if until is not None:
-                by_time[rules.quiet_look(channel.way, now, until)].add(user_id)
+                by_time[rules.next_quiet_check(channel.way, now, until)].add(user_id)
             elif self._is_present(channel, user_id, now):
                 present.add(user_id)
         return [
-            _Postponed(present, now + LOOK_AGAIN_SECONDS),
+            _Postponed(present, now + RECHECK_SECONDS),
             *(
-                _Postponed(some, at, None if at is None else at + HERE_LONGEST)
+                _Postponed(some, at, None if at is None else at + MAX_ACTIVE_SECONDS)
                 for at, some in by_time.items()
             ),
         ]
@@ -397,8 +402,8 @@ class Notifier:
         latest = self._presence.of(user_id)
         return (
             latest is not None
-            and now - latest.active_at < HERE_SECONDS
-            and rules.waits_for_absence(self._log.state, user_id, channel.way)
+            and now - latest.active_at < ACTIVE_SECONDS
+            and rules.only_while_away(self._log.state, user_id, channel.way)
         )
 
     async def _notifications(
@@ -420,10 +425,10 @@ class Notifier:
             await asyncio.sleep(0)  # There may be hundreds of messages, each with as many flags.
             state = self._log.state
             flags = loaded.flags[message.id]
-            concerned = rules.everybody(rules.concerned(state, message, flags, channel.way))
+            concerned = rules.all_recipients(rules.recipients(state, message, flags, channel.way))
             for user_id in named[message.id] & concerned:
                 relation = loaded.marks[user_id].relation(message.id)
-                if rules.may_be_told(state, user_id, message) and not is_read(
+                if rules.may_notify(state, user_id, message) and not is_read(
                     state, user_id, message, relation
                 ):
                     unread[user_id, message.conversation].append(message.id)

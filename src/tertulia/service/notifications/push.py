@@ -9,7 +9,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain import permissions
-from tertulia.domain.notifications.rules import Way
+from tertulia.domain.notifications.rules import NotificationMethod
 from tertulia.integrations.payloads import short
 from tertulia.log.log import Log
 from tertulia.markup import addresses as narrow_links
@@ -32,7 +32,7 @@ PATIENCE: Final = 0.2
 class PushChannel:
     """Notifies people by push. `wake` is called when pushes were queued."""
 
-    way = Way.PUSH
+    way = NotificationMethod.PUSH
 
     def __init__(self, log: Log, wake: Callable[[], None]) -> None:
         self._log = log

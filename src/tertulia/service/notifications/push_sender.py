@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tertulia.domain.accounts import pushes as subscriptions
 from tertulia.domain.notifications.quiet import quiet_until
-from tertulia.domain.notifications.rules import Reason, Way
+from tertulia.domain.notifications.rules import NotificationMethod, NotificationReason
 from tertulia.model.changes import (
     Entry,
     MessagesDeleted,
@@ -56,7 +56,7 @@ MAX_RESPONSE: Final = 16_384
 LONGEST_SLEEP: Final = 30.0
 """Another node may have left something."""
 GONE: Final = frozenset({404, 410})
-URGENT: Final = frozenset({Reason.DIRECT, Reason.MENTIONED})
+URGENT: Final = frozenset({NotificationReason.DIRECT, NotificationReason.MENTIONED})
 _TEMPORARY: Final = frozenset({401, 403, 408, 425, 429})
 """Statuses that are worth a retry. Some mean that this server's clock is wrong."""
 _NEVER_SILENT: Final = ("push.apple.com",)
@@ -180,14 +180,18 @@ class PushSender:
 
         return await self._node.store.read(look)
 
-    def _still(self, user: User, push: Push, known: _Known) -> list[tuple[Message, Reason]]:
+    def _still(
+        self, user: User, push: Push, known: _Known
+    ) -> list[tuple[Message, NotificationReason]]:
         """The push's messages to notify the user of as of now, with reasons."""
-        found: list[tuple[Message, Reason]] = []
+        found: list[tuple[Message, NotificationReason]] = []
         for message_id in push.message_ids:
             message = known.messages.get(message_id)
             if message is not None:
                 relation = known.relations[message_id]
-                reason = reason_now(self._node.state, user, message, relation, Way.PUSH)
+                reason = reason_now(
+                    self._node.state, user, message, relation, NotificationMethod.PUSH
+                )
                 if reason is not None:
                     found.append((message, reason))
         return found
@@ -202,7 +206,7 @@ class PushSender:
             await node.store.write(lambda c: pushes.forget(c, [lane.subscription_id]))
             return
         known = await self._known(user.id, lane.pushes)
-        still: dict[str, list[tuple[Message, Reason]]] = {}
+        still: dict[str, list[tuple[Message, NotificationReason]]] = {}
         for one in lane.pushes:
             still[one.conversation] = self._still(user, one, known)
             await asyncio.sleep(0)  # Let the event loop do other work.
@@ -247,7 +251,7 @@ class PushSender:
         subscription: PushSubscription,
         user: User,
         push: Push,
-        still: Sequence[tuple[Message, Reason]],
+        still: Sequence[tuple[Message, NotificationReason]],
         around: PushSummary,
         known: _Known,
     ) -> bool:

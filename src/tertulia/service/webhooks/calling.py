@@ -20,7 +20,7 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.numbers import counted
 from tertulia.model.users import User
-from tertulia.model.webhooks import Delivered, Outcome, OutgoingService, ServiceCall
+from tertulia.model.webhooks import OutgoingService, ServiceCall, WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import addresses
 from tertulia.outbound.http_client import NotFetched, Reply, Web, seconds_to_wait
 from tertulia.service.caller import Caller
@@ -172,7 +172,7 @@ class ServiceCaller:
         self._note(call.bot_id, call, outcome, reason)
         return None
 
-    async def _attempt(self, waiting: QueuedCall) -> tuple[Outcome, str]:
+    async def _attempt(self, waiting: QueuedCall) -> tuple[WebhookOutcome, str]:
         node, call = self._node, waiting.call
         bot = node.state.users.get(call.bot_id)
         if bot is not None and bot.is_active and bot.bot is not None and bot.bot.embedded:
@@ -199,7 +199,7 @@ class ServiceCaller:
             return "given up", f"The service responded with status {reply.status}."
         return "delivered", await self._answered(bot, message, waiting, reply)
 
-    async def _told(self, bot_id: int, waiting: QueuedCall) -> tuple[Outcome, str]:
+    async def _told(self, bot_id: int, waiting: QueuedCall) -> tuple[WebhookOutcome, str]:
         try:
             return await self.embedded.tell(bot_id, waiting)
         except BotUnavailable as error:
@@ -251,8 +251,10 @@ class ServiceCaller:
             return f"The service's response couldn't be sent: {refusal}"[:500]
         return ""
 
-    def _note(self, bot_id: int, call: ServiceCall | None, outcome: Outcome, reason: str) -> None:
-        line = Delivered(
+    def _note(
+        self, bot_id: int, call: ServiceCall | None, outcome: WebhookOutcome, reason: str
+    ) -> None:
+        line = WebhookLogEntry(
             at=self._node.clock(),
             direction="out",
             what=call.trigger if call else "",
@@ -268,7 +270,7 @@ class ServiceCaller:
         number = await node.store.read(webhooks.count_calls, bot_id)
         try:
             await node.log.submit(
-                None, bots.tell_of_failures, bot_id, reason, number, node.renderer.render
+                None, bots.notify_of_failures, bot_id, reason, number, node.renderer.render
             )
         except Refused:
             logger.info("the owner of a bot could not be told of its service")

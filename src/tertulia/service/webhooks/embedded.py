@@ -11,7 +11,7 @@ from tertulia.domain.accounts import bots
 from tertulia.embedded import catalog
 from tertulia.embedded.hosting import BotFailed, BotUnavailable, Host, HostedBot
 from tertulia.model.users import User
-from tertulia.model.webhooks import EmbeddedService, Outcome
+from tertulia.model.webhooks import EmbeddedService, WebhookOutcome
 from tertulia.service.node import Node
 from tertulia.store.webhooks import QueuedCall
 
@@ -44,7 +44,7 @@ class EmbeddedBots:
             fields = {"bot": name, "reason": reason}
             logger.warning("an embedded bot isn't available", extra={"fields": fields})
 
-    async def tell(self, bot_id: int, waiting: QueuedCall) -> tuple[Outcome, str]:
+    async def tell(self, bot_id: int, waiting: QueuedCall) -> tuple[WebhookOutcome, str]:
         """Have the bot handle the message, after those that it was to be told of before. Returns
         what came of it; NotNow where it is to be tried again."""
         async with self.host.turn(bot_id):
@@ -57,7 +57,7 @@ class EmbeddedBots:
 
     async def _told(
         self, bot: User, service: EmbeddedService, waiting: QueuedCall
-    ) -> tuple[Outcome, str]:
+    ) -> tuple[WebhookOutcome, str]:
         node = self._node
         program = catalog.offered(node.config.embedded_bots).get(service.program)
         if program is None:

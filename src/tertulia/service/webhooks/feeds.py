@@ -14,7 +14,7 @@ from tertulia.domain.messages.sending import ToChannel
 from tertulia.integrations.payloads import address, harmless, link, paragraphs, short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.feeds import Feed
-from tertulia.model.webhooks import Delivered, Outcome
+from tertulia.model.webhooks import WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
 from tertulia.outbound.http_client import Answer, NotFetched, NotModified
@@ -146,7 +146,7 @@ class FeedReader:
             passed = [one.mark for one in new if one.at is not None and one.at < now - OLDEST]
         passed = [mark for mark in passed if mark not in feed.seen]
         if passed or not feed.has_begun:
-            await node.log.submit(None, verbs.pass_over, feed, passed, marks)
+            await node.log.submit(None, verbs.skip_entries, feed, passed, marks)
         seen = {*feed.seen, *passed}
         new = [entry for entry in new if entry.mark not in seen]
         told_at = before.told_at
@@ -201,7 +201,7 @@ class FeedReader:
             read_by_sender=False,
         )
         caller = Caller(node=node, user_id=bot.id)
-        message_id = await caller.submit(verbs.tell, feed, entry.mark, marks, draft)
+        message_id = await caller.submit(verbs.post_entry, feed, entry.mark, marks, draft)
         if message_id is None:
             return False
         self._note(feed, "sent", entry.title or entry.url, message_id=message_id)
@@ -210,13 +210,13 @@ class FeedReader:
     def _note(
         self,
         feed: Feed,
-        outcome: Outcome,
+        outcome: WebhookOutcome,
         what: str,
         *,
         reason: str = "",
         message_id: int | None = None,
     ) -> None:
-        line = Delivered(
+        line = WebhookLogEntry(
             at=self._node.clock(),
             direction="in",
             what="feed",

@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
 
-from tertulia.model.webhooks import Delivered
+from tertulia.model.webhooks import WebhookLogEntry
 from tertulia.store import webhooks
 from tertulia.store.database import Connection
 from tertulia.store.store import Store
@@ -23,12 +23,12 @@ class Journal:
     """One node's."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[int, deque[Delivered]] = OrderedDict()
+        self._waiting: OrderedDict[int, deque[WebhookLogEntry]] = OrderedDict()
         self._writing = asyncio.Lock()
         self.wanted: Callable[[], None] = lambda: None
         """Called when there is something to be written."""
 
-    def note(self, bot_id: int, line: Delivered) -> None:
+    def note(self, bot_id: int, line: WebhookLogEntry) -> None:
         """Add a line to the bot's journal."""
         self._waiting.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).append(line)
         while len(self._waiting) > MAX_BOTS:
@@ -59,7 +59,7 @@ class Journal:
                 self._waiting = lines
                 raise
 
-    async def of(self, store: Store, bot_id: int) -> list[Delivered]:
+    async def of(self, store: Store, bot_id: int) -> list[WebhookLogEntry]:
         """The bot's journal, the newest line first."""
         await self.write(store)
         return await store.read(webhooks.journal, bot_id)

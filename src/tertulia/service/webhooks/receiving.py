@@ -27,7 +27,7 @@ from tertulia.model.errors import (
     WildcardNotAllowed,
 )
 from tertulia.model.users import Bot, BotKind
-from tertulia.model.webhooks import Delivered, IncomingOptions, Outcome
+from tertulia.model.webhooks import IncomingOptions, WebhookLogEntry, WebhookOutcome
 from tertulia.service.caller import Caller
 from tertulia.service.messages import sending
 from tertulia.service.webhooks import templates
@@ -115,12 +115,12 @@ def _note(
     caller: Caller,
     arrived: Arrived,
     events: list[str],
-    outcome: Outcome,
+    outcome: WebhookOutcome,
     *,
     reason: str = "",
     message_id: int | None = None,
 ) -> None:
-    line = Delivered(
+    line = WebhookLogEntry(
         at=caller.now,
         direction="in",
         what=arrived.integration[:60],

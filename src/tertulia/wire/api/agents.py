@@ -119,7 +119,7 @@ async def create_agent(call: Call, params: CreateAgent) -> CreatedAgent:
         directs=params.direct_messages,
         site=call.node.config.mail_site,
     )
-    made = await call.submit(agents.make, new)
+    made = await call.submit(agents.create, new)
     return CreatedAgent(agent=agent_object(made), key=key)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 from msgspec import Meta, Struct
 
 from tertulia.domain.messages import attachments
-from tertulia.domain.messages.attachments import Room
+from tertulia.domain.messages.attachments import StorageUse
 from tertulia.model.attachments import ADDRESS, SHOWN, Attachment
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, Change, FilesDeleted
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused
@@ -244,7 +244,7 @@ class Attachments(ApiResponse, kw_only=True):
 async def get_attachments(call: Call, params: GetAttachments) -> Attachments:
     """The caller's uploaded files, and the messages that link them."""
     state = call.state
-    room = attachments.room_of(state, call.user)
+    room = attachments.storage_use(state, call.user)
     return Attachments(
         attachments=[attachment_object(state, one) for one in state.uploads.of_user[call.user.id]],
         upload_space_used=state.uploads.space_used,
@@ -272,7 +272,7 @@ class UploadQuota(ApiResponse, kw_only=True):
 
 async def get_upload_quota(call: Call, params: OnePersonsQuota) -> UploadQuota:
     """How much room there is for a person's files, for themselves and for administrators."""
-    return _quota(call.consider(attachments.looked_at, params.user_id))
+    return _quota(call.consider(attachments.get_storage_use, params.user_id))
 
 
 class SetUploadQuota(Params, kw_only=True, frozen=True):
@@ -292,10 +292,10 @@ class SetUploadQuota(Params, kw_only=True, frozen=True):
 async def set_upload_quota(call: Caller, params: SetUploadQuota) -> UploadQuota:
     """Limit what a person's files may come to, or make an exception, for administrators."""
     await call.submit(attachments.set_limit, params.user_id, params.upload_quota_mib)
-    return _quota(call.consider(attachments.looked_at, params.user_id))
+    return _quota(call.consider(attachments.get_storage_use, params.user_id))
 
 
-def _quota(room: Room) -> UploadQuota:
+def _quota(room: StorageUse) -> UploadQuota:
     return UploadQuota(
         used=room.used,
         limit=room.limit,

@@ -290,7 +290,7 @@ class CreatedBot(ApiResponse, kw_only=True):
 
 async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     """Create a bot that the caller owns."""
-    call.consider(bots.allow, BotKind(params.bot_type))
+    call.consider(bots.check_new, BotKind(params.bot_type))
     service, embedded = await _new_service(call, params), _new_embedded(call, params)
     vault = call.node.vault
     picture = await kept_if_sent(call)
@@ -436,7 +436,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
     service_url = None if url is None else await _service_url(call, url)
     picture = await kept_if_sent(call)
     before = call.state.users[params.bot_id].avatar_file
-    revision = bots.Revision(
+    revision = bots.BotUpdate(
         full_name=params.full_name,
         short_name=params.short_name,
         host=call.node.config.address_host,
@@ -502,7 +502,7 @@ async def deactivate_bot(call: Call, params: OneBot) -> ApiResponse:
 
 async def get_bot_key(call: Call, params: OneBot) -> NewKey:
     """A bot's API key, for its owner and for administrators."""
-    credential = call.consider(bots.see_key, params.bot_id)
+    credential = call.consider(bots.get_key, params.bot_id)
     return NewKey(api_key=call.node.vault.api_key(credential))
 
 

@@ -5,7 +5,6 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 from tertulia.domain.messages import drafts
-from tertulia.domain.messages import drafts as snippets
 from tertulia.model import changes
 from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
 from tertulia.wire.api.events import Event
@@ -123,9 +122,9 @@ class DraftContent(Struct, kw_only=True, frozen=True):
         Meta(description="When it was edited last, in UNIX seconds; by default, now."),
     ] = None
 
-    def writing(self) -> drafts.Writing:
+    def writing(self) -> drafts.DraftContent:
         """The same in the domain's words."""
-        return drafts.Writing(
+        return drafts.DraftContent(
             kind=_KINDS.get(self.type, DraftKind.NOTHING),
             to=tuple(self.to),
             topic=self.topic,
@@ -230,7 +229,7 @@ class NewSnippet(ApiResponse, kw_only=True):
 
 async def create_snippet(call: Call, params: CreateSnippet) -> NewSnippet:
     """Keep a snippet."""
-    made = await call.submit(snippets.create_snippet, params.title, params.content)
+    made = await call.submit(drafts.create_snippet, params.title, params.content)
     return NewSnippet(saved_snippet_id=made)
 
 
@@ -244,7 +243,7 @@ class EditSnippet(Params, kw_only=True, frozen=True):
 
 async def edit_snippet(call: Call, params: EditSnippet) -> ApiResponse:
     """Give a snippet another title or text."""
-    await call.submit(snippets.edit_snippet, params.saved_snippet_id, params.title, params.content)
+    await call.submit(drafts.edit_snippet, params.saved_snippet_id, params.title, params.content)
     return ApiResponse()
 
 
@@ -256,7 +255,7 @@ class DeleteSnippet(Params, kw_only=True, frozen=True):
 
 async def delete_snippet(call: Call, params: DeleteSnippet) -> ApiResponse:
     """Delete a snippet."""
-    await call.submit(snippets.delete_snippet, params.saved_snippet_id)
+    await call.submit(drafts.delete_snippet, params.saved_snippet_id)
     return ApiResponse()
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain.organization import emoji
+from tertulia.domain.organization import emoji as emoji
 from tertulia.markup.addresses import custom_address
 from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
 from tertulia.model.emoji import names_by_code
@@ -169,7 +169,7 @@ class NamedEmoji(Params, kw_only=True, frozen=True):
 async def add_custom_emoji(call: Call, params: NamedEmoji) -> ApiResponse:
     """Add an emoji. Its picture is the one file of the request."""
     name = params.emoji_name
-    call.consider(emoji.allow, name)
+    call.consider(emoji.check_new, name)
     if len(call.uploads) != 1:
         raise Refused("Upload exactly one file for the emoji.")
     content = call.uploads[0].content

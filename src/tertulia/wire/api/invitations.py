@@ -6,8 +6,13 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import invitations
-from tertulia.domain.accounts.invitations import MAX_MINUTES, MAX_WELCOME_TEXT, Post, Terms
+from tertulia.domain.accounts import invitations as invitations
+from tertulia.domain.accounts.invitations import (
+    MAX_MINUTES,
+    MAX_WELCOME_TEXT,
+    InvitationDelivery,
+    InvitationTerms,
+)
 from tertulia.model import changes
 from tertulia.model.errors import InvitationFailed
 from tertulia.model.invitations import Invitation
@@ -125,9 +130,9 @@ class CreateInviteLink(_Terms, kw_only=True, frozen=True):
     ] = []
 
 
-def _terms(call: Call, params: SendInvites | CreateInviteLink) -> Terms:
+def _terms(call: Call, params: SendInvites | CreateInviteLink) -> InvitationTerms:
     minutes = params.invite_expires_in_minutes
-    return Terms(
+    return InvitationTerms(
         minutes=call.node.config.invitation_link_validity_minutes
         if isinstance(minutes, UnsetType)
         else minutes,
@@ -140,9 +145,9 @@ def _terms(call: Call, params: SendInvites | CreateInviteLink) -> Terms:
     )
 
 
-def _post(call: Call) -> Post:
+def _post(call: Call) -> InvitationDelivery:
     node = call.node
-    return Post(
+    return InvitationDelivery(
         site=node.config.mail_site,
         nonce=node.vault.nonce(),
         per_day=node.config.invitations_per_day,
@@ -176,7 +181,7 @@ class InviteLink(ApiResponse, kw_only=True):
 async def create_invite_link(call: Call, params: CreateInviteLink) -> InviteLink:
     """Make a link with which anybody who has it can join, any number of times."""
     made: Invitation = await call.submit(
-        invitations.link, _terms(call, params), call.node.vault.nonce()
+        invitations.create_link, _terms(call, params), call.node.vault.nonce()
     )
     return InviteLink(invite_link=call.node.links.invitation(call.url, made))
 
@@ -212,7 +217,7 @@ class Invites(ApiResponse, kw_only=True):
 async def get_invites(call: Call, params: NoParams) -> Invites:
     """The invitations that the caller can revoke: administrators those of everybody (but those to
     a role with more rights than theirs), others their own."""
-    found = invitations.shown(call.state, call.user, call.now)
+    found = invitations.visible_to(call.state, call.user, call.now)
     return Invites(
         invites=[_shown(call, invitation) for invitation in found],
         mail_is_sent=bool(call.node.config.smtp_host),
@@ -256,7 +261,7 @@ async def revoke_invite_link(call: Call, params: OneInvite) -> ApiResponse:
 
 async def resend_email_invite(call: Call, params: OneInvite) -> ApiResponse:
     """Mail an invitation once more."""
-    await call.submit(invitations.send_again, params.invite_id, _post(call))
+    await call.submit(invitations.resend, params.invite_id, _post(call))
     return ApiResponse()
 
 

@@ -39,7 +39,7 @@ class Avatar(ApiResponse, kw_only=True):
 
 async def upload_avatar(call: Call, params: NoParams) -> Avatar:
     """Give oneself a picture: one file of an image, of which the middle is shown."""
-    call.consider(avatars.allow)
+    call.consider(avatars.check_own)
     return await _changed(call, sent_picture(call))
 
 

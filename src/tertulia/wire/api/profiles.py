@@ -7,7 +7,13 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain.accounts import profiles
-from tertulia.domain.accounts.profiles import SERVICES, Details, NewProfile, Revision, in_order
+from tertulia.domain.accounts.profiles import (
+    SERVICES,
+    FieldDetails,
+    NewProfile,
+    ProfileFieldUpdate,
+    in_order,
+)
 from tertulia.model.changes import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -301,8 +307,8 @@ async def delete_profile_field(call: Caller, params: OneProfileField) -> ApiResp
     return ApiResponse()
 
 
-def _revision(params: _Field, name: str | None, kind: FieldKind) -> Revision:
-    return Revision(
+def _revision(params: _Field, name: str | None, kind: FieldKind) -> ProfileFieldUpdate:
+    return ProfileFieldUpdate(
         name=name,
         hint=params.hint,
         details=None if params.field_data is None else _details(params.field_data, kind),
@@ -323,11 +329,11 @@ class _Account(Struct, kw_only=True, frozen=True):
     url_pattern: str | None = None
 
 
-def _details(data: dict[str, str | dict[str, str]], kind: FieldKind) -> Details:
+def _details(data: dict[str, str | dict[str, str]], kind: FieldKind) -> FieldDetails:
     try:
         if kind is FieldKind.CHOICE:
             options = msgspec.convert(data, dict[str, _Option])
-            return Details(
+            return FieldDetails(
                 choices=tuple(
                     Choice(key=key, text=option.text, order=option.order)
                     for key, option in options.items()
@@ -335,12 +341,12 @@ def _details(data: dict[str, str | dict[str, str]], kind: FieldKind) -> Details:
             )
         if kind is FieldKind.EXTERNAL_ACCOUNT:
             account = msgspec.convert(data, _Account)
-            return Details(account=account.subtype, url_pattern=account.url_pattern)
+            return FieldDetails(account=account.subtype, url_pattern=account.url_pattern)
     except msgspec.ValidationError as error:
         raise Refused(f"The field data isn't valid for this type of field: {error}") from None
     if data:
         raise Refused("Fields of this type don't accept field data.")
-    return Details()
+    return FieldDetails()
 
 
 # One's own profile

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import account_mails, users
+from tertulia.domain.accounts import account_emails, users
 from tertulia.model.errors import Refused, WrongPassword
 from tertulia.model.users import User
 from tertulia.service import credentials
@@ -104,7 +104,7 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     checked = await sign_in.by_password(call.node, call.request, address, params.password)
     if checked.is_new_place:
         place = sign_in.place_of(call.node, call.request)
-        await call.node.log.submit(checked.user.id, account_mails.mail_new_sign_in, place)
+        await call.node.log.submit(checked.user.id, account_emails.email_new_sign_in, place)
     return await signed_in(call, checked.user, "password")
 
 

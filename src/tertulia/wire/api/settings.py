@@ -13,8 +13,8 @@ from tertulia.domain.accounts.addresses import NewAddress
 from tertulia.domain.accounts.personal_settings import (
     NOTIFICATION_SOUNDS,
     RULES,
-    NewPassword,
-    Revision,
+    PasswordChange,
+    PersonalSettingsUpdate,
     Targets,
 )
 from tertulia.domain.organization.realms import LANGUAGES
@@ -323,7 +323,7 @@ class UpdateSettings(SettingParams, kw_only=True, frozen=True):
 async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
     """Change personal settings. What has the value already is named among the ignored."""
     settings = settings_sent(params)
-    revision = Revision(
+    revision = PersonalSettingsUpdate(
         settings=settings,
         full_name=params.full_name,
         timezone=params.timezone,
@@ -365,7 +365,7 @@ def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
     )
 
 
-async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetType:
+async def _password(call: Call, params: UpdateSettings) -> PasswordChange | UnsetType:
     """The new password as it is kept, where one was sent. Refused where the old one is not the
     present one, or the new one cannot be one."""
     if params.new_password is UNSET:
@@ -383,7 +383,7 @@ async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetTy
     user = call.user
     password = await good_password(call.node, params.new_password, user.address, user.full_name)
     hashed = await vault.hash_password(password)
-    return NewPassword(
+    return PasswordChange(
         old_hash=credential.password_hash,
         new_hash=hashed,
         session_id=call.session_id,

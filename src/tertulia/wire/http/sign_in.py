@@ -7,7 +7,7 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from tertulia.domain.accounts import sessions, signing_out
-from tertulia.domain.accounts.account_mails import Place
+from tertulia.domain.accounts.account_emails import SignInLocation
 from tertulia.model.errors import (
     AccountDeactivated,
     PasswordSignInDisabled,
@@ -134,10 +134,10 @@ def new_session(
     return token, new
 
 
-def place_of(node: HttpNode, request: Request) -> Place:
+def place_of(node: HttpNode, request: Request) -> SignInLocation:
     """Where the request comes from, for a mail about the sign-in."""
     agent = request.headers.get("user-agent", "")
-    return Place(site=node.config.mail_site, address=client_address(request), agent=agent)
+    return SignInLocation(site=node.config.mail_site, address=client_address(request), agent=agent)
 
 
 async def sign_in(

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tertulia.domain.accounts.agents import Need
+from tertulia.domain.accounts.agents import AgentCapability
 from tertulia.wire.mcp import listing, reading, writing
 from tertulia.wire.mcp.tool import Tool
 
-_WRITE: Final = frozenset({Need.WRITE})
-_DIRECTS: Final = frozenset({Need.DIRECTS})
+_WRITE: Final = frozenset({AgentCapability.WRITE})
+_DIRECTS: Final = frozenset({AgentCapability.DIRECTS})
 
 _ALL: Final = (
     Tool("who_am_i", "Who am I", listing.who_am_i),

@@ -6,7 +6,7 @@ import msgspec
 
 from tertulia import __version__
 from tertulia.domain.accounts import agents
-from tertulia.domain.accounts.agents import Need
+from tertulia.domain.accounts.agents import AgentCapability
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
@@ -123,8 +123,8 @@ async def _called(request: Request, call: ToolCall) -> Json:
         arguments: Any = msgspec.convert({} if given is None else given, tool.arguments)
         call = msgspec.structs.replace(call, agent=agent)
         outcome = await tool.handler(call, arguments)
-        if Need.WRITE not in tool.needs:
-            agents.living(agent.state, agent.key_id)  # It may have ended meanwhile.
+        if AgentCapability.WRITE not in tool.needs:
+            agents.current_key(agent.state, agent.key_id)  # It may have ended meanwhile.
         return succeeded(outcome)
     except msgspec.ValidationError as error:
         return failed(f"Invalid arguments: {error}.")

@@ -106,7 +106,7 @@ class _Endpoint:
                 await drained(request)
             raise
         message = rpc.read(await whole_body(request, MAX_BODY))
-        agents.living(node.state, key.id)  # Its rights may have gone meanwhile.
+        agents.current_key(node.state, key.id)  # Its rights may have gone meanwhile.
         await self._note_use(key)
         if isinstance(message, Notification):
             # None is defined that a server without sessions could follow.

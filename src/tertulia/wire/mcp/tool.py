@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from tertulia.domain.accounts.agents import Need
+from tertulia.domain.accounts.agents import AgentCapability
 from tertulia.service.agent import NOTHING, Agent
 from tertulia.wire.http.parameters import SAFE_INTEGER
 
@@ -57,7 +57,7 @@ class Tool:
     name: str
     title: str
     handler: Handler
-    needs: frozenset[Need] = NOTHING
+    needs: frozenset[AgentCapability] = NOTHING
     """What it takes besides reading what a key reaches. Keys that are not enough do not see it."""
     repeatable: bool = False
     """Whether doing it again changes nothing more."""
@@ -74,7 +74,7 @@ class Tool:
     @cached_property
     def described(self) -> Json:
         """As it is listed."""
-        reads = Need.WRITE not in self.needs
+        reads = AgentCapability.WRITE not in self.needs
         return {
             "name": self.name,
             "title": self.title,

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import channel_access, names
 from tertulia.domain.accounts import sessions
-from tertulia.domain.accounts.sessions import NewPassword
+from tertulia.domain.accounts.sessions import PasswordReset
 from tertulia.model.errors import (
     AccountDeactivated,
     OrganizationDeactivated,
@@ -307,7 +307,7 @@ async def _reset(page: PageRequest) -> Response:
             session = await node.log.submit(
                 user.id,
                 sessions.reset_password,
-                NewPassword(
+                PasswordReset(
                     old_hash=credential.password_hash,
                     new_hash=hashed,
                     key=node.vault.new_key(),

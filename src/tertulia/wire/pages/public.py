@@ -99,7 +99,7 @@ def _named(node: HttpNode, request: Request) -> User | None:
     return (
         None
         if viewer is None
-        else users.account_with(node.state, viewer, name, node.config.address_host)
+        else users.find_by_address(node.state, viewer, name, node.config.address_host)
     )
 
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.channels import channels, subscriptions
-from tertulia.domain.channels.subscriptions import Property, SubscribeRequest
+from tertulia.domain.channels.subscriptions import SubscribeRequest, SubscriptionProperty
 from tertulia.model.errors import Refused
 from tertulia.service import bulk_subscriptions
 from tertulia.wire.api.channels.endpoints import NewChannelOptions, new_channel
@@ -304,13 +304,13 @@ class UpdateProperties(Params, kw_only=True, frozen=True):
     subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
 
 
-def _property(channel_id: int, name: str, value: bool | str | None) -> Property:
+def _property(channel_id: int, name: str, value: bool | str | None) -> SubscriptionProperty:
     """`in_home_view` is what not being muted was called."""
     if name == "in_home_view":
         if not isinstance(value, bool):
             raise Refused("in_home_view must be true or false.")
-        return Property(channel_id=channel_id, name="is_muted", value=not value)
-    return Property(channel_id=channel_id, name=name, value=value)
+        return SubscriptionProperty(channel_id=channel_id, name="is_muted", value=not value)
+    return SubscriptionProperty(channel_id=channel_id, name=name, value=value)
 
 
 async def update_subscription_property(call: Call, params: UpdateProperty) -> ApiResponse:

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain.groups.group_settings import Given
+from tertulia.domain.groups.group_settings import PermissionUpdate
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.state.state import State
 from tertulia.wire.http.fragments import Fragments, JsonParts, encode
@@ -54,9 +54,9 @@ def given_setting(given: GivenSetting) -> GroupSetting:
     return Members(tuple(given.direct_members), tuple(given.direct_subgroups))
 
 
-def given_change(given: GivenChange) -> Given:
+def given_change(given: GivenChange) -> PermissionUpdate:
     """The same for a change."""
-    return Given(
+    return PermissionUpdate(
         new=given_setting(given.new),
         old=None if given.old is UNSET else given_setting(given.old),
     )

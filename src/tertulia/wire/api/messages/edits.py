@@ -10,7 +10,7 @@ from tertulia.domain.channels.topics import toggles_resolution
 from tertulia.domain.messages.moving import Move
 from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import NoSuchMessage, Refused
-from tertulia.model.messages import Edit, Flag, Message, Propagation
+from tertulia.model.messages import Flag, Message, MessageEdit, Propagation
 from tertulia.service.messages import deleting
 from tertulia.service.messages import editing as service
 from tertulia.service.messages.reading import readable_message
@@ -41,17 +41,19 @@ class PastEdit(Struct, kw_only=True):
     stream: int | UnsetType = UNSET
 
 
-def edited_at(edits: Sequence[Edit]) -> int | UnsetType:
+def edited_at(edits: Sequence[MessageEdit]) -> int | UnsetType:
     """When the content was last changed. `edits` are newest first, here as below."""
     return next((edit.at for edit in edits if edit.changed_content), UNSET)
 
 
-def moved_at(edits: Sequence[Edit]) -> int | UnsetType:
+def moved_at(edits: Sequence[MessageEdit]) -> int | UnsetType:
     """When the message was last moved."""
     return next((edit.at for edit in edits if _is_move(edit)), UNSET)
 
 
-def past_edits(state: State, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[PastEdit]:
+def past_edits(
+    state: State, edits: Sequence[MessageEdit], *, empty_topic_name: bool
+) -> list[PastEdit]:
     """What the message was before, as far as the organization shows it."""
     policy = state.realm.message_edit_history_visibility_policy
     return [
@@ -61,7 +63,7 @@ def past_edits(state: State, edits: Sequence[Edit], *, empty_topic_name: bool) -
     ]
 
 
-def _is_move(edit: Edit) -> bool:
+def _is_move(edit: MessageEdit) -> bool:
     """Whether the message went somewhere; a topic that is only resolved stays where it is."""
     if edit.was_channel_id is not None:
         return True
@@ -70,7 +72,7 @@ def _is_move(edit: Edit) -> bool:
     return not toggles_resolution(edit.was_topic, edit.topic)
 
 
-def _past(edit: Edit, *, empty_topic_name: bool) -> PastEdit:
+def _past(edit: MessageEdit, *, empty_topic_name: bool) -> PastEdit:
     past = PastEdit(timestamp=edit.at, user_id=edit.user_id)
     if edit.was_content is not None:
         past.prev_content = edit.was_content
@@ -309,7 +311,7 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     if policy == "none":
         raise Refused("This organization doesn't show the edit history of messages.")
     page = await call.node.store.read(editing.history, message.id, params.before)
-    edits = channel_access.history_open(call.state, call.user, page.edits)
+    edits = channel_access.visible_edits(call.state, call.user, page.edits)
     versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
     is_last = page.end >= len(edits)
     versions = versions[page.begin : None if is_last else page.end][::-1]
@@ -322,7 +324,9 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     )
 
 
-def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:
+def _versions(
+    message: Message, edits: Sequence[MessageEdit], *, empty_topic_name: bool
+) -> list[Version]:
     """From the newest edit back to the beginning. Only those of the page have their contents."""
 
     def shown(topic: str) -> str:

@@ -57,7 +57,7 @@ def _holds(
         case "topic", _:
             return message.channel_id is not None and topic_key(message.topic) == topic_key(operand)
         case "sender", _:
-            named = users.account_with(state, reader, operand, context.host)
+            named = users.find_by_address(state, reader, operand, context.host)
             if named is None and str(message.sender_id) == operand:
                 return sees_user(context, reader, state.users[message.sender_id])
             return named is not None and named.id == message.sender_id

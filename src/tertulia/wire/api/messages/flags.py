@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import personal
-from tertulia.domain.messages.flags import Updated
+from tertulia.domain.messages.flags import FlagUpdate
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.domain.names import topic_name
 from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread
@@ -130,7 +130,7 @@ def _check_settable(flag: str) -> None:
         raise Refused(f"The flag '{flag[:50]}' doesn't exist or can't be changed.")
 
 
-async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> Updated:
+async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> FlagUpdate:
     if flag != "read":
         return await flags.set_flag(call, ids, _SETTABLE[flag], added=add)
     return await (flags.mark_read if add else flags.mark_unread)(call, ids)
@@ -267,7 +267,7 @@ def _shown(state: State, message: Message, viewer: User, holders: tuple[int, ...
     else:
         ever = state.subscriptions.of_channel[message.channel_id]
         received = {u for u, subscription in ever.items() if subscription.covers(message.id)}
-    apart = personal.kept_apart(state, viewer.id)
+    apart = personal.muted_either_way(state, viewer.id)
     return [
         user_id
         for user_id in sorted(received.union(holders) - apart - {message.sender_id})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.model.messages import Edit, Message
+from tertulia.model.messages import Message, MessageEdit
 from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
@@ -268,7 +268,7 @@ def unread_key(user_ids: Sequence[int]) -> str:
 
 
 def add_history(
-    state: State, shown: MessageObject, edits: Sequence[Edit], *, empty_topic_name: bool
+    state: State, shown: MessageObject, edits: Sequence[MessageEdit], *, empty_topic_name: bool
 ) -> None:
     """Add to a fetched message when it was edited and moved, and what it was before. `edits` are
     newest first."""

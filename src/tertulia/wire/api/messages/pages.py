@@ -93,7 +93,7 @@ class EncodedMessages:
     def _made(self, message: Message, details: MessageDetails) -> bytes:
         shown = self._objects.of(message, details)
         if details.edits:
-            edits = channel_access.history_open(self._state, self._viewer, details.edits)
+            edits = channel_access.visible_edits(self._state, self._viewer, details.edits)
             add_history(self._state, shown, edits, empty_topic_name=self._empty_topic_name)
         return encode(shown)[:-1]
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import names
 from tertulia.domain.accounts import navigation, personal_settings
-from tertulia.domain.accounts.personal_settings import Revision
+from tertulia.domain.accounts.personal_settings import PersonalSettingsUpdate
 from tertulia.domain.messages.sending import Sent, ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import sending
@@ -244,7 +244,7 @@ async def run_command(call: Call, params: Command) -> Told:
     if name not in _SETTINGS:
         raise Refused("This command doesn't exist.")
     setting, value, said = _SETTINGS[name]
-    await call.submit(personal_settings.change, Revision(settings={setting: value}))
+    await call.submit(personal_settings.change, PersonalSettingsUpdate(settings={setting: value}))
     return Told(msg=said)
 
 

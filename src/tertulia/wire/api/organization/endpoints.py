@@ -10,9 +10,9 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import signup
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.domain.organization import realms, settings
-from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, FOR_EVER, Edit
+from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, FOR_EVER, OrganizationUpdate
 from tertulia.model.errors import Refused
-from tertulia.model.settings import Declared, Permission
+from tertulia.model.settings import DeclaredSetting, Permission
 from tertulia.service.caller import Caller
 from tertulia.service.video_calls import is_offered
 from tertulia.wire.api.groups.objects import GivenChange, given_change
@@ -58,7 +58,7 @@ _READ_AS: Final[Mapping[str, Any]] = {
 """How settings are read whose type doesn't tell."""
 
 
-def _parameter(name: str, one: Declared) -> Any:
+def _parameter(name: str, one: DeclaredSetting) -> Any:
     """The type of the parameter that changes a setting."""
     about = Meta(description=one.description or None)
     if isinstance(one.setting, Permission):
@@ -111,7 +111,7 @@ async def update_realm(call: Caller, params: UpdateRealm) -> ApiResponse:
         raise Refused("BigBlueButton isn't set up on this server.")
     if params.authentication_methods is not UNSET:
         values[SIGN_IN_SETTING] = _password_sign_in(call, params.authentication_methods)
-    edit = Edit(values=values, groups=groups)
+    edit = OrganizationUpdate(values=values, groups=groups)
     await call.prepare(values.get("description", UNSET))
     await call.submit(settings.change, edit, call.render)
     return ApiResponse()
@@ -160,7 +160,7 @@ async def show_welcome(call: Call, params: ShowWelcome) -> WelcomeShown:
     """Send the caller, an administrator, what the Welcome Bot would say with these words."""
     text = params.welcome_message_custom_text
     await call.prepare(text)
-    return WelcomeShown(message_id=await call.submit(signup.show_welcome, call.render, text))
+    return WelcomeShown(message_id=await call.submit(signup.preview_welcome, call.render, text))
 
 
 class DeactivateRealm(Params, kw_only=True, frozen=True):

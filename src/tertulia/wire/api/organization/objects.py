@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model.groups import GroupSetting, SystemGroup
-from tertulia.model.organization import Picture, Realm
-from tertulia.model.settings import Declared, declared_settings
+from tertulia.model.organization import Realm, RealmPicture
+from tertulia.model.settings import DeclaredSetting, declared_settings
 from tertulia.state.state import State
 from tertulia.wire.api.groups.objects import group_setting
 from tertulia.wire.http.parameters import SAFE_INTEGER, Reads
@@ -36,7 +36,7 @@ SIGN_IN_SETTING: Final = "password_sign_in"
 
 
 @cache
-def shown_settings() -> Mapping[str, Declared]:
+def shown_settings() -> Mapping[str, DeclaredSetting]:
     """The organization's settings that the wire has by a name of their own."""
     settings = declared_settings(Realm)
     return {name: one for name, one in settings.items() if name != SIGN_IN_SETTING}
@@ -145,14 +145,14 @@ def picture_path(realm: Realm, name: str) -> str:
 
 def picture_url(realm: Realm, name: str) -> str:
     """Where one of the `PICTURES` is."""
-    picture: Picture = getattr(realm, name)
+    picture: RealmPicture = getattr(realm, name)
     path = picture_path(realm, name) if picture.file else _DEFAULT_PATHS[name]
     return f"{path}?version={picture.version}"
 
 
 def picture_fields(realm: Realm, name: str) -> dict[str, str]:
     """One of the `PICTURES` (without `realm_`)."""
-    picture: Picture = getattr(realm, name)
+    picture: RealmPicture = getattr(realm, name)
     return {
         f"{name}_source": "U" if picture.file else _DEFAULT_SOURCES[name],
         f"{name}_url": picture_url(realm, name),

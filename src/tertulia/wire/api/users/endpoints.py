@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
-from tertulia.domain.messages.deleting import Places
+from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
 from tertulia.service.leaving import leave
@@ -306,7 +306,7 @@ async def _update(call: Call, user_id: int, params: _Changes) -> ApiResponse:
     call.consider(users.check_managed, user_id)
     if params.new_email is not None or params.role is not None:
         sign_in.require_confirmed(call)
-    revision = users.Revision(
+    revision = users.AccountUpdate(
         full_name=params.full_name,
         role=None if params.role is None else Role(params.role),
         address=params.new_email,
@@ -356,7 +356,7 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
     if params.user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
     wanted, comment = params.actions, params.deactivation_notification_comment
-    places = Places(
+    places = DeletionScope(
         open=wanted.delete_public_channel_messages,
         closed=wanted.delete_private_channel_messages,
         direct=wanted.delete_direct_messages,

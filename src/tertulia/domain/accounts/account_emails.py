@@ -14,7 +14,7 @@ JUST_JOINED: Final = 60
 """Seconds after joining in which nobody gets a mail about signing in."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class SignInLocation(Struct, frozen=True, kw_only=True):
     """Where somebody signs in to an account that was never signed in to from there before."""
 
     site: str
@@ -25,14 +25,14 @@ class Place(Struct, frozen=True, kw_only=True):
     """The browser or program as it calls itself."""
 
 
-def about(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
+def emails_to(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
     """The mail to the account's present address; none to bots and to impossible addresses."""
     if user.is_bot or user.address.casefold().endswith(_NO_MAIL):
         return []
     return [Mail(kind=kind, to=user.address, site=site, about=user.id, facts=facts)]
 
 
-def of_sign_in(context: CommandContext, place: Place | None) -> list[Mail]:
+def sign_in_emails(context: CommandContext, place: SignInLocation | None) -> list[Mail]:
     """The mail about the actor's signing in; none where the place is known (None), right after
     joining, and where the person's settings say so."""
     user, now = context.actor, context.now
@@ -41,11 +41,11 @@ def of_sign_in(context: CommandContext, place: Place | None) -> list[Mail]:
     if not context.state.settings[user.id].enable_login_emails:
         return []
     agent = "".join(filter(str.isprintable, place.agent))[:100]
-    return about(
+    return emails_to(
         MailKind.NEW_SIGN_IN, user, place.site, at=str(int(now)), address=place.address, agent=agent
     )
 
 
-def mail_new_sign_in(context: CommandContext, place: Place) -> Decision[None]:
+def email_new_sign_in(context: CommandContext, place: SignInLocation) -> Decision[None]:
     """Send the actor a mail that a program signed in."""
-    return Decision(None, (), of_sign_in(context, place))
+    return Decision(None, (), sign_in_emails(context, place))

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tertulia.domain import names
 from tertulia.domain.messages import sending
-from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
+from tertulia.domain.messages.sending import MessageDraft, ToChannel, ToPeople
 from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy
@@ -28,7 +28,7 @@ Render = Callable[[CommandContext, str], Rendered]
 """Markdown to HTML, as the actor of a moment writes it."""
 
 
-class Notice(Struct, frozen=True):
+class BotMessage(Struct, frozen=True):
     """A message to send in a bot's name."""
 
     to: ToChannel | ToPeople
@@ -37,9 +37,9 @@ class Notice(Struct, frozen=True):
     """The bot."""
 
 
-def sent(
+def post(
     context: CommandContext,
-    notices: Sequence[Notice],
+    notices: Sequence[BotMessage],
     render: Render,
     new: Sequence[Channel] = (),
     users: Sequence[User] = (),
@@ -66,30 +66,34 @@ def sent(
         drafts.append(
             (
                 msgspec.structs.replace(seen, actor_id=notice.sender_id),
-                Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
+                MessageDraft(
+                    to=notice.to, content=content, rendered=rendered[content], client=CLIENT
+                ),
             )
         )
     return sending.deliver(drafts)
 
 
-def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS) -> Notice:
+def in_channel(
+    state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS
+) -> BotMessage:
     """A notice in a topic of the channel, or in its general chat where it has no other."""
     policy = channel.topics_policy
     if policy is TopicsPolicy.INHERIT:
         policy = TopicsPolicy(state.realm.topics_policy)
-    return Notice(
+    return BotMessage(
         ToChannel(topic="" if policy is TopicsPolicy.EMPTY_ONLY else topic, channel=channel),
         content,
     )
 
 
-def created(
+def channels_created(
     context: CommandContext, channels: Sequence[Channel], *, announce: bool
-) -> list[Notice]:
+) -> list[BotMessage]:
     """The notices of new channels: one in each of them, and one of those that are not private in
     the channel for announcements."""
     state = context.state
-    found: list[Notice] = []
+    found: list[BotMessage] = []
     public = [channel for channel in channels if not channel.is_private]
     board = state.channels.get(state.realm.new_channel_announcements_channel_id)
     if announce and public and board is not None and not board.is_archived:
@@ -105,23 +109,23 @@ def created(
     return found
 
 
-def subscribed(actor: User, user_id: int, channels: Sequence[Channel]) -> Notice:
+def subscribed_by(actor: User, user_id: int, channels: Sequence[Channel]) -> BotMessage:
     """The notice to a user whom somebody else subscribed to channels."""
     one = len(channels) == 1
     which = f"channel {_links(channels)}" if one else f"channels {_links(channels)}"
     text = f"{person(actor)} subscribed you to the {which}."
-    return Notice(ToPeople(frozenset({user_id})), text)
+    return BotMessage(ToPeople(frozenset({user_id})), text)
 
 
-def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> Notice:
+def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> BotMessage:
     """The notice to a user whom somebody else added to a user group, or removed from it."""
     done = "added you to" if added else "removed you from"
-    return Notice(
+    return BotMessage(
         ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
     )
 
 
-def changed(context: CommandContext, before: Channel, after: Channel) -> list[Notice]:
+def channel_changed(context: CommandContext, before: Channel, after: Channel) -> list[BotMessage]:
     """The notices of a change of a channel, in it."""
     state = context.state
     if not state.realm.send_channel_events_messages or after.is_archived:

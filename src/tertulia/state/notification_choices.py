@@ -13,12 +13,12 @@ from pyroaring import BitMap
 from tertulia.model.channels import Subscription
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import PersonalSettings
-from tertulia.state.channels import Subscriptions
+from tertulia.state.channels import SubscriptionTable
 from tertulia.state.indexes import TableIndex
 from tertulia.state.tables import Index, Table
 
 _USUAL: Final = PersonalSettings(user_id=0)
-USUAL_PERIOD: Final = _USUAL.email_notifications_batching_period_seconds
+DEFAULT_EMAIL_DELAY: Final = _USUAL.email_notifications_batching_period_seconds
 """Seconds for which mails wait where somebody has not chosen."""
 _PERSONAL: Final = (
     "enable_desktop_notifications",
@@ -73,7 +73,7 @@ class PersonalChoices(TableIndex[PersonalSettings]):
             self.periods[was].discard(user_id)
             if not self.periods[was]:
                 del self.periods[was]
-        if period != USUAL_PERIOD:
+        if period != DEFAULT_EMAIL_DELAY:
             self.periods.setdefault(period, BitMap()).add(user_id)
 
     def _detach(self, records: Collection[PersonalSettings]) -> None:
@@ -90,7 +90,7 @@ class ChannelChoices(Index):
     """Who of a channel's subscribers has it otherwise than usual, by their own choice for the
     channel or by their general one; and who has muted it."""
 
-    def __init__(self, subscriptions: Subscriptions, settings: Table[PersonalSettings]) -> None:
+    def __init__(self, subscriptions: SubscriptionTable, settings: Table[PersonalSettings]) -> None:
         self._subscriptions, self._settings = subscriptions, settings
         self._others: dict[str, dict[int, BitMap]] = {name: {} for name in _OF_CHANNELS}
         self._muted: dict[int, BitMap] = {}
