@@ -94,7 +94,7 @@ def test_a_name_means_the_emoji_that_clients_know_by_it(name: str, code: str) ->
     ],
 )
 def test_older_clients_use_an_emoji_s_code_and_former_name(code: str, name: str) -> None:
-    """All in zulip-terminal's list whose names are those of others by now."""
+    """Everything in zulip-terminal's list whose name belongs to another emoji by now."""
     assert codes_by_name().get(name) != code
     assert has_name(code, name)
     assert not has_name(codes_by_name()["octopus"], name)
@@ -120,7 +120,7 @@ async def test_an_avatar_is_at_its_account(readonly_org: Organization) -> None:
         assert (response.status_code, response.headers["location"]) == (302, data[name])
 
 
-async def test_the_avatar_of_one_who_is_hidden_is_that_of_nobody(org: Organization) -> None:
+async def test_a_hidden_account_has_a_neutral_avatar(org: Organization) -> None:
     ben = f"/avatar/{org['ben'].user_id}"
     limited = {"can_access_all_users_group": SystemGroup.MEMBERS.value}
     await org.do(RealmChanged(values=limited))

@@ -1,4 +1,4 @@
-"""What is answered to requests that are no proper ones."""
+"""Responses to invalid requests."""
 
 import logging
 from random import Random
@@ -49,14 +49,14 @@ async def test_unknown_paths_are_not_found(
     assert set(body) == {"result", "msg", "code"}
 
 
-async def test_pages_outside_of_the_interface_are_not_found_either(
+async def test_unknown_pages_outside_of_the_api_are_not_found(
     sqlite_org: Organization,
 ) -> None:
     response = await sqlite_org.http.get("/nothing")
     assert (response.status_code, response.json()["code"]) == (404, "BAD_REQUEST")
 
 
-async def test_an_id_beyond_all_ids_is_refused_by_name(sqlite_org: Organization) -> None:
+async def test_an_id_out_of_range_is_refused_by_name(sqlite_org: Organization) -> None:
     body = (await sqlite_org["ann"].get(f"/messages/{2**53 + 1}")).refused(
         "REQUEST_VARIABLE_INVALID"
     )
@@ -74,10 +74,10 @@ async def test_an_id_beyond_all_ids_is_refused_by_name(sqlite_org: Organization)
         ("POST", "/server_settings", ["GET"]),
     ],
 )
-async def test_a_wrong_method_is_told_the_right_ones(
+async def test_a_wrong_method_gets_the_allowed_ones(
     sqlite_org: Organization, method: str, path: str, allowed: list[str]
 ) -> None:
-    # Without credentials: which methods there are is no secret.
+    # Without credentials: the allowed methods are no secret.
     reply = await sqlite_org.nobody.raw(method, path)
     assert reply.status == 405
     assert set(allowed) <= set(reply.headers["Allow"].split(", "))
@@ -86,12 +86,12 @@ async def test_a_wrong_method_is_told_the_right_ones(
         assert set(allowed) <= set(body["allowed_methods"])
 
 
-async def test_a_wrong_method_on_a_page_is_refused_too(sqlite_org: Organization) -> None:
+async def test_a_wrong_method_on_a_page_is_refused(sqlite_org: Organization) -> None:
     response = await sqlite_org.http.post("/health")
     assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
 
 
-async def test_head_answers_like_get_without_a_body(sqlite_org: Organization) -> None:
+async def test_head_is_answered_like_get_without_a_body(sqlite_org: Organization) -> None:
     reply = await sqlite_org.nobody.raw("HEAD", "/server_settings")
     assert (reply.status, reply.body) == (200, {})
     assert reply.headers["content-type"] == "application/json"
@@ -99,7 +99,7 @@ async def test_head_answers_like_get_without_a_body(sqlite_org: Organization) ->
 
 
 @rows("path", ["/messages", "/register", "/messages/7", "/dev_list_users"])
-async def test_browsers_of_other_sites_may_ask(sqlite_org: Organization, path: str) -> None:
+async def test_cross_origin_requests_are_allowed(sqlite_org: Organization, path: str) -> None:
     asked = {
         "Origin": "https://elsewhere.example",
         "Access-Control-Request-Method": "DELETE",
@@ -110,11 +110,11 @@ async def test_browsers_of_other_sites_may_ask(sqlite_org: Organization, path: s
     assert reply.headers["access-control-allow-origin"] == "*"
     assert "DELETE" in reply.headers["access-control-allow-methods"]
     assert "Authorization" in reply.headers["access-control-allow-headers"]
-    # No cookies are ever looked at, so none need be let through.
+    # Cookies are never used across origins, so they aren't allowed.
     assert "access-control-allow-credentials" not in reply.headers
 
 
-async def test_every_answer_of_the_interface_is_readable_elsewhere_and_kept_nowhere(
+async def test_every_api_response_is_readable_across_origins_and_not_cached(
     sqlite_org: Organization,
 ) -> None:
     for path in ("/server_settings", "/messages", "/nothing"):
@@ -134,12 +134,12 @@ async def test_every_answer_of_the_interface_is_readable_elsewhere_and_kept_nowh
         "&".join(f"p{number}=1" for number in range(1001)),
     ],
 )
-async def test_a_query_that_cannot_be_read_is_refused(sqlite_org: Organization, query: str) -> None:
+async def test_an_unreadable_query_is_refused(sqlite_org: Organization, query: str) -> None:
     (await sqlite_org["ann"].raw("GET", f"/messages?{query}")).refused()
 
 
 @rows("query", ["anchor", "=", "&&&", "=1", "%", "%zz=1", "anchor=%", "+", "a=1;b=2", "\u00e9=1"])
-async def test_an_odd_query_is_only_odd(sqlite_org: Organization, query: str) -> None:
+async def test_an_unusual_query_is_accepted(sqlite_org: Organization, query: str) -> None:
     (await sqlite_org["ann"].raw("GET", f"/messages?{query}")).refused()
 
 
@@ -190,7 +190,7 @@ async def test_a_body_that_is_no_form_is_refused(
     assert "var_name" not in body
 
 
-async def test_an_empty_body_of_any_type_is_no_parameters(readonly_org: Organization) -> None:
+async def test_an_empty_body_of_any_type_has_no_parameters(readonly_org: Organization) -> None:
     for kind in ("application/json", FORM, "text/plain", ""):
         reply = await readonly_org["ann"].raw(
             "POST", "/register", content=b"", headers={"Content-Type": kind}
@@ -198,7 +198,7 @@ async def test_an_empty_body_of_any_type_is_no_parameters(readonly_org: Organiza
         reply.ok
 
 
-async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
+async def test_a_body_beyond_the_limit_is_refused(config: Config) -> None:
     small = msgspec.structs.replace(config, max_body_mib=1)
     async with founded(small) as org:
         await org.channel("lounge", "ann")
@@ -209,17 +209,17 @@ async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
             if place == "files":
                 sent = {name: (None, text) for name, text in sent.items()}
             (await ann.raw("POST", "/messages", **{place: sent})).refused("BAD_REQUEST", 413)
-        # Long after the limit; and where nobody has to say who they are.
+        # Far beyond the limit, and for endpoints without authentication.
         huge = b"x" * (4 * 1024 * 1024)
         (await ann.raw("POST", "/messages", content=huge)).refused("BAD_REQUEST", 413)
         (await org.nobody.raw("POST", "/fetch_api_key", content=huge)).refused("BAD_REQUEST", 413)
-        # Who may not ask hears that, whatever they sent.
+        # A client without permission gets that error, whatever it sent.
         (await org.nobody.raw("POST", "/messages", content=huge)).refused("UNAUTHORIZED", 401)
         just_below = b"type=stream&to=lounge&topic=t&content=" + b"x" * (1024 * 1024 - 38)
         (await ann.raw("POST", "/messages", content=just_below)).ok
 
 
-async def test_only_where_pictures_are_sent_a_body_may_be_larger_than_a_form(
+async def test_only_image_uploads_may_be_larger_than_a_form(
     readonly_org: Organization,
 ) -> None:
     ann, large = readonly_org["ann"], "x" * FORM_BYTES
@@ -247,7 +247,7 @@ async def test_a_large_multipart_form_is_parsed_in_several_turns_of_the_event_lo
     assert turns.count >= 5 * 4
 
 
-def test_a_form_is_decoded_as_the_standard_library_does_it() -> None:
+def test_a_form_is_decoded_like_the_standard_library_does() -> None:
     random = Random(7)
     for _ in range(3000):
         raw = "".join(random.choices("%%%==&+4aAfFg_ \r\n\tä.-", k=random.randrange(20))).encode()
@@ -265,13 +265,13 @@ def test_a_form_is_decoded_as_the_standard_library_does_it() -> None:
     assert urlencoded(b"a=%41%c3%a4&b=1+%3D=2&c=100%") == {"a": "Aä", "b": "1 ==2", "c": "100%"}
 
 
-def test_percent_signs_that_encode_nothing_are_bounded() -> None:
+def test_invalid_percent_escapes_are_limited() -> None:
     assert urlencoded(b"content=" + b"%" * 10_000) == {"content": "%" * 10_000}
     with pytest.raises(BadBody):
         urlencoded(b"content=" + b"%" * 10_001)
 
 
-async def test_the_line_of_what_was_refused_says_why(
+async def test_the_log_line_of_a_refusal_has_its_reason(
     readonly_org: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tertulia.http")
@@ -293,7 +293,7 @@ async def test_the_line_of_what_was_refused_says_why(
     ]
 
 
-async def test_a_host_header_that_is_none_is_not_repeated(config: Config) -> None:
+async def test_an_invalid_host_header_is_not_repeated(config: Config) -> None:
     async with founded(msgspec.structs.replace(config, external_url="")) as org:
         for host in ("[", "[::1", "a b", "a@b", "", "x" * 5000, "chat.test:", "chat.test:80abc"):
             with row(host):

@@ -1,4 +1,4 @@
-"""What a client asks of its queue when it registers one, and what it gets for that."""
+"""The options of a queue at registration."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from tests.support import Listener, Organization, rows
 
 
 async def told(listener: Listener) -> list[str]:
-    """The types of the events that are there."""
+    """The types of the pending events."""
     return [event["type"] for event in await listener.events()]
 
 
 async def heard(listener: Listener) -> list[str]:
-    """The contents of the messages that are there."""
+    """The contents of the pending messages."""
     return [
         event["message"]["content"]
         for event in await listener.events()
@@ -26,7 +26,7 @@ async def heard(listener: Listener) -> list[str]:
 
 @pytest.fixture(scope="module")
 async def rooms(shared_org: Organization) -> Organization:
-    """An organization with channels, in which those who listen listen anew."""
+    """An organization with channels, whose listeners register new queues."""
     await shared_org.channel("lounge", "ann", "ben", "cleo")
     await shared_org.channel("pantry", "ann", "ben", "cleo")
     await shared_org.channel("square", "ann")
@@ -47,7 +47,7 @@ async def rooms(shared_org: Organization) -> Organization:
     ],
     ids=["all", "one", "two", "unknown ones are passed over", "none", "fetch alone", "null"],
 )
-async def test_a_queue_has_the_event_types_that_were_asked_for(
+async def test_a_queue_has_the_requested_event_types(
     shared_org: Organization, asked: dict[str, Any], types: list[str]
 ) -> None:
     den = await shared_org.channel(f"den {asked}", "ann", "ben")
@@ -71,7 +71,7 @@ async def test_a_queue_has_the_event_types_that_were_asked_for(
     ],
     ids=["by default", "false", "true"],
 )
-async def test_content_is_source_unless_html_was_asked_for(
+async def test_content_is_markdown_unless_html_was_requested(
     rooms: Organization, asked: dict[str, Any], content: str
 ) -> None:
     ben = await rooms["ben"].register(**asked)
@@ -84,7 +84,7 @@ async def test_content_is_source_unless_html_was_asked_for(
     [({}, False), ({"client_gravatar": True}, False), ({"client_gravatar": False}, True)],
     ids=["by default", "true", "false"],
 )
-async def test_default_pictures_are_left_to_clients_that_compute_them(
+async def test_default_avatars_are_left_to_clients_that_compute_them(
     rooms: Organization, asked: dict[str, Any], has_url: bool
 ) -> None:
     ben = await rooms["ben"].register(**asked)
@@ -100,7 +100,7 @@ async def test_default_pictures_are_left_to_clients_that_compute_them(
     [("ben", False, ["here"]), ("ben", True, ["here", "there"])],
     ids=["own channels", "all public channels"],
 )
-async def test_messages_of_all_public_channels_come_to_those_who_ask(
+async def test_messages_of_all_public_channels_are_delivered_on_request(
     rooms: Organization, who: str, everything: bool, messages: list[str]
 ) -> None:
     listener = await rooms[who].register(all_public_streams=everything, event_types=["message"])
@@ -133,7 +133,7 @@ NARROWS = [
 
 
 @rows(("narrow", "messages"), NARROWS)
-async def test_a_narrow_lets_only_those_messages_through(
+async def test_a_narrow_delivers_only_its_messages(
     rooms: Organization, narrow: list[list[str]], messages: list[str]
 ) -> None:
     ben = await rooms["ben"].register(narrow=narrow)
@@ -157,7 +157,7 @@ async def test_a_narrow_lets_only_those_messages_through(
         ("user{id}@x", False),
     ],
 )
-async def test_a_narrow_does_not_tell_whose_a_hidden_address_is(
+async def test_a_narrow_does_not_reveal_a_hidden_address(
     org: Organization, name: str, found: bool
 ) -> None:
     assert (await org["cleo"].patch("/settings", email_address_visibility=4)).ok
@@ -181,7 +181,7 @@ async def test_a_narrow_does_not_tell_whose_a_hidden_address_is(
         "lounge",
     ],
 )
-async def test_a_narrow_that_queues_do_not_know_is_refused(
+async def test_a_narrow_unsupported_by_queues_is_refused(
     readonly_org: Organization, narrow: Any
 ) -> None:
     reply = await readonly_org["ben"].post("/register", narrow=narrow)
@@ -201,7 +201,7 @@ async def test_a_narrow_that_queues_do_not_know_is_refused(
     ],
     ids=["by default", "short", "long", "never longer than a week", "mobile", "mobile as JSON"],
 )
-async def test_a_queue_is_kept_as_long_as_was_asked_for(
+async def test_a_queue_lives_as_long_as_requested(
     readonly_org: Organization, asked: dict[str, Any], seconds: int
 ) -> None:
     ben = await readonly_org["ben"].register(**asked, fetch_event_types=[])
@@ -224,7 +224,7 @@ async def test_a_queue_is_kept_as_long_as_was_asked_for(
         ("client_capabilities", '{"empty_topic_name": "yes"}'),
     ],
 )
-async def test_what_a_client_asks_for_must_make_sense(
+async def test_invalid_options_are_refused(
     readonly_org: Organization, name: str, value: str
 ) -> None:
     body = (await readonly_org["ben"].post("/register", **{name: value})).refused(
@@ -233,7 +233,7 @@ async def test_what_a_client_asks_for_must_make_sense(
     assert body["var_name"] == name
 
 
-async def test_what_the_server_does_not_know_is_passed_over(readonly_org: Organization) -> None:
+async def test_unknown_options_are_ignored(readonly_org: Organization) -> None:
     ben = await readonly_org["ben"].register(
         event_types=["message", "weather"],
         client_capabilities={"empty_topic_name": True, "time_travel": True},
@@ -244,11 +244,11 @@ async def test_what_the_server_does_not_know_is_passed_over(readonly_org: Organi
 
 @rows(
     ("asked", "days_ago", "found"),
-    # (When somebody was seen last never becomes earlier.)
+    # (The last presence of a person never decreases.)
     [({}, 15, False), ({"presence_history_limit_days": 20}, 15, True), ({}, 13, True)],
     ids=["not longer than two weeks", "as long as was asked for", "two weeks by default"],
 )
-async def test_presence_goes_back_some_days(
+async def test_presence_history_is_limited_as_requested(
     org: Organization, asked: dict[str, Any], days_ago: int, found: bool
 ) -> None:
     then = int(org.node.clock()) - days_ago * 86400
@@ -258,7 +258,7 @@ async def test_presence_goes_back_some_days(
     assert (str(org["ann"].user_id) in data["presences"]) is found
 
 
-async def test_a_client_is_told_the_level_and_the_limits(readonly_org: Organization) -> None:
+async def test_a_client_gets_the_feature_level_and_limits(readonly_org: Organization) -> None:
     data = (await readonly_org["ben"].register()).data
     assert data["service_feature_level"] == data["zulip_feature_level"] == 496
     for name, least in (
@@ -274,7 +274,7 @@ async def test_a_client_is_told_the_level_and_the_limits(readonly_org: Organizat
     assert data["realm_empty_topic_display_name"] == "general chat"
 
 
-async def test_a_discarded_queue_is_told_so_by_its_code(readonly_org: Organization) -> None:
+async def test_a_deleted_queue_is_reported_by_its_error_code(readonly_org: Organization) -> None:
     ben = await readonly_org["ben"].register()
     assert (await ben.person.delete("/events", queue_id=ben.queue_id)).ok
     reply = await ben.person.get("/events", queue_id=ben.queue_id, last_event_id=-1)

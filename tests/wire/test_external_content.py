@@ -1,4 +1,4 @@
-"""Pictures and films from elsewhere on the web, as this server gives them out."""
+"""Images and videos from other servers, served by this one."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def org(config: Config, there: Elsewhere, clock: TestClock) -> AsyncIterator[Organization]:
-    """`ann` and `ben`, on a node that sees the server there."""
+    """`ann` and `ben`, on a node that can reach the external server."""
     async with founded(config, clock=clock, web=there.web()) as organization:
         await organization.add("ben")
         await organization.channel("tea", "ann", "ben")
@@ -42,16 +42,14 @@ async def org(config: Config, there: Elsewhere, clock: TestClock) -> AsyncIterat
 
 
 async def source(org: Organization, url: str) -> str:
-    """Where a message of this URL shows what is there from."""
+    """The address that a message with this URL shows."""
     html = (await org["ben"].post("/messages/render", content=url)).ok["rendered"]
     (found,) = re.findall(r' src="([^"]+)"', html)
     assert found.startswith("/external_content/")
     return str(found)
 
 
-async def test_a_message_shows_a_picture_that_lies_elsewhere(
-    org: Organization, there: Elsewhere
-) -> None:
+async def test_a_message_shows_an_external_image(org: Organization, there: Elsewhere) -> None:
     url = there.url("/x.png")
     listener = await org["ben"].register(apply_markdown=True)
     await org["ann"].send("tea", "x", url)
@@ -67,7 +65,7 @@ async def test_a_message_shows_a_picture_that_lies_elsewhere(
     assert there.asked == ["/x.png"]
 
 
-async def test_it_is_given_out_so_that_nothing_in_it_can_run(
+async def test_external_content_is_served_so_that_it_cannot_run(
     org: Organization, there: Elsewhere
 ) -> None:
     answer = await org["ben"].open(await source(org, there.url("/x.png")))
@@ -93,7 +91,7 @@ async def test_it_is_given_out_so_that_nothing_in_it_can_run(
         redirect("http://169.254.169.254/x.png"),
     ],
 )
-async def test_what_is_no_picture_is_not_given_out(
+async def test_content_that_is_no_image_is_not_served(
     org: Organization, there: Elsewhere, page: Page
 ) -> None:
     asked = len(there.asked)
@@ -104,13 +102,13 @@ async def test_what_is_no_picture_is_not_given_out(
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "image/svg+xml"
     assert b"script" not in answer.content
-    # It is not asked for again at once.
+    # It isn't requested again immediately.
     there.pages[path] = Page(PNG)
     assert (await org["ben"].open(src)).status_code == 404
     assert there.asked[asked:] == [path]
 
 
-async def test_what_could_not_be_had_is_tried_again_later(
+async def test_a_failed_request_is_retried_later(
     org: Organization, there: Elsewhere, clock: TestClock
 ) -> None:
     there.pages["/x.png"] = Page(status=500)
@@ -121,7 +119,7 @@ async def test_what_could_not_be_had_is_tried_again_later(
     assert (await org["ben"].open(src)).status_code == 200
 
 
-async def test_what_is_too_large_is_not_given_out(
+async def test_content_that_is_too_large_is_not_served(
     org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pictures, "MAX_BYTES", len(PNG))
@@ -131,7 +129,7 @@ async def test_what_is_too_large_is_not_given_out(
 
 
 @rows("change", ["proof", "url", "both", "text", "null", "odd"])
-async def test_only_what_somebody_linked_is_fetched(
+async def test_only_linked_content_is_fetched(
     org: Organization, there: Elsewhere, change: str
 ) -> None:
     src = await source(org, there.url("/x.png"))
@@ -150,7 +148,7 @@ async def test_only_what_somebody_linked_is_fetched(
     assert there.asked == []
 
 
-async def test_it_is_fetched_once(org: Organization, there: Elsewhere) -> None:
+async def test_content_is_fetched_once(org: Organization, there: Elsewhere) -> None:
     src = await source(org, there.url("/x.png"))
     answers = await asyncio.gather(*(org["ben"].open(src) for _ in range(5)))
     assert {answer.status_code for answer in answers} == {200}
@@ -158,7 +156,7 @@ async def test_it_is_fetched_once(org: Organization, there: Elsewhere) -> None:
     assert there.asked == ["/x.png"]
 
 
-async def test_after_a_week_it_is_fetched_anew(
+async def test_content_is_fetched_again_after_a_week(
     org: Organization, there: Elsewhere, clock: TestClock
 ) -> None:
     src = await source(org, there.url("/x.png"))
@@ -171,7 +169,7 @@ async def test_after_a_week_it_is_fetched_anew(
     assert len(there.asked) == 2
 
 
-async def test_a_film_can_be_played_in_parts(org: Organization, there: Elsewhere) -> None:
+async def test_a_video_can_be_played_in_parts(org: Organization, there: Elsewhere) -> None:
     url = there.url("/f.mp4")
     there.pages["/f.mp4"] = Page(MP4, "video/mp4")
     src = await source(org, url)
@@ -180,7 +178,7 @@ async def test_a_film_can_be_played_in_parts(org: Organization, there: Elsewhere
     assert answer.headers["content-type"] == "video/mp4"
 
 
-async def test_where_too_many_are_fetched_the_next_one_comes_again(
+async def test_with_too_many_requests_in_progress_the_next_must_retry(
     org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     src = await source(org, there.url("/x.png"))
@@ -190,9 +188,7 @@ async def test_where_too_many_are_fetched_the_next_one_comes_again(
     assert there.asked == []
 
 
-async def test_the_server_can_do_without_what_lies_elsewhere(
-    config: Config, there: Elsewhere
-) -> None:
+async def test_the_server_can_disable_external_content(config: Config, there: Elsewhere) -> None:
     url = there.url("/x.png")
     async with founded(config, web=there.web()) as org:
         src = org.node.links.external(url)
@@ -206,13 +202,15 @@ async def test_the_server_can_do_without_what_lies_elsewhere(
         assert data["server_inline_url_embed_preview"] is False
 
 
-async def test_a_picture_of_the_network_is_not_fetched(org: Organization, there: Elsewhere) -> None:
+async def test_an_image_in_the_private_network_is_not_fetched(
+    org: Organization, there: Elsewhere
+) -> None:
     for url in ("http://10.0.0.1/x.png", "http://[::1]/x.png", "http://inside.example/x.png"):
         there.others["inside.example"] = [["192.168.1.1"]]
         assert (await org["ben"].open(await source(org, url))).status_code == 404
 
 
-async def test_what_people_link_is_not_in_the_log(
+async def test_linked_urls_are_not_logged(
     org: Organization, there: Elsewhere, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -247,11 +245,11 @@ async def test_what_people_link_is_not_in_the_log(
         (b"", None),
     ],
 )
-def test_what_it_is_is_told_by_its_bytes(begins: bytes, expected: str | None) -> None:
+def test_the_content_type_is_detected_from_the_bytes(begins: bytes, expected: str | None) -> None:
     assert media_type(begins) == expected
 
 
-async def test_the_oldest_gives_way_where_there_is_no_room(config: Config) -> None:
+async def test_the_oldest_content_is_evicted(config: Config) -> None:
     files = DiskFiles(config.files_path)
     kept = UrlCache(files, 1000)
     now = time.time()
@@ -265,5 +263,5 @@ async def test_the_oldest_gives_way_where_there_is_no_room(config: Config) -> No
     found = [n for n in range(20) if kept.found(f"http://a.example/{n}", now)]
     assert 8 <= len(found) <= 10
     assert found == list(range(20 - len(found), 20))
-    # They are no files of the organization: no backup has them.
+    # It isn't part of the organization's files, so no backup has it.
     assert [one async for one in files.kept()] == []

@@ -1,4 +1,4 @@
-"""What was called otherwise, or was there, before some feature level."""
+"""Names and features of earlier feature levels."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ SCHEDULED = {
         "none",
     ],
 )
-async def test_what_is_no_parameter_any_more_is_named(
+async def test_an_obsolete_parameter_is_reported_as_ignored(
     org: Organization, method: str, path: str, sent: dict[str, Any], ignored: list[str] | None
 ) -> None:
     body = (await org["ann"].request(method, path, **sent)).ok
@@ -54,7 +54,7 @@ async def test_what_is_no_parameter_any_more_is_named(
     ],
     ids=["176: linkifiers", "196: playgrounds", "223: the app"],
 )
-async def test_what_took_another_s_place_is_required(
+async def test_a_renamed_parameter_is_required(
     org: Organization, path: str, sent: dict[str, Any], missing: str
 ) -> None:
     body = (await org["ann"].post(path, **sent)).refused("REQUEST_VARIABLE_MISSING")
@@ -69,6 +69,6 @@ async def test_the_view_of_recent_conversations_has_its_new_name(
     assert (reply.status == 200) is taken
 
 
-async def test_the_endpoint_for_tokens_of_old_still_answers(org: Organization) -> None:
+async def test_the_obsolete_endpoint_for_tokens_still_works(org: Organization) -> None:
     sent = {"token": "aabb", "appid": "org.example.chat"}
     assert (await org["ann"].post("/users/me/apns_device_token", **sent)).ok

@@ -1,4 +1,4 @@
-"""Feeds that bots follow: who lets them, and that each entry is told once."""
+"""Feeds that bots follow: who can add them, and that each entry is posted once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ class Blog:
         return self.served.url("/feed", "127.0.0.1")
 
     def write(self, *entries: tuple[str, str]) -> None:
-        """Put these before the others."""
+        """Put these entries before the others."""
         self.entries[:0] = entries
         items = "".join(
             f"<item><guid>{key}</guid><title>{key}</title><link>/{key}</link>"
@@ -65,7 +65,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
-    """The organization, whose server may ask this machine."""
+    """The organization, whose server may contact this machine."""
     config = msgspec.structs.replace(config, outgoing_webhook_networks="127.0.0.1")
     async with founded(config, clock=clock, others=OTHERS) as organization:
         await organization.channel("news", "ben")
@@ -77,7 +77,7 @@ _once = FeedReader.once
 
 @pytest.fixture(autouse=True)
 def _no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes read nothing by themselves: feeds wait until `read` does."""
+    """Nodes read no feeds by themselves; use `read`."""
 
     async def idle(self: FeedReader) -> float:
         return 3600.0
@@ -86,7 +86,7 @@ def _no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def read(org: Organization, clock: TestClock | None = None) -> None:
-    """Read the feeds that are due; with the clock, once all are."""
+    """Read the feeds that are due. With the clock, until all have been read."""
     if clock is not None:
         clock.ahead += 2 * reading.LONGEST_PAUSE
     reader = FeedReader(org.node)
@@ -101,7 +101,7 @@ async def followed(org: Organization, bot: Person, url: str, **more: Any) -> dic
 
 
 async def told(org: Organization) -> list[tuple[str, str]]:
-    """The topics and texts of all messages in the channel, the oldest first."""
+    """The topics and texts of all messages in the channel, oldest first."""
     asked = {"anchor": "oldest", "num_before": 0, "num_after": 100, "apply_markdown": False}
     narrow = [{"operator": "channel", "operand": "news"}]
     found = (await org["ben"].get("/messages", **asked, narrow=narrow)).ok["messages"]
@@ -113,7 +113,7 @@ async def standing(org: Organization, bot: Person) -> dict[str, Any]:
     return dict(found)
 
 
-async def test_what_is_new_is_told_once_and_the_newest_at_first(
+async def test_new_entries_are_posted_once_starting_with_the_newest(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
     bot = await made(org)
@@ -128,7 +128,7 @@ async def test_what_is_new_is_told_once_and_the_newest_at_first(
     assert (found["title"], found["failures"], found["reason"]) == ("The blog", 0, "")
     assert found["last_told"] >= found["last_read"] > 0
     await read(org)
-    assert len(blog.served.heads) == 1  # It is not due.
+    assert len(blog.served.heads) == 1  # It isn't due.
     blog.write(("four", "4"), ("three", "3"))
     await read(org, clock)
     await read(org, clock)
@@ -148,7 +148,7 @@ async def test_what_is_new_is_told_once_and_the_newest_at_first(
     ]
 
 
-async def test_a_topic_of_its_own_and_old_entries(
+async def test_a_feed_can_have_its_own_topic_and_skip_old_entries(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
     bot = await made(org)
@@ -173,7 +173,7 @@ async def test_a_topic_of_its_own_and_old_entries(
     assert (changed["topic"], changed["title"]) == ("", "")
     blog.served.pages["/feed?all"] = blog.served.pages["/feed"]
     blog.says("")
-    await read(org)  # At once, though it was just read.
+    await read(org)  # Immediately, although it was just read.
     assert (await standing(org, bot))["title"] == "Atom"
     (await org["ben"].delete(place)).ok
     await read(org, clock)
@@ -181,7 +181,7 @@ async def test_a_topic_of_its_own_and_old_entries(
     (await org["ben"].delete(place)).refused("BAD_REQUEST", 404)
 
 
-async def test_many_entries_come_by_and_by_and_none_is_lost(
+async def test_many_entries_are_posted_gradually_and_none_is_lost(
     org: Organization, blog: Blog, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MAX_TOLD", 3)
@@ -194,7 +194,7 @@ async def test_many_entries_come_by_and_by_and_none_is_lost(
     blog.write(*((f"n{number}", "") for number in range(6, 0, -1)))
     for _ in range(3):
         await read(org, clock)
-    # While some were left, it was not asked whether something is new.
+    # While some were left, the feed wasn't read again.
     assert ["if-none-match" in head.lower() for head in blog.served.heads] == [
         False,
         True,
@@ -227,7 +227,7 @@ async def test_private_addresses_are_refused_unless_they_are_listed(
     assert (await standing(org, bot))["url"] == blog.url
 
 
-async def test_one_persons_slow_feeds_do_not_hold_up_others(org: Organization, blog: Blog) -> None:
+async def test_one_persons_slow_feeds_do_not_delay_others(org: Organization, blog: Blog) -> None:
     slow, answered = [f"/slow/{number}" for number in range(reading.AT_ONCE)], asyncio.Event()
 
     async def answer(writer: asyncio.StreamWriter) -> None:
@@ -245,7 +245,7 @@ async def test_one_persons_slow_feeds_do_not_hold_up_others(org: Organization, b
     await _once(reader)
     await until(lambda: len(reader.tasks) == reading.OF_OWNER)
     assert len(await told(org)) == 1
-    # What waits for room is not looked for again and again.
+    # Feeds that wait for a free slot aren't queried again and again.
     assert await _once(reader) > 1
     answered.set()
     while len(blog.served.asked) < len(slow) + 1:
@@ -255,7 +255,7 @@ async def test_one_persons_slow_feeds_do_not_hold_up_others(org: Organization, b
     await reader.tasks.settled()
 
 
-async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
+async def test_entries_are_posted_once_despite_crashes_and_other_nodes(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
     bot = await made(org)
@@ -264,7 +264,7 @@ async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
     known = reading.followed(org.node.state)
     (lost,) = await store.write(lambda c: feeds.lease(c, known, now, 60.0, known))
     assert await store.write(lambda c: feeds.lease(c, known, now, 60.0, known)) == []
-    # It sent the message, and was killed before it could say so.
+    # It sent the message and was killed before it could record that.
     await FeedReader(org.node)._told(org.node.state.feeds[lost.feed_id], lost.standing)
     assert len(await told(org)) == 1
     clock.ahead += 61
@@ -272,7 +272,7 @@ async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
         await asyncio.gather(read(again), FeedReader(again.node)._read(lost))
         assert len(await told(again)) == 1
         assert (await standing(again, bot))["failures"] == 0
-        # Two at the same moment.
+        # Two nodes at the same time.
         blog.write(("two", ""))
         feed = again.node.state.feeds[lost.feed_id]
         reader = FeedReader(again.node)
@@ -296,7 +296,7 @@ async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
         ),
     ],
 )
-async def test_what_goes_wrong_is_told_to_the_owner(
+async def test_failures_are_reported_to_the_owner(
     org: Organization, blog: Blog, clock: TestClock, page: Page, reason: str
 ) -> None:
     bot = await made(org)
@@ -318,7 +318,7 @@ async def test_what_goes_wrong_is_told_to_the_owner(
     assert len(await told(org)) == 1
 
 
-async def test_a_bot_tells_only_where_it_may(
+async def test_a_bot_posts_only_where_it_may(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
     bot = await made(org)
@@ -332,13 +332,15 @@ async def test_a_bot_tells_only_where_it_may(
     assert (await org["ann"].patch(f"/streams/{news.id}", is_archived=False)).ok
     assert (await org["ben"].delete(f"/bots/{bot.user_id}")).ok
     await read(org, clock)
-    assert len(blog.served.asked) == 1  # Bots that are deactivated follow nothing.
+    assert len(blog.served.asked) == 1  # Deactivated bots follow no feeds.
     assert (await org["ben"].post(f"/users/{bot.user_id}/reactivate")).ok
     await read(org, clock)
     assert len(await told(org)) == 1
 
 
-async def test_whose_feeds_they_are_and_what_is_refused(org: Organization, blog: Blog) -> None:
+async def test_who_can_manage_feeds_and_invalid_feeds_are_refused(
+    org: Organization, blog: Blog
+) -> None:
     bot = await made(org)
     place = f"/bots/{bot.user_id}/feeds"
     asked = {"url": blog.url, "stream": "news"}
@@ -365,7 +367,7 @@ async def test_whose_feeds_they_are_and_what_is_refused(org: Organization, blog:
     (await org["ben"].post(place, **asked)).refused()
 
 
-async def test_where_feeds_are_not_wanted_there_are_none(config: Config) -> None:
+async def test_feeds_can_be_disabled(config: Config) -> None:
     config = msgspec.structs.replace(config, feed_minutes=0)
     async with founded(config, others=OTHERS) as org:
         await org.channel("news", "ben")
@@ -393,7 +395,7 @@ def entry(document: bytes) -> FeedEntry:
         ("<b>" * 2000 + "too deep", "too deep"),
     ],
 )
-def test_what_an_entry_says_is_markdown(html: str, text: str) -> None:
+def test_an_entry_becomes_markdown(html: str, text: str) -> None:
     text = text.replace("](", "](https://x.test/")
     document = f"<rss version='2.0'><channel><item><description><![CDATA[{html}]]>"
     ends = "</description></item></channel></rss>"

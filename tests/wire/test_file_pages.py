@@ -1,4 +1,4 @@
-"""Opening uploaded files: who may, how they are told to be shown, and what keeps them harmless."""
+"""Serving uploaded files: permissions, headers, and safety."""
 
 import io
 import os
@@ -18,7 +18,7 @@ SPECTATORS = RealmChanged(values={"enable_spectator_access": True})
 
 
 async def linked(org: Organization, channel: str, **settings: Any) -> str:
-    """A file of ben's that a message in a new channel of ben's links; its address."""
+    """A file of ben's, linked by his message in a new channel. Returns its address."""
     await org.channel(channel, "ben", **settings)
     path = await org["ben"].upload()
     await org["ben"].send(channel, "t", f"[a](/user_uploads/{path})")
@@ -26,13 +26,13 @@ async def linked(org: Organization, channel: str, **settings: Any) -> str:
 
 
 async def names_told(person: Person, *addresses: str) -> list[str]:
-    """Of which of the files at these addresses the person learns what they are."""
+    """The files at these addresses whose names the person gets."""
     paths = [address.removeprefix("/user_uploads/") for address in addresses]
     reply = await person.get("/attachments/facts", path_ids=paths)
     return [one["name"] for one in reply.ok["files"]]
 
 
-# Who may
+# Permissions
 
 
 @rows(
@@ -49,7 +49,7 @@ async def names_told(person: Person, *addresses: str) -> list[str]:
         ({"is_web_public": True}, "cleo", 200),
     ],
 )
-async def test_a_file_is_opened_by_who_can_read_a_message_that_links_it(
+async def test_a_file_is_served_to_people_who_can_read_a_message_with_it(
     org: Organization, settings: dict[str, Any], who: str, status: int
 ) -> None:
     address = await linked(org, f"{settings} for {who}", **settings)
@@ -64,10 +64,10 @@ async def test_a_file_is_opened_by_who_can_read_a_message_that_links_it(
     assert await names_told(org[who], address) == (["note.txt"] if status == 200 else [])
 
 
-async def test_of_several_files_one_learns_what_those_are_that_one_may_open(
+async def test_of_several_files_the_accessible_ones_are_described(
     org: Organization,
 ) -> None:
-    """Each once, however often it is asked for; nothing of those that there are not."""
+    """Each once, however often it's requested. Unknown files are left out."""
     shown = await linked(org, "shown")
     hidden = await linked(org, "hidden", is_private=True)
     own = "/user_uploads/" + await org["cleo"].upload("own.txt")
@@ -78,7 +78,9 @@ async def test_of_several_files_one_learns_what_those_are_that_one_may_open(
     assert too_many.refused("REQUEST_VARIABLE_INVALID")
 
 
-async def test_who_subscribes_later_opens_only_what_its_history_shows(org: Organization) -> None:
+async def test_a_later_subscriber_can_open_only_files_in_the_visible_history(
+    org: Organization,
+) -> None:
     hidden = await linked(org, "hidden", is_private=True, history_public=False)
     shown = await linked(org, "shown", is_private=True)
     for channel in ("hidden", "shown"):
@@ -92,7 +94,7 @@ async def test_who_subscribes_later_opens_only_what_its_history_shows(org: Organ
     assert (await org["cleo"].open(shown)).status_code == 200
 
 
-async def test_who_leaves_a_private_channel_does_not_open_its_files_any_more(
+async def test_someone_who_leaves_a_private_channel_cannot_open_its_files(
     org: Organization,
 ) -> None:
     channel_id = await org.channel("den", "ben", "cleo", is_private=True)
@@ -114,7 +116,7 @@ async def test_who_leaves_a_private_channel_does_not_open_its_files_any_more(
     ("open_to_all", "web_public", "status"),
     [(False, True, 403), (False, False, 403), (True, True, 200), (True, False, 403)],
 )
-async def test_spectators_open_what_messages_open_to_the_public_link(
+async def test_spectators_can_open_files_linked_in_web_public_channels(
     org: Organization, open_to_all: bool, web_public: bool, status: int
 ) -> None:
     if open_to_all:
@@ -129,7 +131,7 @@ async def test_spectators_open_what_messages_open_to_the_public_link(
         assert await names_told(org.nobody, address) == (["note.txt"] if status == 200 else [])
 
 
-async def test_the_key_may_be_in_the_address_of_a_file_and_nowhere_else(org: Organization) -> None:
+async def test_only_file_addresses_may_contain_the_key(org: Organization) -> None:
     path = await org["ben"].upload()
     key = {"api_key": org["ben"].api_key}
     assert (await org.nobody.open(f"/user_uploads/{path}", params=key)).status_code == 200
@@ -150,22 +152,20 @@ async def test_the_key_may_be_in_the_address_of_a_file_and_nowhere_else(org: Org
         ("Basic YTpi", 401),
     ],
 )
-async def test_wrong_credentials_are_told_as_such(
-    org: Organization, header: str, status: int
-) -> None:
+async def test_wrong_credentials_are_reported(org: Organization, header: str, status: int) -> None:
     path = await org["ben"].upload()
     answer = await org.http.get(f"/user_uploads/{path}", headers={"Authorization": header})
     assert answer.status_code == status
     assert "www-authenticate" not in answer.headers
 
 
-async def test_a_deactivated_account_opens_nothing(org: Organization) -> None:
+async def test_a_deactivated_account_cannot_open_files(org: Organization) -> None:
     path = await org["ben"].upload()
     await org["ann"].delete(f"/users/{org['ben'].user_id}")
     assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 401
 
 
-# What is not there
+# Missing files
 
 
 @rows(
@@ -186,19 +186,19 @@ async def test_a_deactivated_account_opens_nothing(org: Organization) -> None:
         "/user_uploads/temporary/x/y",
     ],
 )
-async def test_what_is_not_there_is_not_found(readonly_org: Organization, address: str) -> None:
+async def test_a_missing_file_is_not_found(readonly_org: Organization, address: str) -> None:
     answer = await readonly_org["ben"].open(address)
     assert answer.status_code == 404
     assert b"secret" not in answer.content
 
 
-async def test_the_address_is_good_with_its_whole_path_only(org: Organization) -> None:
+async def test_an_address_works_only_with_its_whole_path(org: Organization) -> None:
     path = await org["ben"].upload("a.txt")
     for other in (path[:-1], path + "x", path + "/", path.replace("1/", "2/", 1), path.upper()):
         assert (await org["ben"].open(f"/user_uploads/{other}")).status_code == 404
 
 
-async def test_a_file_that_was_lost_and_one_that_is_a_symbolic_link_are_not_found(
+async def test_a_lost_file_and_a_symbolic_link_are_not_found(
     org: Organization,
 ) -> None:
     path = await org["ben"].upload()
@@ -222,7 +222,7 @@ async def test_a_file_that_was_lost_and_one_that_is_a_symbolic_link_are_not_foun
         ({"Accept": "*/*", "Sec-Fetch-Dest": "image"}, "image/svg+xml"),
     ],
 )
-async def test_a_refusal_is_a_picture_where_one_is_expected(
+async def test_a_refusal_is_an_image_where_one_is_expected(
     org: Organization, headers: dict[str, str], kind: str
 ) -> None:
     path = await org["ben"].upload()
@@ -234,7 +234,7 @@ async def test_a_refusal_is_a_picture_where_one_is_expected(
         assert answer.headers["cache-control"] == "no-store"
 
 
-# How it is shown
+# Headers
 
 
 @rows(
@@ -265,7 +265,7 @@ async def test_a_refusal_is_a_picture_where_one_is_expected(
         ("a", "application/octet-stream", False),
     ],
 )
-async def test_only_what_cannot_run_is_shown_in_the_browser(
+async def test_only_harmless_types_are_shown_in_the_browser(
     shared_org: Organization, name: str, kind: str, inline: bool
 ) -> None:
     path = await shared_org["ben"].upload(name, b"<script>alert(1)</script>", kind)
@@ -305,7 +305,7 @@ async def test_only_what_cannot_run_is_shown_in_the_browser(
         ("a", "application/vnd.ms-excel", "application/vnd.ms-excel"),
     ],
 )
-async def test_the_type_is_what_the_uploader_says_or_what_the_name_tells(
+async def test_the_type_comes_from_the_uploader_or_the_name(
     shared_org: Organization, name: str, said: str, kind: str
 ) -> None:
     head = f'--x\r\nContent-Disposition: form-data; name="f"; filename="{name}"\r\n'
@@ -333,12 +333,12 @@ async def test_the_type_is_what_the_uploader_says_or_what_the_name_tells(
         ("a\r\nb", "inline; filename=\"a__b\"; filename*=UTF-8''a%0D%0Ab"),
     ],
 )
-def test_the_name_to_save_a_file_by_survives_the_header(name: str, header: str) -> None:
+def test_the_download_name_survives_the_header(name: str, header: str) -> None:
     assert disposition("inline", name) == header
     assert header.isascii()
 
 
-async def test_a_file_can_be_kept_by_browsers_and_asked_for_anew(org: Organization) -> None:
+async def test_a_file_can_be_cached_and_revalidated(org: Organization) -> None:
     path = await org["ben"].upload()
     first = await org["ben"].open(f"/user_uploads/{path}")
     assert "private" in first.headers["cache-control"]
@@ -360,7 +360,7 @@ async def test_a_file_can_be_kept_by_browsers_and_asked_for_anew(org: Organizati
         ("bytes=10-", 416, None, "bytes */10"),
     ],
 )
-async def test_a_part_of_a_file_can_be_asked_for(
+async def test_a_range_of_a_file_can_be_requested(
     org: Organization, asked: str, status: int, content: bytes | None, told: str
 ) -> None:
     path = await org["ben"].upload("a.mp4", b"0123456789", "video/mp4")
@@ -372,7 +372,7 @@ async def test_a_part_of_a_file_can_be_asked_for(
         assert answer.headers["accept-ranges"] == "bytes"
 
 
-async def test_head_tells_what_get_would(org: Organization) -> None:
+async def test_head_returns_the_headers_of_get(org: Organization) -> None:
     path = await org["ben"].upload()
     answer = await org.http.head(
         f"/user_uploads/{path}", auth=(org["ben"].email, org["ben"].api_key)
@@ -381,7 +381,7 @@ async def test_head_tells_what_get_would(org: Organization) -> None:
     assert answer.headers["content-length"] == "5"
 
 
-async def test_web_clients_of_other_places_may_fetch_files(org: Organization) -> None:
+async def test_web_clients_of_other_origins_may_fetch_files(org: Organization) -> None:
     path = await org["ben"].upload()
     answer = await org["ben"].open(f"/user_uploads/{path}")
     assert answer.headers["access-control-allow-origin"] == "*"
@@ -393,7 +393,7 @@ async def test_web_clients_of_other_places_may_fetch_files(org: Organization) ->
 # Temporary addresses
 
 
-async def test_a_temporary_address_opens_the_file_to_anybody_for_a_minute(config: Config) -> None:
+async def test_a_temporary_address_opens_the_file_to_anyone_for_a_minute(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         path = await org["ann"].upload("naïve.txt")
@@ -408,7 +408,7 @@ async def test_a_temporary_address_opens_the_file_to_anybody_for_a_minute(config
         assert (await org.nobody.open(url)).status_code == 404
 
 
-async def test_a_temporary_address_is_of_one_file_and_cannot_be_made_up(org: Organization) -> None:
+async def test_a_temporary_address_is_for_one_file_and_cannot_be_forged(org: Organization) -> None:
     path = await org["ben"].upload("one.txt", b"one")
     other = await org["ben"].upload("two.txt", b"two")
     url = (await org["ben"].get(f"/user_uploads/{path}")).ok["url"]
@@ -431,7 +431,7 @@ async def test_a_temporary_address_is_of_one_file_and_cannot_be_made_up(org: Org
     assert (await org.nobody.open(url)).status_code == 404
 
 
-async def test_no_temporary_address_is_given_of_what_is_not_there(org: Organization) -> None:
+async def test_a_missing_file_gets_no_temporary_address(org: Organization) -> None:
     (await org["ben"].get(f"/user_uploads/1/ab/{'0' * 32}/a.txt")).refused(status=404)
     (await org["ben"].get("/user_uploads/1/a")).refused(status=404)
     path = await org["ben"].upload()
@@ -447,7 +447,7 @@ def shown(content: bytes) -> tuple[str | None, tuple[int, int], int]:
         return found.format, found.size, getattr(found, "n_frames", 1)
 
 
-async def test_register_tells_the_forms_of_smaller_pictures(readonly_org: Organization) -> None:
+async def test_register_lists_the_thumbnail_formats(readonly_org: Organization) -> None:
     assert (await readonly_org["ben"].register()).data["server_thumbnail_formats"] == [
         {
             "name": "840x560.webp",
@@ -471,7 +471,7 @@ async def test_register_tells_the_forms_of_smaller_pictures(readonly_org: Organi
     ("size", "smaller"),
     [((960, 320), (840, 280)), ((320, 640), (280, 560)), ((30, 20), (30, 20))],
 )
-async def test_a_picture_is_had_smaller_and_never_larger(
+async def test_a_thumbnail_is_smaller_and_never_larger(
     shared_org: Organization, kind: str, size: tuple[int, int], smaller: tuple[int, int]
 ) -> None:
     path = await shared_org["ben"].upload("p", picture(*size, kind), f"image/{kind.lower()}")
@@ -494,7 +494,7 @@ async def test_a_picture_is_had_smaller_and_never_larger(
         (1, "99999999999x1.webp", 1),
     ],
 )
-async def test_an_unknown_form_is_answered_with_the_nearest(
+async def test_an_unknown_format_gets_the_nearest(
     shared_org: Organization, frames: int, form: str, shows: int
 ) -> None:
     path = await shared_org["ben"].upload("p.gif", picture(40, 30, "GIF", frames), "image/gif")
@@ -503,7 +503,7 @@ async def test_an_unknown_form_is_answered_with_the_nearest(
     assert shown(answer.content) == ("WEBP", (40, 30), shows)
 
 
-async def test_a_picture_is_shown_as_its_camera_was_held(org: Organization) -> None:
+async def test_a_thumbnail_respects_the_camera_orientation(org: Organization) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     path = await org["ben"].upload("p.jpg", picture(40, 20, "JPEG", exif=exif), "image/jpeg")
@@ -535,7 +535,7 @@ BOMB = picture(1, 1).replace(
     ],
     ids=["text", "svg", "lies", "empty", "cut off", "bomb", "heic", "pdf"],
 )
-async def test_what_is_no_picture_has_no_smaller_one(
+async def test_a_file_that_is_no_image_has_no_thumbnail(
     shared_org: Organization, name: str, content: bytes, kind: str
 ) -> None:
     path = await shared_org["ben"].upload(name, content, kind)
@@ -546,7 +546,7 @@ async def test_what_is_no_picture_has_no_smaller_one(
     assert (whole.status_code, whole.content) == (200, content)
 
 
-async def test_who_may_not_open_a_file_learns_nothing_of_its_thumbnail(org: Organization) -> None:
+async def test_a_thumbnail_reveals_nothing_without_permission(org: Organization) -> None:
     path = await org["ben"].upload("p.png", picture(9, 9), "image/png")
     assert (await org["cleo"].get(f"/thumbnail/status/{path}")).refused(status=403)
     assert (await org["ben"].get("/thumbnail/status/1/nothing")).refused(status=404)
@@ -569,7 +569,7 @@ async def test_a_thumbnail_is_made_once(org: Organization, monkeypatch: pytest.M
     assert (await org["ben"].open(address, headers=known)).status_code == 304
 
 
-async def test_where_too_many_wait_for_thumbnails_the_next_one_comes_again(
+async def test_with_too_many_waiting_for_thumbnails_the_next_must_retry(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await org["ben"].upload("p.png", picture(9, 9), "image/png")

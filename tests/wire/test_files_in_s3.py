@@ -1,5 +1,5 @@
-"""Files in a bucket: what holds of them on the disk, downloads in both ways, and what goes wrong
-there."""
+"""Files in a bucket: the same behavior as on disk, downloads by proxy and by redirect, and
+failures."""
 
 import asyncio
 import secrets
@@ -36,7 +36,7 @@ MIB = 1024 * 1024
 
 @pytest.fixture
 def config(bucket: S3Server, tmp_path: Path) -> Config:
-    """A server that keeps its files in a bucket, below a prefix of its own."""
+    """A server that stores its files in a bucket, below its own prefix."""
     return Config(
         data_dir=str(tmp_path / "data"),
         external_url="http://chat.test",
@@ -51,32 +51,30 @@ def objects(bucket: S3Server, config: Config) -> dict[str, bytes]:
     return bucket.objects(urlsplit(config.files_url).path.strip("/"))
 
 
-# What holds of files on the disk holds here
-test_many_at_once = test_uploads.test_many_uploads_at_once_are_all_kept
-test_a_deletion = test_uploads.test_a_deleted_file_and_what_was_made_of_it_is_gone_from_the_disk
-test_a_cut_off_deletion = (
-    test_uploads.test_a_file_whose_deletion_a_crash_cut_off_is_deleted_at_the_next_start
-)
-test_a_client_that_goes = test_uploads.test_a_client_that_goes_away_leaves_nothing
-test_in_pieces = test_tus.test_a_file_comes_in_pieces_and_ends_as_any_upload_does
-test_a_picture_in_pieces = test_tus.test_a_picture_that_came_in_pieces_can_be_had_smaller
-test_the_beginning = test_tus.test_the_first_piece_may_come_with_the_beginning
-test_nothing = test_tus.test_an_empty_file_ends_where_it_begins
-test_no_more = test_tus.test_no_more_is_taken_than_was_told
-test_checksums = test_tus.test_a_piece_is_held_against_its_checksum
-test_who_comes_later = test_tus.test_who_comes_later_goes_on_with_the_file
-test_at_once = test_tus.test_of_pieces_that_come_at_once_one_counts
+# The tests for files on disk
+test_many_at_once = test_uploads.test_concurrent_uploads_are_all_stored
+test_a_deletion = test_uploads.test_a_deleted_file_and_its_thumbnails_are_removed_from_the_disk
+test_a_cut_off_deletion = test_uploads.test_an_interrupted_deletion_is_completed_at_the_next_start
+test_a_client_that_goes = test_uploads.test_a_client_that_disconnects_leaves_no_file
+test_in_pieces = test_tus.test_a_file_uploaded_in_chunks_is_like_any_other
+test_a_picture_in_pieces = test_tus.test_an_image_uploaded_in_chunks_has_a_thumbnail
+test_the_beginning = test_tus.test_the_first_chunk_may_come_with_the_creation
+test_nothing = test_tus.test_an_empty_file_is_complete_when_created
+test_no_more = test_tus.test_no_more_than_the_declared_length_is_accepted
+test_checksums = test_tus.test_a_chunk_is_verified_with_its_checksum
+test_who_comes_later = test_tus.test_a_later_request_takes_over_the_upload
+test_at_once = test_tus.test_of_concurrent_chunks_one_counts
 small = test_tus.small
-test_an_end_not_written_down = test_tus.test_a_file_whose_end_was_not_written_down_counts_once
-test_giving_up = test_tus.test_an_upload_can_be_given_up
-test_expiry = test_tus.test_what_is_not_ended_within_a_day_expires
-test_a_part = test_file_pages.test_a_part_of_a_file_can_be_asked_for
-test_head = test_file_pages.test_head_tells_what_get_would
+test_an_end_not_written_down = test_tus.test_an_upload_whose_completion_was_not_recorded_counts_once
+test_giving_up = test_tus.test_an_upload_can_be_terminated
+test_expiry = test_tus.test_an_unfinished_upload_expires_after_a_day
+test_a_part = test_file_pages.test_a_range_of_a_file_can_be_requested
+test_head = test_file_pages.test_head_returns_the_headers_of_get
 test_once = test_file_pages.test_a_thumbnail_is_made_once
-test_somebody_elses = test_tus.test_the_upload_of_somebody_else_is_not_there
+test_somebody_elses = test_tus.test_another_person_s_upload_is_not_found
 
 
-async def test_files_and_pictures_are_in_the_bucket_and_nowhere_else(
+async def test_files_and_images_are_only_in_the_bucket(
     org: Organization, bucket: S3Server, config: Config
 ) -> None:
     content = bytes(range(256)) * 4096 * 11
@@ -105,19 +103,19 @@ async def test_files_and_pictures_are_in_the_bucket_and_nowhere_else(
     assert (await org["ben"].open(f"/user_uploads/{path}")).content == content
 
 
-# Downloads from the bucket itself
+# Downloads from the bucket
 
 
 @pytest.fixture
 async def redirecting(config: Config) -> AsyncIterator[Organization]:
-    """A server that sends browsers to the bucket."""
+    """A server that redirects browsers to the bucket."""
     config = msgspec.structs.replace(config, file_downloads="redirect")
     async with founded(config, others=[Newcomer("ben")]) as org:
         yield org
 
 
 async def followed(person: Person, path: str, **headers: str) -> httpx.Response:
-    """What a browser gets in the end: it takes no credentials to another place."""
+    """What a browser gets in the end. It sends no credentials to another host."""
     answer = await person.open(path)
     assert answer.status_code == 302, answer.text
     assert answer.headers["cache-control"] == "no-store"
@@ -135,7 +133,7 @@ async def followed(person: Person, path: str, **headers: str) -> httpx.Response:
         ("a.zip", "application/zip", "application/octet-stream", "attachment"),
     ],
 )
-async def test_a_browser_fetches_a_file_where_it_is_and_runs_nothing_there(
+async def test_a_browser_downloads_from_the_bucket_and_runs_nothing_there(
     redirecting: Organization,
     bucket: S3Server,
     name: str,
@@ -153,7 +151,7 @@ async def test_a_browser_fetches_a_file_where_it_is_and_runs_nothing_there(
     assert (part.status_code, part.content) == (206, b"234")
     saved = await followed(ann, f"/user_uploads/download/{path}")
     assert saved.headers["content-disposition"].startswith("attachment")
-    # What is stored says so by itself, for services that heed no parameters.
+    # The stored object has these headers itself, for services that ignore parameters.
     realm, digits, key, _ = path.split("/")
     stored = f"uploads/{realm}/{digits}/{key}"
     prefix = urlsplit(redirecting.node.config.files_url).path.strip("/")
@@ -162,7 +160,7 @@ async def test_a_browser_fetches_a_file_where_it_is_and_runs_nothing_there(
     assert plain["content-disposition"] == "attachment"
 
 
-async def test_the_right_is_looked_at_before_each_address(redirecting: Organization) -> None:
+async def test_permission_is_checked_before_each_redirect(redirecting: Organization) -> None:
     ann, ben = redirecting["ann"], redirecting["ben"]
     path = await ann.upload("p.png", picture(900, 600), "image/png")
     for address in (path, f"download/{path}", f"thumbnail/{path}/840x560.webp"):
@@ -177,7 +175,7 @@ async def test_the_right_is_looked_at_before_each_address(redirecting: Organizat
     assert answer.status_code == 304
 
 
-async def test_an_address_is_of_one_file_for_some_minutes_and_cannot_be_altered(
+async def test_a_redirect_is_for_one_file_and_a_few_minutes_and_cannot_be_altered(
     config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = TestClock()
@@ -204,7 +202,7 @@ async def test_an_address_is_of_one_file_for_some_minutes_and_cannot_be_altered(
     assert "X-Amz-Signature" not in caplog.text
 
 
-async def test_the_web_client_may_show_what_comes_from_the_bucket(
+async def test_the_web_client_may_show_files_from_the_bucket(
     redirecting: Organization, bucket: S3Server
 ) -> None:
     policy = client_page(redirecting.node.config).headers["content-security-policy"]
@@ -212,10 +210,10 @@ async def test_the_web_client_may_show_what_comes_from_the_bucket(
     assert f"media-src 'self' blob: {bucket.endpoint};" in policy
 
 
-# What goes wrong
+# Failures
 
 
-async def test_while_the_bucket_is_away_files_are_refused_and_the_rest_goes_on(
+async def test_while_the_bucket_is_down_files_are_refused_and_everything_else_works(
     org: Organization, bucket: S3Server, config: Config
 ) -> None:
     ben = org["ben"]
@@ -249,7 +247,7 @@ async def test_while_the_bucket_is_away_files_are_refused_and_the_rest_goes_on(
     assert await offset_of(ben, where) == 0
 
 
-async def test_a_bucket_that_does_not_answer_is_waited_for_so_long_only(
+async def test_an_unresponsive_bucket_is_waited_for_a_limited_time(
     org: Organization, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await org["ben"].upload()
@@ -260,7 +258,7 @@ async def test_a_bucket_that_does_not_answer_is_waited_for_so_long_only(
     reply.refused("SERVER_NOT_READY", 503)
 
 
-async def test_what_breaks_off_or_fails_once_is_asked_for_again(
+async def test_a_failed_or_interrupted_request_is_retried_once(
     org: Organization, bucket: S3Server
 ) -> None:
     content = secrets.token_bytes(3 * MIB)
@@ -270,14 +268,14 @@ async def test_what_breaks_off_or_fails_once_is_asked_for_again(
     assert (await org["ben"].open(f"/user_uploads/{path}")).content == content
 
 
-async def test_what_comes_short_is_taken_for_nothing_whole(
+async def test_a_truncated_response_is_not_taken_for_complete(
     org: Organization,
     bucket: S3Server,
     config: Config,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The bucket says that it is all, and it would be moved, backed up and shown so."""
+    """The bucket claims that it's complete, so it would be moved, backed up, and served."""
     ben, content = org["ben"], secrets.token_bytes(MIB)
     path = await ben.upload("a.bin", content)
     before = objects(bucket, config)
@@ -304,10 +302,10 @@ async def test_what_comes_short_is_taken_for_nothing_whole(
     assert "ASGI" not in caplog.text
 
 
-async def test_what_others_put_into_the_bucket_is_not_ours(
+async def test_foreign_objects_in_the_bucket_are_ignored(
     org: Organization, bucket: S3Server, config: Config
 ) -> None:
-    """As consoles do, which make objects where directories would be."""
+    """Such as those that consoles create as directories."""
     prefix = urlsplit(config.files_url).path.strip("/")
     odd = ("reserved/1/readme", "reserved/x-1-2", "begun/readme", "begun/1/x", "offered/\u00e9 %41")
     for name in odd:
@@ -322,7 +320,7 @@ async def test_what_others_put_into_the_bucket_is_not_ours(
     assert len([name for name in objects(bucket, config) if name.endswith(odd)]) == len(odd)
 
 
-async def test_a_file_that_is_seen_a_moment_later_is_found(
+async def test_a_file_that_appears_with_a_delay_is_found(
     org: Organization, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await org["ben"].upload()
@@ -333,7 +331,7 @@ async def test_a_file_that_is_seen_a_moment_later_is_found(
     assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 404
 
 
-async def test_nothing_is_said_to_a_bucket_for_which_nobody_vouches(
+async def test_a_bucket_with_an_untrusted_certificate_is_not_contacted(
     config: Config, tmp_path: Path
 ) -> None:
     async with elsewhere(unvouched(tmp_path)) as there:
@@ -353,14 +351,14 @@ async def test_a_path_cannot_leave_the_prefix(config: Config, path: str) -> None
 
 
 @pytest.mark.parametrize("is_known", [False, True], ids=["before", "after"])
-async def test_what_a_crash_left_in_the_bucket_is_looked_after_a_day_later(
+async def test_objects_left_by_a_crash_are_cleaned_up_a_day_later(
     org: Organization,
     bucket: S3Server,
     config: Config,
     monkeypatch: pytest.MonkeyPatch,
     is_known: bool,
 ) -> None:
-    """A crash before the log had the file, or after that."""
+    """A crash before or after the log had the file."""
     ben = org["ben"]
     with monkeypatch.context() as patched:
         if is_known:
@@ -384,17 +382,17 @@ async def test_what_a_crash_left_in_the_bucket_is_looked_after_a_day_later(
 
 
 async def broken(*_: object) -> None:
-    """In place of what a crash prevents."""
+    """Replaces what a crash prevents."""
     raise Unavailable("cut off")
 
 
 # Several nodes
 
 
-async def test_another_node_goes_on_with_an_upload(
+async def test_another_node_continues_an_upload(
     org: Organization, config: Config, tmp_path: Path
 ) -> None:
-    """It has the bucket in common with the first one, and no disk."""
+    """It shares the bucket with the first one, but no disk."""
     ben = org["ben"]
     where = await begun(ben, 10)
     await piece(ben, where, 0, b"hel")
@@ -407,7 +405,7 @@ async def test_another_node_goes_on_with_an_upload(
         assert pieces.size == 3
         await pieces.begin(checked=False)
         await pieces.append(b"lo ")
-        # The client has lost patience, and comes to the first node again.
+        # The client gave up, and returns to the first node.
         assert (await piece(ben, where, 3, b"lo w")).status_code == 204
         await pieces.end()
     assert await offset_of(ben, where) == 7
@@ -415,7 +413,7 @@ async def test_another_node_goes_on_with_an_upload(
     assert (await ben.open(answer.json()["url"])).content == b"hello well"
 
 
-async def test_what_has_begun_has_room_until_it_ends(
+async def test_a_started_upload_reserves_its_room_until_it_ends(
     org: Organization, bucket: S3Server, config: Config
 ) -> None:
     ben, partials, now = org["ben"], org.node.partials, org.node.clock()
@@ -426,7 +424,7 @@ async def test_what_has_begun_has_room_until_it_ends(
     assert await partials.reservations(now) == []
     await test_tus.ask(ben, "DELETE", await begun(ben, 10))
     assert await partials.reservations(now) == []
-    # What a crash left is not there for ever, whether anything else is or not.
+    # What a crash left is cleaned up even if nothing else happens.
     await begun(ben, 10)
     assert [name for name in objects(bucket, config) if "/reserved/" in name]
     await partials.expired(now + 2 * 86400)
@@ -444,14 +442,16 @@ async def test_what_has_begun_has_room_until_it_ends(
         ([(0, 3), (0, 5), (3, 4), (5, 1), (6, 0)], [(0, 3), (3, 4)]),
     ],
 )
-def test_pieces_lead_as_far_as_they_can(
+def test_parts_are_used_as_far_as_they_are_complete(
     pieces: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
     found = chain(BucketPiece(offset, length, "") for offset, length in pieces)
     assert [(piece.offset, piece.length) for piece in found] == expected
 
 
-async def test_pieces_have_no_end(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_parts_may_continue_without_limit(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bucket_partials, "MOST_PIECES", 2)
     where = await begun(org["ben"], 10)
     for offset in range(2):
@@ -460,7 +460,7 @@ async def test_pieces_have_no_end(org: Organization, monkeypatch: pytest.MonkeyP
     assert await offset_of(org["ben"], where) == 2
 
 
-async def test_what_was_changed_is_answered_as_changed_though_the_old_picture_stays(
+async def test_a_change_succeeds_although_the_old_image_cannot_be_deleted(
     org: Organization, bucket: S3Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     ben = org["ben"]
@@ -472,7 +472,7 @@ async def test_what_was_changed_is_answered_as_changed_though_the_old_picture_st
     assert (await ben.raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")})).ok
 
 
-async def test_pictures_that_could_not_be_deleted_are_deleted_later(
+async def test_images_that_could_not_be_deleted_are_deleted_later(
     org: Organization, bucket: S3Server, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = {"file": ("a.png", picture(9, 9))}
@@ -484,11 +484,11 @@ async def test_pictures_that_could_not_be_deleted_are_deleted_later(
     bucket.trouble(Trouble(methods="DELETE", status=403))
     for who, path in uses[:2]:
         assert (await org[who].raw("POST", path, files=sent)).ok
-    # An emoji that is taken away stays in the reactions that it is in.
+    # A deactivated emoji stays in its reactions.
     assert (await org["ann"].delete("/realm/emoji/sun")).ok
     used = set(objects(bucket, config)) - before | {p for p in before if p.startswith("emoji/")}
     cleanup = PictureCleanup(org.node)
-    # What was just written may be on its way into the log.
+    # A new object may be in the process of being logged.
     await cleanup.once()
     assert set(objects(bucket, config)) == used | before
     monkeypatch.setattr(pictures, "YOUNG_SECONDS", -60)

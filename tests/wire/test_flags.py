@@ -1,4 +1,4 @@
-"""What readers do with messages: reading, starring, collapsing; topics, and typing."""
+"""Message flags: read, starred, and collapsed; topics; and typing notifications."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def _flags(who: Person, message_id: int) -> list[str]:
 
 
 @rows("flag", ["read", "starred", "collapsed"])
-async def test_a_flag_is_set_and_cleared_and_told_to_one_s_own_queues(
+async def test_a_flag_is_set_and_cleared_with_events_for_the_person_s_own_queues(
     org: Organization, flag: str
 ) -> None:
     channel = await org.channel(f"to be {flag}", "ann", "ben")
@@ -36,7 +36,7 @@ async def test_a_flag_is_set_and_cleared_and_told_to_one_s_own_queues(
     assert event["type"] == "update_message_flags"
     assert (event["op"], event["operation"], event["flag"]) == ("add", "add", flag)
     assert (event["messages"], event["all"]) == ([first, second], False)
-    # What is so already is no news.
+    # An equal value sends no event.
     await _flag(ben, "add", flag, first)
     assert await mine.events() == []
     await _flag(ben, "remove", flag, first)
@@ -49,7 +49,7 @@ async def test_a_flag_is_set_and_cleared_and_told_to_one_s_own_queues(
     assert await other.events() == []
 
 
-async def test_what_becomes_unread_is_told_with_its_place(org: Organization) -> None:
+async def test_an_unread_event_has_the_messages_details(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     ann, ben, cleo = (org[name] for name in ("ann", "ben", "cleo"))
     table = {
@@ -97,18 +97,18 @@ async def test_what_becomes_unread_is_told_with_its_place(org: Organization) -> 
         ({"messages": list(range(10_001))}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
-async def test_what_cannot_be_flagged_is_refused(
+async def test_an_invalid_flag_is_refused(
     sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     sent = {"messages": [], "op": "add", "flag": "read", **changed}
     (await sqlite_org["ann"].post("/messages/flags", **sent)).refused(code)
 
 
-async def test_no_messages_at_all_is_no_error(sqlite_org: Organization) -> None:
+async def test_an_empty_list_of_messages_is_accepted(sqlite_org: Organization) -> None:
     assert (await _flag(sqlite_org["ann"], "add", "read"))["messages"] == []
 
 
-async def test_one_message_out_of_sight_and_none_is_flagged(org: Organization) -> None:
+async def test_one_inaccessible_message_refuses_the_whole_request(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     await org.channel("secret", "ann", is_private=True)
     seen = await org["ann"].send("lounge", "t", "x")
@@ -120,7 +120,7 @@ async def test_one_message_out_of_sight_and_none_is_flagged(org: Organization) -
     assert await _flags(ben, seen) == []
 
 
-async def test_a_message_one_did_not_receive_can_be_starred(org: Organization) -> None:
+async def test_a_message_that_was_not_received_can_be_starred(org: Organization) -> None:
     await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", "x")
     ben = org["ben"]
@@ -134,7 +134,7 @@ async def test_a_message_one_did_not_receive_can_be_starred(org: Organization) -
     assert (await ben.get("/messages", **page, narrow=[["is", "starred"]])).ok["messages"] == []
 
 
-async def test_nothing_is_unread_where_one_is_not_subscribed(org: Organization) -> None:
+async def test_nothing_is_unread_in_unsubscribed_channels(org: Organization) -> None:
     channel = await org.channel("lounge", "ann")
     other = await org.channel("porch", "ann", "ben")
     far = await org["ann"].send("lounge", "t", "x")
@@ -148,7 +148,9 @@ async def test_nothing_is_unread_where_one_is_not_subscribed(org: Organization) 
     assert other
 
 
-async def test_what_was_there_before_one_came_can_be_made_unread(org: Organization) -> None:
+async def test_messages_from_before_a_subscription_can_be_marked_as_unread(
+    org: Organization,
+) -> None:
     channel = await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", "x")
     ben = org["ben"]
@@ -166,7 +168,7 @@ async def test_what_was_there_before_one_came_can_be_made_unread(org: Organizati
 # Topics
 
 
-async def test_topics_come_newest_first_and_as_they_were_last_written(org: Organization) -> None:
+async def test_topics_are_listed_newest_first_in_their_latest_spelling(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     for topic in ("tea", "Straße", "", "TEA"):
         newest = await org["ben"].send("lounge", topic, "x")
@@ -180,7 +182,9 @@ async def test_topics_come_newest_first_and_as_they_were_last_written(org: Organ
     assert (await org["ann"].get(f"/users/me/{empty}/topics")).ok["topics"] == []
 
 
-async def test_topics_of_channels_out_of_sight_are_as_of_none(org: Organization) -> None:
+async def test_topics_of_inaccessible_channels_are_refused_like_unknown_ones(
+    org: Organization,
+) -> None:
     secret = await org.channel("secret", "ann", is_private=True)
     public = await org.channel("public", "ann")
     unknown = (await org["ben"].get("/users/me/999999/topics")).refused()
@@ -190,7 +194,7 @@ async def test_topics_of_channels_out_of_sight_are_as_of_none(org: Organization)
     (await org.nobody.get(f"/users/me/{public}/topics")).refused("UNAUTHORIZED", 401)
 
 
-async def test_topics_before_one_came_stay_hidden_in_a_protected_history(
+async def test_earlier_topics_of_a_protected_history_stay_hidden(
     org: Organization,
 ) -> None:
     den = await org.channel("den", "ann", is_private=True, history_public=False)
@@ -219,7 +223,7 @@ async def test_topics_before_one_came_stay_hidden_in_a_protected_history(
 CAPABLE = {"client_capabilities": {"stream_typing_notifications": True, "empty_topic_name": True}}
 
 
-async def test_typing_to_people_is_told_to_all_of_them(org: Organization) -> None:
+async def test_typing_in_a_direct_conversation_notifies_all_participants(org: Organization) -> None:
     ann, ben, cleo = (org[name] for name in ("ann", "ben", "cleo"))
     listeners = [await who.register() for who in (ann, ben, cleo)]
     for op in ("start", '"stop"'):
@@ -234,7 +238,7 @@ async def test_typing_to_people_is_told_to_all_of_them(org: Organization) -> Non
     assert none == []
 
 
-async def test_typing_in_a_topic_is_told_to_queues_that_ask_for_it(org: Organization) -> None:
+async def test_typing_in_a_topic_notifies_queues_that_request_it(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     old, new = await org["ben"].register(), await org["ben"].register(**CAPABLE)
     outside = await org["cleo"].register(**CAPABLE)
@@ -269,11 +273,13 @@ async def test_typing_in_a_topic_is_told_to_queues_that_ask_for_it(org: Organiza
         {"op": "start", "type": "channel", "stream_id": 1, "topic": "a\nb"},
     ],
 )
-async def test_typing_nowhere_is_refused(sqlite_org: Organization, sent: dict[str, Any]) -> None:
+async def test_typing_without_a_recipient_is_refused(
+    sqlite_org: Organization, sent: dict[str, Any]
+) -> None:
     assert (await sqlite_org["ann"].post("/typing", **sent)).status == 400
 
 
-async def test_typing_where_one_cannot_write_is_refused(org: Organization) -> None:
+async def test_typing_where_one_cannot_post_is_refused(org: Organization) -> None:
     secret = await org.channel("secret", "ann", is_private=True)
     sent = {"op": "start", "type": "stream", "stream_id": secret, "topic": "t"}
     (await org["ben"].post("/typing", **sent)).refused("STREAM_DOES_NOT_EXIST")

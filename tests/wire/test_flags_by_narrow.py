@@ -1,4 +1,4 @@
-"""Which messages are in a narrow, and marking many at once."""
+"""Matching messages against a narrow, and flagging many messages."""
 
 import asyncio
 from typing import Any
@@ -23,10 +23,10 @@ def term(operator: str, operand: Any, *, negated: bool = False) -> dict[str, Any
     return {"operator": operator, "operand": operand, "negated": negated}
 
 
-# Which messages are in a narrow
+# Matching
 
 
-async def test_messages_are_held_against_a_narrow(org: Organization) -> None:
+async def test_messages_are_matched_against_a_narrow(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     first = await org["ann"].send("lounge", "tea & cake", "green **tea** <i>")
     second = await org["ann"].send("lounge", "other", "coffee")
@@ -49,7 +49,7 @@ async def test_messages_are_held_against_a_narrow(org: Organization) -> None:
     assert await matches(term("is", "starred")) == {}
 
 
-async def test_messages_out_of_sight_are_in_no_narrow(org: Organization) -> None:
+async def test_inaccessible_messages_match_no_narrow(org: Organization) -> None:
     await org.channel("den", "ann", is_private=True)
     hidden = [await org["ann"].send("den", "t", "x"), await org["ann"].write([1], "x")]
     open_ = await org.channel("lounge", "ann")
@@ -75,13 +75,13 @@ async def test_messages_out_of_sight_are_in_no_narrow(org: Organization) -> None
         ({"msg_ids": list(range(5001)), "narrow": []}, "BAD_REQUEST"),
     ],
 )
-async def test_matching_takes_ids_and_a_narrow(
+async def test_matching_needs_ids_and_a_narrow(
     sqlite_org: Organization, sent: dict[str, Any], code: str
 ) -> None:
     (await sqlite_org["ann"].get("/messages/matches_narrow", **sent)).refused(code)
 
 
-# A flag on all messages of a narrow
+# Flags for all messages of a narrow
 
 
 async def test_a_flag_is_set_on_a_page_of_a_narrow(org: Organization) -> None:
@@ -152,8 +152,8 @@ async def test_a_page_is_around_an_anchor(org: Organization) -> None:
             assert (await ben.post("/messages/flags", **unstar)).ok
 
 
-async def test_a_page_takes_all_that_is_unread(org: Organization) -> None:
-    """As clients mark a narrow as read: page by page, until the newest is found."""
+async def test_pages_cover_everything_unread(org: Organization) -> None:
+    """As clients mark a narrow as read: page by page, until the newest message."""
     await org.channel("lounge", "ann", "ben")
     ids = [await org["ann"].send("lounge", "t", str(n)) for n in range(5)]
     narrow = [term("is", "unread"), term("channel", "lounge")]
@@ -181,7 +181,7 @@ async def test_a_page_takes_all_that_is_unread(org: Organization) -> None:
     assert (await unread_now(org["ben"]))["count"] == 0
 
 
-async def test_channels_that_one_has_left_stay_read(org: Organization) -> None:
+async def test_unsubscribed_channels_stay_read(org: Organization) -> None:
     channel = await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", "x")
     page = {"anchor": sent, "num_before": 0, "num_after": 0, "narrow": [term("channel", channel)]}
@@ -214,7 +214,7 @@ PAGE: dict[str, Any] = {
 
 
 @rows("name", PAGE)
-async def test_every_part_of_a_page_is_required(sqlite_org: Organization, name: str) -> None:
+async def test_every_page_parameter_is_required(sqlite_org: Organization, name: str) -> None:
     sent = {key: value for key, value in PAGE.items() if key != name}
     reply = await sqlite_org["ann"].post("/messages/flags/narrow", **sent)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
@@ -238,17 +238,17 @@ async def test_every_part_of_a_page_is_required(sqlite_org: Organization, name: 
         ({"flag": "none"}, "BAD_REQUEST"),
     ],
 )
-async def test_a_page_that_cannot_be_is_refused(
+async def test_an_invalid_page_is_refused(
     sqlite_org: Organization, sent: dict[str, Any], code: str
 ) -> None:
     (await sqlite_org["ann"].post("/messages/flags/narrow", **{**PAGE, **sent})).refused(code)
 
 
-# Everything at once
+# Everything
 
 
 async def some_messages(org: Organization) -> tuple[int, int]:
-    """Unread ones for ben, in two channels and directly."""
+    """Ben's unread messages, in two channels and direct."""
     lounge = await org.channel("lounge", "ann", "ben")
     garden = await org.channel("garden", "ann", "ben")
     for topic in ("tea", "TEA", "", "cake"):
@@ -275,7 +275,7 @@ async def test_everything_is_marked_as_read(org: Organization, config: Config) -
         assert (await unread_now(later["ben"]))["count"] == 0
 
 
-async def test_very_many_messages_are_marked_in_several_goes(
+async def test_very_many_messages_are_marked_in_several_steps(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flags, "MAX_AT_ONCE", 4)
@@ -290,10 +290,10 @@ async def test_very_many_messages_are_marked_in_several_goes(
     assert (second["messages"], second["all"]) == ([], True)
 
 
-async def test_what_comes_while_all_is_marked_is_read_or_not_for_all_clients(
+async def test_messages_that_arrive_while_all_are_marked_are_alike_for_all_clients(
     org: Organization,
 ) -> None:
-    """A client that hears of `all` forgets what it has by then: so does the server."""
+    """A client that gets an event for `all` marks what it has by then, and so does the server."""
     await org.channel("lounge", "ann", "ben")
     for n in range(10):
         await org["ann"].send("lounge", "t", str(n))
@@ -343,7 +343,7 @@ async def test_a_topic_is_marked_as_read(org: Organization) -> None:
             assert (await ben.post("/messages/flags", **again)).ok
 
 
-async def test_a_topic_or_channel_that_is_not_there_cannot_be_marked(org: Organization) -> None:
+async def test_an_unknown_topic_or_channel_cannot_be_marked(org: Organization) -> None:
     lounge, _ = await some_messages(org)
     den = await org.channel("den", "ann", is_private=True)
     await org["ann"].send("den", "secret", "x")
@@ -362,7 +362,7 @@ async def test_a_topic_or_channel_that_is_not_there_cannot_be_marked(org: Organi
     (await org.nobody.post("/mark_all_as_read")).refused("UNAUTHORIZED", 401)
 
 
-async def test_a_topic_of_a_protected_history_is_there_for_who_received_it(
+async def test_a_topic_of_a_protected_history_exists_for_its_recipients(
     org: Organization,
 ) -> None:
     den = await org.channel("den", "ann", is_private=True, history_public=False)
@@ -380,7 +380,7 @@ async def test_a_topic_of_a_protected_history_is_there_for_who_received_it(
     assert (await org["ben"].post("/mark_topic_as_read", stream_id=den, topic_name="later")).ok
 
 
-async def test_marking_a_channel_that_one_left_changes_nothing(org: Organization) -> None:
+async def test_marking_a_left_channel_changes_nothing(org: Organization) -> None:
     lounge, _ = await some_messages(org)
     ben = org["ben"]
     left = Unsubscribed(channel_id=lounge, user_ids=(ben.user_id,), until=99, name="lounge")
@@ -390,10 +390,10 @@ async def test_marking_a_channel_that_one_left_changes_nothing(org: Organization
     assert await listener.events() == []
 
 
-# What is not asked for gives way
+# Eviction of unused read state
 
 
-async def test_what_nobody_asked_for_in_a_long_while_gives_way(
+async def test_read_state_unused_for_a_long_time_is_evicted(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unread, "ROOM", 0)
@@ -409,15 +409,15 @@ async def test_what_nobody_asked_for_in_a_long_while_gives_way(
         await unread_now(org["gus"])
     assert set(kept.readers) == {org["gus"].user_id}
     assert lounge not in kept.channels
-    # What comes while it is forgotten is unread all the same.
+    # Messages that arrive in the meantime are unread anyway.
     await org["ann"].send("lounge", "tea", "again")
     assert (await unread_now(org["ben"]))["count"] == 2
 
 
-async def test_what_a_waiting_command_needs_stays_or_is_looked_up_again(
+async def test_read_state_needed_by_a_waiting_command_is_kept_or_loaded_again(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question of one takes away what another one's command is about to look at."""
+    """Each command's load evicts what another one is about to use."""
     monkeypatch.setattr(unread, "ROOM", 0)
     people = [org[name] for name in ("ann", "ben", "cleo")]
     await org.channel("lounge", "ann", "ben", "cleo")

@@ -1,4 +1,4 @@
-"""Members become full members when their waiting period is over."""
+"""Members become full members when their waiting period ends."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -30,8 +30,8 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def waited(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
-    """An organization where members wait for two days: ben has waited for one, cleo for none, gus
-    is a guest as old as ben, and mo, who is a moderator, has nothing to wait for."""
+    """An organization where members wait for two days. Ben has waited for one day, cleo for none;
+    gus is a guest as old as ben; mo, a moderator, doesn't have to wait."""
     async with founded(config, clock=clock) as org:
         await set_period(org, 2)
         await org.add("ben")
@@ -55,11 +55,11 @@ def ended(op: str, *user_ids: int) -> dict[str, Any]:
     return {"op": op, "group_id": FULL_MEMBERS, "user_ids": list(user_ids)}
 
 
-async def test_nobody_waits_by_default(org: Organization) -> None:
+async def test_by_default_nobody_waits(org: Organization) -> None:
     assert await full(org) == people(org, "ben", "cleo", "robo")
 
 
-async def test_a_new_member_is_none_of_the_full_ones(waited: Organization) -> None:
+async def test_a_new_member_is_not_a_full_member(waited: Organization) -> None:
     listener = await waited["ann"].register()
     await waited.add("dan")
     dan = waited["dan"].user_id
@@ -68,7 +68,9 @@ async def test_a_new_member_is_none_of_the_full_ones(waited: Organization) -> No
     assert await members(waited, FULL_MEMBERS) == people(waited, "ann", "mo")
 
 
-async def test_each_joins_the_full_members_in_time(waited: Organization, clock: TestClock) -> None:
+async def test_each_member_becomes_a_full_member_in_time(
+    waited: Organization, clock: TestClock
+) -> None:
     ben, cleo = people(waited, "ben", "cleo")
     listener = await waited["gus"].register()
     clock.ahead = 1.5 * DAY
@@ -85,7 +87,7 @@ async def test_each_joins_the_full_members_in_time(waited: Organization, clock: 
     assert await full(waited) == [ben, cleo]
 
 
-async def test_what_was_due_while_no_server_ran_is_done_when_one_runs(
+async def test_members_due_while_no_server_ran_are_updated_when_one_does(
     waited: Organization, clock: TestClock, config: Config
 ) -> None:
     await waited.node.log.catch_up()
@@ -96,9 +98,7 @@ async def test_what_was_due_while_no_server_ran_is_done_when_one_runs(
         assert full_members.next_end(later.node.state, clock()) is None
 
 
-async def test_another_period_changes_who_is_a_full_member_at_once(
-    waited: Organization, clock: TestClock
-) -> None:
+async def test_a_changed_period_applies_immediately(waited: Organization, clock: TestClock) -> None:
     ben, cleo = people(waited, "ben", "cleo")
     clock.ahead = DAY + 100
     listener = await waited["gus"].register()
@@ -116,7 +116,7 @@ async def test_another_period_changes_who_is_a_full_member_at_once(
         assert await full(waited) == expected
 
 
-async def test_what_full_members_may_do_begins_then(waited: Organization, clock: TestClock) -> None:
+async def test_full_members_permissions_start_then(waited: Organization, clock: TestClock) -> None:
     await waited.do(RealmChanged(values={"can_create_groups": FULL_MEMBERS}))
     asked = {"name": "cooks", "description": "", "members": []}
     (await waited["ben"].post("/user_groups/create", **asked)).refused()
@@ -127,10 +127,10 @@ async def test_what_full_members_may_do_begins_then(waited: Organization, clock:
     (await waited["cleo"].post("/user_groups/create", **(asked | {"name": "c"}))).refused()
 
 
-async def test_a_private_channel_of_full_members_comes_into_sight_then(
+async def test_a_private_channel_of_full_members_becomes_visible_then(
     waited: Organization, clock: TestClock
 ) -> None:
-    """Through a group of people that the full members are in."""
+    """Through a group that contains the full members."""
     seniors = await create(waited, "ann", "seniors", subgroups=[FULL_MEMBERS])
     den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=seniors)
     listeners = [await waited[name].register() for name in ("ben", "cleo", "gus", "ann")]
@@ -142,8 +142,8 @@ async def test_a_private_channel_of_full_members_comes_into_sight_then(
     assert [await channel_events(one) for one in listeners] == [[("delete", [den])], [], [], []]
 
 
-async def test_a_role_of_old_is_no_waiting_period(waited: Organization, clock: TestClock) -> None:
-    """Who comes down from a role, up from one, or back, has waited all the while."""
+async def test_a_former_role_counts_as_waiting(waited: Organization, clock: TestClock) -> None:
+    """People whose role is raised, lowered, or restored have waited throughout."""
     gus, mo, ben = people(waited, "gus", "mo", "ben")
     clock.ahead = 2 * DAY + 100
     listener = await waited["ann"].register()
@@ -159,15 +159,15 @@ async def test_a_role_of_old_is_no_waiting_period(waited: Organization, clock: T
     assert ben in await full(waited)
 
 
-async def test_who_joins_later_than_it_seemed_waits_anew(
+async def test_someone_who_joins_later_than_assumed_waits_from_then(
     waited: Organization, clock: TestClock
 ) -> None:
-    """As one whose account was made by somebody else, and who comes some days after."""
+    """Such as the owner of an account created by someone else, who signs in days later."""
     ben = waited["ben"].user_id
     den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=FULL_MEMBERS)
     clock.ahead = 2 * DAY + 100
     await waited.tick()
-    # Longer than the clock is set forward.
+    # Longer than the clock is advanced.
     listener = await waited["ben"].register(idle_queue_timeout=7 * DAY)
 
     def arrive(context: CommandContext) -> Decision[None]:
@@ -190,7 +190,7 @@ async def test_who_joins_later_than_it_seemed_waits_anew(
     ]
 
 
-async def test_who_was_away_has_waited_all_the_while(
+async def test_someone_deactivated_for_a_while_has_waited_throughout(
     waited: Organization, clock: TestClock
 ) -> None:
     ben = waited["ben"].user_id
@@ -204,7 +204,7 @@ async def test_who_was_away_has_waited_all_the_while(
     assert ended("add_members", ben) in await told(listener)
 
 
-async def test_nothing_is_done_before_its_time_and_what_is_next_costs_no_search(
+async def test_nothing_happens_early_and_finding_the_next_needs_no_search(
     waited: Organization, clock: TestClock
 ) -> None:
     state, cleo = waited.node.state, waited["cleo"].user_id
@@ -218,10 +218,10 @@ async def test_nothing_is_done_before_its_time_and_what_is_next_costs_no_search(
     assert full_members.next_end(state, clock()) == state.users[cleo].joined_at + 2 * DAY
 
 
-async def test_clocks_that_disagree_do_not_undo_each_other(
+async def test_differing_clocks_do_not_undo_each_other(
     waited: Organization, clock: TestClock
 ) -> None:
-    """What was decided by one node's clock stays, though another's is behind."""
+    """A decision by one node's clock stays, although another's is behind."""
     clock.ahead = 2 * DAY + 100
     await waited.tick()
     state = waited.node.state

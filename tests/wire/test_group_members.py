@@ -1,4 +1,4 @@
-"""Who is in a user group: joining and leaving, adding and removing, people and other groups."""
+"""Members of user groups: joining and leaving, adding and removing people and subgroups."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INT
 
 
 async def told(listener: Listener) -> list[dict[str, Any]]:
-    """The events of groups, without their IDs and types."""
+    """The events about groups, without their IDs and types."""
     return [
         {name: value for name, value in event.items() if name not in {"id", "type"}}
         for event in await listener.events()
@@ -34,7 +34,7 @@ async def members(org: Organization, group_id: int, **parameters: Any) -> list[i
 # Changing
 
 
-async def test_members_come_and_go_and_everybody_hears_of_it(org: Organization) -> None:
+async def test_members_are_added_and_removed_with_events_for_everyone(org: Organization) -> None:
     ann, ben, cleo, gus = people(org, "ann", "ben", "cleo", "gus")
     group_id = await create(org, "ben", "cooks", members=[ann, ben])
     inner, other = await create(org, "ben", "inner"), await create(org, "ben", "other")
@@ -67,7 +67,7 @@ async def test_members_come_and_go_and_everybody_hears_of_it(org: Organization) 
 
 @pytest.fixture(scope="module")
 async def nested(shared_org: Organization) -> dict[Any, int]:
-    """Groups in groups, and who is in the innermost but one: their IDs."""
+    """Nested groups, with people in the second-innermost. Returns their IDs."""
     await shared_org.add("dan")
     ids = {
         "in": shared_org["ben"].user_id,
@@ -116,7 +116,7 @@ async def nested(shared_org: Organization) -> dict[Any, int]:
         ("subgroups", {"add": True}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
-async def test_an_impossible_change_of_members_is_refused_as_a_whole(
+async def test_an_invalid_change_of_members_is_refused_as_a_whole(
     nested: dict[Any, int], readonly_org: Organization, path: str, given: dict[str, Any], code: str
 ) -> None:
     org, ids = readonly_org, nested
@@ -155,11 +155,10 @@ MAY: dict[str, set[str]] = {
 
 
 @rows("setting", MAY)
-async def test_each_permission_of_a_group_governs_what_it_says(
+async def test_each_permission_of_a_group_allows_its_action(
     org: Organization, setting: str
 ) -> None:
-    """For a member and a guest who are in a group (nested in another) that holds this permission
-    and no other."""
+    """For a member and a guest in a (nested) group that holds only this permission."""
     if "dan" not in org.people:
         await org.add("dan")
     within = await create(org, "ann", f"{setting} within", members=people(org, "ben", "gus"))
@@ -196,8 +195,10 @@ async def test_each_permission_of_a_group_governs_what_it_says(
     assert done["gus"] == (MAY[setting] if setting == "can_leave_group" else set())
 
 
-async def test_groups_come_and_go_by_the_permissions_of_members(org: Organization) -> None:
-    """The same of the other endpoint that does it."""
+async def test_subgroups_are_added_and_removed_by_the_permissions_for_members(
+    org: Organization,
+) -> None:
+    """The same for the other endpoint."""
     one = await create(org, "ann", "one")
     adding = await create(org, "ann", "adding", can_add_members_group=MEMBERS)
     removing = await create(
@@ -214,7 +215,7 @@ async def test_groups_come_and_go_by_the_permissions_of_members(org: Organizatio
         assert (reply.status == 200) is allowed, (op, reply.body)
 
 
-async def test_a_bot_joins_by_itself_and_is_brought_by_others(org: Organization) -> None:
+async def test_a_bot_joins_by_itself_and_is_added_by_others(org: Organization) -> None:
     group_id = await create(org, "ben", "cooks", can_join_group=MEMBERS)
     robo = people(org, "robo")
     url = f"/user_groups/{group_id}/members"
@@ -224,8 +225,8 @@ async def test_a_bot_joins_by_itself_and_is_brought_by_others(org: Organization)
     assert await members(org, group_id) == robo
 
 
-async def test_whom_one_may_not_see_one_cannot_add(org: Organization) -> None:
-    """A limited guest, who is in a group that everybody may leave, and no more."""
+async def test_an_invisible_person_cannot_be_added(org: Organization) -> None:
+    """A limited guest, in a group that everyone may leave, and in no other."""
     await org.do(LIMITED)
     group_id = await create(org, "ann", "cooks", members=people(org, "gus"))
     url = f"/user_groups/{group_id}/members"
@@ -234,7 +235,7 @@ async def test_whom_one_may_not_see_one_cannot_add(org: Organization) -> None:
     assert (await org["gus"].post(url, delete=people(org, "gus"))).ok
 
 
-# Looking
+# Reading
 
 
 async def test_members_of_subgroups_are_members(org: Organization) -> None:
@@ -284,14 +285,14 @@ async def test_members_of_subgroups_are_members(org: Organization) -> None:
         ("subgroups", {"direct_subgroup_only": []}),
     ],
 )
-async def test_a_flag_that_is_none_is_refused(
+async def test_an_invalid_boolean_is_refused(
     readonly_org: Organization, path: str, given: dict[str, Any]
 ) -> None:
     reply = await readonly_org["gus"].get(f"/user_groups/{MEMBERS}/{path}", **given)
     reply.refused("REQUEST_VARIABLE_INVALID")
 
 
-async def test_deactivated_accounts_are_nowhere_and_come_back(org: Organization) -> None:
+async def test_deactivated_accounts_are_in_no_group_until_reactivated(org: Organization) -> None:
     ben, cleo = people(org, "ben", "cleo")
     both = {"direct_members": [ben, cleo], "direct_subgroups": []}
     group_id = await create(
@@ -318,7 +319,7 @@ async def test_deactivated_accounts_are_nowhere_and_come_back(org: Organization)
     assert await members(org, group_id) == [ben, cleo]
 
 
-async def test_a_new_role_is_a_new_group(org: Organization) -> None:
+async def test_a_new_role_means_a_new_system_group(org: Organization) -> None:
     cleo = org["cleo"].user_id
     group_id = await create(org, "ann", "heads", subgroups=[MODERATORS])
     assert await members(org, group_id) == people(org, "ann")
@@ -326,7 +327,7 @@ async def test_a_new_role_is_a_new_group(org: Organization) -> None:
     assert await members(org, group_id) == people(org, "ann", "cleo")
 
 
-# Being told
+# Notifications
 
 
 async def letters(org: Organization, who: str) -> list[str]:
@@ -341,7 +342,9 @@ async def letters(org: Organization, who: str) -> list[str]:
     return [message["content"] for message in page.ok["messages"]]
 
 
-async def test_people_are_told_whom_somebody_else_added_or_removed(org: Organization) -> None:
+async def test_people_are_notified_when_someone_else_adds_or_removes_them(
+    org: Organization,
+) -> None:
     group_id = await create(org, "ben", "cooks", members=people(org, "gus"))
     url = f"/user_groups/{group_id}/members"
     assert (await org["ben"].post(url, add=people(org, "ben", "cleo", "robo"))).ok
@@ -355,7 +358,7 @@ async def test_people_are_told_whom_somebody_else_added_or_removed(org: Organiza
         assert await letters(org, name) == []
 
 
-async def test_nobody_is_told_where_they_are_many(
+async def test_large_changes_notify_nobody(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tertulia.domain.groups.groups.MAX_BULK_NEW_SUBSCRIPTION_MESSAGES", 1)
@@ -367,11 +370,11 @@ async def test_nobody_is_told_where_they_are_many(
     assert len(await letters(org, "cleo")) == 1
 
 
-# What a permission opens
+# Effects of permissions
 
 
 async def channel_events(listener: Listener) -> list[tuple[Any, ...]]:
-    """What the events say of channels: operation, channels, people."""
+    """The channel events: operation, channels, and people."""
     found: list[tuple[Any, ...]] = []
     for event in await listener.events():
         if event["type"] == "stream":
@@ -385,7 +388,7 @@ async def channel_events(listener: Listener) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     "setting", ["can_subscribe_group", "can_add_subscribers_group", "can_administer_channel_group"]
 )
-async def test_a_private_channel_comes_into_sight_with_the_group_and_goes_with_it(
+async def test_a_private_channel_is_shown_and_hidden_with_membership_in_the_group(
     org: Organization, setting: str
 ) -> None:
     ann, ben, cleo, gus = people(org, "ann", "ben", "cleo", "gus")
@@ -421,7 +424,7 @@ async def test_a_private_channel_comes_into_sight_with_the_group_and_goes_with_i
     assert await heard() == added
 
 
-async def test_an_archived_channel_comes_into_sight_of_clients_that_know_such(
+async def test_an_archived_channel_is_shown_to_clients_with_the_capability(
     org: Organization,
 ) -> None:
     group_id = await create(org, "ann", "cooks")
@@ -438,7 +441,7 @@ async def test_an_archived_channel_comes_into_sight_of_clients_that_know_such(
     assert [op for op, *_ in await channel_events(modern)] == ["delete"]
 
 
-async def test_what_went_out_of_sight_since_is_not_shown(org: Organization) -> None:
+async def test_a_channel_hidden_in_the_meantime_is_not_shown(org: Organization) -> None:
     group_id = await create(org, "ann", "cooks")
     den = await org.channel("den", "ben", is_private=True, can_subscribe_group=group_id)
     listener = await org["cleo"].register()

@@ -1,4 +1,4 @@
-"""The value of a permission setting: the ID of a group, or an object of people and groups."""
+"""Values of permission settings: a group ID, or an object of people and groups."""
 
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -17,8 +17,8 @@ NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INT
 COOKS, GONE = 100, 101
 UNKNOWN = 999_999
 
-# Wherever a setting is given: at the creation of a channel (in two ways) and of a group, and at
-# their change. Each sends it as ann, and answers what is shown of it then.
+# Everywhere a setting is used: creating a channel (in two ways) or a group, and changing them.
+# Each sends the value as ann, and returns what is shown afterwards.
 Place = Callable[[Organization, Any], Awaitable[tuple[Reply, Any]]]
 
 
@@ -33,7 +33,7 @@ async def shown_in_group(org: Organization, name: str, setting: str) -> Any:
 
 
 def new_name() -> str:
-    """One that nothing has."""
+    """An unused name."""
     return f"new {next(_numbers)}"
 
 
@@ -93,7 +93,7 @@ PLACES = [
 
 @pytest.fixture
 async def grouped(org: Organization) -> Organization:
-    """An organization with a group, and one that is out of use; cleo is deactivated."""
+    """An organization with an active and a deactivated group. Cleo is deactivated."""
     await org.do(
         UserGroupCreated(group=UserGroup(id=COOKS, name="cooks")),
         UserGroupCreated(group=UserGroup(id=GONE, name="gone", deactivated=True)),
@@ -103,7 +103,7 @@ async def grouped(org: Organization) -> Organization:
 
 
 def value_with(org: Organization, value: Any) -> Any:
-    """The value with people's IDs for their names."""
+    """The value, with people's IDs instead of their names."""
     if not isinstance(value, dict) or not isinstance(value.get("direct_members"), list):
         return value
     known = {name: person.user_id for name, person in org.people.items()}
@@ -131,7 +131,7 @@ FORMS = [
 """A value, and as it is shown."""
 
 
-async def test_a_value_is_shown_in_its_one_form(grouped: Organization) -> None:
+async def test_a_value_is_shown_in_its_normalized_form(grouped: Organization) -> None:
     for given, shown in FORMS:
         for place in PLACES:
             with row(given, place):
@@ -168,22 +168,22 @@ IMPOSSIBLE = [
 """A value, and the code with which it is refused."""
 
 
-async def test_an_impossible_value_is_refused_everywhere_alike(grouped: Organization) -> None:
+async def test_an_invalid_value_is_refused_everywhere_alike(grouped: Organization) -> None:
     for given, code in IMPOSSIBLE:
         for place in PLACES:
             with row(given, place):
                 reply, shown = await place(grouped, value_with(grouped, given))
                 reply.refused(code)
-                # Nothing was created; and what was there to be changed is as it began.
+                # Nothing was created or changed.
                 changes = place in {changing_a_channel, changing_a_group}
                 assert shown == (NOBODY if changes else None)
 
 
 @rows("setting", CHANNEL_SETTINGS)
-async def test_each_permission_of_a_channel_takes_what_the_table_says(
+async def test_each_channel_permission_accepts_what_the_table_says(
     grouped: Organization, setting: str
 ) -> None:
-    """As `server_supported_permission_settings` tells clients."""
+    """The table is `server_supported_permission_settings`."""
     org = grouped
     den = await org.channel(f"den {setting}", "ann")
     data = (await org["ann"].register(fetch_event_types=["realm"])).data
@@ -203,8 +203,8 @@ async def test_each_permission_of_a_channel_takes_what_the_table_says(
     assert (nobody.status == 200) is rule["allow_nobody_group"]
 
 
-def test_the_table_says_the_same_of_groups() -> None:
-    """(What each takes is tried in the tests of groups.)"""
+def test_the_table_says_the_same_about_groups() -> None:
+    """(The tests of groups check which values each accepts.)"""
     assert GROUP_SETTINGS["can_manage_group"].allow_everyone_group is False
     assert GROUP_SETTINGS["can_mention_group"].allow_everyone_group is True
     assert not any(rule.allow_internet_group for rule in GROUP_SETTINGS.values())
@@ -233,8 +233,8 @@ async def test_a_change_that_expects_another_value_is_refused(
     assert shown == (COOKS if code else MEMBERS)
 
 
-async def test_deactivated_people_are_not_shown_and_not_expected(org: Organization) -> None:
-    """They hold the permission again when they are back."""
+async def test_deactivated_people_are_neither_shown_nor_expected(org: Organization) -> None:
+    """They hold the permission again after reactivation."""
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
     den = await org.channel("den", "ann")
     both = held(ben, cleo)
@@ -250,8 +250,8 @@ async def test_deactivated_people_are_not_shown_and_not_expected(org: Organizati
     assert (await org["ann"].patch(f"/streams/{den}", can_send_message_group=change)).ok
 
 
-async def test_members_of_groups_in_groups_hold_a_permission(org: Organization) -> None:
-    """Through as many groups as there are."""
+async def test_members_of_nested_groups_hold_a_permission(org: Organization) -> None:
+    """At any depth."""
     last = await org["ann"].post(
         "/user_groups/create", name="0", description="", members=[org["ben"].user_id]
     )

@@ -1,4 +1,4 @@
-"""Https, links in mails, how long a session lasts, and which passwords are taken."""
+"""Hardening: HTTPS, links in emails, session lifetimes, and password rules."""
 
 import time
 
@@ -31,7 +31,7 @@ DAY = 86400
 # Passwords
 
 
-async def test_a_weak_password_is_taken_nowhere(org: Organization) -> None:
+async def test_a_weak_password_is_accepted_nowhere(org: Organization) -> None:
     for weak in ("password", "ann@example.com", "12345678"):
         new = {"old_password": PASSWORD, "new_password": weak}
         told = (await org["ann"].patch("/settings", **new)).refused()
@@ -43,7 +43,7 @@ async def test_a_weak_password_is_taken_nowhere(org: Organization) -> None:
     assert (data["password_min_length"], data["password_min_guesses"]) == (8, 1_000_000)
 
 
-async def test_what_is_known_of_its_person_is_a_password_nowhere(org: Organization) -> None:
+async def test_a_password_made_of_personal_data_is_accepted_nowhere(org: Organization) -> None:
     name = "Bernadette Longname-Featherstone"
     address = "bernadette.longname@example-company.com"
     asked = {"email": address, "full_name": name}
@@ -55,7 +55,7 @@ async def test_what_is_known_of_its_person_is_a_password_nowhere(org: Organizati
     assert "too easy to guess" in (await org["ann"].patch("/settings", **new)).refused()["msg"]
 
 
-async def test_what_is_asked_of_passwords_is_a_setting(config: Config) -> None:
+async def test_password_rules_are_configurable(config: Config) -> None:
     lax = msgspec.structs.replace(config, password_min_length=3, password_min_guesses=0)
     async with founded(lax) as org:
         (await org["ann"].patch("/settings", old_password=PASSWORD, new_password="abc")).ok
@@ -63,10 +63,10 @@ async def test_what_is_asked_of_passwords_is_a_setting(config: Config) -> None:
         assert (data["password_min_length"], data["password_min_guesses"]) == (3, 0)
 
 
-# Https
+# HTTPS
 
 
-async def test_where_the_site_is_https_browsers_are_told_to_stay_so(config: Config) -> None:
+async def test_a_site_on_https_sends_strict_transport_security(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
     async with founded(secure) as org:
         for path in ("/login", "/api/v1/server_settings", "/nothing"):
@@ -77,7 +77,7 @@ async def test_where_the_site_is_https_browsers_are_told_to_stay_so(config: Conf
 @pytest.mark.parametrize(
     ("site", "seconds"), [("http://chat.example.com", 31_536_000), ("https://chat.example.com", 0)]
 )
-async def test_elsewhere_and_where_it_is_not_wanted_they_are_not(
+async def test_without_https_or_if_disabled_it_is_not_sent(
     config: Config, site: str, seconds: int
 ) -> None:
     plain = msgspec.structs.replace(config, external_url=site, hsts_seconds=seconds)
@@ -85,7 +85,7 @@ async def test_elsewhere_and_where_it_is_not_wanted_they_are_not(
         assert "strict-transport-security" not in (await org.http.get("/login")).headers
 
 
-async def test_there_nobody_else_can_give_them_our_cookies(config: Config) -> None:
+async def test_other_sites_cannot_set_our_cookies(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
     async with founded(secure) as org:
         browser = fresh(org, site="https://chat.example.com")
@@ -101,7 +101,7 @@ async def test_there_nobody_else_can_give_them_our_cookies(config: Config) -> No
         (await browser.get("/users/me")).ok
         browser.http.headers["X-CSRF-Token"] = browser.http.cookies[f"__Host-{CSRF_COOKIE}"]
         (await browser.patch("/settings", full_name="Anna")).ok
-        # One without the prefix may be from anywhere, and those of before are such.
+        # A cookie without the prefix may come from another site, and so may old ones.
         token = browser.http.cookies[f"__Host-{SESSION_COOKIE}"]
         headers = {"Cookie": f"{SESSION_COOKIE}={token}"}
         (await fresh(org).raw("GET", "/users/me", headers=headers)).refused("UNAUTHORIZED", 401)
@@ -110,7 +110,7 @@ async def test_there_nobody_else_can_give_them_our_cookies(config: Config) -> No
 # Sessions
 
 
-async def test_a_session_is_over_after_a_time_however_much_it_is_used(config: Config) -> None:
+async def test_a_session_ends_after_its_lifetime_even_if_used(config: Config) -> None:
     clock = TestClock(stopped_at=time.time())
     async with founded(msgspec.structs.replace(config, session_days=60), clock=clock) as org:
         browser = await signed_in(org)
@@ -123,7 +123,7 @@ async def test_a_session_is_over_after_a_time_however_much_it_is_used(config: Co
         assert (await org["ann"].get("/sessions")).ok["sessions"] == []
 
 
-async def test_it_may_last_for_ever(config: Config) -> None:
+async def test_the_lifetime_may_be_unlimited(config: Config) -> None:
     clock = TestClock(stopped_at=time.time())
     async with founded(msgspec.structs.replace(config, session_days=0), clock=clock) as org:
         browser = await signed_in(org)
@@ -132,11 +132,11 @@ async def test_it_may_last_for_ever(config: Config) -> None:
             (await browser.get("/users/me")).ok
 
 
-# Links in mails
+# Links in emails
 
 
 @pytest.mark.parametrize("configured", [True, False])
-async def test_a_link_in_a_mail_is_not_where_a_request_says(
+async def test_a_link_in_an_email_does_not_depend_on_the_request(
     config: Config, configured: bool
 ) -> None:
     external = "http://chat.test" if configured else ""
@@ -161,7 +161,7 @@ async def test_a_link_in_a_mail_is_not_where_a_request_says(
             assert f"{expected}/" in letter.text
 
 
-# Settings
+# Configuration
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ async def test_a_link_in_a_mail_is_not_where_a_request_says(
         ("http://localhost:9991", "http://localhost:9991"),
     ],
 )
-def test_the_sites_address_is_taken(given: str, taken: str) -> None:
+def test_a_valid_external_url_is_accepted(given: str, taken: str) -> None:
     assert settings.load({"external_url": given}, environment={}).external_url == taken
 
 
@@ -194,7 +194,7 @@ def test_the_sites_address_is_taken(given: str, taken: str) -> None:
         "https://[broken",
     ],
 )
-def test_what_is_no_sites_address_is_said(given: str) -> None:
+def test_an_invalid_external_url_is_reported(given: str) -> None:
     with pytest.raises(ConfigError, match=r"(?s)external_url: .* isn't the URL of a site"):
         settings.load({"external_url": given}, environment={})
 
@@ -208,11 +208,11 @@ def test_what_is_no_sites_address_is_said(given: str) -> None:
         ("*", "*"),
     ],
 )
-def test_proxies_are_taken(given: str, taken: str) -> None:
+def test_valid_proxies_are_accepted(given: str, taken: str) -> None:
     assert settings.load({"proxy_trusted": given}, environment={}).proxy_trusted == taken
 
 
 @pytest.mark.parametrize("given", ["nginx", "10.0.0.1/8", "10.0.0.1 10.0.0.2", "1.2.3", "**"])
-def test_what_is_no_proxy_is_said(given: str) -> None:
+def test_an_invalid_proxy_is_reported(given: str) -> None:
     with pytest.raises(ConfigError, match=r"proxy_trusted: .* isn't an address or network"):
         settings.load({"proxy_trusted": given}, environment={})

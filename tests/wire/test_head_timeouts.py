@@ -1,4 +1,4 @@
-"""How long a client may take to ask."""
+"""Timeouts for request headers."""
 
 from collections.abc import AsyncIterator
 
@@ -27,13 +27,13 @@ async def server(
 
 @pytest.fixture(params=WAYS)
 async def polled(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
-    """`server`, of an organization in which something happens."""
+    """The server of an organization with events."""
     async with serving(org, request.param, LIMITS) as server:
         yield server
 
 
 async def patience_is_over(server: Loopback) -> None:
-    """Return when all that was sent has come, and a head that then began would take too long."""
+    """Return when everything sent has arrived, and headers that started then would be late."""
     await server.settle()
     server.pass_time(HEAD_SECONDS + 1)
 
@@ -50,7 +50,7 @@ async def patience_is_over(server: Loopback) -> None:
     ],
 )
 @pytest.mark.parametrize("first", [b"", SERVER_SETTINGS], ids=["first", "later"])
-async def test_who_does_not_come_to_the_end_of_a_head_is_hung_up_on(
+async def test_unfinished_headers_close_the_connection(
     server: Loopback, first: bytes, sent: bytes
 ) -> None:
     if first and not sent:
@@ -63,7 +63,7 @@ async def test_who_does_not_come_to_the_end_of_a_head_is_hung_up_on(
     assert await line.ended() == b""
 
 
-async def test_it_is_no_help_to_send_a_little_now_and_then(server: Loopback) -> None:
+async def test_sending_a_little_now_and_then_does_not_help(server: Loopback) -> None:
     line = await server.connect()
     line.write(b"GET /api/v1/server_settings HTTP/1.1\r\n")
     await server.settle()
@@ -74,14 +74,14 @@ async def test_it_is_no_help_to_send_a_little_now_and_then(server: Loopback) -> 
     assert await line.ended() == b""
 
 
-async def test_a_connection_between_requests_is_kept(server: Loopback) -> None:
+async def test_an_idle_keep_alive_connection_is_kept(server: Loopback) -> None:
     line = await server.connect()
     for _ in range(3):
         assert (await line.ask(SERVER_SETTINGS)).status == 200
         await patience_is_over(server)
 
 
-async def test_a_poll_may_wait_for_longer(polled: Loopback) -> None:
+async def test_a_poll_may_wait_longer(polled: Loopback) -> None:
     org = polled.org
     await org.channel("lounge", "ann", "ben")
     ann = await org["ann"].register()
@@ -89,15 +89,15 @@ async def test_a_poll_may_wait_for_longer(polled: Loopback) -> None:
     line.write(poll(ann.queue_id, ann.last_event_id, ann.person))
     await until(lambda: polled.waiting == 1)
     await patience_is_over(polled)
-    line.write(b"\r\n")  # Which is nothing.
+    line.write(b"\r\n")  # Zero.
     await patience_is_over(polled)
     await org["ben"].send("lounge", "t", "hi")
     assert [event["type"] for event in (await line.read()).events] == ["message"]
 
 
 @pytest.mark.parametrize("polled", ["below"], indirect=True)
-async def test_a_head_that_the_server_does_not_read_on_may_take_longer(polled: Loopback) -> None:
-    """Of requests behind a poll it takes no more than a few until that is answered."""
+async def test_headers_that_the_server_does_not_read_may_take_longer(polled: Loopback) -> None:
+    """Of requests pipelined behind a poll, it reads only a few until the poll is answered."""
     org = polled.org
     await org.channel("lounge", "ann", "ben")
     ann = await org["ann"].register()

@@ -1,4 +1,4 @@
-"""What browsers are told with every answer."""
+"""Security headers in every response."""
 
 from tests.browsers import signed_in
 from tests.pictures import picture
@@ -42,7 +42,7 @@ def policy_of(text: str) -> dict[str, str]:
     return dict((f"{part.strip()} ").split(" ", 1) for part in text.split(";"))
 
 
-async def test_no_answer_is_framed_elsewhere_or_taken_for_something_else(
+async def test_no_response_can_be_framed_or_sniffed(
     org: Organization,
 ) -> None:
     browser, ann = await signed_in(org), org["ann"]

@@ -22,7 +22,7 @@ NEWEST = 10**16
 
 @pytest.fixture
 async def house(org: Organization) -> Organization:
-    """Channels and messages, for a test that changes them."""
+    """Channels and messages, for tests that change them."""
     await furnish(org)
     return org
 
@@ -36,12 +36,12 @@ async def kept_house(shared_org: Organization) -> Organization:
 
 @pytest.fixture
 def seen(kept_house: Organization, readonly_org: Organization) -> Organization:
-    """The same channels and messages for all tests that only look."""
+    """The same channels and messages for all read-only tests."""
     return readonly_org
 
 
 async def furnish(org: Organization) -> None:
-    """Make channels and messages. Each message's content begins with a letter of its own."""
+    """Create channels and messages. Each message's content begins with its own letter."""
     await org.channel("lounge", "ann", "ben")
     await org.channel("den", "ann", "cleo", is_private=True)
     attic = await org.channel("attic", "cleo")
@@ -71,12 +71,12 @@ async def furnish(org: Organization) -> None:
 
 
 def ids(letters: str) -> list[int]:
-    """The IDs of the messages whose contents begin so."""
+    """The IDs of the messages that begin with these letters."""
     return [1 + "abcdefghijk".index(letter) for letter in letters]
 
 
 async def letters(who: Person, narrow: Any, **more: Any) -> str:
-    """The letters of the messages in the narrow, ascending."""
+    """The letters of the messages in the narrow, in ascending order."""
     page = {"anchor": "newest", "num_before": 100, "num_after": 0, "apply_markdown": False}
     reply = await who.get("/messages", **{**page, **more}, narrow=narrow)
     return "".join(message["content"][0] for message in reply.ok["messages"])
@@ -143,7 +143,7 @@ NARROWS: list[tuple[str, Any, str, str]] = [
 """Operator and operand; what ann finds with them, and with their opposite."""
 
 
-async def test_a_narrow_finds_what_it_says_and_its_opposite(seen: Organization) -> None:
+async def test_a_narrow_and_its_negation_find_the_expected_messages(seen: Organization) -> None:
     ann = seen["ann"]
     for operator, operand, positive, negative in NARROWS:
         with row(operator, operand):
@@ -154,7 +154,7 @@ async def test_a_narrow_finds_what_it_says_and_its_opposite(seen: Organization) 
                 assert await letters(ann, [[operator, operand]]) == positive
 
 
-async def test_ids_say_the_same_as_names(seen: Organization) -> None:
+async def test_ids_and_names_find_the_same(seen: Organization) -> None:
     ann, ben, cleo = (seen[name].user_id for name in ("ann", "ben", "cleo"))
     lounge = seen.node.state.channel_named("lounge")
     assert lounge
@@ -180,7 +180,7 @@ async def test_ids_say_the_same_as_names(seen: Organization) -> None:
         assert await letters(seen["ann"], terms) == found, (operator, operand)
 
 
-async def test_terms_must_all_hold(seen: Organization) -> None:
+async def test_all_terms_must_match(seen: Organization) -> None:
     ann = seen["ann"]
     table: list[tuple[Sequence[Any], str]] = [
         ([], EVERYTHING),
@@ -261,7 +261,7 @@ SENSELESS = [
 """Narrows, and the codes with which they are refused."""
 
 
-async def test_a_narrow_that_makes_no_sense_is_refused(seen: Organization) -> None:
+async def test_an_invalid_narrow_is_refused(seen: Organization) -> None:
     page = {"anchor": "newest", "num_before": 1, "num_after": 0}
     for narrow, code in SENSELESS:
         with row(narrow):
@@ -270,7 +270,7 @@ async def test_a_narrow_that_makes_no_sense_is_refused(seen: Organization) -> No
                 assert body["desc"]
 
 
-async def test_no_narrow_at_all_may_be_said_as_null(seen: Organization) -> None:
+async def test_null_is_accepted_as_no_narrow(seen: Organization) -> None:
     assert await letters(seen["ann"], "null") == EVERYTHING
 
 
@@ -300,7 +300,7 @@ PAGES: tuple[tuple[str | int, int, int, Sequence[int], int, bool, bool, bool], .
 whether that was found, and the oldest and the newest message."""
 
 
-async def test_a_page_lies_around_its_anchor(org: Organization) -> None:
+async def test_a_page_is_around_its_anchor(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     sent = [await org["ann"].send("lounge", "t", str(n)) for n in range(10)]
     for anchor, before, after, shown, resolved, *flags in PAGES:
@@ -331,7 +331,7 @@ async def test_a_page_lies_around_its_anchor(org: Organization) -> None:
     (await ann.get("/messages", **both)).refused()
 
 
-async def test_the_first_unread_is_an_anchor(house: Organization) -> None:
+async def test_the_first_unread_message_is_an_anchor(house: Organization) -> None:
     ann = house["ann"]
     page = {"num_before": 0, "num_after": 0}
 
@@ -344,7 +344,7 @@ async def test_the_first_unread_is_an_anchor(house: Organization) -> None:
     assert await first(use_first_unread_anchor=True) == a
     assert await first(anchor="first_unread", narrow=[["is", "mentioned"]]) == d
     (await ann.post("/messages/flags", messages=ids("adfg"), op="add", flag="read")).ok
-    # What is muted does not count, unless one looks at it.
+    # Muted messages don't count, unless the narrow is about them.
     assert await first(anchor="first_unread") == k
     assert await first(anchor="first_unread", narrow=[["channel", "noise"]]) == e
     assert await first(anchor="first_unread", narrow=[["channel", "den"]]) == NEWEST
@@ -401,14 +401,14 @@ async def test_a_date_is_an_anchor(config: Config) -> None:
         ({"apply_markdown": "True"}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
-async def test_a_page_that_makes_no_sense_is_refused(
+async def test_an_invalid_page_is_refused(
     sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     asked = {"anchor": "newest", "num_before": 1, "num_after": 1, **changed}
     (await sqlite_org["ann"].get("/messages", **asked)).refused(code)
 
 
-async def test_messages_can_be_asked_for_by_id(seen: Organization) -> None:
+async def test_messages_can_be_fetched_by_id(seen: Organization) -> None:
     ann = seen["ann"]
     wanted = ids("kacai")
     page = (await ann.get("/messages", message_ids=[*wanted, 999_999, 0, -1])).ok
@@ -420,10 +420,10 @@ async def test_messages_can_be_asked_for_by_id(seen: Organization) -> None:
     assert (await ann.get("/messages", message_ids=[])).ok["messages"] == []
 
 
-# Who may read what
+# Access
 
 
-async def test_everybody_finds_their_own_messages(seen: Organization) -> None:
+async def test_people_find_only_messages_they_can_read(seen: Organization) -> None:
     assert await letters(seen["ben"], []) == "abefgijk"
     assert await letters(seen["cleo"], []) == "cdg"
     assert await letters(seen["gus"], []) == ""
@@ -436,7 +436,7 @@ async def test_everybody_finds_their_own_messages(seen: Organization) -> None:
     assert await letters(seen["gus"], [["channel", "porch"]]) == "j"
 
 
-async def test_a_protected_history_begins_with_the_subscription(org: Organization) -> None:
+async def test_a_protected_history_starts_with_the_subscription(org: Organization) -> None:
     den = await org.channel("den", "ann", is_private=True, history_public=False)
     early = await org["ann"].send("den", "t", "a early")
     ben = org["ben"]
@@ -466,8 +466,8 @@ async def test_a_protected_history_begins_with_the_subscription(org: Organizatio
     reply.refused("BAD_NARROW")
 
 
-async def test_a_star_does_not_keep_open_what_has_become_private(org: Organization) -> None:
-    """Neither for good: whoever comes back finds it again."""
+async def test_a_star_does_not_keep_access_to_a_private_channel(org: Organization) -> None:
+    """The star isn't lost, either: someone who returns finds it again."""
     attic = await org.channel("attic", "ann", "cleo")
     old = await org["ann"].send("attic", "t", "a old")
     ben = org["ben"]
@@ -480,7 +480,7 @@ async def test_a_star_does_not_keep_open_what_has_become_private(org: Organizati
         assert await letters(ben, [["id", str(old)]]) == found
 
 
-async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None:
+async def test_a_spectator_sees_only_web_public_channels(house: Organization) -> None:
     nobody = house.nobody
     (porch, lounge) = ids("ja")
     web = [{"operator": "channels", "operand": "web-public"}]
@@ -500,7 +500,7 @@ async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None
     assert shown["flags"] == ["read"]
     hidden = (await nobody.get(f"/messages/{lounge}")).refused()
     assert hidden == (await nobody.get("/messages/999999")).refused()
-    # What is public can be searched; what is about oneself needs an account.
+    # Web-public messages can be searched. Personal filters need an account.
     assert await letters(nobody, [*web, ["search", "view"]]) == "j"
     assert await letters(nobody, [*web, ["search", "tea"]]) == ""
     assert await letters(nobody, [*web, ["is", "resolved"]]) == ""
@@ -512,7 +512,7 @@ async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None
             assert operator in refused.refused("UNAUTHORIZED", 401)["msg"]
 
 
-async def test_what_one_may_not_read_is_as_what_does_not_exist(seen: Organization) -> None:
+async def test_an_inaccessible_message_looks_like_an_unknown_one(seen: Organization) -> None:
     (hidden, den) = ids("id")
     unknown = (await seen["cleo"].get("/messages/999999")).refused()
     assert (await seen["cleo"].get(f"/messages/{hidden}")).refused() == unknown
@@ -520,10 +520,10 @@ async def test_what_one_may_not_read_is_as_what_does_not_exist(seen: Organizatio
     assert (await seen["gus"].get("/messages/0")).refused() == unknown
 
 
-# How they look
+# Format
 
 
-async def test_a_search_marks_what_it_found(seen: Organization) -> None:
+async def test_search_matches_are_highlighted(seen: Organization) -> None:
     page = {"anchor": "newest", "num_before": 9, "num_after": 0}
     found = (await seen["ann"].get("/messages", **page, narrow=[["search", "tea"]])).ok["messages"]
     mark = '<span class="highlight">{}</span>'
@@ -536,7 +536,7 @@ async def test_a_search_marks_what_it_found(seen: Organization) -> None:
     assert not any("match_content" in message for message in plain)
 
 
-async def test_markdown_or_html_is_the_client_s_choice(seen: Organization) -> None:
+async def test_the_client_chooses_markdown_or_html(seen: Organization) -> None:
     (a,) = ids("a")
     html = (await seen["ann"].get(f"/messages/{a}")).ok
     source = (await seen["ann"].get(f"/messages/{a}", apply_markdown=False)).ok
@@ -547,7 +547,7 @@ async def test_markdown_or_html_is_the_client_s_choice(seen: Organization) -> No
     assert html["message"]["flags"] == ["starred"]
 
 
-async def test_an_avatar_that_clients_can_compute_is_left_to_them(seen: Organization) -> None:
+async def test_a_computable_avatar_is_left_to_clients(seen: Organization) -> None:
     (a,) = ids("a")
     for client_gravatar in (True, False):
         page = (

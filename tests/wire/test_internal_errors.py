@@ -1,4 +1,4 @@
-"""What is told of a mistake of the server's own: nothing but that there was one."""
+"""Internal errors reveal nothing but that they happened."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from tertulia.wire.http.request_log import RequestLog
 from tests.support import Organization
 
 
-async def test_a_mistake_is_logged_and_not_told(
+async def test_an_internal_error_is_logged_but_not_revealed(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def submit(*_: Any) -> None:
@@ -37,7 +37,7 @@ async def test_a_mistake_is_logged_and_not_told(
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
-async def test_a_request_that_outlasts_the_server_is_told(has_begun: bool) -> None:
+async def test_a_request_that_outlasts_the_server_gets_an_error(has_begun: bool) -> None:
     async def lasting(scope: Scope, receive: Receive, send: Send) -> None:
         if has_begun:
             await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -55,7 +55,7 @@ async def test_a_request_that_outlasts_the_server_is_told(has_begun: bool) -> No
     await asyncio.sleep(0)
     answering.cancel()
     if has_begun:
-        # Half an answer has no other end than that of its connection.
+        # An incomplete response can only end with its connection.
         with pytest.raises(asyncio.CancelledError):
             await answering
         return
@@ -64,10 +64,10 @@ async def test_a_request_that_outlasts_the_server_is_told(has_begun: bool) -> No
     assert b"The server is shutting down." in sent[1]["body"]
 
 
-async def test_who_only_asks_hears_nothing_of_changes_that_cannot_be_written(
+async def test_reads_succeed_while_changes_cannot_be_written(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each failed commit has the state loaded again; meanwhile questions wait."""
+    """Each failed commit reloads the state. In the meantime, reads wait."""
     await org.channel("lounge", "ann")
     await org["ann"].send("lounge", "t", "before")
     store = org.node.store

@@ -1,4 +1,4 @@
-"""Invitations: making, listing, sending again, revoking; who may, and who hears of it."""
+"""Invitations: creating, listing, resending, and revoking; permissions and events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ async def settle(org: Organization, **values: Any) -> None:
 
 @pytest.fixture
 async def aged(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]:
-    """An organization of ann, ben and cleo, with a clock to set forward."""
+    """An organization of ann, ben, and cleo, with a clock that tests set."""
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("ben")
@@ -42,7 +42,7 @@ async def aged(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]:
         yield org, clock
 
 
-# Making: parameters
+# Creating: parameters
 
 
 SEPARATED: list[tuple[str, list[str]]] = [
@@ -105,7 +105,7 @@ PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 """What is sent, and what is kept in place of the default."""
 
 
-async def test_parameters_of_an_invitation_and_their_defaults(org: Organization) -> None:
+async def test_the_parameters_of_an_invitation_have_defaults(org: Organization) -> None:
     for sent, kept in PARAMETERS:
         with row(sent):
             assert (await org["ann"].post("/invites", **ZOE, **sent)).ok
@@ -120,7 +120,7 @@ def kept_of(invitation: Invitation) -> dict[str, Any]:
     return {name: values[name] for name in DEFAULTS}
 
 
-async def test_a_link_has_no_addressees_and_no_notice_to_the_inviter(org: Organization) -> None:
+async def test_a_link_has_no_addressees_and_does_not_notify_the_inviter(org: Organization) -> None:
     reply = await org["ann"].post(
         "/invites/multiuse", invitee_emails="x@example.com", notify_referrer_on_join=True
     )
@@ -140,7 +140,7 @@ MINUTES: list[tuple[dict[str, Any], int | None]] = [
 """What is sent, and for how many minutes the invitation is good."""
 
 
-async def test_an_invitation_ends_after_its_minutes_or_never_or_by_default_in_ten_days(
+async def test_an_invitation_expires_after_its_minutes_or_never_or_by_default_in_ten_days(
     org: Organization,
 ) -> None:
     for sent, minutes in MINUTES:
@@ -153,7 +153,7 @@ async def test_an_invitation_ends_after_its_minutes_or_never_or_by_default_in_te
                 assert (await org["ann"].delete(f"{path}/{shown['id']}")).ok
 
 
-async def test_the_default_of_the_end_is_the_servers_setting(config: Config) -> None:
+async def test_the_default_expiry_is_configurable(config: Config) -> None:
     own = msgspec.structs.replace(config, invitation_link_validity_minutes=7)
     async with founded(own) as org:
         (await org["ann"].post("/invites/multiuse")).ok
@@ -182,9 +182,7 @@ async def test_the_default_of_the_end_is_the_servers_setting(config: Config) -> 
     + [("invitee_emails", "zoe@example.com\0")],
     ids=lambda value: str(value)[:40],
 )
-async def test_values_that_cannot_be_are_refused(
-    sqlite_org: Organization, name: str, value: str
-) -> None:
+async def test_invalid_values_are_refused(sqlite_org: Organization, name: str, value: str) -> None:
     body = (await sqlite_org["ann"].post("/invites", **(ZOE | {name: value}))).refused(
         "REQUEST_VARIABLE_INVALID"
     )
@@ -193,13 +191,13 @@ async def test_values_that_cannot_be_are_refused(
 
 
 @pytest.mark.parametrize("name", ["invitee_emails", "stream_ids"])
-async def test_addressees_and_channels_must_be_sent(sqlite_org: Organization, name: str) -> None:
+async def test_addressees_and_channels_are_required(sqlite_org: Organization, name: str) -> None:
     sent = {other: value for other, value in ZOE.items() if other != name}
     body = (await sqlite_org["ann"].post("/invites", **sent)).refused("REQUEST_VARIABLE_MISSING")
     assert body["var_name"] == name
 
 
-# Making: permissions
+# Creating: permissions
 
 
 @pytest.mark.parametrize(
@@ -209,7 +207,7 @@ async def test_addressees_and_channels_must_be_sent(sqlite_org: Organization, na
         ("/invites/multiuse", "create_multiuse_invite_group"),
     ],
 )
-async def test_whoever_is_not_in_the_permissions_group_cannot_invite(
+async def test_people_outside_of_the_permission_s_group_cannot_invite(
     org: Organization, path: str, setting: str
 ) -> None:
     sent = ZOE if path == "/invites" else {}
@@ -221,7 +219,7 @@ async def test_whoever_is_not_in_the_permissions_group_cannot_invite(
     (await org["ben"].post(path, **sent, invite_as=600)).ok
     for who in ("ann", "cleo"):
         (await org[who].post(path, **sent, invite_as=600)).refused()
-    # Guests have no such permission, whatever group they are in; bots invite nobody.
+    # Guests never have this permission, whatever group they are in. Bots invite nobody.
     (await org["gus"].post(path, **sent, invite_as=600)).refused()
     await settle(org, **{setting: MEMBERS})
     (await org["robo"].post(path, **sent)).refused()
@@ -229,7 +227,7 @@ async def test_whoever_is_not_in_the_permissions_group_cannot_invite(
     (await org["ann"].post(path, **sent)).refused()
 
 
-async def test_by_default_members_invite_by_mail_and_administrators_make_links(
+async def test_by_default_members_invite_by_email_and_administrators_create_links(
     org: Organization,
 ) -> None:
     await org.add("ada", Role.ADMINISTRATOR)
@@ -247,9 +245,7 @@ async def test_by_default_members_invite_by_mail_and_administrators_make_links(
 
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
-async def test_one_invites_to_ones_own_role_and_to_stricter_ones(
-    org: Organization, path: str
-) -> None:
+async def test_people_invite_to_their_own_role_and_lower_ones(org: Organization, path: str) -> None:
     await settle(org, create_multiuse_invite_group=MEMBERS)
     sent = ZOE if path == "/invites" else {}
     for role, allowed in (
@@ -270,7 +266,7 @@ async def test_one_invites_to_ones_own_role_and_to_stricter_ones(
 
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
-async def test_channels_are_default_ones_or_those_to_which_one_may_subscribe_others(
+async def test_channels_are_default_ones_or_those_to_which_the_inviter_can_subscribe_others(
     org: Organization, path: str
 ) -> None:
     await settle(org, create_multiuse_invite_group=MEMBERS)
@@ -294,11 +290,11 @@ async def test_channels_are_default_ones_or_those_to_which_one_may_subscribe_oth
     assert not await attempt(public, hidden)
     assert not await attempt(public, 999)
     await settle(org, can_add_subscribers_group=ADMINISTRATORS)
-    # Without the right to subscribe others there is nothing to name, not even default channels.
+    # Without permission to subscribe others, no channels can be named, not even default ones.
     assert not await attempt(public)
     assert not await attempt(default)
     assert await attempt()
-    # With it for one channel, default ones may be named beside it.
+    # With permission for one channel, default channels may be named, too.
     assert await attempt(own)
     assert await attempt(default, own)
     assert not await attempt(public, own)
@@ -311,7 +307,7 @@ async def test_channels_are_default_ones_or_those_to_which_one_may_subscribe_oth
     assert not await attempt(own)
 
 
-async def test_an_invalid_channel_invites_nobody(org: Organization) -> None:
+async def test_an_invalid_channel_refuses_the_whole_invitation(org: Organization) -> None:
     body = (
         await org["ann"].post("/invites", invitee_emails="zoe@example.com", stream_ids=[404])
     ).refused()
@@ -321,7 +317,9 @@ async def test_an_invalid_channel_invites_nobody(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
-async def test_groups_are_those_to_which_one_may_add_members(org: Organization, path: str) -> None:
+async def test_groups_are_those_to_which_the_inviter_can_add_members(
+    org: Organization, path: str
+) -> None:
     await settle(org, create_multiuse_invite_group=MEMBERS)
     ben = Members((org["ben"].user_id,), ())
     kinds: dict[int, tuple[bool, dict[str, Any]]] = {
@@ -347,9 +345,7 @@ async def test_groups_are_those_to_which_one_may_add_members(org: Organization, 
 
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
-async def test_the_welcome_text_is_taken_from_administrators_only(
-    org: Organization, path: str
-) -> None:
+async def test_only_administrators_set_a_welcome_text(org: Organization, path: str) -> None:
     await settle(org, create_multiuse_invite_group=MEMBERS)
     await org.add("ada", Role.ADMINISTRATOR)
     sent = ZOE if path == "/invites" else {}
@@ -358,10 +354,10 @@ async def test_the_welcome_text_is_taken_from_administrators_only(
         assert last(org).welcome_text == kept, who
 
 
-# Those who cannot be invited
+# Addressees who can't be invited
 
 
-async def test_accounts_are_left_out_and_the_others_are_invited(org: Organization) -> None:
+async def test_existing_accounts_are_skipped_and_the_others_are_invited(org: Organization) -> None:
     (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
     reply = await org["ann"].post(
         "/invites",
@@ -395,7 +391,7 @@ async def test_accounts_are_left_out_and_the_others_are_invited(org: Organizatio
     ],
     ids=lambda value: value[:60],
 )
-async def test_nobody_is_invited_where_there_is_nobody_or_somebody_cannot_be(
+async def test_nobody_is_invited_if_an_address_is_invalid_or_none_is_left(
     readonly_org: Organization, addresses: str
 ) -> None:
     reply = await readonly_org["ann"].post("/invites", invitee_emails=addresses, stream_ids=[])
@@ -405,14 +401,14 @@ async def test_nobody_is_invited_where_there_is_nobody_or_somebody_cannot_be(
     assert not len(readonly_org.node.state.invitations)
 
 
-async def test_throw_away_addresses_are_taken_where_the_organization_lets_them(
+async def test_disposable_addresses_are_accepted_if_the_organization_allows_them(
     org: Organization,
 ) -> None:
     await settle(org, disallow_disposable_email_addresses=False)
     (await org["ann"].post("/invites", invitee_emails="a@mailinator.com", stream_ids=[])).ok
 
 
-async def test_only_the_organizations_domains_are_admitted_where_it_says_so(
+async def test_addresses_can_be_restricted_to_the_organization_s_domains(
     org: Organization,
 ) -> None:
     (await org["ann"].post("/realm/domains", domain="home.org", allow_subdomains=False)).ok
@@ -424,7 +420,7 @@ async def test_only_the_organizations_domains_are_admitted_where_it_says_so(
     (await org["ben"].patch("/settings", email="ben@home.org")).ok
 
 
-async def test_no_more_are_mailed_in_a_day_than_the_server_lets(config: Config) -> None:
+async def test_invitation_emails_have_a_daily_limit(config: Config) -> None:
     clock = TestClock()
     own = msgspec.structs.replace(config, invitations_per_day=3)
     async with founded(own, clock=clock) as org:
@@ -436,20 +432,20 @@ async def test_no_more_are_mailed_in_a_day_than_the_server_lets(config: Config) 
         assert body["sent_invitations"] is False
         assert body["errors"] == []
         first = (await org["ann"].get("/invites")).ok["invites"][0]["id"]
-        # Revoking gives nothing back, and sending again counts.
+        # Revoking an invitation doesn't restore the limit, and resending counts.
         (await org["ann"].delete(f"/invites/{first + 1}")).ok
         (await org["ann"].post(f"/invites/{first}/resend")).ok
         (await org["ann"].post(f"/invites/{first}/resend")).refused()
         (await org["ben"].post("/invites", invitee_emails="c@x.org", stream_ids=[])).refused(
             "INVITATION_FAILED"
         )
-        # Links are not mailed.
+        # Links send no emails.
         (await org["ann"].post("/invites/multiuse")).ok
         clock.ahead = DAY + 1
         (await org["ben"].post("/invites", invitee_emails="c@x.org", stream_ids=[])).ok
 
 
-async def test_two_who_invite_at_the_same_moment_share_the_days_limit(config: Config) -> None:
+async def test_concurrent_inviters_share_the_daily_limit(config: Config) -> None:
     own = msgspec.structs.replace(config, invitations_per_day=3)
     async with founded(own) as org:
         replies = await asyncio.gather(
@@ -465,13 +461,13 @@ async def test_two_who_invite_at_the_same_moment_share_the_days_limit(config: Co
 # Listing
 
 
-async def test_an_invitation_is_listed_with_all_that_is_known_of_it(org: Organization) -> None:
+async def test_an_invitation_is_listed_with_all_details(org: Organization) -> None:
     (await org["ben"].post("/invites", **ZOE, invite_as=600, notify_referrer_on_join=False)).ok
     link = (await org["ann"].post("/invites/multiuse", invite_expires_in_minutes="null")).ok
     found = (await org["ann"].get("/invites")).ok
     assert found["mail_is_sent"] is False
     by_mail, by_link = found["invites"]
-    # Without a mail the inviter hands over the link.
+    # Without email, the inviter passes on the link.
     assert by_mail.pop("link_url").startswith("http://chat.test/join/")
     now = int(org.node.clock())
     assert now - 60 <= by_mail.pop("invited") <= now
@@ -497,7 +493,7 @@ async def test_an_invitation_is_listed_with_all_that_is_known_of_it(org: Organiz
     assert link["invite_link"].startswith("http://chat.test/join/")
 
 
-async def test_an_invitation_that_is_mailed_shows_its_link_to_the_addressee_alone(
+async def test_the_link_of_an_emailed_invitation_is_shown_only_to_its_addressee(
     config: Config,
 ) -> None:
     own = msgspec.structs.replace(config, smtp_host="mail.test")
@@ -515,7 +511,7 @@ async def test_administrators_see_all_invitations_and_others_their_own(org: Orga
         (await org[who].post("/invites/multiuse", invite_as=role)).ok
     for who, ids in (
         ("ann", [1, 2, 3, 4]),
-        ("ada", [2, 3, 4]),  # What makes an owner is the owners' business.
+        ("ada", [2, 3, 4]),  # Invitations of owners are for owners.
         ("ben", [3]),
         ("cleo", [4]),
         ("gus", []),
@@ -526,7 +522,9 @@ async def test_administrators_see_all_invitations_and_others_their_own(org: Orga
     (await org.nobody.get("/invites")).refused("UNAUTHORIZED", 401)
 
 
-async def test_what_is_over_is_not_listed(aged: tuple[Organization, TestClock]) -> None:
+async def test_expired_and_used_invitations_are_not_listed(
+    aged: tuple[Organization, TestClock],
+) -> None:
     org, clock = aged
     (await org["ben"].post("/invites", **ZOE, invite_expires_in_minutes=10)).ok
     (await org["ann"].post("/invites/multiuse", invite_expires_in_minutes=20)).ok
@@ -540,7 +538,7 @@ async def test_what_is_over_is_not_listed(aged: tuple[Organization, TestClock]) 
     (await org["ann"].delete("/invites/multiuse/2")).refused()
 
 
-# Revoking and sending again
+# Revoking and resending
 
 CALLS = (
     ("DELETE", "/invites/{mail}"),
@@ -550,7 +548,7 @@ CALLS = (
 
 
 async def made(org: Organization, who: str, role: int = 400) -> dict[str, int]:
-    """An invitation by mail and a link of that person; their IDs."""
+    """The IDs of an emailed invitation and a link by this person."""
     (await org[who].post("/invites", **ZOE, invite_as=role)).ok
     by_mail = last(org).id
     (await org[who].post("/invites/multiuse", invite_as=role)).ok
@@ -578,7 +576,7 @@ async def test_the_inviter_and_administrators_manage_an_invitation(
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-async def test_what_is_unknown_revoked_or_of_the_other_kind_is_refused(
+async def test_an_unknown_revoked_or_wrong_kind_of_invitation_is_refused(
     org: Organization, method: str, path: str
 ) -> None:
     ids = await made(org, "ann")
@@ -591,7 +589,7 @@ async def test_what_is_unknown_revoked_or_of_the_other_kind_is_refused(
     assert (await org["ann"].get("/invites")).ok["invites"] == []
 
 
-async def test_an_invitation_is_mailed_again_with_the_same_link(org: Organization) -> None:
+async def test_an_invitation_is_resent_with_the_same_link(org: Organization) -> None:
     (await org["ben"].post("/invites", **ZOE)).ok
     (first,) = await mailed(org)
     before = (await org["ben"].get("/invites")).ok["invites"]
@@ -602,13 +600,13 @@ async def test_an_invitation_is_mailed_again_with_the_same_link(org: Organizatio
     assert (await org["ben"].get("/invites")).ok["invites"] == before
 
 
-async def test_an_invitation_that_was_revoked_is_not_mailed_any_more(org: Organization) -> None:
+async def test_a_revoked_invitation_is_not_emailed(org: Organization) -> None:
     (await org["ben"].post("/invites", **ZOE)).ok
     (await org["ben"].delete("/invites/1")).ok
     assert await mailed(org) == []
 
 
-async def test_whoever_leaves_takes_their_invitations_along(org: Organization) -> None:
+async def test_deactivation_revokes_a_person_s_invitations(org: Organization) -> None:
     ids = await made(org, "ann")
     (await org["ben"].post("/invites", **ZOE)).ok
     listener = await org["ann"].register(event_types=["invites_changed"])
@@ -618,7 +616,7 @@ async def test_whoever_leaves_takes_their_invitations_along(org: Organization) -
     assert {one["id"] for one in shown} == set(ids.values())
 
 
-async def test_invitations_outlast_a_restart(org: Organization, config: Config) -> None:
+async def test_invitations_survive_a_restart(org: Organization, config: Config) -> None:
     ids = await made(org, "ann")
     before = (await org["ann"].get("/invites")).ok["invites"]
     async with reopened(config) as again:
@@ -629,7 +627,7 @@ async def test_invitations_outlast_a_restart(org: Organization, config: Config) 
 # Events
 
 
-async def test_administrators_and_the_inviter_hear_that_the_list_is_another_one(
+async def test_administrators_and_the_inviter_get_an_event_when_the_list_changes(
     org: Organization,
 ) -> None:
     await settle(org, create_multiuse_invite_group=MEMBERS)

@@ -1,4 +1,5 @@
-"""Joining: the pages that invitations and confirmations lead to, and the accounts that follow."""
+"""Joining: the pages that invitations and confirmations lead to, and the accounts that they
+create."""
 
 import asyncio
 import logging
@@ -33,7 +34,7 @@ DAY = 86400
 
 
 async def invited(org: Organization, who: str = "ann", **terms: Any) -> str:
-    """The link of an invitation of zoe@example.com."""
+    """The link of an invitation for zoe@example.com."""
     sent = {"invitee_emails": "zoe@example.com", "stream_ids": [], **terms}
     (await org[who].post("/invites", **sent)).ok
     (letter,) = await mailed(org)
@@ -51,7 +52,7 @@ async def send(org: Organization, path: str, **fields: str) -> httpx.Response:
 
 
 async def joined(org: Organization, path: str, **fields: str) -> Person:
-    """Somebody who fills in the form and is there."""
+    """Someone who submits the form and gets an account."""
     response = await send(org, path, **(FILLED | fields))
     assert (response.status_code, response.headers["location"]) == (303, "/"), response.text
     assert SESSION_COOKIE in org.http.cookies
@@ -62,7 +63,7 @@ async def joined(org: Organization, path: str, **fields: str) -> Person:
 
 
 def words(response: httpx.Response) -> str:
-    """What a page says."""
+    """The text of a page."""
     return unescape(re.sub(r"<[^>]+>", " ", response.text))
 
 
@@ -70,7 +71,7 @@ async def settle(org: Organization, **values: Any) -> None:
     await org.do(RealmChanged(values=values))
 
 
-async def test_who_has_joined_is_welcomed_by_mail_where_the_organization_wants_so(
+async def test_a_welcome_email_is_sent_if_the_organization_wants_it(
     org: Organization,
 ) -> None:
     await joined(org, await invited(org))
@@ -84,7 +85,7 @@ async def test_who_has_joined_is_welcomed_by_mail_where_the_organization_wants_s
 # The pages
 
 
-async def test_the_form_says_where_one_joins_and_as_whom(org: Organization) -> None:
+async def test_the_form_names_the_organization_and_the_address(org: Organization) -> None:
     await settle(org, name="Tea & <Talk>")
     page = await org.http.get(await invited(org))
     assert page.status_code == 200
@@ -98,7 +99,7 @@ async def test_the_form_says_where_one_joins_and_as_whom(org: Organization) -> N
     assert "<script" not in page.text
 
 
-async def test_the_pages_are_shown_by_nobody_else_and_kept_nowhere(org: Organization) -> None:
+async def test_the_pages_cannot_be_framed_or_cached(org: Organization) -> None:
     path = await invited(org)
     for response in (
         await org.http.get(path),
@@ -129,10 +130,8 @@ TOKENS = (
 
 
 @pytest.mark.parametrize("tokens", [TOKENS[:8], TOKENS[8:]], ids=["first", "rest"])
-async def test_a_link_that_was_not_made_here_opens_nothing(
-    org: Organization, tokens: tuple[str, ...]
-) -> None:
-    """(Who tries ten of them is stopped.)"""
+async def test_a_forged_link_opens_nothing(org: Organization, tokens: tuple[str, ...]) -> None:
+    """(After ten attempts, the client is blocked.)"""
     await invited(org)
     proof = org.node.links.invitation("", org.node.state.invitations[1]).partition("-")[2]
     (await org["ann"].post("/invites/multiuse")).ok
@@ -144,9 +143,7 @@ async def test_a_link_that_was_not_made_here_opens_nothing(
         assert org.node.state.user_with_address("zoe@example.com") is None, path
 
 
-async def test_what_opens_something_is_not_in_the_log(
-    org: Organization, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_secrets_are_not_logged(org: Organization, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     path = await invited(org)
     await org.http.get(path)
@@ -174,7 +171,7 @@ IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
 """What is filled in, and what is said of it."""
 
 
-async def test_what_cannot_be_is_said_and_the_name_is_kept(org: Organization) -> None:
+async def test_an_error_is_shown_and_the_name_is_kept(org: Organization) -> None:
     path = await invited(org)
     for fields, said in IMPOSSIBLE:
         with row(fields):
@@ -188,14 +185,14 @@ async def test_what_cannot_be_is_said_and_the_name_is_kept(org: Organization) ->
             assert org.node.state.user_with_address("zoe@example.com") is None
 
 
-async def test_a_name_that_must_be_unique_and_is_taken_is_refused(org: Organization) -> None:
+async def test_a_used_name_is_refused_if_names_must_be_unique(org: Organization) -> None:
     await settle(org, require_unique_names=True)
     path = await invited(org)
     assert (await send(org, path, full_name="ben", password=PASSWORD)).status_code == 400
     await joined(org, path)
 
 
-async def test_a_name_like_the_systems_or_anothers_in_other_letters_is_refused(
+async def test_a_name_that_looks_like_a_system_s_or_another_person_s_is_refused(
     org: Organization,
 ) -> None:
     path = await invited(org)
@@ -217,7 +214,7 @@ async def test_a_body_that_is_no_form_or_too_large_is_refused(org: Organization)
     assert (await org.http.delete(path)).status_code == 405
 
 
-async def test_whoever_tries_again_and_again_is_held_up(
+async def test_repeated_attempts_are_blocked(
     config: Config,
 ) -> None:
     clock = TestClock(stopped_at=time.time())
@@ -231,10 +228,10 @@ async def test_whoever_tries_again_and_again_is_held_up(
         assert (await send(org, path, **FILLED)).status_code == 303
 
 
-# Joining by an invitation
+# Joining by invitation
 
 
-async def test_whoever_joins_signs_in_with_their_password(org: Organization) -> None:
+async def test_a_new_user_signs_in_with_their_password(org: Organization) -> None:
     await joined(org, await invited(org), email="other@example.com")
     reply = await org.nobody.post("/fetch_api_key", username="zoe@example.com", password=PASSWORD)
     zoe = Person(org.http, reply.ok["user_id"], "zoe@example.com", reply.ok["api_key"])
@@ -247,12 +244,12 @@ async def test_whoever_joins_signs_in_with_their_password(org: Organization) -> 
 
 
 @pytest.mark.parametrize("role", list(Role))
-async def test_the_account_has_the_role_of_the_invitation(org: Organization, role: Role) -> None:
+async def test_the_account_has_the_invitation_s_role(org: Organization, role: Role) -> None:
     person = await joined(org, await invited(org, invite_as=int(role)))
     assert (await person.get("/users/me")).ok["role"] == role
 
 
-async def test_the_account_is_in_the_channels_and_groups_of_the_invitation(
+async def test_the_account_is_in_the_invitation_s_channels_and_groups(
     org: Organization,
 ) -> None:
     default = await org.channel("everybody", "ben", is_default=True)
@@ -285,7 +282,7 @@ async def test_the_account_is_in_the_channels_and_groups_of_the_invitation(
     assert default not in {i for e in events for i in e.get("stream_ids", ())}
 
 
-async def test_the_default_channels_are_joined_where_the_invitation_says_so(
+async def test_default_channels_are_joined_if_the_invitation_says_so(
     org: Organization,
 ) -> None:
     first = await org.channel("first", is_default=True)
@@ -297,7 +294,7 @@ async def test_the_default_channels_are_joined_where_the_invitation_says_so(
 
 
 async def received(person: Person, sender_id: int) -> list[str]:
-    """What one of the server's voices wrote to somebody, as Markdown."""
+    """The bot's message to someone, as Markdown."""
     messages = (
         await person.get(
             "/messages", anchor="newest", num_before=50, num_after=0, apply_markdown=False
@@ -319,7 +316,7 @@ async def received(person: Person, sender_id: int) -> list[str]:
     ],
     ids=lambda value: str(value)[:20],
 )
-async def test_the_welcome_bot_writes_with_the_text_of_the_invitation_or_the_organization(
+async def test_the_welcome_bot_sends_the_text_of_the_invitation_or_organization(
     org: Organization, organization: str, invitation: str | None, said: list[str], unsaid: list[str]
 ) -> None:
     await settle(org, welcome_message_custom_text=organization)
@@ -331,7 +328,7 @@ async def test_the_welcome_bot_writes_with_the_text_of_the_invitation_or_the_org
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-async def test_the_inviter_hears_of_it_where_they_want_to(org: Organization, wanted: bool) -> None:
+async def test_the_inviter_is_notified_if_they_want_to_be(org: Organization, wanted: bool) -> None:
     zoe = await joined(org, await invited(org, "ben", notify_referrer_on_join=wanted))
     told = await received(org["ben"], 1)
     assert len(told) == int(wanted)
@@ -340,7 +337,7 @@ async def test_the_inviter_hears_of_it_where_they_want_to(org: Organization, wan
     assert await received(org["ann"], 1) == []
 
 
-async def test_new_accounts_are_announced_where_the_organization_wants_it(
+async def test_new_accounts_are_announced_if_the_organization_wants_it(
     org: Organization,
 ) -> None:
     board = await org.channel("board", "ben")
@@ -353,7 +350,7 @@ async def test_new_accounts_are_announced_where_the_organization_wants_it(
     assert f'data-user-id="{zoe.user_id}"' in message["content"]
 
 
-async def test_an_invitation_by_mail_is_used_once(org: Organization) -> None:
+async def test_an_emailed_invitation_is_used_once(org: Organization) -> None:
     path = await invited(org)
     again = await invited(org, "ben")
     listeners = [await org[who].register(event_types=["invites_changed"]) for who in ("ann", "ben")]
@@ -367,7 +364,7 @@ async def test_an_invitation_by_mail_is_used_once(org: Organization) -> None:
             assert "already been used" in words(response)
 
 
-async def test_of_two_who_use_it_at_the_same_moment_one_joins(org: Organization) -> None:
+async def test_of_two_concurrent_uses_one_succeeds(org: Organization) -> None:
     path = await invited(org)
     responses = await asyncio.gather(*(send(org, path, **FILLED) for _ in range(3)))
     statuses = sorted(response.status_code for response in responses)
@@ -376,7 +373,7 @@ async def test_of_two_who_use_it_at_the_same_moment_one_joins(org: Organization)
     assert sum(user.full_name == "Zoe Zander" for user in org.node.state.users) == 1
 
 
-async def test_an_invitation_that_was_revoked_says_so(org: Organization) -> None:
+async def test_a_revoked_invitation_says_so(org: Organization) -> None:
     path, link = await invited(org), await opened(org)
     (await org["ann"].delete("/invites/1")).ok
     (await org["ann"].delete("/invites/multiuse/2")).ok
@@ -386,7 +383,7 @@ async def test_an_invitation_that_was_revoked_says_so(org: Organization) -> None
             assert "revoked" in words(response)
 
 
-async def test_an_invitation_that_is_over_says_so(config: Config) -> None:
+async def test_an_expired_invitation_says_so(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         path, link = await invited(org), await opened(org, invite_expires_in_minutes=10 * 1440)
@@ -403,7 +400,7 @@ async def test_an_invitation_that_is_over_says_so(config: Config) -> None:
 
 
 @pytest.mark.parametrize("by", ["a new account", "a new address"])
-async def test_where_there_is_an_account_by_then_it_says_how_to_sign_in(
+async def test_an_invitation_of_an_existing_account_leads_to_sign_in(
     org: Organization, by: str
 ) -> None:
     path, link = await invited(org), await opened(org)
@@ -421,7 +418,7 @@ async def test_where_there_is_an_account_by_then_it_says_how_to_sign_in(
     assert "already" in words(response)
 
 
-async def test_a_link_can_be_used_again_and_again(org: Organization) -> None:
+async def test_a_link_can_be_used_repeatedly(org: Organization) -> None:
     path = await opened(org, invite_as=600)
     for name in ("Xaver", "Yan"):
         person = await joined(org, path, full_name=name, email=f"{name.lower()}@example.com")
@@ -432,7 +429,7 @@ async def test_a_link_can_be_used_again_and_again(org: Organization) -> None:
 NOT_TAKEN = ["", "nobody", "a b@x.org", "me@mailinator.com", "a@b\0.org"]
 
 
-async def test_a_link_takes_addresses_that_can_be_and_are_admitted(org: Organization) -> None:
+async def test_a_link_accepts_valid_and_permitted_addresses(org: Organization) -> None:
     for email in NOT_TAKEN:
         with row(email):
             page = await send(org, await opened(org), **FILLED, email=email)
@@ -440,7 +437,7 @@ async def test_a_link_takes_addresses_that_can_be_and_are_admitted(org: Organiza
             assert 'role="alert"' in page.text
 
 
-async def test_an_invitation_to_more_than_the_inviter_has_by_then_is_over(
+async def test_an_invitation_ends_if_the_inviter_loses_its_role(
     org: Organization,
 ) -> None:
     path, link = await invited(org, invite_as=100), await opened(org, invite_as=100)
@@ -453,14 +450,14 @@ async def test_an_invitation_to_more_than_the_inviter_has_by_then_is_over(
     await joined(org, fine, email="y@x.org")
 
 
-async def test_a_guests_invitations_are_over(org: Organization) -> None:
+async def test_a_guest_s_invitations_are_invalid(org: Organization) -> None:
     (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=200)).ok
     path = await invited(org, "cleo", invite_as=600)
     (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=600)).ok
     assert (await send(org, path, **FILLED)).status_code == 410
 
 
-async def test_channels_and_groups_are_those_that_the_inviter_may_give_by_then(
+async def test_channels_and_groups_are_limited_to_those_the_inviter_may_still_grant(
     org: Organization,
 ) -> None:
     await settle(org, can_manage_all_groups=SystemGroup.ADMINISTRATORS.value)
@@ -481,7 +478,7 @@ async def test_channels_and_groups_are_those_that_the_inviter_may_give_by_then(
     assert org.node.state.groups.named_members[101] == frozenset()
 
 
-async def test_nobody_is_invited_to_a_channel_that_the_inviter_cannot_read(
+async def test_a_channel_that_the_inviter_cannot_read_is_not_joined(
     org: Organization,
 ) -> None:
     hidden = await org.channel("hidden", "ben", is_private=True)
@@ -489,18 +486,18 @@ async def test_nobody_is_invited_to_a_channel_that_the_inviter_cannot_read(
     (await org["ann"].post("/invites", **asked)).refused()
 
 
-async def test_a_link_is_the_same_after_a_restart(org: Organization, config: Config) -> None:
+async def test_a_link_works_after_a_restart(org: Organization, config: Config) -> None:
     path = await invited(org)
     async with reopened(config) as again:
         await joined(again, path)
 
 
-# With a server that sends mails, addresses are confirmed
+# With a mail server, addresses are confirmed
 
 
 @pytest.fixture
 async def posting(config: Config) -> Any:
-    """An organization whose mails are sent by a server, with a clock to set forward."""
+    """An organization with a mail server, and a clock that tests set."""
     clock = TestClock()
     own = msgspec.structs.replace(config, smtp_host="mail.test")
     async with founded(own, clock=clock) as org:
@@ -509,7 +506,7 @@ async def posting(config: Config) -> Any:
 
 
 async def confirmed(org: Organization, path: str, email: str) -> str:
-    """The link that is mailed to the address."""
+    """The link that is emailed to the address."""
     response = await send(org, path, email=email)
     assert response.status_code == 200
     assert "Check your email" in words(response)
@@ -518,7 +515,7 @@ async def confirmed(org: Organization, path: str, email: str) -> str:
     return link_in(letter)
 
 
-async def test_by_a_reusable_link_the_address_is_confirmed_first(posting: Any) -> None:
+async def test_with_a_reusable_link_the_address_is_confirmed_first(posting: Any) -> None:
     org, _ = posting
     path = await opened(org, invite_as=600)
     assert 'name="password"' not in (await org.http.get(path)).text
@@ -530,7 +527,7 @@ async def test_by_a_reusable_link_the_address_is_confirmed_first(posting: Any) -
     assert not len(org.node.state.confirmations)
 
 
-async def test_a_confirmation_ends_with_its_link_and_after_a_day(posting: Any) -> None:
+async def test_a_confirmation_expires_with_its_link_and_after_a_day(posting: Any) -> None:
     org, clock = posting
     path = await opened(org)
     link = await confirmed(org, path, "zoe@example.com")
@@ -543,7 +540,7 @@ async def test_a_confirmation_ends_with_its_link_and_after_a_day(posting: Any) -
     assert (await send(org, newer, **FILLED)).status_code == 410
 
 
-async def test_whether_there_is_an_account_is_told_to_its_address_alone(posting: Any) -> None:
+async def test_only_the_address_learns_whether_it_has_an_account(posting: Any) -> None:
     org, _ = posting
     path = await opened(org)
     one = await send(org, path, email="ben@example.com")
@@ -556,12 +553,12 @@ async def test_whether_there_is_an_account_is_told_to_its_address_alone(posting:
     assert "/join/" in letters["nob@example.com"].text
 
 
-async def test_mails_are_not_asked_for_without_end(posting: Any) -> None:
+async def test_confirmation_emails_are_limited(posting: Any) -> None:
     org, clock = posting
     path = await opened(org)
     await confirmed(org, path, "zoe@example.com")
     assert (await send(org, path, email="zoe@example.com")).status_code == 200
-    assert await mailed(org) == []  # One is under way.
+    assert await mailed(org) == []  # One is pending.
     clock.ahead = 61
     await confirmed(org, path, "zoe@example.com")
     for number in range(form_flow.MAILS - 2):
@@ -572,7 +569,7 @@ async def test_mails_are_not_asked_for_without_end(posting: Any) -> None:
 # Without an invitation
 
 
-async def test_nobody_joins_an_organization_that_is_closed(org: Organization) -> None:
+async def test_nobody_joins_a_closed_organization(org: Organization) -> None:
     path = await invited(org)
     (await org["ann"].post("/realm/deactivate", deletion_delay_days="null")).ok
     for response in (await org.http.get(path), await send(org, path, **FILLED)):
@@ -581,7 +578,7 @@ async def test_nobody_joins_an_organization_that_is_closed(org: Organization) ->
     assert org.node.state.user_with_address("zoe@example.com") is None
 
 
-async def test_without_an_invitation_nobody_joins_where_one_is_needed(org: Organization) -> None:
+async def test_joining_without_a_required_invitation_is_refused(org: Organization) -> None:
     page = await org.http.get("/join")
     assert page.status_code == 403
     assert "invitation" in words(page)
@@ -590,12 +587,12 @@ async def test_without_an_invitation_nobody_joins_where_one_is_needed(org: Organ
     assert await mailed(org) == []
 
 
-async def test_where_anybody_may_sign_up_the_address_is_confirmed(org: Organization) -> None:
+async def test_with_open_sign_up_the_address_is_confirmed(org: Organization) -> None:
     await settle(org, invite_required=False)
     default = await org.channel("everybody", is_default=True)
     page = await org.http.get("/join")
     assert 'type="email"' in page.text
-    # Who is here already finds the way in.
+    # Existing users find the sign-in page.
     assert 'Already have an account? <a href="/login">Sign in</a>' in page.text
     assert (await send(org, "/join", email="nobody")).status_code == 400
     link = await confirmed(org, "/join", "zoe@example.com")
@@ -609,7 +606,7 @@ async def test_where_anybody_may_sign_up_the_address_is_confirmed(org: Organizat
     assert (await send(org, early, **FILLED)).status_code == 410
 
 
-async def test_a_deactivated_inviters_links_open_nothing(org: Organization) -> None:
+async def test_a_deactivated_inviter_s_links_are_invalid(org: Organization) -> None:
     path = await invited(org, "ben")
     (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
     assert (await org.http.get(path)).status_code == 410

@@ -1,4 +1,4 @@
-"""When people join: at once, or when they first sign in to an account that somebody made."""
+"""When people join: immediately, or with their first sign-in to an account that someone created."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -21,7 +21,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def timed(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
-    """The owner, a guest, and a clock that can be set forward."""
+    """The owner, a guest, and a clock that tests set."""
     async with founded(config, clock=clock) as organization:
         await organization.add("gus", Role.GUEST)
         yield organization
@@ -34,14 +34,14 @@ async def joined(org: Organization, user_id: int) -> str:
     return text
 
 
-async def test_an_account_that_was_made_for_one_begins_with_the_first_sign_in(
+async def test_an_account_created_by_someone_else_joins_with_the_first_sign_in(
     timed: Organization, clock: TestClock
 ) -> None:
     dan = (await timed["ann"].post("/users", **DAN)).ok["user_id"]
     made = await joined(timed, dan)
     listener = await timed["gus"].register(
         event_types=["realm_user"],
-        idle_queue_timeout=7 * DAY,  # Longer than the clock is set forward.
+        idle_queue_timeout=7 * DAY,  # Longer than the clock is advanced.
     )
     clock.ahead = 3 * DAY
     assert await joined(timed, dan) == made
@@ -59,7 +59,7 @@ async def test_an_account_that_was_made_for_one_begins_with_the_first_sign_in(
         assert await joined(later, dan) == first
 
 
-async def test_the_others_joined_when_their_accounts_were_made(
+async def test_other_accounts_joined_when_they_were_created(
     timed: Organization, clock: TestClock
 ) -> None:
     before = await joined(timed, timed["ann"].user_id)
@@ -69,7 +69,7 @@ async def test_the_others_joined_when_their_accounts_were_made(
     assert await joined(timed, timed["ann"].user_id) == before
 
 
-async def test_the_waiting_period_begins_with_joining(
+async def test_the_waiting_period_starts_with_joining(
     timed: Organization, clock: TestClock
 ) -> None:
     await timed.do(RealmChanged(values={"waiting_period_threshold": 2}))
@@ -87,7 +87,7 @@ async def test_the_waiting_period_begins_with_joining(
     assert event["user_ids"] == [dan]
 
 
-async def test_administrators_give_other_addresses(org: Organization) -> None:
+async def test_administrators_set_email_addresses(org: Organization) -> None:
     admin = await org.add("admin", Role.ADMINISTRATOR)
     cleo = org["cleo"].user_id
     assert (await admin.patch(f"/users/{cleo}", new_email="cleo@new.example")).ok
@@ -100,7 +100,7 @@ async def test_administrators_give_other_addresses(org: Organization) -> None:
     )
 
 
-async def test_an_account_is_no_stub_of_an_import_and_not_deleted(org: Organization) -> None:
+async def test_an_account_is_neither_an_imported_stub_nor_deleted(org: Organization) -> None:
     for user in (await org["ben"].get("/users")).ok["members"]:
         assert user["is_imported_stub"] is False
         assert "is_deleted" not in user

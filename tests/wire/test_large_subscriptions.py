@@ -1,4 +1,5 @@
-"""Requests about very many subscriptions: done in parts, so that none holds the loop for long."""
+"""Requests that change very many subscriptions are processed in parts, so that none holds the event
+loop for long."""
 
 from collections import Counter
 from itertools import count
@@ -33,7 +34,7 @@ def request(org: Organization, names: list[str], people: tuple[str, ...] = PEOPL
 
 
 async def largest_part(org: Organization) -> int:
-    """Of how many people one change says that they came or left."""
+    """The largest number of people in one change."""
     entries = await org.node.store.read(lambda c: log_entries.entries(c, 0, 10_000))
     sizes = [0]
     for entry in entries:
@@ -52,7 +53,7 @@ async def letters(person: Person) -> int:
 
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.usefixtures("in_parts")
-async def test_parts_come_to_what_the_whole_would(org: Organization, private: bool) -> None:
+async def test_parts_give_the_same_result_as_the_whole(org: Organization, private: bool) -> None:
     ann = org["ann"]
     (await ann.post("/users/me/subscriptions", **request(org, ["there"], ("cleo",)))).ok
     listener = await org["ben"].register(event_types=["subscription"])
@@ -90,7 +91,7 @@ async def test_parts_come_to_what_the_whole_would(org: Organization, private: bo
 
 
 @pytest.mark.usefixtures("in_parts")
-async def test_a_channel_is_created_for_very_many(org: Organization) -> None:
+async def test_a_channel_is_created_with_very_many_subscribers(org: Organization) -> None:
     people = [org[who].user_id for who in PEOPLE if who != "ben"]
     created = {"name": "den", "subscribers": people, "invite_only": True}
     answer = (await org["ben"].post("/channels/create", **created)).ok
@@ -99,7 +100,9 @@ async def test_a_channel_is_created_for_very_many(org: Organization) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-async def test_one_comes_to_many_channels_and_leaves_them(org: Organization) -> None:
+async def test_someone_is_subscribed_to_and_unsubscribed_from_many_channels(
+    org: Organization,
+) -> None:
     names = [f"channel {number}" for number in range(5)]
     cleo = org["cleo"]
     wanted = [{"name": name} for name in names]
@@ -112,7 +115,7 @@ async def test_one_comes_to_many_channels_and_leaves_them(org: Organization) -> 
 
 
 @pytest.mark.usefixtures("in_parts")
-async def test_what_is_refused_of_any_part_is_refused_before_the_first(org: Organization) -> None:
+async def test_a_refusal_of_any_part_comes_before_the_first(org: Organization) -> None:
     await org.channel("vault", "ann", is_private=True)
     head = org.node.log.durable
     for names, people in (
@@ -141,7 +144,7 @@ async def test_what_is_refused_of_any_part_is_refused_before_the_first(org: Orga
 
 
 @pytest.mark.usefixtures("in_parts")
-async def test_what_changes_meanwhile_stops_the_rest_and_the_answer_says_so(
+async def test_a_conflicting_change_stops_the_rest_and_the_response_says_so(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(*_: Any, **__: Any) -> None:
@@ -156,13 +159,13 @@ async def test_what_changes_meanwhile_stops_the_rest_and_the_answer_says_so(
     assert channel is not None
     assert len(state.subscribers(channel.id)) == 2
     assert state.channel_named("b") is None
-    # Asked again, it is done.
+    # Repeating the request completes it.
     assert (await org["ann"].post("/users/me/subscriptions", **request(org, ["a", "b"]))).ok
     assert len(state.subscribers(channel.id)) == len(PEOPLE)
 
 
 @pytest.mark.usefixtures("in_parts")
-async def test_after_each_part_others_have_the_database_for_as_long(
+async def test_after_each_part_others_get_the_same_amount_of_time(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -172,7 +175,7 @@ async def test_after_each_part_others_have_the_database_for_as_long(
     async def pause(seconds: float) -> None:
         if seconds:
             pauses.append(seconds)
-            # Somebody else's command is decided before the next part.
+            # Someone else's command is decided before the next part.
             (await org["ben"].post("/users/me/status", status_text=str(len(pauses)))).ok
 
     monkeypatch.setattr(bulk_subscriptions, "asyncio", SimpleNamespace(sleep=pause))
@@ -188,7 +191,7 @@ async def test_after_each_part_others_have_the_database_for_as_long(
     assert sum(isinstance(one.change, StatusChanged) for one in entries) == len(pauses)
 
 
-async def test_a_color_is_chosen_without_looking_at_all_subscriptions(
+async def test_a_color_is_chosen_without_scanning_all_subscriptions(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cleo, looks = org["cleo"], 0
@@ -206,5 +209,5 @@ async def test_a_color_is_chosen_without_looking_at_all_subscriptions(
     subscription_changes.color_for(org.node.state, cleo.user_id)
     assert looks == every
     shown = (await cleo.get("/users/me/subscriptions")).ok["subscriptions"]
-    # Each color is in use as often as any other.
+    # Each color is used equally often.
     assert set(Counter(one["color"] for one in shown).values()) == {5}

@@ -1,5 +1,5 @@
-"""Topics of any size: renaming one is the same work, and everything else about them is done in
-pieces, between which others have their turn."""
+"""Topics of any size: renaming takes constant work, and everything else happens in pieces with
+turns for others in between."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ async def page(org: Organization, who: str, *terms: tuple[str, Any]) -> list[dic
 
 
 async def history(org: Organization, message_id: int) -> list[tuple[str, str]]:
-    """What the topic of a message was and became, the newest first."""
+    """The changes of a message's topic, newest first."""
     message = (await org["ann"].get(f"/messages/{message_id}")).ok["message"]
     edits = message.get("edit_history", [])
     return [(one["prev_topic"], one["topic"]) for one in edits if "topic" in one]
@@ -71,7 +71,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written_by_triggers(connection: Connection) -> None:
-    """Count each row of these tables that is written."""
+    """Count the rows written in these tables."""
     for table in ("messages", "message_edits", "message_flags"):
         count = f"INSERT INTO counted (row_of) VALUES ('{table}')"
         if connection.dialect.name == "sqlite":
@@ -90,7 +90,7 @@ def written_by_triggers(connection: Connection) -> None:
         )
 
 
-async def test_renaming_a_topic_writes_no_row_for_each_message(org: Organization) -> None:
+async def test_renaming_a_topic_writes_no_row_per_message(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     mids = await sent(org, "tea", 30)
     ben = await org["ben"].register()
@@ -108,7 +108,9 @@ async def test_renaming_a_topic_writes_no_row_for_each_message(org: Organization
     assert await page(org, "ben", ("channel", "lounge"), ("topic", "tea")) == []
 
 
-async def test_a_message_was_renamed_with_its_topic_while_it_was_in_it(org: Organization) -> None:
+async def test_a_message_shows_the_renames_of_its_topic_while_it_was_there(
+    org: Organization,
+) -> None:
     await org.channel("lounge", "ann")
     early, stays = await sent(org, "tea", 2)
     (other,) = await sent(org, "cake", 1)
@@ -123,8 +125,8 @@ async def test_a_message_was_renamed_with_its_topic_while_it_was_in_it(org: Orga
     assert await history(org, other) == [("coffee", "✔ coffee"), ("cake", "coffee")]
 
 
-async def test_a_message_brings_only_the_newest_renamings_of_its_topic(org: Organization) -> None:
-    """Of all messages on a page each would bring all of them."""
+async def test_a_message_loads_only_the_newest_renames_of_its_topic(org: Organization) -> None:
+    """Otherwise each message on a page would load all of them."""
     await org.channel("lounge", "ann")
     old, *_ = await sent(org, "tea 0", 2)
     edited = await org["ann"].patch(f"/messages/{old}", content="edited")
@@ -144,13 +146,15 @@ async def test_a_message_brings_only_the_newest_renamings_of_its_topic(org: Orga
 
 
 async def spellings(org: Organization, topic: str = "tea") -> list[str]:
-    """As the messages of a topic spell it, and as it is in the list of topics."""
+    """The topic's spelling in its messages, and in the list of topics."""
     found = await page(org, "ben", ("channel", "lounge"), ("topic", topic))
     names = {one.key: one.name for one in org.node.state.topics}
     return [*(one["subject"] for one in found), names[topic]]
 
 
-async def test_each_message_spells_its_topic_until_that_is_renamed(org: Organization) -> None:
+async def test_each_message_keeps_its_spelling_until_the_topic_is_renamed(
+    org: Organization,
+) -> None:
     await org.channel("lounge", "ann", "ben")
     first, second = await sent(org, "Tea", 2)
     (third,) = await sent(org, "tea", 1)
@@ -159,7 +163,7 @@ async def test_each_message_spells_its_topic_until_that_is_renamed(org: Organiza
     assert await spellings(org) == ["TEA", "TEA", "TEA", "TEA"]
     await sent(org, "tea", 1)
     assert await spellings(org) == ["TEA", "TEA", "TEA", "tea", "tea"]
-    # Later than the renaming, although these messages were there before.
+    # After the rename, although these messages existed before.
     await move(org, second, topic="tEA", propagate_mode="change_one")
     assert await spellings(org) == ["TEA", "tEA", "TEA", "tea", "tea"]
     cake, *_ = await sent(org, "cake", 2)
@@ -175,7 +179,7 @@ async def test_each_message_spells_its_topic_until_that_is_renamed(org: Organiza
     assert await spellings(org) == ["Tea", "Tea"]
 
 
-async def test_a_late_renaming_holds_for_older_messages_that_come_later(org: Organization) -> None:
+async def test_a_later_rename_applies_to_older_messages_moved_in_after(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     (old, other) = await sent(org, "cake", 2)
     (mid,) = await sent(org, "tea", 1)
@@ -188,7 +192,7 @@ async def test_a_late_renaming_holds_for_older_messages_that_come_later(org: Org
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_a_large_part_is_respelled_in_pieces(
+async def test_a_large_topic_is_respelled_in_pieces(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -211,13 +215,13 @@ async def test_a_large_part_is_respelled_in_pieces(
     found = await preconditions.to_move_next(org.node.log, under_way)
     await org.node.log.submit(None, moving.move_batch, found, org.node.renderer.render)
     assert await spellings(org) == ["tea", *["Tea"] * 5, *["TEA"] * 5]
-    # Whatever all messages are called by now, they are.
+    # All messages have the current name.
     await move(org, mids[0], topic="tEa")
     assert len(org.node.state.topic_moves) == 0
     assert await spellings(org) == ["tEa"] * 11
 
 
-async def test_each_phrase_is_searched_in_what_is_said_and_in_the_topic(org: Organization) -> None:
+async def test_each_phrase_is_searched_in_content_and_topic(org: Organization) -> None:
     await org.channel("lounge", "ann")
     mid = await org["ann"].send("lounge", "green tea", "with lemon")
     other = await org["ann"].send("lounge", "coffee", "green cups")
@@ -288,10 +292,10 @@ async def test_a_large_move_is_made_in_pieces(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_an_interrupted_move_is_ended(
+async def test_an_interrupted_move_is_completed(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a job, or by whoever asks for it again; and it may have been renamed meanwhile."""
+    """By a job, or by a repeated request, even if the topic was renamed in the meantime."""
     await org.channel("lounge", "ann", "ben")
     mids = await sent(org, "tea", 10)
     await sent(org, "coffee", 1)
@@ -314,7 +318,7 @@ async def test_an_interrupted_move_is_ended(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_settings_go_along_with_a_topic_that_is_moved_in_pieces(org: Organization) -> None:
+async def test_settings_follow_a_topic_moved_in_pieces(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     attic = await org.channel("attic", "ann", "ben")
     mids = await sent(org, "tea", 10)
@@ -327,7 +331,7 @@ async def test_settings_go_along_with_a_topic_that_is_moved_in_pieces(org: Organ
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_a_topic_is_marked_as_resolved_whatever_its_size(org: Organization) -> None:
+async def test_a_topic_of_any_size_can_be_resolved(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     await sent(org, "✔ tea", 1)
     mids = await sent(org, "tea", 10)
@@ -337,7 +341,7 @@ async def test_a_topic_is_marked_as_resolved_whatever_its_size(org: Organization
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_a_move_that_cannot_be_ended_holds_up_no_other(
+async def test_a_move_that_cannot_be_completed_delays_no_other(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -368,7 +372,7 @@ async def test_a_move_that_cannot_be_ended_holds_up_no_other(
 
 
 def among_others(connection: Connection) -> None:
-    """Add messages of other channels and topics, of which the database knows how many there are."""
+    """Add messages in other channels and topics, and update the database's statistics."""
     columns = "sender_id, sent_at, content, rendered, client, has_link, has_image, has_attachment"
     for number in range(1000, 101_000, 1000):
         connection.run(
@@ -381,10 +385,10 @@ def among_others(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("terms", [("channel",), ("channel", "topic")])
-async def test_a_page_of_a_channel_is_a_walk_along_an_index(
+async def test_a_page_of_a_channel_is_an_index_scan(
     org: Organization, terms: tuple[str, ...]
 ) -> None:
-    """The reader's scope is not repeated beside a channel that is in it as a whole."""
+    """The reader's scope isn't repeated if it contains the whole channel."""
     channel = await org.channel("lounge", "ann")
     await sent(org, "tea", 3)
     connection = org.node.store.database.connect(readonly=False)
@@ -400,7 +404,7 @@ async def test_a_page_of_a_channel_is_a_walk_along_an_index(
         explain = "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
         sql, values = narrow_condition(connection, scope, [Term(conditions[t]) for t in terms])
         if connection.dialect.name == "postgresql":
-            # For so few rows, the planner would take any other way.
+            # With so few rows, the planner would prefer other plans.
             for way in ("seqscan", "bitmapscan", "sort"):
                 connection.run(f"SET LOCAL enable_{way} = off")
         rows = connection.query(
@@ -420,8 +424,8 @@ async def test_a_page_of_a_channel_is_a_walk_along_an_index(
 async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A piece takes the same statements for several entries as for one; and clients that are told
-    of each message by itself are told of as many with each entry as one has IDs for."""
+    """A piece takes the same statements for several entries as for one. Clients that get an event
+    per message get as many with each entry as there are event IDs."""
     monkeypatch.setattr(deleting, "PIECE", 40)
     monkeypatch.setattr(deleting_rules, "_OF_ENTRY", 10)
     lounge = await org.channel("lounge", "ann", "ben")
@@ -441,7 +445,7 @@ async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
     monkeypatch.setattr(bitmaps, "remove", take_out)
     reply = await org["ann"].post(f"/streams/{lounge}/delete_topic", topic_name="tea")
     assert reply.ok["complete"] is True
-    assert set(removals) == {40, 10}  # (PostgreSQL is asked for the same rows twice.)
+    assert set(removals) == {40, 10}  # (On PostgreSQL, the same rows are requested twice.)
     events = [one for one in await ben.events() if one["type"] == "delete_message"]
     assert [one["message_ids"] for one in events] == [
         mids[begin : begin + 10] for begin in range(80, -1, -10)
@@ -454,7 +458,7 @@ async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
     assert await org.node.store.read(consistency.dangling) == []
 
 
-async def test_what_deleted_messages_say_is_not_read(org: Organization) -> None:
+async def test_the_content_of_deleted_messages_is_not_read(org: Organization) -> None:
     await org.channel("lounge", "ann")
     mids = await sent(org, "tea", 2)
     doomed = await preconditions.to_delete(org.node.log, mids)
@@ -462,7 +466,7 @@ async def test_what_deleted_messages_say_is_not_read(org: Organization) -> None:
     assert {one.content + one.rendered for one in doomed.messages} == {""}
 
 
-async def test_deleting_what_no_recent_entry_is_about_looks_at_none(
+async def test_deleting_messages_without_recent_entries_scans_none(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lounge = await org.channel("lounge", "ann")
@@ -484,8 +488,8 @@ async def test_deleting_what_no_recent_entry_is_about_looks_at_none(
     assert looks
 
 
-async def test_what_became_of_a_renamed_topic_is_kept_by_channel(org: Organization) -> None:
-    """Not by message: every piece of a deletion adds to it."""
+async def test_the_history_of_a_renamed_topic_is_stored_by_channel(org: Organization) -> None:
+    """Not by message, because every piece of a deletion would add to it."""
     lounge = await org.channel("lounge", "ann")
     mids = await sent(org, "tea", 20)
     ann = await org["ann"].register(client_capabilities=CAPABLE)
@@ -508,7 +512,7 @@ async def test_what_became_of_a_renamed_topic_is_kept_by_channel(org: Organizati
 async def begun(
     org: Organization, monkeypatch: pytest.MonkeyPatch, message_id: int, **more: Any
 ) -> TopicMove:
-    """A move in pieces that was requested and allowed, before its first piece."""
+    """An accepted move in pieces, before its first piece."""
     with monkeypatch.context() as patch:
 
         async def interrupted(*_: Any) -> None:
@@ -521,7 +525,7 @@ async def begun(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_messages_sent_in_the_meantime_do_not_hold_up_a_move(
+async def test_messages_sent_in_the_meantime_do_not_delay_a_move(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -550,7 +554,7 @@ async def test_messages_sent_in_the_meantime_do_not_hold_up_a_move(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_equal_requests_to_move_a_topic_are_one_move(
+async def test_repeated_requests_to_move_a_topic_are_one_move(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -562,7 +566,7 @@ async def test_equal_requests_to_move_a_topic_are_one_move(
     async def counted(log: Log, found: TopicMove) -> moving.MoveBatch:
         piece = await real(log, found)
         reads.append(len(piece.ids))
-        if len(reads) == 3:  # With so few messages left, it would take no pieces.
+        if len(reads) == 3:  # With so few messages left, one piece would be enough.
             repeated = asyncio.create_task(move(org, mids[0], topic="coffee"))
             await until(lambda: len(flights) > 4)
             repeats.append(repeated)
@@ -591,10 +595,10 @@ async def test_equal_requests_to_move_a_topic_are_one_move(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_an_allowed_move_that_is_held_up_is_no_error(
+async def test_an_accepted_move_that_is_delayed_is_no_error(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job finishes it."""
+    """A job completes it."""
     await org.channel("lounge", "ann", "ben")
     mids = await sent(org, "tea", 10)
     await sent(org, "coffee", 1)
@@ -614,7 +618,7 @@ async def test_an_allowed_move_that_is_held_up_is_no_error(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_the_newest_messages_arrive_if_the_very_newest_was_deleted(
+async def test_the_newest_moved_messages_are_delivered_if_the_very_newest_was_deleted(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("den", "ann", is_private=True)
@@ -629,7 +633,7 @@ async def test_the_newest_messages_arrive_if_the_very_newest_was_deleted(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_a_move_to_the_name_that_the_whole_topic_has_by_now_is_over(
+async def test_a_move_to_the_current_name_of_the_whole_topic_is_complete(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -643,7 +647,7 @@ async def test_a_move_to_the_name_that_the_whole_topic_has_by_now_is_over(
     assert await spellings(org, "coffee") == ["Coffee"] * 11
 
 
-async def test_histories_of_messages_that_are_moved_together_are_bounded(
+async def test_histories_of_messages_moved_together_are_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_editing, "KEPT_EDITS", 4)
@@ -678,7 +682,7 @@ async def test_histories_of_messages_that_are_moved_together_are_bounded(
     assert max(lengths) <= 4 + len(mids) // 2 + 2
 
 
-async def test_the_renamings_that_are_kept_lead_from_the_first_name_to_the_last(
+async def test_the_stored_renames_lead_from_the_first_name_to_the_last(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_editing, "KEPT_EDITS", 4)
@@ -694,7 +698,7 @@ async def test_the_renamings_that_are_kept_lead_from_the_first_name_to_the_last(
     ]
 
 
-async def test_views_of_a_renamed_topic_share_the_list_of_its_messages(
+async def test_views_of_a_renamed_topic_share_its_list_of_messages(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
@@ -721,7 +725,7 @@ async def test_views_of_a_renamed_topic_share_the_list_of_its_messages(
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_equal_rows_of_records_are_computed_once(
+async def test_equal_rows_are_computed_once(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = ("ann", "ben", "cleo")
@@ -739,6 +743,6 @@ async def test_equal_rows_of_records_are_computed_once(
     await move(org, mids[0], stream_id=attic)
     unread = (await org["ben"].register()).data["unread_msgs"]["streams"]
     assert [one["unread_message_ids"] for one in unread] == [mids]
-    # Not for each person. (PostgreSQL is asked for the same rows twice.)
+    # Not per person. (On PostgreSQL, the same rows are requested twice.)
     times = 2 if org.node.store.database.dialect.name == "postgresql" else 1
     assert len(rows) == times * len(set(rows))

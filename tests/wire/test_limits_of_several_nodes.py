@@ -1,4 +1,4 @@
-"""Limits hold for all nodes together."""
+"""Rate limits shared by all nodes."""
 
 import asyncio
 import dataclasses
@@ -34,9 +34,9 @@ def elapsed() -> TestClock:
 async def three(
     postgres_url: str, tmp_path: Path, elapsed: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Cluster]:
-    """Three nodes with small limits, for which no time passes unless a test lets it."""
+    """Three nodes with low limits, where no time passes unless the test says so."""
     monkeypatch.setattr(shared_limits, "TELL_SECONDS", 0.001)
-    # They are told, however slow the machine is.
+    # The node gets the announcement, however slow the machine is.
     monkeypatch.setattr(announcements, "LATE_SECONDS", 1000.0)
     with postgres.schema(postgres_url) as url:
         config = Config(
@@ -47,7 +47,7 @@ async def three(
             polls_per_minute=POLLS,
             anonymous_requests_per_minute=ANONYMOUS,
         )
-        # Connections of its own; and what is told before a node listens is not told again.
+        # Separate connections. Announcements sent before a node listens aren't repeated.
         monkeypatch.setattr(postgres, "share_connections", lambda _: None)
         async with cluster(config, 3, elapsed) as found:
             await asyncio.sleep(1)
@@ -55,12 +55,12 @@ async def three(
 
 
 async def all_know(three: Cluster, name: str, who: Hashable, left: int) -> None:
-    """Return when so much is left to them at every node."""
+    """Return when every node knows that this much is left."""
     limiters = [node.node.limits.limiters._limiters[name] for node in three.nodes]
     await until(lambda: {limiter.left(limiter.ahead(who)) for limiter in limiters} == {left})
 
 
-async def test_who_spreads_requests_over_the_nodes_has_one_limit(
+async def test_requests_spread_over_nodes_share_one_limit(
     three: Cluster, elapsed: TestClock
 ) -> None:
     ben = three.client()
@@ -74,7 +74,7 @@ async def test_who_spreads_requests_over_the_nodes_has_one_limit(
         reply = await ben.at(number).get("/users/me")
         assert reply.refused("RATE_LIMIT_HIT", 429)["retry-after"] == 60 / REQUESTS
         assert reply.headers["x-ratelimit-remaining"] == "0"
-    # What comes back can be used at one of them.
+    # The recovered requests can be used at any one node.
     elapsed.ahead = 60 / REQUESTS
     assert (await ben.at(1).get("/users/me")).ok
     await all_know(three, "requests", ben.person.user_id, 0)
@@ -83,7 +83,7 @@ async def test_who_spreads_requests_over_the_nodes_has_one_limit(
     assert (await three.client("ann").at(2).get("/users/me")).ok
 
 
-async def test_polls_and_requests_without_an_account_too(three: Cluster) -> None:
+async def test_polls_and_unauthenticated_requests_share_limits_too(three: Cluster) -> None:
     ben, nobody = three.client(), three.client("")
     queue = await ben.at(0).register()
     asked = {"queue_id": queue.queue_id, "last_event_id": queue.last_event_id, "dont_block": True}
@@ -98,7 +98,7 @@ async def test_polls_and_requests_without_an_account_too(three: Cluster) -> None
         (await nobody.at(number).get("/server_settings")).refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_the_bots_of_one_owner_share_a_budget(three: Cluster) -> None:
+async def test_the_bots_of_one_owner_share_a_limit(three: Cluster) -> None:
     ben, first = three.client(), three.nodes[0]
     bots = [(await first.add(f"bot{number}", owner="ben")) for number in range(BOTS_OF_OWNER + 1)]
     head = first.node.log.durable
@@ -115,7 +115,7 @@ async def test_the_bots_of_one_owner_share_a_budget(three: Cluster) -> None:
     (await ben.at(1).get("/users/me")).ok
 
 
-async def test_who_guesses_at_one_node_after_the_other_has_one_limit(three: Cluster) -> None:
+async def test_guessing_at_several_nodes_has_one_limit(three: Cluster) -> None:
     right = {"username": "ann@example.com", "password": PASSWORD}
     for number in range(TRIES_PER_ACCOUNT):
         reply = await guess(three, number, right | {"password": "something else"})
@@ -127,21 +127,21 @@ async def test_who_guesses_at_one_node_after_the_other_has_one_limit(three: Clus
 
 
 async def guess(three: Cluster, number: int, sent: dict[str, str]) -> httpx.Response:
-    """The answer of a node's page to what is sent to sign in."""
+    """The response of a node's sign-in page."""
     return await three.client("").at(number).http.post("/login", data=sent)
 
 
-async def test_where_somebody_signed_in_is_known_everywhere(three: Cluster) -> None:
+async def test_the_address_of_a_sign_in_is_known_at_every_node(three: Cluster) -> None:
     right = {"username": "ann@example.com", "password": PASSWORD}
     (await three.client("").at(0).post("/sessions", **right)).ok
     limits = [node.node.sign_in_limits for node in three.nodes]
     await until(lambda: all(one.knows(ADDRESS, "ann@example.com") for one in limits))
     assert not any(one.knows("192.0.2.1", "ann@example.com") for one in limits)
-    # The right password does not count, at any node.
+    # The right password doesn't count, at any node.
     await all_know(three, "sign-ins from one network", ADDRESS, 60)
 
 
-async def test_an_address_takes_so_many_mails_at_all_nodes_together(
+async def test_emails_to_an_address_have_one_limit_at_all_nodes(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "PER_MINUTE", 2)

@@ -1,4 +1,4 @@
-"""Previews of linked pages: fetched when the message was sent, and then shown with it."""
+"""Previews of linked pages: fetched after sending, and then added to the message."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,8 +33,8 @@ async def there() -> AsyncIterator[Elsewhere]:
 
 @pytest.fixture
 async def org(config: Config, there: Elsewhere) -> AsyncIterator[Organization]:
-    """`ann` (owner), `ben` and `gus` (a guest), in an organization that has previews, on a node
-    that sees the server there."""
+    """`ann` (owner), `ben`, and `gus` (a guest), in an organization with previews, on a node that
+    can reach the external server."""
     async with founded(config, web=there.web()) as organization:
         await organization.add("ben")
         await organization.add("gus", Role.GUEST)
@@ -44,7 +44,7 @@ async def org(config: Config, there: Elsewhere) -> AsyncIterator[Organization]:
 
 
 async def updated(listener: Listener) -> dict[str, Any]:
-    """The next event that a message is shown differently."""
+    """The next event that updates a message's rendering."""
     while True:
         for event in await listener.events(block=True):
             if event["type"] == "update_message":
@@ -52,7 +52,7 @@ async def updated(listener: Listener) -> dict[str, Any]:
 
 
 async def none_awaited(org: Organization) -> None:
-    """Return when no message awaits previews any more."""
+    """Return when no message waits for previews."""
     seen = asyncio.Event()
     org.node.log.follow(lambda _: seen.set())
     async with asyncio.timeout(60):
@@ -65,7 +65,7 @@ async def content(org: Organization, message_id: int) -> str:
     return str((await org["ben"].get(f"/messages/{message_id}")).ok["message"]["content"])
 
 
-async def test_a_message_is_shown_again_with_what_it_links(
+async def test_a_message_is_updated_with_previews_of_its_links(
     org: Organization, there: Elsewhere
 ) -> None:
     url = there.url("/page")
@@ -101,7 +101,7 @@ async def test_a_message_is_shown_again_with_what_it_links(
     assert (await org["ben"].open(image)).content == PNG
 
 
-async def test_it_does_not_count_as_an_edit(org: Organization, there: Elsewhere) -> None:
+async def test_a_preview_does_not_count_as_an_edit(org: Organization, there: Elsewhere) -> None:
     listener = await org["ben"].register()
     sent = await org["ann"].send("tea", "x", f"@**Ben** {there.url('/page')}")
     event = await updated(listener)
@@ -113,7 +113,7 @@ async def test_it_does_not_count_as_an_edit(org: Organization, there: Elsewhere)
     assert len(history) == 1
 
 
-async def test_a_direct_message_has_previews_too(org: Organization, there: Elsewhere) -> None:
+async def test_a_direct_message_has_previews(org: Organization, there: Elsewhere) -> None:
     listener = await org["ben"].register()
     await org["ann"].write([org["ben"].user_id], there.url("/page"))
     event = await updated(listener)
@@ -130,9 +130,7 @@ NOTHING: list[Page] = [
 ]
 
 
-async def test_a_page_that_says_nothing_changes_nothing(
-    org: Organization, there: Elsewhere
-) -> None:
+async def test_a_page_without_metadata_changes_nothing(org: Organization, there: Elsewhere) -> None:
     listener = await org["ben"].register()
     for number, page in enumerate(NOTHING):
         with row(number):
@@ -146,7 +144,7 @@ async def test_a_page_that_says_nothing_changes_nothing(
             there.asked.clear()
 
 
-async def test_only_what_is_on_the_internet_is_asked(org: Organization, there: Elsewhere) -> None:
+async def test_only_public_addresses_are_contacted(org: Organization, there: Elsewhere) -> None:
     there.others["inside.example"] = [["192.168.1.1"]]
     await org["ann"].send(
         "tea", "x", f"http://10.0.0.1/ http://[::1]/ {there.url('/', 'inside.example')}"
@@ -155,16 +153,14 @@ async def test_only_what_is_on_the_internet_is_asked(org: Organization, there: E
     assert there.asked == []
 
 
-async def test_an_organization_asks_nobody_unless_it_wants_to(
-    org: Organization, there: Elsewhere
-) -> None:
+async def test_previews_are_off_by_default(org: Organization, there: Elsewhere) -> None:
     (await org["ann"].patch("/realm", inline_url_embed_preview=False)).ok
     await org["ann"].send("tea", "x", there.url("/page"))
     assert len(org.node.state.pending_previews) == 0
     assert there.asked == []
 
 
-async def test_a_server_can_ask_nobody(config: Config, there: Elsewhere) -> None:
+async def test_a_server_can_disable_previews(config: Config, there: Elsewhere) -> None:
     off = msgspec.structs.replace(config, link_previews=False)
     async with founded(off, web=there.web()) as org:
         await org.channel("tea", "ann")
@@ -176,7 +172,7 @@ async def test_a_server_can_ask_nobody(config: Config, there: Elsewhere) -> None
         assert data["realm_inline_url_embed_preview"] is True
 
 
-async def test_register_tells_that_there_are_previews(org: Organization) -> None:
+async def test_register_says_that_previews_are_available(org: Organization) -> None:
     data = (await org["ben"].register()).data
     assert data["server_inline_url_embed_preview"] is True
     assert data["server_inline_image_preview"] is True
@@ -184,8 +180,8 @@ async def test_register_tells_that_there_are_previews(org: Organization) -> None
 
 @pytest.fixture
 async def held(there: Elsewhere) -> AsyncIterator[tuple[asyncio.Event, asyncio.Event]]:
-    """A page, `/slow`, that is answered when the second of these is set; the first is, when it was
-    asked."""
+    """The page `/slow`, whose response waits for the second of these events. The first is set when
+    it's requested."""
     asked, go = asyncio.Event(), asyncio.Event()
 
     async def slow(writer: asyncio.StreamWriter) -> None:
@@ -198,7 +194,7 @@ async def held(there: Elsewhere) -> AsyncIterator[tuple[asyncio.Event, asyncio.E
     go.set()
 
 
-async def test_what_was_edited_meanwhile_has_no_preview_of_before(
+async def test_a_preview_of_an_edited_message_is_discarded(
     org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
@@ -214,7 +210,7 @@ async def test_what_was_edited_meanwhile_has_no_preview_of_before(
     assert await content(org, sent) == "<p>nothing to see</p>"
 
 
-async def test_an_edited_message_has_the_previews_of_what_it_says_now(
+async def test_an_edited_message_has_previews_of_its_current_links(
     org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
@@ -228,7 +224,7 @@ async def test_an_edited_message_has_the_previews_of_what_it_says_now(
     assert there.url("/slow") not in shown
 
 
-async def test_a_message_that_moves_meanwhile_has_its_preview(
+async def test_a_message_moved_in_the_meantime_gets_its_preview(
     org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
@@ -240,7 +236,7 @@ async def test_a_message_that_moves_meanwhile_has_its_preview(
     assert "message_embed" in await content(org, sent)
 
 
-async def test_a_picture_that_was_deleted_meanwhile_is_not_found(
+async def test_an_image_deleted_in_the_meantime_is_not_found(
     org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
@@ -261,7 +257,7 @@ async def test_a_picture_that_was_deleted_meanwhile_is_not_found(
     assert (await ann.get("/messages", **page, narrow=narrow)).ok["messages"] == []
 
 
-async def test_a_deleted_message_awaits_nothing(
+async def test_a_deleted_message_waits_for_no_preview(
     org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
@@ -273,7 +269,7 @@ async def test_a_deleted_message_awaits_nothing(
     await none_awaited(org)
 
 
-async def test_what_was_awaited_when_the_server_stopped_is_fetched_when_it_starts(
+async def test_pending_previews_are_fetched_after_a_restart(
     config: Config, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
@@ -289,7 +285,7 @@ async def test_what_was_awaited_when_the_server_stopped_is_fetched_when_it_start
         assert "message_embed" in await content(org, sent)
 
 
-async def test_two_nodes_show_a_preview_once(org: Organization, there: Elsewhere) -> None:
+async def test_two_nodes_add_a_preview_once(org: Organization, there: Elsewhere) -> None:
     url = there.url("/page")
     listener = await org["ben"].register()
     sent = await org["ann"].send("tea", "x", url)
@@ -301,7 +297,7 @@ async def test_two_nodes_show_a_preview_once(org: Organization, there: Elsewhere
     assert "message_embed" in await content(org, sent)
 
 
-async def test_what_is_not_awaited_any_more_changes_nothing(org: Organization) -> None:
+async def test_a_preview_no_longer_pending_changes_nothing(org: Organization) -> None:
     await org["ann"].send("tea", "x", "http://nowhere.example/")
     await none_awaited(org)
     found = await preconditions.to_edit(org.node.log, 1)
@@ -314,14 +310,16 @@ async def test_what_is_not_awaited_any_more_changes_nothing(org: Organization) -
     assert org.node.state.seq == before
 
 
-async def test_a_page_is_asked_once_for_many_messages(org: Organization, there: Elsewhere) -> None:
+async def test_a_page_is_fetched_once_for_many_messages(
+    org: Organization, there: Elsewhere
+) -> None:
     for _ in range(3):
         await org["ann"].send("tea", "x", there.url("/page"))
         await none_awaited(org)
     assert there.asked == ["/page"]
 
 
-async def test_of_many_pages_the_first_ones_are_asked(org: Organization, there: Elsewhere) -> None:
+async def test_of_many_pages_the_first_are_fetched(org: Organization, there: Elsewhere) -> None:
     urls = [there.url(f"/page?{n}") for n in range(8)]
     for n in range(8):
         there.pages[f"/page?{n}"] = PAGE
@@ -331,9 +329,7 @@ async def test_of_many_pages_the_first_ones_are_asked(org: Organization, there: 
     assert (await content(org, sent)).count('class="message_embed"') == 5
 
 
-async def test_what_the_server_s_bots_say_has_no_previews(
-    org: Organization, there: Elsewhere
-) -> None:
+async def test_system_bots_messages_have_no_previews(org: Organization, there: Elsewhere) -> None:
     channel_id = org.node.state.channels.by_name["tea"]
     (await org["ann"].patch(f"/streams/{channel_id}", description=there.url("/page"))).ok
     assert len(org.node.state.pending_previews) == 0
@@ -341,7 +337,7 @@ async def test_what_the_server_s_bots_say_has_no_previews(
     assert there.asked == []
 
 
-async def test_who_cannot_read_the_message_hears_nothing(
+async def test_previews_are_not_sent_to_people_who_cannot_read_the_message(
     org: Organization, there: Elsewhere
 ) -> None:
     listener = await org["gus"].register()

@@ -1,4 +1,4 @@
-"""The door: the pages to sign in and out by, and to get a new password."""
+"""The pages for signing in and out, and for resetting a password."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ PAGES = ("/login", "/reset", "/reset/wrong", "/logout")
 
 
 def words(response: httpx.Response) -> str:
-    """What a page says."""
+    """The text of a page."""
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
 
 
@@ -39,7 +39,7 @@ async def settle(org: Organization, **values: object) -> None:
 # The page
 
 
-async def test_the_page_shows_whose_door_it_is(org: Organization) -> None:
+async def test_the_page_shows_the_organization(org: Organization) -> None:
     await settle(org, name="Tea & <Talk>", rendered_description="<p>We <strong>talk</strong>.</p>")
     page = await org.http.get("/login")
     assert page.status_code == 200
@@ -63,7 +63,7 @@ async def test_the_page_shows_whose_door_it_is(org: Organization) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-async def test_who_can_join_is_told_where_and_others_whom_to_ask(org: Organization) -> None:
+async def test_people_who_can_join_are_told_where_and_others_whom_to_ask(org: Organization) -> None:
     page = await org.http.get("/login")
     assert "Ask a member" in words(page)
     assert 'href="/join"' not in page.text
@@ -73,7 +73,7 @@ async def test_who_can_join_is_told_where_and_others_whom_to_ask(org: Organizati
     assert "Ask a member" not in words(page)
 
 
-async def test_the_pages_run_nothing_are_kept_nowhere_and_shown_within_no_others(
+async def test_the_pages_run_no_scripts_and_cannot_be_cached_or_framed(
     shared_org: Organization,
 ) -> None:
     browser = await signed_in(shared_org)
@@ -97,7 +97,7 @@ async def test_the_pages_run_nothing_are_kept_nowhere_and_shown_within_no_others
 # Signing in
 
 
-async def test_the_right_password_leads_in(shared_org: Organization) -> None:
+async def test_the_right_password_signs_in(shared_org: Organization) -> None:
     browser = fresh(shared_org)
     response = await browser.http.get("/")
     assert (response.status_code, response.headers["location"]) == (302, "/login")
@@ -125,7 +125,7 @@ NOT_RIGHT: list[dict[str, str]] = [
 """What is typed in place of what is right."""
 
 
-async def test_whoever_is_not_right_hears_the_same_and_types_the_password_alone_anew(
+async def test_wrong_credentials_get_the_same_error_and_only_the_password_is_cleared(
     org: Organization,
 ) -> None:
     for fields in NOT_RIGHT:
@@ -145,7 +145,7 @@ async def test_whoever_is_not_right_hears_the_same_and_types_the_password_alone_
             assert not browser.http.cookies
 
 
-async def test_whoever_tries_again_and_again_is_held_up(org: Organization) -> None:
+async def test_repeated_attempts_are_blocked(org: Organization) -> None:
     browser = fresh(org)
     for _ in range(rate_limits.TRIES_PER_ACCOUNT):
         page = await browser.http.post("/login", data={**RIGHT, "password": "wrong"})
@@ -176,7 +176,7 @@ WANTED = [
 """Where one wanted to be, and where one is."""
 
 
-async def test_afterwards_one_is_where_one_wanted_to_be_if_that_is_ours(
+async def test_after_sign_in_the_requested_page_is_shown_if_it_is_ours(
     shared_org: Organization,
 ) -> None:
     for sent, gone in WANTED:
@@ -188,7 +188,7 @@ async def test_afterwards_one_is_where_one_wanted_to_be_if_that_is_ours(
             assert "a" not in browser.http.cookies
 
 
-async def test_where_nobody_signs_in_by_password_the_page_says_so(org: Organization) -> None:
+async def test_without_password_sign_in_the_page_says_so(org: Organization) -> None:
     await settle(org, password_sign_in=False)
     page = await org.http.get("/login")
     assert "doesn’t use passwords" in words(page)
@@ -201,7 +201,7 @@ async def test_where_nobody_signs_in_by_password_the_page_says_so(org: Organizat
     assert await mailed(org) == []
 
 
-async def test_a_deactivated_account_and_a_closed_organization_let_nobody_in(
+async def test_a_deactivated_account_and_a_closed_organization_cannot_sign_in(
     org: Organization,
 ) -> None:
     browser = await signed_in(org, "ben")
@@ -220,7 +220,7 @@ async def test_a_deactivated_account_and_a_closed_organization_let_nobody_in(
 
 
 @pytest.mark.parametrize("path", ["/login", "/reset", "/logout"])
-async def test_a_form_on_another_servers_page_does_nothing(org: Organization, path: str) -> None:
+async def test_a_form_on_another_site_does_nothing(org: Organization, path: str) -> None:
     browser = await signed_in(org)
     fields = {**RIGHT, "email": "ann@example.com", "csrf": browser.http.cookies[CSRF_COOKIE]}
     before = token_of(browser)
@@ -247,7 +247,7 @@ async def test_a_body_that_is_no_form_or_too_large_is_refused(shared_org: Organi
 # Signing out
 
 
-async def test_signing_out_takes_a_button(org: Organization) -> None:
+async def test_signing_out_needs_a_button(org: Organization) -> None:
     browser = await signed_in(org)
     page = await browser.http.get("/logout")
     assert page.status_code == 200
@@ -263,11 +263,11 @@ async def test_signing_out_takes_a_button(org: Organization) -> None:
     assert len(org.node.state.sessions) == 0
 
 
-async def test_who_signs_out_leaves_nothing_in_the_browser(org: Organization) -> None:
+async def test_signing_out_clears_the_browser(org: Organization) -> None:
     browser, other, programs = await signed_in(org), await signed_in(org), org["ann"]
     own = (await other.get("/sessions")).ok["sessions"]
     current = next(one["id"] for one in own if one["current"])
-    for asked in ("GET", "POST"):  # As pages of other servers can have a browser ask.
+    for asked in ("GET", "POST"):  # As another site's page can make a browser request it.
         kept = await org.http.request(asked, "/logout")
         assert "clear-site-data" not in kept.headers
     assert "clear-site-data" not in (await browser.http.get("/logout")).headers
@@ -278,7 +278,7 @@ async def test_who_signs_out_leaves_nothing_in_the_browser(org: Organization) ->
         assert response.headers["clear-site-data"] == '"storage"'
 
 
-async def test_a_page_of_ours_signs_out_with_the_header(shared_org: Organization) -> None:
+async def test_our_own_page_signs_out_with_the_header(shared_org: Organization) -> None:
     browser, other = await signed_in(shared_org), await signed_in(shared_org)
     response = await browser.http.post("/logout")
     assert response.headers["location"] == "/login"
@@ -287,7 +287,7 @@ async def test_a_page_of_ours_signs_out_with_the_header(shared_org: Organization
 
 
 @pytest.mark.parametrize("token", ["", "x" * 43])
-async def test_nobody_is_signed_out_without_the_token(org: Organization, token: str) -> None:
+async def test_signing_out_needs_the_token(org: Organization, token: str) -> None:
     browser = await signed_in(org)
     del browser.http.headers["X-CSRF-Token"]
     page = await browser.http.post("/logout", data={"csrf": token})
@@ -295,7 +295,7 @@ async def test_nobody_is_signed_out_without_the_token(org: Organization, token: 
     assert len(org.node.state.sessions) == 1
 
 
-async def test_whoever_is_out_already_is_led_to_the_door(shared_org: Organization) -> None:
+async def test_a_signed_out_visitor_is_redirected_to_sign_in(shared_org: Organization) -> None:
     for method in ("GET", "POST"):
         response = await fresh(shared_org).http.request(method, "/logout")
         assert (response.status_code, response.headers["location"]) == (303, "/login")
@@ -304,7 +304,7 @@ async def test_whoever_is_out_already_is_led_to_the_door(shared_org: Organizatio
 # The demonstration
 
 
-async def test_in_a_demonstration_one_click_is_enough(config: Config) -> None:
+async def test_the_demonstration_needs_one_click(config: Config) -> None:
     async with founded(config) as org:
         await org.add("gus", Role.GUEST)
         await org.add("ben")
@@ -331,31 +331,33 @@ async def test_in_a_demonstration_one_click_is_enough(config: Config) -> None:
                 assert page.status_code == 403
 
 
-async def test_elsewhere_nobody_is_let_in_without_a_password(shared_org: Organization) -> None:
+async def test_outside_of_a_demonstration_sign_in_needs_a_password(
+    shared_org: Organization,
+) -> None:
     browser = fresh(shared_org)
     page = await browser.http.post("/login", data={"resident": "ann@example.com"})
     assert page.status_code == 403
     assert not browser.http.cookies
 
 
-# A new password
+# Password reset
 
 
 async def letters(org: Organization) -> list[RenderedMail]:
-    """The letters that are due, those too that are written down after an answer."""
+    """The emails that are due, including those stored after a response."""
     await org.node.log.catch_up()
     return await mailed(org)
 
 
 async def asked(org: Organization, email: str = "ann@example.com") -> str:
-    """The path of the link to a new password."""
+    """The path of the password reset link."""
     assert (await org.http.post("/reset", data={"email": email})).status_code == 200
     (letter,) = await letters(org)
     assert letter.to == email
     return link_in(letter)
 
 
-async def test_a_forgotten_password_is_replaced_and_one_is_signed_in(org: Organization) -> None:
+async def test_a_forgotten_password_is_replaced_and_signs_in(org: Organization) -> None:
     there = await signed_in(org)
     path = await asked(org)
     browser = fresh(org)
@@ -375,13 +377,13 @@ async def test_a_forgotten_password_is_replaced_and_one_is_signed_in(org: Organi
     assert "http" not in letter.text.replace("http://chat.test", "")
 
 
-async def test_an_account_that_never_had_a_password_gets_one(org: Organization) -> None:
+async def test_an_account_without_a_password_gets_one(org: Organization) -> None:
     path = await asked(org, "ben@example.com")
     assert (await fresh(org).http.post(path, data={"password": NEW})).status_code == 303
     (await fresh(org).post("/sessions", username="ben@example.com", password=NEW)).ok
 
 
-async def test_whether_an_address_has_an_account_is_told_to_nobody(org: Organization) -> None:
+async def test_nobody_learns_whether_an_address_has_an_account(org: Organization) -> None:
     (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
     told = set()
     for email in (
@@ -400,7 +402,7 @@ async def test_whether_an_address_has_an_account_is_told_to_nobody(org: Organiza
 NO_ADDRESSES = ["", "x", "a@b\0.example", "a" * 300 + "@example.com"]
 
 
-async def test_what_is_no_address_is_said(shared_org: Organization) -> None:
+async def test_an_invalid_address_is_reported(shared_org: Organization) -> None:
     for email in NO_ADDRESSES:
         with row(email):
             page = await shared_org.http.post("/reset", data={"email": email})
@@ -409,7 +411,7 @@ async def test_what_is_no_address_is_said(shared_org: Organization) -> None:
 
 
 @pytest.mark.parametrize("password", ["", "short", "x" * 101])
-async def test_what_cannot_be_a_password_is_said_and_the_link_lasts(
+async def test_an_unacceptable_password_is_reported_and_the_link_stays_valid(
     org: Organization, password: str
 ) -> None:
     path = await asked(org)
@@ -420,7 +422,7 @@ async def test_what_cannot_be_a_password_is_said_and_the_link_lasts(
 
 
 @pytest.mark.parametrize("by", ["use", "time", "reset your password", "deactivation"])
-async def test_the_link_is_over(config: Config, by: str) -> None:
+async def test_the_link_expires(config: Config, by: str) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("ben")
@@ -450,7 +452,7 @@ async def test_the_link_is_over(config: Config, by: str) -> None:
 TOKENS = ["x", "x.y", "a" * 60 + "." + "b" * 43, "{other}", "%00", "é", "{path}x"]
 
 
-async def test_a_link_that_was_not_made_here_opens_nothing(org: Organization) -> None:
+async def test_a_forged_link_opens_nothing(org: Organization) -> None:
     path = (await asked(org)).removeprefix("/reset/")
     said, _, proof = path.partition(".")
     other = f"{said}.{'B' if proof[0] != 'B' else 'C'}{proof[1:]}"
@@ -463,7 +465,7 @@ async def test_a_link_that_was_not_made_here_opens_nothing(org: Organization) ->
             (await fresh(org).post("/sessions", **RIGHT)).ok
 
 
-async def test_of_two_who_use_a_link_at_the_same_moment_one_chooses(org: Organization) -> None:
+async def test_of_two_concurrent_uses_of_a_link_one_succeeds(org: Organization) -> None:
     path = await asked(org)
     responses = await asyncio.gather(
         *(fresh(org).http.post(path, data={"password": f"{NEW} {n}"}) for n in range(2))
@@ -474,7 +476,7 @@ async def test_of_two_who_use_a_link_at_the_same_moment_one_chooses(org: Organiz
     assert len(org.node.state.sessions) == 1
 
 
-async def test_a_mail_that_waited_until_the_password_was_new_is_not_sent(
+async def test_a_pending_email_is_not_sent_after_the_password_was_reset(
     org: Organization,
 ) -> None:
     await org.http.post("/reset", data={"email": "ann@example.com"})
@@ -483,7 +485,7 @@ async def test_a_mail_that_waited_until_the_password_was_new_is_not_sent(
     assert sent == ["Your password for Example was changed"]
 
 
-async def test_nobody_is_flooded_with_these_mails(config: Config) -> None:
+async def test_password_reset_emails_are_limited(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         for _ in range(login.MAILS_PER_ACCOUNT + 3):
@@ -497,9 +499,7 @@ async def test_nobody_is_flooded_with_these_mails(config: Config) -> None:
         assert page.status_code == 429
 
 
-async def test_the_link_is_not_in_the_log(
-    org: Organization, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_link_is_not_logged(org: Organization, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
     path = await asked(org)
     await org.http.post(path, data={"password": NEW})
@@ -513,10 +513,10 @@ async def test_the_link_is_not_in_the_log(
     assert NEW not in told
 
 
-# Coming in
+# Joining
 
 
-async def test_whoever_joins_is_signed_in(org: Organization) -> None:
+async def test_a_new_user_is_signed_in(org: Organization) -> None:
     sent = {"invitee_emails": "zoe@example.com", "stream_ids": []}
     (await org["ann"].post("/invites", **sent)).ok
     (letter,) = await mailed(org)
@@ -529,13 +529,13 @@ async def test_whoever_joins_is_signed_in(org: Organization) -> None:
     (await browser.patch("/settings", full_name="Zoe")).ok
 
 
-async def test_set_up_is_over_where_there_is_an_organization(shared_org: Organization) -> None:
+async def test_setup_is_closed_for_an_existing_organization(shared_org: Organization) -> None:
     for method in ("GET", "POST"):
         response = await shared_org.http.request(method, "/setup?code=x")
         assert (response.status_code, response.headers["location"]) == (302, "/")
 
 
-async def test_the_cookies_of_the_page_are_secure_where_the_site_is(config: Config) -> None:
+async def test_the_cookies_are_secure_on_https(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.test")
     async with founded(secure) as org:
         origin = {"Origin": "https://chat.test"}
@@ -551,8 +551,8 @@ async def test_a_person_with_a_key_needs_no_browser(shared_org: Organization) ->
     assert response.status_code != 302
 
 
-async def test_the_pages_are_in_the_language_that_a_browser_asks_for(org: Organization) -> None:
-    """Else in the organization's; and so is what is often refused."""
+async def test_the_pages_are_in_the_browser_s_language(org: Organization) -> None:
+    """Otherwise in the organization's language. So are common errors."""
     german = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}
     page = await org.http.get("/login", headers=german)
     assert '<html lang="de">' in page.text

@@ -1,4 +1,4 @@
-"""Mails become messages: real conversations by LMTP and SMTP with a node that listens."""
+"""Incoming email: conversations by LMTP and SMTP with a listening node."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ UNDER = "ben@example.com"
 
 
 class Post:
-    """A node that takes in mails."""
+    """A node that receives email."""
 
     def __init__(self, org: Organization, node: HttpNode, port: int) -> None:
         self.org = org
@@ -43,7 +43,7 @@ class Post:
     async def bring(
         self, to: str, mail: EmailMessage, by: type[smtplib.SMTP] = smtplib.LMTP
     ) -> dict[str, tuple[int, bytes]]:
-        """What the server refused, by recipient."""
+        """The server's refusals, by recipient."""
         content, wanted = mail.as_bytes(), [to]
 
         def talk() -> dict[str, tuple[int, bytes]]:
@@ -58,7 +58,7 @@ class Post:
         return await asyncio.to_thread(talk)
 
     async def bring_to_both(self, first: str, second: str, mail: EmailMessage) -> list[int]:
-        """What the server answers for each of two recipients, by LMTP."""
+        """The server's response for each of two recipients, by LMTP."""
 
         def talk() -> list[int]:
             with smtplib.LMTP("127.0.0.1", self.port) as connection:
@@ -79,7 +79,7 @@ class Post:
         return self.addresses.of_channel(state, channel.id, user, user, options or Options())
 
     def unsigned(self, name: str, who: str) -> str:
-        """The channel's address as made before options were signed."""
+        """The channel's address in its form before options were signed."""
         state, user_id = self.org.node.state, self.org[who].user_id
         channel = state.channel_named(name)
         assert channel is not None
@@ -89,7 +89,8 @@ class Post:
         return PATTERN % f"{name}.c{'.'.join(map(str, ids))}.{proof}"
 
     def of_answer(self, who: str, message_id: int, ago: float = 0) -> str:
-        """Where `who` answers the message, by a mail that was written so many seconds ago."""
+        """The address where `who` can reply to the message, in an email sent this many seconds
+        ago."""
         state = self.org.node.state
         user, message = state.users[self.org[who].user_id], _Named(message_id)
         now = self.node.clock() - ago
@@ -134,7 +135,7 @@ async def newest(org: Organization, who: str, count: int = 1) -> list[dict[str, 
     return found
 
 
-async def test_an_answer_goes_where_the_message_is_now(post: Post) -> None:
+async def test_a_reply_goes_to_where_the_message_is_now(post: Post) -> None:
     org = post.org
     asked = await org["ann"].send("kitchen", "cups", "@**Ben** how many?")
     mail = a_mail("Four, @**Ann**.\n\nOn Mon, Nov 2, 2026 Ann <a@b.c> wrote:\n> how many?\n")
@@ -154,7 +155,7 @@ async def test_an_answer_goes_where_the_message_is_now(post: Post) -> None:
     assert (said["type"], said["content"]) == ("private", "What?")
 
 
-async def test_the_mail_about_a_missed_message_says_where_to_answer(post: Post) -> None:
+async def test_a_missed_message_email_has_a_reply_address(post: Post) -> None:
     org = post.org
     asked = await org["ann"].send("kitchen", "cups", "@**Ben** how many?")
     facts = {MESSAGES: str(asked)}
@@ -222,7 +223,7 @@ async def test_options_of_an_address_cannot_be_changed(post: Post) -> None:
     assert said["content"] == "**From:** Ben Baker <ben@example.com>\n\nYes"
 
 
-async def test_addresses_whose_options_are_not_signed_keep_working(post: Post) -> None:
+async def test_addresses_with_unsigned_options_keep_working(post: Post) -> None:
     address = post.unsigned("kitchen", "ben")
     await post.bring(address, a_mail("Bare"))
     (said,) = await newest(post.org, "ann")
@@ -232,7 +233,9 @@ async def test_addresses_whose_options_are_not_signed_keep_working(post: Post) -
     assert said["content"] == "**From:** Ben Baker <ben@example.com>\n\nWith"
 
 
-async def test_mails_are_the_gateways_unless_somebody_else_is_asked_for(config: Config) -> None:
+async def test_emails_are_posted_by_the_gateway_unless_another_sender_is_chosen(
+    config: Config,
+) -> None:
     own = msgspec.structs.replace(config, mail_in_pattern=PATTERN)
     async with founded(own) as org:
         ben = await org.add("ben")
@@ -250,7 +253,7 @@ async def test_mails_are_the_gateways_unless_somebody_else_is_asked_for(config: 
             (await ben.get(path, sender_id=NOTIFICATION_BOT)).refused()
 
 
-async def test_the_gateway_begins_no_topics_for_those_who_may_not(post: Post) -> None:
+async def test_the_gateway_starts_topics_only_for_people_who_may(post: Post) -> None:
     org, state = post.org, post.org.node.state
     channel = state.channel_named("kitchen")
     assert channel is not None
@@ -265,7 +268,7 @@ async def test_the_gateway_begins_no_topics_for_those_who_may_not(post: Post) ->
     assert await post.bring(address, a_mail("Yes", "Known")) == {}
 
 
-async def test_the_same_mail_again_is_the_same_message(post: Post) -> None:
+async def test_the_same_email_again_is_the_same_message(post: Post) -> None:
     address = post.of_channel("kitchen", "ben")
     mail = a_mail("Once", Message_ID="<one@example.com>")
     for _ in range(2):
@@ -274,7 +277,7 @@ async def test_the_same_mail_again_is_the_same_message(post: Post) -> None:
     assert [one["content"] for one in await newest(post.org, "ann", 2)][-2:] == ["Once", "Last"]
 
 
-async def test_the_same_mail_with_a_file_again_is_the_same_message(post: Post) -> None:
+async def test_the_same_email_with_a_file_again_is_the_same_message(post: Post) -> None:
     org = post.org
     address = post.of_channel("kitchen", "ben")
     mail = a_mail("See there", Message_ID="<two@example.com>")
@@ -288,7 +291,7 @@ async def test_the_same_mail_with_a_file_again_is_the_same_message(post: Post) -
     assert len((await org["ben"].get("/attachments")).ok["attachments"]) == 1
 
 
-async def test_a_refused_mail_leaves_no_file_behind(post: Post) -> None:
+async def test_a_refused_email_leaves_no_file_behind(post: Post) -> None:
     org = post.org
     address = post.of_channel("kitchen", "ben")
     mail = a_mail("See there", "New topic")
@@ -305,7 +308,7 @@ async def test_a_refused_mail_leaves_no_file_behind(post: Post) -> None:
     assert (files["attachments"], files["own_space_used"]) == ([], 0)
 
 
-async def test_what_opens_nothing_any_more_says_nothing(
+async def test_an_email_to_an_invalid_address_is_dropped_without_an_answer(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     org = post.org
@@ -327,7 +330,7 @@ async def test_what_opens_nothing_any_more_says_nothing(
     assert [one["id"] for one in await newest(org, "ann")] == [asked]
 
 
-async def test_what_nobody_sent_is_a_bounce(post: Post) -> None:
+async def test_an_email_without_a_sender_is_treated_as_a_bounce(post: Post) -> None:
     address = post.of_channel("kitchen", "ben")
 
     def talk() -> None:
@@ -341,7 +344,7 @@ async def test_what_nobody_sent_is_a_bounce(post: Post) -> None:
     assert "sorry" not in (await newest(post.org, "ann", 2))[0]["content"]
 
 
-async def test_files_count_for_who_was_given_the_address(post: Post) -> None:
+async def test_files_count_for_the_person_with_the_address(post: Post) -> None:
     org, state = post.org, post.org.node.state
     (await org["ann"].patch("/realm", upload_quota_per_user_mib=1)).ok
     channel = state.channel_named("kitchen")
@@ -364,7 +367,7 @@ async def test_files_count_for_who_was_given_the_address(post: Post) -> None:
     assert len((await org["ben"].get("/attachments")).ok["attachments"]) == 1
 
 
-async def test_who_may_not_any_more_is_told_so(post: Post) -> None:
+async def test_a_sender_without_permission_is_told_so(post: Post) -> None:
     org = post.org
     asked = await org["ann"].send("kitchen", "cups", "how many?")
     answer, channel = post.of_answer("ben", asked), post.of_channel("kitchen", "cleo")
@@ -389,7 +392,7 @@ async def test_who_may_not_any_more_is_told_so(post: Post) -> None:
         ({"X_Loop": "no"}, 1, 1),
     ],
 )
-async def test_programs_that_answer_are_not_answered(
+async def test_automatic_emails_get_no_answer(
     post: Post, headers: dict[str, str], of_answer: int, of_channel: int
 ) -> None:
     asked = await post.org["ann"].send("kitchen", "cups", "how many?")
@@ -405,7 +408,7 @@ async def test_programs_that_answer_are_not_answered(
 
 @pytest.fixture
 def brought(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The mails that came, as they were brought."""
+    """The emails received, in their raw form."""
     found: list[bytes] = []
 
     async def receive(node: HttpNode, target: object, place: Path) -> None:
@@ -426,7 +429,7 @@ CONTENTS: list[bytes] = [
 ]
 
 
-async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes]) -> None:
+async def test_an_email_is_received_unchanged(post: Post, brought: list[bytes]) -> None:
     address = post.of_channel("kitchen", "ben")
 
     def talk(content: bytes) -> None:
@@ -440,12 +443,12 @@ async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes]) -> N
     for content in CONTENTS:
         with row(content[:40]):
             await asyncio.to_thread(talk, content)
-            # As far as anybody can say where a mail ends that has no line's end.
+            # As far as it's clear where an email without a final line break ends.
             assert brought == [content or b"\r\n"] * 2
             brought.clear()
 
 
-async def test_a_mail_that_does_not_wait_to_be_asked_for_is_whole(
+async def test_an_email_sent_without_waiting_is_received_completely(
     post: Post, brought: list[bytes]
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
@@ -457,7 +460,7 @@ async def test_a_mail_that_does_not_wait_to_be_asked_for_is_whole(
     assert brought == [b"Subject: x\r\n\r\ny\r\n"]
 
 
-async def test_commands_that_come_together_have_a_turn_each(post: Post) -> None:
+async def test_pipelined_commands_have_a_turn_each(post: Post) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
     assert await reader.readuntil(b"\r\n")
     turns, is_over, loop = 0, False, asyncio.get_running_loop()
@@ -477,19 +480,19 @@ async def test_commands_that_come_together_have_a_turn_each(post: Post) -> None:
     writer.close()
 
 
-async def test_each_recipient_is_told_that_a_mail_is_too_large(
+async def test_each_recipient_is_told_that_an_email_is_too_large(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("kitchen", "ben", "ann")
     async with listening(org, mail_in_max_mib=1) as post:
         ben, ann = (post.of_channel("kitchen", name) for name in ("ben", "ann"))
-        # Where an answer is missing, the wait for it ends the connection.
+        # A missing response would end the connection with a timeout.
         monkeypatch.setattr(server, "COMMAND_SECONDS", 10.0)
         assert await post.bring_to_both(ben, ann, a_mail("x" * 1_200_000)) == [552, 552]
         assert await post.bring_to_both(ben, ann, a_mail("x")) == [250, 250]
 
 
-async def test_a_mail_of_forty_megabytes_is_refused_and_not_held(org: Organization) -> None:
+async def test_an_email_of_40_mb_is_refused_without_storing_it(org: Organization) -> None:
     await org.channel("kitchen", "ben")
     piece = (b"x" * 998 + b"\r\n") * 500
     async with listening(org, mail_in_max_mib=1) as post:
@@ -513,7 +516,7 @@ async def test_a_mail_of_forty_megabytes_is_refused_and_not_held(org: Organizati
     assert most < 8 << 20
 
 
-async def test_a_mail_of_very_many_lines_costs_what_it_is_long(
+async def test_an_email_of_very_many_lines_costs_as_much_as_its_length(
     post: Post, brought: list[bytes]
 ) -> None:
     address, lines = post.of_channel("kitchen", "ben"), 200_000
@@ -530,11 +533,11 @@ async def test_a_mail_of_very_many_lines_costs_what_it_is_long(
     finally:
         tracemalloc.stop()
     assert brought == [content]
-    # The client, in this process, has it several times too.
+    # The client, in this process, has it several times, too.
     assert most < 20 * len(content)
 
 
-async def test_what_fails_here_is_brought_again_and_not_told(
+async def test_an_internal_error_asks_for_a_retry_and_reveals_nothing(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def receive(*_: object) -> None:
@@ -545,7 +548,7 @@ async def test_what_fails_here_is_brought_again_and_not_told(
     assert (await post.bring(address, a_mail("x")))[address] == (451, b"4.3.0 Try again later")
 
 
-async def test_who_waits_for_an_answer_is_not_silent(
+async def test_a_client_that_waits_for_a_response_is_not_idle(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("kitchen", "ben")
@@ -565,7 +568,7 @@ async def test_who_waits_for_an_answer_is_not_silent(
     assert patience[-1] <= server.COMMAND_SECONDS
 
 
-async def test_a_connection_ends_however_much_it_says(
+async def test_a_connection_has_a_total_time_limit(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "CONNECTION_SECONDS", 0.2)
@@ -579,7 +582,7 @@ async def test_a_connection_ends_however_much_it_says(
         writer.close()
 
 
-async def test_what_takes_too_long_to_read_counts_as_many(
+async def test_slow_reads_count_as_many_commands(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("kitchen", "ben")
@@ -592,7 +595,7 @@ async def test_what_takes_too_long_to_read_counts_as_many(
             assert (await post.bring(address, endless))[address][0] == wanted
 
 
-async def test_files_are_called_by_what_can_be_seen(post: Post) -> None:
+async def test_file_names_have_only_visible_characters(post: Post) -> None:
     mail = a_mail("x")
     mail.add_attachment("a,b", subtype="csv", filename="NAME.csv")
     address, content = post.of_channel("kitchen", "ben"), mail.as_bytes()
@@ -607,7 +610,9 @@ async def test_files_are_called_by_what_can_be_seen(post: Post) -> None:
     assert re.fullmatch(r"x\n\n\[t\.csv\]\(/user_uploads/[\w/-]+/t\.csv\)", said)
 
 
-async def test_bounds(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incoming_email_is_limited(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await org.channel("kitchen", "ann", "ben")
     monkeypatch.setattr(server, "PER_MINUTE", 2)
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)

@@ -1,4 +1,4 @@
-"""An owner tries whether mails arrive."""
+"""Test emails that an owner sends."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ async def tried(org: Organization) -> tuple[str, str]:
     return found["outcome"], found["reply"]
 
 
-async def test_owners_alone_try_mails_and_where_none_are_sent_they_are_told(
+async def test_only_owners_send_test_emails_and_without_email_they_are_told(
     org: Organization,
 ) -> None:
     assert await tried(org) == ("not_set_up", "")
@@ -39,7 +39,7 @@ async def test_owners_alone_try_mails_and_where_none_are_sent_they_are_told(
 
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")
-async def test_a_trial_says_what_became_of_it_and_nothing_of_the_settings(
+async def test_a_test_email_reports_its_result_without_settings(
     config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(mail_trials, "TRIAL_SECONDS", 86400.0)
@@ -71,7 +71,7 @@ async def test_a_trial_says_what_became_of_it_and_nothing_of_the_settings(
     assert mail_trials.TRIALS == 5
 
 
-async def test_a_mail_server_that_does_not_answer_is_not_waited_for(
+async def test_an_unresponsive_mail_server_is_not_waited_for(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = asyncio.Event()
@@ -87,7 +87,7 @@ async def test_a_mail_server_that_does_not_answer_is_not_waited_for(
     monkeypatch.setattr(Server, "handle_QUIT", never, raising=False)
     monkeypatch.setattr(transports, "_FAREWELL_SECONDS", 0.01)
     async with listening(Server()) as server:
-        # It has the mail, which would be sent twice if that were forgotten.
+        # The mail server has it, and would send it twice if that were forgotten.
         await Smtp(server.settings()).send(LETTER, "abc")
         assert server.got.qsize() == 1
         silent.set()

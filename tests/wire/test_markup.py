@@ -1,4 +1,4 @@
-"""Messages as clients get them: rendered, with what follows from what they say."""
+"""Rendered messages as clients get them, with flags and events that follow from their content."""
 
 from typing import Any
 
@@ -15,19 +15,19 @@ MESSAGES = ["message", "update_message"]
 
 
 async def message(person: Person, message_id: int) -> dict[str, Any]:
-    """A message as the person is shown it."""
+    """A message as the person sees it."""
     found: dict[str, Any] = (await person.get(f"/messages/{message_id}")).ok["message"]
     return found
 
 
 async def rendered(person: Person, content: str) -> str:
-    """How a message of that content would be shown."""
+    """How a message with this content would be rendered."""
     html: str = (await person.post("/messages/render", content=content)).ok["rendered"]
     return html
 
 
 async def group(org: Organization, name: str, *members: str, **settings: Any) -> int:
-    """Create a group of these people; its ID."""
+    """Create a group of these people. Returns its ID."""
     ids = [org[one].user_id for one in members]
     reply = await org["ann"].post(
         "/user_groups/create", name=name, description="", members=ids, **settings
@@ -36,7 +36,7 @@ async def group(org: Organization, name: str, *members: str, **settings: Any) ->
     return group_id
 
 
-async def test_a_preview_is_what_will_be_sent(org: Organization) -> None:
+async def test_a_preview_equals_the_sent_message(org: Organization) -> None:
     await org.channel("lounge", "ann")
     content = "**a** :tada: `b`\n* @**Ann** <i> $$x^2$$"
     sent = await org["ann"].send("lounge", "t", content)
@@ -48,7 +48,7 @@ async def test_a_preview_is_what_will_be_sent(org: Organization) -> None:
 # Mentions
 
 
-async def test_a_group_that_is_mentioned_notifies_its_members(org: Organization) -> None:
+async def test_a_mentioned_group_notifies_its_members(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "gus")
     inner = await group(org, "inner", "gus", "cleo")
     await group(org, "cooks", "ben", subgroups=[inner])
@@ -66,7 +66,7 @@ async def test_a_group_that_is_mentioned_notifies_its_members(org: Organization)
     assert "mentioned" not in (await message(org["cleo"], sent))["flags"]
 
 
-async def test_a_group_is_notified_by_those_who_may_mention_it(org: Organization) -> None:
+async def test_a_group_is_notified_only_by_people_who_may_mention_it(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     only_ben = {"direct_members": [org["ben"].user_id], "direct_subgroups": []}
     await group(org, "cooks", "cleo", can_mention_group=only_ben)
@@ -78,7 +78,7 @@ async def test_a_group_is_notified_by_those_who_may_mention_it(org: Organization
     assert "mentioned" in (await message(org["cleo"], by_ben))["flags"]
 
 
-async def test_an_edit_notifies_the_group_it_names(org: Organization) -> None:
+async def test_an_edit_notifies_the_group_it_mentions(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     await group(org, "cooks", "ben")
     sent = await org["ann"].send("lounge", "t", "nobody yet")
@@ -96,7 +96,7 @@ async def test_an_edit_notifies_the_group_it_names(org: Organization) -> None:
     ("word", "flag"),
     [("all", "stream_wildcard_mentioned"), ("topic", "topic_wildcard_mentioned")],
 )
-async def test_in_a_direct_conversation_wildcards_are_everybody(
+async def test_in_a_direct_conversation_wildcards_mean_everyone(
     org: Organization, word: str, flag: str
 ) -> None:
     ben = await org["ben"].register(event_types=MESSAGES)
@@ -126,7 +126,7 @@ async def test_a_quotation_notifies_nobody(org: Organization) -> None:
 # Links
 
 
-async def test_a_topic_is_linked_by_its_newest_message(org: Organization) -> None:
+async def test_a_topic_link_points_to_its_newest_message(org: Organization) -> None:
     channel = await org.channel("lounge", "ann")
     first = await org["ann"].send("lounge", "tea", "x")
     content = "#**lounge>tea** #**lounge>none**"
@@ -138,14 +138,14 @@ async def test_a_topic_is_linked_by_its_newest_message(org: Organization) -> Non
     assert f'href="{href}/tea/with/{second}"' in await rendered(org["ann"], content)
 
 
-async def test_a_private_channel_is_linked_by_those_who_know_of_it(org: Organization) -> None:
+async def test_a_private_channel_is_linked_only_by_people_who_see_it(org: Organization) -> None:
     await org.channel("attic", "ben", is_private=True)
     assert 'class="stream"' in await rendered(org["ben"], "#**attic**")
     assert await rendered(org["gus"], "#**attic**") == "<p>#<strong>attic</strong></p>"
     assert await rendered(org["gus"], "#**nowhere**") == "<p>#<strong>nowhere</strong></p>"
 
 
-async def test_a_topic_s_newest_message_is_told_by_those_who_may_read_it(
+async def test_a_topic_s_newest_message_is_revealed_only_to_people_who_may_read_it(
     org: Organization,
 ) -> None:
     channel = await org.channel("attic", "ben", is_private=True, history_public=False)
@@ -165,7 +165,7 @@ async def test_a_topic_s_newest_message_is_told_by_those_who_may_read_it(
     assert "/with/" not in shown
 
 
-async def test_people_are_mentioned_by_those_who_may_know_of_them(org: Organization) -> None:
+async def test_people_are_mentioned_only_by_those_who_can_see_them(org: Organization) -> None:
     await org.do(LIMITED)
     cleo = f"@_**Cleo|{org['cleo'].user_id}** @_**|{org['cleo'].user_id}** @_**Cleo**"
     nobody = "@_**Nemo|99999** @_**|99999** @_**Nemo**"
@@ -174,13 +174,13 @@ async def test_people_are_mentioned_by_those_who_may_know_of_them(org: Organizat
     assert "user-mention" not in await rendered(org["gus"], nobody)
 
 
-async def test_channels_are_linked_by_those_who_may_know_of_them(org: Organization) -> None:
+async def test_channels_are_linked_only_by_people_who_can_see_them(org: Organization) -> None:
     await org.channel("lounge", "ben")
     assert 'class="stream"' in await rendered(org["cleo"], "#**lounge**")
     assert await rendered(org["gus"], "#**lounge**") == "<p>#<strong>lounge</strong></p>"
 
 
-async def test_linkifiers_work_in_messages_and_in_topics(org: Organization) -> None:
+async def test_linkifiers_work_in_messages_and_topics(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     ann = org["ann"]
     template = "https://bugs.example/{id}"
@@ -204,7 +204,7 @@ async def test_linkifiers_work_in_messages_and_in_topics(org: Organization) -> N
 
 @pytest.fixture(scope="module")
 async def files(shared_org: Organization) -> tuple[str, str]:
-    """A picture and a document of ann's, for messages in a channel `archive`."""
+    """An image and a document of ann's, for messages in the channel `archive`."""
     await shared_org.channel("archive", "ann")
     pic = await shared_org["ann"].upload("pic.png", picture(100, 50), "image/png")
     return pic, await shared_org["ann"].upload("notes.pdf", b"%PDF", "application/pdf")
@@ -226,7 +226,7 @@ async def files(shared_org: Organization) -> tuple[str, str]:
         ("plain", "link", False),
     ],
 )
-async def test_what_a_message_has_is_found(
+async def test_attachments_images_and_links_are_searchable(
     shared_org: Organization, files: tuple[str, str], content: str, operand: str, has: bool
 ) -> None:
     ann, (pic, pdf) = shared_org["ann"], files
@@ -237,7 +237,7 @@ async def test_what_a_message_has_is_found(
     assert (sent in [one["id"] for one in found.ok["messages"]]) is has
 
 
-async def test_a_picture_is_shown_with_its_size_and_can_be_had_smaller(org: Organization) -> None:
+async def test_an_image_is_shown_with_its_size_and_a_thumbnail(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     path = await org["ann"].upload("pic.png", picture(100, 50), "image/png")
     sent = await org["ann"].send("lounge", "t", f"[p](/user_uploads/{path})")
@@ -249,22 +249,22 @@ async def test_a_picture_is_shown_with_its_size_and_can_be_had_smaller(org: Orga
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/webp")
 
 
-# What settings change
+# Settings
 
 
-async def test_the_organization_says_what_language_code_has(org: Organization) -> None:
+async def test_the_organization_sets_the_default_language_of_code(org: Organization) -> None:
     (await org["ann"].patch("/realm", default_code_block_language="python")).ok
     assert 'data-code-language="Python"' in await rendered(org["ben"], "```\n1\n```")
     assert "data-code-language" not in await rendered(org["ben"], "```text\n1\n```")
 
 
-async def test_the_organization_says_whether_pictures_are_shown(org: Organization) -> None:
+async def test_the_organization_sets_whether_images_are_previewed(org: Organization) -> None:
     path = await org["ben"].upload("pic.png", picture(100, 50), "image/png")
     (await org["ann"].patch("/realm", inline_image_preview=False)).ok
     assert "<img" not in await rendered(org["ben"], f"[p](/user_uploads/{path})")
 
 
-async def test_everybody_says_for_themselves_whether_emoticons_are_emoji(
+async def test_people_choose_whether_emoticons_become_emoji(
     org: Organization,
 ) -> None:
     (await org["ben"].patch("/settings", translate_emoticons=True)).ok
@@ -272,7 +272,7 @@ async def test_everybody_says_for_themselves_whether_emoticons_are_emoji(
     assert await rendered(org["cleo"], "well :)") == "<p>well :)</p>"
 
 
-async def test_custom_emoji_are_shown_where_their_pictures_are(org: Organization) -> None:
+async def test_custom_emoji_are_shown_with_their_image_addresses(org: Organization) -> None:
     files = {"file": ("bird.png", picture(100, 50), "image/png")}
     (await org["ann"].raw("POST", "/realm/emoji/party_bird", files=files)).ok
     shown = await rendered(org["ben"], ":party_bird: :zulip:")
@@ -282,13 +282,13 @@ async def test_custom_emoji_are_shown_where_their_pictures_are(org: Organization
     assert shown.count('class="emoji"') == 2
 
 
-# What the server writes
+# Text by the server
 
 
 HARMLESS = ["a **bold** one", "`x`", "[l](http://a.example)", "<b>"]
 
 
-async def test_what_people_named_does_no_harm_in_notices(org: Organization) -> None:
+async def test_names_are_harmless_in_notices(org: Organization) -> None:
     for number, name in enumerate(HARMLESS):
         with row(name):
             channel = await org.channel(f"lounge{number}", "ann")
@@ -308,7 +308,7 @@ async def test_what_people_named_does_no_harm_in_notices(org: Organization) -> N
                     assert content.count('<div class="codehilite"><pre>') == 2
 
 
-async def test_descriptions_are_rendered_too(org: Organization) -> None:
+async def test_descriptions_are_rendered(org: Organization) -> None:
     channel = await org.channel("lounge", "ann")
     (await org["ann"].patch(f"/streams/{channel}", description="**big** :tada:")).ok
     streams = (await org["ann"].get(f"/streams/{channel}")).ok["stream"]
@@ -320,11 +320,11 @@ COSTLY = "```python\n'{0}'\n```\n\n$$x_{{{0}}}$$"
 
 
 def is_computed(html: str) -> bool:
-    """Whether code has its colours, and the formula is laid out."""
+    """Whether the code is highlighted and the formula laid out."""
     return 'class="s1"' in html and "<msub>" in html
 
 
-async def test_code_and_formulas_are_computed_wherever_something_is_written(
+async def test_code_and_formulas_are_rendered_wherever_text_is_written(
     org: Organization,
 ) -> None:
     ann = org["ann"]
@@ -345,9 +345,7 @@ async def test_code_and_formulas_are_computed_wherever_something_is_written(
 
 
 @pytest.mark.parametrize("path", ["/messages", "/messages/render"])
-async def test_code_that_a_grammar_never_gets_through_is_plain(
-    org: Organization, path: str
-) -> None:
+async def test_code_that_a_grammar_cannot_finish_is_plain(org: Organization, path: str) -> None:
     await org.channel("lounge", "ann")
     content = "```bash\n$'" + "\\" * 52 + "\n```"
     said = {"type": "stream", "to": "lounge", "topic": "t"} if path == "/messages" else {}

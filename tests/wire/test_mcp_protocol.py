@@ -1,4 +1,4 @@
-"""The Model Context Protocol itself: headers, versions, and what is no message."""
+"""The Model Context Protocol itself: headers, versions, and invalid messages."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def message(method: str, **params: Any) -> dict[str, Any]:
 
 
 async def posted(org: Organization, key: str, said: Any, **headers: str) -> httpx.Response:
-    """The response to a body: bytes, or what is sent as JSON."""
+    """The response to a body: bytes, or anything that is sent as JSON."""
     sent = {**JSON, "Authorization": f"Bearer {key}"}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
     body = said if isinstance(said, bytes) else msgspec.json.encode(said)
@@ -38,17 +38,17 @@ async def posted(org: Organization, key: str, said: Any, **headers: str) -> http
 
 
 async def asked(org: Organization, key: str, method: str, **params: Any) -> httpx.Response:
-    """The response to a request of the present revision, with all its headers."""
+    """The response to a request of the current revision, with all headers."""
     headers = {"MCP_Protocol_Version": PRESENT, "Mcp_Method": method}
     if "name" in params:
         headers["Mcp_Name"] = params["name"]
     return await posted(org, key, message(method, **params), **headers)
 
 
-# What is right
+# Valid requests
 
 
-async def test_each_result_says_whose_it_is(sqlite_org: Organization, key: str) -> None:
+async def test_each_result_identifies_the_server(sqlite_org: Organization, key: str) -> None:
     response = await asked(sqlite_org, key, "server/discover")
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"
@@ -68,7 +68,7 @@ async def test_each_result_says_whose_it_is(sqlite_org: Organization, key: str) 
     ("wanted", "agreed"),
     [(BEFORE, BEFORE), ("2025-06-18", "2025-06-18"), ("2024-11-05", BEFORE), (PRESENT, BEFORE)],
 )
-async def test_the_handshake_of_before(
+async def test_the_handshake_of_the_previous_revision_works(
     sqlite_org: Organization, key: str, wanted: str, agreed: str
 ) -> None:
     said = message("initialize", protocolVersion=wanted, capabilities={}, clientInfo={})
@@ -90,7 +90,7 @@ async def test_a_name_may_be_encoded(sqlite_org: Organization, key: str) -> None
     assert response.json()["result"]["structuredContent"]["agent"] == "Helper"
 
 
-# What is not
+# Invalid requests
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_a_name_may_be_encoded(sqlite_org: Organization, key: str) -> None
         (message("server/discover"), {"MCP_Protocol_Version": BEFORE}, 200, -32601),
     ],
 )
-async def test_what_is_no_request(
+async def test_invalid_requests_are_refused(
     sqlite_org: Organization, key: str, said: Any, headers: dict[str, str], status: int, code: int
 ) -> None:
     response = await posted(sqlite_org, key, said, **headers)
@@ -176,7 +176,7 @@ async def test_what_is_no_request(
         ("tools/call", {"name": "no_such"}, 400, -32602),
     ],
 )
-async def test_what_is_not_offered(
+async def test_unknown_methods_and_tools_are_refused(
     sqlite_org: Organization, key: str, method: str, params: dict[str, Any], status: int, code: int
 ) -> None:
     response = await asked(sqlite_org, key, method, **params)
@@ -184,7 +184,7 @@ async def test_what_is_not_offered(
     assert (response.status_code, found["error"]["code"], found["id"]) == (status, code, 7)
 
 
-async def test_a_version_that_is_not_known_is_answered_with_those_that_are(
+async def test_an_unknown_version_is_answered_with_the_known_ones(
     sqlite_org: Organization, key: str
 ) -> None:
     said = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -209,7 +209,7 @@ async def test_a_version_that_is_not_known_is_answered_with_those_that_are(
         ({"Origin": "http://evil.test", "Host": "evil.test"}, 403),
     ],
 )
-async def test_who_is_let_in(
+async def test_authentication_is_required(
     sqlite_org: Organization, key: str, headers: dict[str, str], status: int
 ) -> None:
     said = message("ping")
@@ -230,7 +230,7 @@ async def test_who_is_let_in(
         ("http://evil.test", "evil.test", 403),
     ],
 )
-async def test_without_an_address_of_its_own_a_name_proves_nothing(
+async def test_without_an_external_url_the_host_name_proves_nothing(
     config: Config, origin: str, host: str, status: int
 ) -> None:
     async with founded(msgspec.structs.replace(config, external_url="")) as org:
@@ -241,7 +241,9 @@ async def test_without_an_address_of_its_own_a_name_proves_nothing(
         assert response.status_code == status
 
 
-async def test_other_methods_and_large_bodies(sqlite_org: Organization, key: str) -> None:
+async def test_other_methods_and_large_bodies_are_refused(
+    sqlite_org: Organization, key: str
+) -> None:
     for method in ("GET", "DELETE", "PUT", "OPTIONS"):
         response = await sqlite_org.http.request(method, "/mcp")
         assert (response.status_code, response.headers["allow"]) == (405, "POST")

@@ -1,4 +1,4 @@
-"""What a message looks like."""
+"""The fields of a message."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ async def test_a_direct_message_has_these_fields(org: Organization) -> None:
     assert [one["id"] for one in alone["display_recipient"]] == [ann.user_id]
 
 
-async def test_an_event_s_message_is_the_fetched_one_without_flags(org: Organization) -> None:
+async def test_an_event_s_message_equals_the_fetched_one_without_flags(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     listener = await org["ben"].register(apply_markdown=True, client_gravatar=False)
     sent = await org["ann"].send("lounge", "t", "/poll *Tea*?\nyes\n@**Ben**")
@@ -101,7 +101,7 @@ ABOUT_ONESELF = [
 ]
 
 
-async def test_a_message_about_oneself_is_one_paragraph(org: Organization) -> None:
+async def test_a_me_message_is_one_paragraph(org: Organization) -> None:
     for content, is_me in ABOUT_ONESELF:
         with row(content, is_me):
             sent = await org["ann"].write([org["ann"].user_id], content)

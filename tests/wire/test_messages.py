@@ -35,16 +35,16 @@ async def test_a_channel_message_reaches_every_subscriber_once(org: Organization
     assert await cleo.events() == []
 
 
-async def test_a_direct_message_reaches_its_people_only(org: Organization) -> None:
+async def test_a_direct_message_reaches_only_its_participants(org: Organization) -> None:
     ann, ben, cleo = [await org[name].register() for name in ("ann", "ben", "cleo")]
     await org["ann"].write([org["ben"].user_id], "psst")
     assert [len(await one.events()) for one in (ann, ben, cleo)] == [1, 1, 0]
 
 
-# Where to
+# Recipients
 
 
-async def test_a_channel_is_named_in_many_ways(org: Organization) -> None:
+async def test_a_channel_can_be_given_in_many_forms(org: Organization) -> None:
     channel = await org.channel("Größe 7", "ann")
     ann = org["ann"]
     ways = ["Größe 7", " größe 7 ", '"Größe 7"', '["Größe 7"]', channel, [channel], f"[{channel}]"]
@@ -56,7 +56,7 @@ async def test_a_channel_is_named_in_many_ways(org: Organization) -> None:
             assert message["display_recipient"] == "Größe 7"
 
 
-async def test_a_channel_whose_name_is_json_is_still_found(org: Organization) -> None:
+async def test_a_channel_whose_name_is_json_is_found(org: Organization) -> None:
     ann = org["ann"]
     for name in ("1.5", "true", "null", "{x", "[x]"):
         channel = await org.channel(name, "ann")
@@ -64,7 +64,7 @@ async def test_a_channel_whose_name_is_json_is_still_found(org: Organization) ->
         assert (await ann.get(f"/messages/{sent}")).ok["message"]["stream_id"] == channel
 
 
-async def test_people_are_named_in_many_ways(org: Organization) -> None:
+async def test_people_can_be_given_in_many_forms(org: Organization) -> None:
     ann, ben, cleo = (org[name] for name in ("ann", "ben", "cleo"))
     one, both = [ann.user_id, ben.user_id], [ann.user_id, ben.user_id, cleo.user_id]
     table: list[tuple[Any, list[int]]] = [
@@ -116,7 +116,7 @@ async def test_people_are_named_in_many_ways(org: Organization) -> None:
         "x" * 10_000,
     ],
 )
-async def test_people_who_are_not_there_cannot_be_written_to(
+async def test_unknown_people_cannot_be_written_to(
     readonly_org: Organization, to: str | None
 ) -> None:
     reply = await readonly_org["ann"].post("/messages", type="direct", to=to, content="x")
@@ -148,7 +148,7 @@ async def kept_lounge(shared_org: Organization) -> Organization:
         ('"lounge\\u0000"', "REQUEST_VARIABLE_INVALID", {"var_name": "to"}),
     ],
 )
-async def test_a_channel_that_is_not_there_cannot_be_written_to(
+async def test_an_unknown_channel_cannot_be_written_to(
     kept_lounge: Organization,
     readonly_org: Organization,
     to: str | None,
@@ -162,7 +162,7 @@ async def test_a_channel_that_is_not_there_cannot_be_written_to(
     assert {name: body[name] for name in extra} == extra
 
 
-async def test_a_channel_one_may_not_see_is_as_one_that_does_not_exist(org: Organization) -> None:
+async def test_an_invisible_channel_looks_like_an_unknown_one(org: Organization) -> None:
     secret = await org.channel("secret", "ann", is_private=True)
     public = await org.channel("public", "ann")
     sent = {"type": "stream", "topic": "t", "content": "x"}
@@ -178,7 +178,7 @@ async def test_a_channel_one_may_not_see_is_as_one_that_does_not_exist(org: Orga
             assert hidden["msg"] == unknown["msg"].replace("999999", str(channel))
 
 
-async def test_one_can_post_where_one_is_not_subscribed(org: Organization) -> None:
+async def test_people_can_post_in_unsubscribed_channels(org: Organization) -> None:
     await org.channel("lounge", "ann")
     ben = await org["ben"].register()
     sent = await org["ben"].send("lounge", "t", "x", read_by_sender=True)
@@ -187,7 +187,7 @@ async def test_one_can_post_where_one_is_not_subscribed(org: Organization) -> No
     assert flags == ["read", "historical"]
 
 
-async def test_who_may_post_is_the_channel_s_setting(org: Organization) -> None:
+async def test_the_channel_decides_who_can_post(org: Organization) -> None:
     await org.channel("news", "ann", "ben", "robo", can_send_message_group=ADMINISTRATORS)
     await org["ann"].send("news", "t", "x")
     sent = {"type": "stream", "to": "news", "topic": "t", "content": "x"}
@@ -225,7 +225,7 @@ async def test_nobody_posts_in_an_archived_channel(org: Organization) -> None:
         ("null", "null"),
     ],
 )
-async def test_a_topic_is_stored_so(kept_lounge: Organization, topic: str, stored: str) -> None:
+async def test_a_topic_is_normalized(kept_lounge: Organization, topic: str, stored: str) -> None:
     sent = await kept_lounge["ann"].send("lounge", topic, "x")
     path = f"/messages/{sent}"
     message = (await kept_lounge["ann"].get(path, allow_empty_topic_name=True)).ok["message"]
@@ -253,7 +253,7 @@ POLICIES: list[tuple[TopicsPolicy, bool, bool]] = [
 """A policy, and whether there are an empty and other topics."""
 
 
-async def test_which_topics_there_are_is_the_channel_s_policy(org: Organization) -> None:
+async def test_the_channel_s_policy_decides_which_topics_are_allowed(org: Organization) -> None:
     for policy, empty, named in POLICIES:
         with row(policy):
             channel = await org.channel(f"lounge {policy}", "ann", topics_policy=policy)
@@ -264,7 +264,7 @@ async def test_which_topics_there_are_is_the_channel_s_policy(org: Organization)
                     assert (reply.status == 200) is allowed, topic
 
 
-async def test_a_new_topic_needs_the_right_to_begin_one(org: Organization) -> None:
+async def test_starting_a_topic_needs_permission(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", can_create_topic_group=ADMINISTRATORS)
     sent = {"type": "stream", "to": "lounge", "content": "x"}
     (await org["ben"].post("/messages", topic="Tea", **sent)).refused()
@@ -272,7 +272,7 @@ async def test_a_new_topic_needs_the_right_to_begin_one(org: Organization) -> No
     (await org["ben"].post("/messages", topic="tea", **sent)).ok
 
 
-# Contents
+# Content
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ async def test_a_new_topic_needs_the_right_to_begin_one(org: Organization) -> No
         ("\u202e\u200b\ufeff", "\u202e\u200b\ufeff"),
     ],
 )
-async def test_a_content_is_stored_so(shared_org: Organization, content: str, stored: str) -> None:
+async def test_content_is_normalized(shared_org: Organization, content: str, stored: str) -> None:
     sent = await shared_org["ann"].write([shared_org["ben"].user_id], content)
     found = (await shared_org["ben"].get(f"/messages/{sent}", apply_markdown=False)).ok
     assert found["raw_content"] == found["message"]["content"] == stored
@@ -298,7 +298,7 @@ async def test_a_content_is_stored_so(shared_org: Organization, content: str, st
 
 
 @pytest.mark.parametrize("content", [None, "", "   ", "\n\t\n", "a\0b", "\0"])
-async def test_an_empty_content_is_refused(readonly_org: Organization, content: str | None) -> None:
+async def test_empty_content_is_refused(readonly_org: Organization, content: str | None) -> None:
     reply = await readonly_org["ann"].post(
         "/messages", type="direct", to=[readonly_org["ben"].user_id], content=content
     )
@@ -306,7 +306,7 @@ async def test_an_empty_content_is_refused(readonly_org: Organization, content: 
     assert await (await readonly_org["ben"].register()).events() == []
 
 
-# Whom one may write to
+# Permissions
 
 
 async def test_deactivated_people_get_no_messages(org: Organization) -> None:
@@ -316,7 +316,7 @@ async def test_deactivated_people_get_no_messages(org: Organization) -> None:
     (await org["ann"].post("/messages", **sent)).refused()
 
 
-async def test_direct_messages_can_be_shut(org: Organization) -> None:
+async def test_direct_messages_can_be_disabled(org: Organization) -> None:
     change = RealmChanged(values={"direct_message_permission_group": NOBODY})
     await org.do(change, actor="ann")
     for to in (["ben"], ["ben", "cleo"]):
@@ -326,7 +326,7 @@ async def test_direct_messages_can_be_shut(org: Organization) -> None:
     await org["ann"].write([org["ann"].user_id], "and oneself")
 
 
-async def test_who_may_begin_a_conversation_is_a_setting(org: Organization) -> None:
+async def test_starting_a_conversation_needs_permission(org: Organization) -> None:
     await org["cleo"].write([org["ann"].user_id], "before")
     change = RealmChanged(values={"direct_message_initiator_group": ADMINISTRATORS})
     await org.do(change, actor="ann")
@@ -345,7 +345,9 @@ async def test_who_may_begin_a_conversation_is_a_setting(org: Organization) -> N
         ("@**topic**", "TOPIC_WILDCARD_MENTION_NOT_ALLOWED"),
     ],
 )
-async def test_mentioning_many_needs_a_right(org: Organization, mention: str, code: str) -> None:
+async def test_wildcard_mentions_need_permission(
+    org: Organization, mention: str, code: str
+) -> None:
     many = [f"person{number}" for number in range(15)]
     for name in many:
         await org.add(name)
@@ -362,7 +364,7 @@ async def test_mentioning_many_needs_a_right(org: Organization, mention: str, co
     (await org["ann"].post("/messages", to="hall", **sent)).ok
 
 
-# What comes of it
+# Effects
 
 
 @pytest.mark.parametrize(
@@ -378,7 +380,7 @@ async def test_mentioning_many_needs_a_right(org: Organization, mention: str, co
         ("curl/8", True, True),
     ],
 )
-async def test_the_sender_has_read_what_a_person_s_program_sends(
+async def test_messages_sent_by_a_person_s_client_are_read_for_the_sender(
     kept_lounge: Organization, client: str, asked: bool | None, is_read: bool
 ) -> None:
     ann, ben = await kept_lounge["ann"].register(), await kept_lounge["ben"].register()
@@ -395,7 +397,7 @@ async def test_the_sender_has_read_what_a_person_s_program_sends(
     assert fetched["flags"] == own["flags"]
 
 
-async def test_the_echo_is_in_the_queue_that_it_is_for(org: Organization) -> None:
+async def test_the_local_id_is_echoed_to_its_queue(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     first, second, other = [await org[name].register() for name in ("ann", "ann", "ben")]
     await org["ann"].send("lounge", "t", "x", queue_id=first.queue_id, local_id="17.5")
@@ -408,7 +410,7 @@ async def test_the_echo_is_in_the_queue_that_it_is_for(org: Organization) -> Non
     assert not any("local_message_id" in event for event in await first.events())
 
 
-async def test_one_attempt_sends_one_message_however_often_it_is_made(config: Config) -> None:
+async def test_a_repeated_request_sends_one_message(config: Config) -> None:
     attempt = {"queue_id": "q", "local_id": "17.5"}
     async with founded(config) as org:
         await org.add("ben")
@@ -424,7 +426,7 @@ async def test_one_attempt_sends_one_message_however_often_it_is_made(config: Co
         ]
         told = [e["message"]["id"] for e in await listener.events() if e["type"] == "message"]
         assert told == [sent, *others]
-    # The server was away, and the client tries once more.
+    # The server was down, and the client retries.
     async with reopened(config) as org:
         assert await org["ann"].send("lounge", "t", "x", queue_id="q", local_id="18") == others[1]
         assert await org["ann"].send("lounge", "t", "x", **attempt) == sent
@@ -448,7 +450,7 @@ async def test_a_local_id_used_for_several_messages_loses_none(org: Organization
     assert await all_of_them() == first
 
 
-async def test_a_destination_may_be_named_differently_when_a_request_is_repeated(
+async def test_a_repeated_request_may_give_the_recipient_in_another_form(
     org: Organization,
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
@@ -473,7 +475,7 @@ async def test_a_destination_may_be_named_differently_when_a_request_is_repeated
     assert len(set().union(*found)) == 3
 
 
-async def test_a_request_is_recognized_after_many_others_and_a_restart(
+async def test_a_repeated_request_is_recognized_after_many_others_and_a_restart(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 50
@@ -491,7 +493,7 @@ async def test_a_request_is_recognized_after_many_others_and_a_restart(
         assert await org["ann"].send("lounge", "t", "hi", **attempt) == first
 
 
-async def test_a_request_is_recognized_after_its_message_changed(config: Config) -> None:
+async def test_a_repeated_request_is_recognized_after_its_message_changed(config: Config) -> None:
     attempt = {"queue_id": "q", "local_id": "1"}
     async with founded(config) as org:
         await org.channel("lounge", "ann")
@@ -506,7 +508,7 @@ async def test_a_request_is_recognized_after_its_message_changed(config: Config)
         assert await org["ann"].send("lounge", "t", "edited", **attempt) > gone
 
 
-async def test_a_request_to_version_0_1_is_recognized_after_the_upgrade(
+async def test_a_request_sent_to_version_0_1_is_recognized_after_the_upgrade(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt = {"queue_id": "q", "local_id": "1"}
@@ -529,7 +531,7 @@ async def test_a_request_to_version_0_1_is_recognized_after_the_upgrade(
         assert await all_of_them(org) == sent
 
 
-def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_requests_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sent_messages, "KEPT", 3)
     kept = sent_messages.SentMessages(State().directs)
     for number in range(5):
@@ -541,10 +543,10 @@ def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [kept.find(1, str(number)) for number in range(5)]
     assert found == [None, None, 2, 3, 4]
     held = [text for sender, *texts in kept._ids for text in texts]
-    assert sum(map(len, held)) == 3  # The digests alone.
+    assert sum(map(len, held)) == 3  # Only the digests.
 
 
-async def test_mentions_are_flags_of_those_who_receive_them(org: Organization) -> None:
+async def test_mentions_are_flags_of_their_recipients(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     listeners = {name: await org[name].register() for name in ("ann", "ben", "cleo")}
     await org["ann"].send("lounge", "t", "@**Ben** and @_**Cleo**", read_by_sender=True)

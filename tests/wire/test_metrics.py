@@ -1,4 +1,4 @@
-"""What /metrics tells, and whom."""
+"""What /metrics contains, and who can read it."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 async def scraped(org: Organization) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Each sample by its name and its labels, without the own node's name."""
+    """Each sample by name and labels, without the node's own name."""
     response = await org.http.get("/metrics")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -38,8 +38,8 @@ async def scraped(org: Organization) -> dict[tuple[str, frozenset[tuple[str, str
     }
 
 
-async def test_the_board_shows_what_there_is(org: Organization) -> None:
-    """Each metric and each label of `deploy/grafana.json` is one of /metrics."""
+async def test_the_dashboard_uses_existing_metrics(org: Organization) -> None:
+    """Each metric and label in `deploy/grafana.json` is in /metrics."""
     await org["ann"].get("/users/me")
     limits = Limits(most=1, of_one_address=1, trusted="", least_rate=0)
     org.node.gauges.append(Gauges(Load(1.0), Connections(limits)))
@@ -47,7 +47,7 @@ async def test_the_board_shows_what_there_is(org: Organization) -> None:
     found = list(text_string_to_metric_families(text))
     ending = {"counter": "_total", "histogram": "_bucket"}
     names = {family.name + ending.get(family.type, "") for family in found}
-    # Prometheus calls so what a sample says of a job, for it has a label of that name itself.
+    # Prometheus renames a sample's own `job` label, because it adds one itself.
     labels = {name for family in found for one in family.samples for name in one.labels}
     labels = {"exported_job" if name == "job" else name for name in labels} | {"le"}
     board = json.loads((ROOT / "deploy" / "grafana.json").read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def labelled(**labels: str) -> frozenset[tuple[str, str]]:
     return frozenset(labels.items())
 
 
-async def test_what_people_do_is_counted(org: Organization) -> None:
+async def test_actions_are_counted(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     ben = await org["ben"].register()
     waiting = asyncio.create_task(ben.events(block=True))
@@ -113,7 +113,7 @@ async def test_what_people_do_is_counted(org: Organization) -> None:
     assert after["process_open_fds", labelled()] > 3
 
 
-async def test_it_is_told_when_the_node_can_do_nothing_else(
+async def test_metrics_are_available_when_nothing_else_is(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object, **__: object) -> None:
@@ -135,7 +135,7 @@ READERS: tuple[tuple[str, Mapping[str, str], int], ...] = (
     ("10.1.2.3", {"X-Forwarded-For": "10.1.2.3"}, 200),
     ("192.0.2.7", {}, 403),
     ("2001:db8::7", {}, 403),
-    # By way of a proxy on this machine that is not believed, or does not say for whom.
+    # Through a local proxy that isn't trusted or doesn't forward the client's address.
     ("127.0.0.1", {"X-Forwarded-For": "192.0.2.7"}, 403),
     ("127.0.0.1", {"X-Real-IP": "192.0.2.7"}, 403),
     ("127.0.0.1", {"Forwarded": "for=192.0.2.7"}, 403),
@@ -145,7 +145,7 @@ READERS: tuple[tuple[str, Mapping[str, str], int], ...] = (
 """An address, headers, and the status of the answer."""
 
 
-async def test_who_may_read_it(org: Organization) -> None:
+async def test_who_can_read_metrics(org: Organization) -> None:
     node = org.node
     object.__setattr__(
         node, "config", msgspec.structs.replace(node.config, metrics_allowed="10.0.0.0/8,10.9.9.9")
@@ -186,7 +186,7 @@ async def test_a_scrape_reaches_all_processes_of_a_server(
             assert found["tertulia_event_queues", labelled()] == 0
             assert not (tmp_path / "3.metrics").exists()
             assert caplog.text.count("does not tell its numbers") == 1
-            # And this one tells the others its own.
+            # And this process sends its own to the others.
             own = page._own(tmp_path)
             told = await page._asked(own)
             assert told is not None
@@ -196,7 +196,7 @@ async def test_a_scrape_reaches_all_processes_of_a_server(
         assert not own.exists()
 
 
-def test_groups_are_how_the_paths_that_there_are_begin() -> None:
+def test_groups_of_requests_are_the_starts_of_existing_paths() -> None:
     measures = RequestMeasures()
     measures.know("/api/v1", ["/messages/{id}", "/users", "/{any}"], ["/login/link", "/", "/{x}/y"])
     groups = {

@@ -1,4 +1,4 @@
-"""Mails about what people have missed: what is in them, for whom, and how they are turned off."""
+"""Missed-message emails: their content, their recipients, and unsubscribing."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures(no_postman.__name__)
 
 
 class Away:
-    """An organization in which time goes by when a test says so, and its mails."""
+    """An organization with a clock that tests set, and its emails."""
 
     def __init__(self, org: Organization, clock: TestClock) -> None:
         self.org = org
@@ -39,14 +39,14 @@ class Away:
         self.notices = Notifier(node.log, node.delivery.presence, [means])
 
     async def mails(self, seconds: float = 121) -> list[RenderedMail]:
-        """What is sent after so much time."""
+        """The emails sent after this much time."""
         await self.notices.once()
         self.clock.ahead += seconds
         await self.notices.once()
         return await self.sent()
 
     async def sent(self) -> list[RenderedMail]:
-        """What is sent of what waits in the outbox."""
+        """The emails sent from the outbox."""
         hand, node = Hand(), self.org.node
         await MailSender(node.store, MailRenderer(node), hand, node.clock).deliver()
         return hand.letters
@@ -68,7 +68,7 @@ def headers(mail: RenderedMail) -> dict[str, str]:
     return {name.lower(): str(value) for name, value in message.items()}
 
 
-async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it_off(
+async def test_a_mention_is_emailed_once_with_context_and_an_unsubscribe_link(
     away: Away,
 ) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
@@ -92,7 +92,7 @@ async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it
     assert found["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
     assert found["references"] == found["in-reply-to"]
     assert "reply-to" not in found
-    # One click, as a mail program makes it: no cookie, no page.
+    # One click, as email programs do it: without a cookie or a page.
     (address,) = re.findall(r"<http://chat\.test(/unsubscribe/\S+)>", found["list-unsubscribe"])
     page = await away.org.http.get(address)
     assert page.status_code == 200
@@ -107,7 +107,7 @@ async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it
     assert await away.mails() == []
 
 
-async def test_a_mail_says_at_what_time_of_the_readers_day(away: Away) -> None:
+async def test_an_email_has_the_reader_s_local_time(away: Away) -> None:
     ann, ben = away.org["ann"], away.org["ben"]
     assert away.clock.stopped_at is not None
     away.clock.stopped_at -= away.clock.stopped_at % 86400 - 300  # Five past midnight.
@@ -120,7 +120,7 @@ async def test_a_mail_says_at_what_time_of_the_readers_day(away: Away) -> None:
     assert "Ann, 00:07 UTC:" in mail.text
 
 
-async def test_conversations_have_mails_and_threads_of_their_own(away: Away) -> None:
+async def test_conversations_have_their_own_emails_and_threads(away: Away) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     await ann.write([ben.user_id], "one")
     await ann.write([ben.user_id, cleo.user_id], "two")
@@ -139,9 +139,7 @@ async def test_conversations_have_mails_and_threads_of_their_own(away: Away) -> 
 
 
 @pytest.mark.parametrize("when", ["before it is due", "before it is sent"])
-async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
-    away: Away, when: str
-) -> None:
+async def test_read_deleted_or_inaccessible_messages_are_not_emailed(away: Away, when: str) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     den = await away.org.channel("den", "ann", "ben", is_private=True, history_public=False)
     read = await ann.write([ben.user_id], "read")
@@ -163,7 +161,7 @@ async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
     assert "secret" not in mail.text + mail.html
 
 
-async def test_what_is_too_much_for_a_round_is_told_in_the_next(
+async def test_messages_beyond_a_run_s_limit_are_handled_in_the_next(
     away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifier, "ROUND_SECONDS", 0.0)
@@ -175,7 +173,7 @@ async def test_what_is_too_much_for_a_round_is_told_in_the_next(
     assert [mail.to for mail in await away.mails(0)] == [cleo.email]
 
 
-async def test_who_is_here_is_told_when_they_have_left(away: Away) -> None:
+async def test_people_who_are_online_are_emailed_once_they_are_away(away: Away) -> None:
     ann, ben = away.org["ann"], away.org["ben"]
     await ann.write([ben.user_id], "hello")
     assert (await ben.post("/users/me/presence", status="active", new_user_input=True)).ok
@@ -184,10 +182,10 @@ async def test_who_is_here_is_told_when_they_have_left(away: Away) -> None:
     assert "hello" in mail.text
 
 
-async def test_a_node_that_stood_still_tells_nothing_that_another_one_has_told(
+async def test_a_node_that_was_frozen_repeats_no_email_of_another_node(
     away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever it stood still."""
+    """At whatever point it was frozen."""
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     slow, quick = away.notices, Away(away.org, away.clock).notices
 
@@ -222,7 +220,7 @@ async def test_a_node_that_stood_still_tells_nothing_that_another_one_has_told(
             assert (await who.post("/mark_all_as_read")).ok
 
 
-async def test_what_messages_say_is_kept_out_where_somebody_wants_so(away: Away) -> None:
+async def test_message_content_is_left_out_if_someone_wants_that(away: Away) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     own = {
         "message_content_in_email_notifications": False,
@@ -246,7 +244,7 @@ async def test_what_messages_say_is_kept_out_where_somebody_wants_so(away: Away)
     assert "another one" not in mail.text + mail.html
 
 
-async def test_pictures_come_along_as_the_reader_may_see_them(away: Away) -> None:
+async def test_images_are_included_if_the_reader_may_see_them(away: Away) -> None:
     ann, ben = away.org["ann"], away.org["ben"]
     path = await ann.upload("cup.png", picture(40, 30), "image/png")
     await ann.write([ben.user_id], f"[cup](/user_uploads/{path})")
@@ -259,7 +257,7 @@ async def test_pictures_come_along_as_the_reader_may_see_them(away: Away) -> Non
     assert related[0].get_content() == shown.content
 
 
-async def test_a_mail_that_is_sent_late_goes_to_the_present_address_or_not_at_all(
+async def test_a_delayed_email_goes_to_the_current_address_or_is_not_sent(
     away: Away,
 ) -> None:
     ann, ben = away.org["ann"], away.org["ben"]
@@ -279,7 +277,7 @@ async def test_a_mail_that_is_sent_late_goes_to_the_present_address_or_not_at_al
     assert await renderer.rendered(mail, away.clock()) is None
 
 
-async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Away) -> None:
+async def test_a_digest_has_unread_messages_and_is_sent_once_on_its_day(away: Away) -> None:
     org, node = away.org, away.org.node
     ann, ben = org["ann"], org["ben"]
     kitchen, lounge = node.state.channel_named("kitchen"), await org.channel("lounge", "ann", "ben")
@@ -306,7 +304,7 @@ async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Aw
     await ask_for_digests(node, lambda: rung.append(None))
     assert len(rung) == 1
     mails = await away.sent()
-    # Ann was here just now, and gus has nothing to read.
+    # Ann was just online, and gus has nothing to read.
     assert sorted(mail.to for mail in mails) == ["ben@example.com", "cleo@example.com"]
     (mail,) = [one for one in mails if one.to == "ben@example.com"]
     for part in ("#kitchen > cups", "who brings the cups?", "2 messages from Ann, Cleo", "quiet"):
@@ -317,7 +315,7 @@ async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Aw
     assert "/unsubscribe/digest-" in headers(mail)["list-unsubscribe"]
 
 
-async def test_developers_see_all_mails(config: Config) -> None:
+async def test_the_development_page_shows_all_emails(config: Config) -> None:
     async with founded(msgspec.structs.replace(config, dev=True)) as org:
         page = await org.http.get("/dev/mails")
         assert page.status_code == 200

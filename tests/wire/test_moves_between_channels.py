@@ -1,4 +1,4 @@
-"""Messages that go to another channel: who keeps what they had of them, and who loses it."""
+"""Messages moved to another channel: who keeps access, flags, and settings, and who loses them."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ async def flags(org: Organization, who: str, message_id: int) -> set[str]:
 
 
 async def mentions(org: Organization, who: str) -> list[int]:
-    """What GET and POST /register say of unread mentions, which must agree."""
+    """The unread mentions according to GET and POST /register, which must agree."""
     narrow = [{"operator": "is", "operand": "mentioned"}]
     page = await org[who].get(
         "/messages", anchor="newest", num_before=9, num_after=0, narrow=narrow
@@ -43,9 +43,7 @@ async def mentions(org: Organization, who: str) -> list[int]:
 
 
 @pytest.mark.parametrize("loaded", [True, False])
-async def test_who_was_mentioned_with_everybody_still_is_elsewhere(
-    org: Organization, loaded: bool
-) -> None:
+async def test_a_wildcard_mention_survives_a_move(org: Organization, loaded: bool) -> None:
     await org.channel("lounge", "ann", "ben")
     attic = await org.channel("attic", "ann", "ben", "cleo")
     sent = await org["ann"].send("lounge", "t", "@**all** look")
@@ -60,12 +58,12 @@ async def test_who_was_mentioned_with_everybody_still_is_elsewhere(
     assert "wildcard_mentioned" in event["flags"]
     assert "stream_wildcard_mentioned" in await flags(org, "ben", sent)
     assert "stream_wildcard_mentioned" not in await flags(org, "cleo", sent)
-    # What it says decides again once it says something else.
+    # An edit decides again.
     assert (await org["ann"].patch(f"/messages/{sent}", content="nobody")).ok
     assert await mentions(org, "ben") == []
 
 
-async def test_what_was_unread_is_unread_when_it_comes_back(org: Organization) -> None:
+async def test_a_message_moved_away_and_back_is_unread_again(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     sent = await org["ann"].send("lounge", "t", "hello")
     attic = await org.channel("attic", "ann", "ben")
@@ -74,7 +72,7 @@ async def test_what_was_unread_is_unread_when_it_comes_back(org: Organization) -
         assert "read" not in await flags(org, "ben", sent)
 
 
-async def test_nothing_is_unread_that_nobody_may_read(org: Organization) -> None:
+async def test_an_inaccessible_message_is_not_unread(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     sent = await org["ann"].send("lounge", "t", "hello")
     vault = await org.channel("vault", "ann", "ben", is_private=True, history_public=False)
@@ -83,11 +81,11 @@ async def test_nothing_is_unread_that_nobody_may_read(org: Organization) -> None
     assert (await org["ben"].register()).data["unread_msgs"]["streams"] == []
 
 
-async def test_who_loses_sight_of_a_message_loses_the_star(org: Organization) -> None:
+async def test_losing_access_removes_the_star(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     vault = await org.channel("vault", "ann", is_private=True)
     sent = await org["ann"].send("lounge", "t", "hello")
-    for who in ("ben", "cleo"):  # Who is no subscriber may have a star on it, too.
+    for who in ("ben", "cleo"):  # People who aren't subscribed may have starred it, too.
         reply = await org[who].post("/messages/flags", messages=[sent], op="add", flag="starred")
         assert reply.ok
     listeners = [await org[who].register() for who in ("ben", "cleo")]
@@ -100,8 +98,8 @@ async def test_who_loses_sight_of_a_message_loses_the_star(org: Organization) ->
     assert "starred" not in await flags(org, "ben", sent)
 
 
-async def test_of_messages_that_go_together_each_hears_of_those_in_sight(org: Organization) -> None:
-    """In a channel whose history is protected, those are in sight that came after one joined."""
+async def test_of_messages_moved_together_clients_get_the_visible_ones(org: Organization) -> None:
+    """In a channel with a protected history, those sent after the reader joined."""
     await org.channel("lounge", "ann", "ben")
     early = await org["ann"].send("lounge", "t", "early")
     vault = await org.channel("vault", "ann", "ben", is_private=True, history_public=False)
@@ -116,7 +114,7 @@ async def test_of_messages_that_go_together_each_hears_of_those_in_sight(org: Or
     assert "read" not in await flags(org, "ben", late)
 
 
-async def test_a_star_on_what_is_out_of_sight_goes_with_the_message(org: Organization) -> None:
+async def test_a_star_on_an_inaccessible_message_moves_with_it(org: Organization) -> None:
     await org.channel("vault", "ann", "ben", is_private=True)
     sent = await org["ann"].send("vault", "t", "hello")
     reply = await org["ben"].post("/messages/flags", messages=[sent], op="add", flag="starred")
@@ -134,7 +132,9 @@ async def test_a_star_on_what_is_out_of_sight_goes_with_the_message(org: Organiz
     assert event["messages"] == [sent]
 
 
-async def test_a_setting_of_a_channel_that_came_and_went_is_not_told(org: Organization) -> None:
+async def test_a_setting_of_a_channel_shown_and_hidden_in_the_meantime_is_not_sent(
+    org: Organization,
+) -> None:
     vault = await org.channel("vault", "ann", is_private=True)
     ben = await org["ben"].register()
     people = {"subscriptions": [{"name": "vault"}], "principals": [org["ben"].user_id]}
@@ -146,7 +146,7 @@ async def test_a_setting_of_a_channel_that_came_and_went_is_not_told(org: Organi
     assert ("subscription", "update") not in told
 
 
-async def test_outsiders_do_not_hear_where_a_message_came_from(org: Organization) -> None:
+async def test_outsiders_do_not_learn_where_a_message_came_from(org: Organization) -> None:
     await org.channel("vault", "ann", "ben", is_private=True)
     lounge = await org.channel("lounge", "ann", "ben", "cleo")
     sent = await org["ann"].send("vault", "heist", "the plan")
@@ -180,13 +180,13 @@ async def test_outsiders_do_not_hear_where_a_message_came_from(org: Organization
             seen += [messages, one]
     for word in ("vault", "heist", "better"):
         assert word not in json.dumps(seen)
-    # What is done to it from then on is everybody's to know.
+    # Later changes are visible to everyone.
     assert (await org["ann"].patch(f"/messages/{sent}", content="an idea")).ok
     later = (await org["cleo"].get(history)).ok["message_history"]
     assert [version["content"] for version in later] == ["a plan", "an idea"]
 
 
-async def test_notices_of_moves_name_no_channel_that_is_not_their_readers(
+async def test_move_notices_name_no_channel_hidden_from_their_readers(
     org: Organization,
 ) -> None:
     vault = await org.channel("vault", "ann", is_private=True)
@@ -205,7 +205,7 @@ async def test_notices_of_moves_name_no_channel_that_is_not_their_readers(
 
 
 async def arrived(org: Organization, listener: Listener, message_ids: list[int]) -> list[Data]:
-    """The messages that came in, which must be as they are fetched."""
+    """The messages that arrived, which must equal the fetched ones."""
     events = await listener.events()
     found = [event for event in events if event["type"] == "message"]
     assert [event["message"]["id"] for event in found] == message_ids
@@ -219,8 +219,8 @@ async def arrived(org: Organization, listener: Listener, message_ids: list[int])
     return events
 
 
-async def test_a_moved_message_is_new_to_who_could_not_read_it(org: Organization) -> None:
-    """As a message like any other, and nothing is said of where it was."""
+async def test_a_moved_message_is_new_for_people_who_could_not_read_it(org: Organization) -> None:
+    """Like any other message, without its previous location."""
     lounge = await org.channel("lounge", "ann", "ben", "cleo")
     await org.channel("safe", "ann", "ben", is_private=True)
     first = await org["ann"].send("safe", "heist", "the plan of @**Ben**")
@@ -249,8 +249,8 @@ async def test_a_moved_message_is_new_to_who_could_not_read_it(org: Organization
             await arrived(org, listener, [first, poll])
 
 
-async def test_a_queue_has_of_moved_messages_what_it_asked_for(org: Organization) -> None:
-    """By its narrow, by all public channels, by the types of its events, in source or as HTML."""
+async def test_a_queue_gets_moved_messages_according_to_its_options(org: Organization) -> None:
+    """Its narrow, all public channels, event types, and Markdown or HTML."""
     lounge = await org.channel("lounge", "ann", "cleo")
     await org.channel("vault", "ann", is_private=True)
     first = await org["ann"].send("vault", "t", "*one*")
@@ -284,8 +284,8 @@ async def test_a_queue_has_of_moved_messages_what_it_asked_for(org: Organization
             assert found[0]["message"]["content"] == "*one*"
 
 
-async def test_what_is_deleted_or_moved_on_is_not_new_to_who_slept(org: Organization) -> None:
-    """From memory, and from the log."""
+async def test_a_late_poll_does_not_contain_messages_deleted_or_moved_on(org: Organization) -> None:
+    """From memory and from the log."""
     lounge = await org.channel("lounge", "ann", "cleo")
     vault = await org.channel("vault", "ann", is_private=True)
     listeners = [await org["cleo"].register(event_types=["message"]) for _ in range(2)]
@@ -304,11 +304,11 @@ async def test_what_is_deleted_or_moved_on_is_not_new_to_who_slept(org: Organiza
     assert places[0] == places[1]
 
 
-async def test_who_slept_and_left_the_old_channel_hears_where_its_messages_went(
+async def test_a_late_poll_of_someone_who_left_the_old_channel_has_the_move(
     org: Organization,
 ) -> None:
-    """If they were in the new one all the time: others could not read them before, or find them
-    when they come."""
+    """If they were in the new channel all the time. Others couldn't read the messages before, or
+    fetch them when they join."""
     lounge = await org.channel("lounge", "ann", "ben", "cleo")
     vault = await org.channel("vault", "ann", "ben", "robo", is_private=True)
     ben, cleo, robo = [await org[who].register() for who in ("ben", "cleo", "robo")]
@@ -338,8 +338,8 @@ async def test_who_slept_and_left_the_old_channel_hears_where_its_messages_went(
 async def test_a_message_older_than_a_subscription_is_followed_to_its_channel(
     org: Organization, history_public: bool
 ) -> None:
-    """A guest who left the old channel is told about it if they could read it in both. Opening the
-    new channel's history later doesn't show where messages in it came from."""
+    """A guest who left the old channel gets the move if they could read it in both. Opening the new
+    channel's history later doesn't reveal where messages in it came from."""
     lounge = await org.channel("lounge", "ann", "gus")
     sent = await org["ann"].send("lounge", "heist", "the plan")
     attic = await org.channel("attic", "ann", "gus", is_private=True, history_public=history_public)
@@ -367,11 +367,11 @@ async def test_a_message_older_than_a_subscription_is_followed_to_its_channel(
 
 
 @pytest.mark.parametrize("goes", ["away", "for good"])
-async def test_nothing_is_told_of_what_is_out_of_sight_by_then(
+async def test_nothing_is_sent_about_messages_inaccessible_by_then(
     org: Organization, goes: str
 ) -> None:
-    """From memory, and from the log: to who had it, that it is gone; to who comes to the channel
-    only afterwards, nothing at all."""
+    """From memory and from the log: people who had the message learn that it's gone, and people who
+    join the channel later learn nothing."""
     vault = await org.channel("vault", "ann", "ben", is_private=True)
     safe = await org.channel("safe", "ann", is_private=True)
     poll = await org["ann"].send("vault", "heist", "/poll When?\n- now")
@@ -402,10 +402,10 @@ async def test_nothing_is_told_of_what_is_out_of_sight_by_then(
 
 
 @pytest.mark.parametrize("goes", ["on", "for good"])
-async def test_who_only_had_the_old_channel_hears_late_that_a_message_is_gone(
+async def test_a_late_poll_of_someone_only_in_the_old_channel_has_a_deletion(
     org: Organization, goes: str
 ) -> None:
-    """What became of it in the new one is told there, to others."""
+    """Later changes in the new channel are sent to others."""
     await org.channel("lounge", "ann", "ben")
     attic = await org.channel("attic", "ann")
     vault = await org.channel("vault", "ann", is_private=True)
@@ -422,7 +422,7 @@ async def test_who_only_had_the_old_channel_hears_late_that_a_message_is_gone(
     assert [event["type"] for event in await ann.events()] == wanted
 
 
-async def test_what_was_done_to_a_message_is_told_where_it_is_still_in_sight(
+async def test_changes_to_a_message_are_sent_where_it_is_still_visible(
     org: Organization,
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
@@ -441,7 +441,7 @@ async def test_what_was_done_to_a_message_is_told_where_it_is_still_in_sight(
         assert events[1]["new_stream_id"] == attic
 
 
-async def test_of_a_large_move_the_newest_are_told(org: Organization) -> None:
+async def test_of_a_large_move_the_newest_messages_are_sent(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "cleo")
     await org.channel("vault", "ann", is_private=True)
     ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(MAX_ARRIVALS + 5)]
@@ -450,7 +450,7 @@ async def test_of_a_large_move_the_newest_are_told(org: Organization) -> None:
     assert [event["message"]["id"] for event in await cleo.events()] == ids[5:]
 
 
-async def test_of_moved_messages_with_very_much_on_them_fewer_are_told(
+async def test_moved_messages_with_many_reactions_are_sent_in_smaller_numbers(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_details, "MAX_DETAILS", 3)
@@ -466,7 +466,7 @@ async def test_of_moved_messages_with_very_much_on_them_fewer_are_told(
     assert [event["message"]["id"] for event in await cleo.events()] == ids[3:]
 
 
-async def test_of_large_moved_messages_fewer_are_told(
+async def test_large_moved_messages_are_sent_in_smaller_numbers(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_details, "ARRIVALS_BYTES", 5000)
@@ -478,7 +478,7 @@ async def test_of_large_moved_messages_fewer_are_told(
     assert [event["message"]["id"] for event in await cleo.events()] == ids[2:]
 
 
-async def test_the_log_has_no_copy_of_what_moved_messages_say(org: Organization) -> None:
+async def test_the_log_has_no_copy_of_moved_messages(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "cleo")
     await org.channel("vault", "ann", is_private=True)
     sent = await org["ann"].send("vault", "t", "/poll wherefore\n- thereupon")
@@ -490,7 +490,7 @@ async def test_the_log_has_no_copy_of_what_moved_messages_say(org: Organization)
     assert "thereupon" not in log
 
 
-async def test_guests_of_limited_sight_do_not_learn_who_wrote_what_is_moved(
+async def test_limited_guests_do_not_learn_the_senders_of_moved_messages(
     org: Organization,
 ) -> None:
     lounge = await org.channel("lounge", "ann", "cleo")
@@ -507,8 +507,8 @@ async def test_guests_of_limited_sight_do_not_learn_who_wrote_what_is_moved(
     assert "Ben" not in json.dumps(event)
 
 
-async def test_what_is_new_to_somebody_counts_as_read(org: Organization) -> None:
-    """Even where they noted that it is unread while they could read it."""
+async def test_a_message_new_to_someone_counts_as_read(org: Organization) -> None:
+    """Even if they marked it as unread when they could read it."""
     lounge = await org.channel("lounge", "ann", "cleo")
     attic = await org.channel("attic", "ann", "cleo")
     vault = await org.channel("vault", "ann", "cleo", is_private=True)
@@ -526,7 +526,7 @@ async def test_what_is_new_to_somebody_counts_as_read(org: Organization) -> None
     assert attic in org.node.state.channels
 
 
-async def test_what_is_new_is_encoded_once_for_all_who_see_alike(org: Organization) -> None:
+async def test_new_messages_are_encoded_once_for_all_with_the_same_view(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "cleo", "ben")
     await org.channel("vault", "ann", is_private=True)
     ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(3)]

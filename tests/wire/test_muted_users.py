@@ -1,4 +1,4 @@
-"""Not wanting to read somebody's messages."""
+"""Muting users."""
 
 import asyncio
 
@@ -56,14 +56,14 @@ async def test_who_cannot_be_muted(org: Organization) -> None:
         await mute(ben, org[name])
 
 
-async def test_somebody_out_of_sight_is_as_nobody(org: Organization) -> None:
+async def test_an_invisible_user_looks_like_an_unknown_one(org: Organization) -> None:
     await org.do(LIMITED)
     unknown = (await org["gus"].post("/users/me/muted_users/999999")).refused()
     hidden = await org["gus"].post(f"/users/me/muted_users/{org['ben'].user_id}")
     assert hidden.refused() == unknown
 
 
-async def test_of_two_mutings_at_the_same_moment_one_is_refused(org: Organization) -> None:
+async def test_of_two_concurrent_mutings_one_is_refused(org: Organization) -> None:
     path = f"/users/me/muted_users/{org['ann'].user_id}"
     replies = await asyncio.gather(*(org["ben"].post(path) for _ in range(3)))
     assert sorted(reply.status for reply in replies) == [200, 400, 400]
@@ -71,12 +71,12 @@ async def test_of_two_mutings_at_the_same_moment_one_is_refused(org: Organizatio
     assert sorted(reply.status for reply in replies) == [200, 400, 400]
 
 
-async def test_who_is_not_muted_cannot_be_unmuted(readonly_org: Organization) -> None:
+async def test_a_user_who_is_not_muted_cannot_be_unmuted(readonly_org: Organization) -> None:
     for user_id in (readonly_org["ann"].user_id, readonly_org["ben"].user_id, 999_999):
         (await readonly_org["ben"].delete(f"/users/me/muted_users/{user_id}")).refused()
 
 
-async def test_what_a_muted_user_wrote_counts_as_read(org: Organization) -> None:
+async def test_a_muted_user_s_messages_count_as_read(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     ben, cleo = org["ben"], org["cleo"]
     theirs = [await cleo.send("lounge", "t", "one"), await cleo.write([ben.user_id], "@**Ben**")]
@@ -90,14 +90,12 @@ async def test_what_a_muted_user_wrote_counts_as_read(org: Organization) -> None
     unread = (await ben.register()).data["unread_msgs"]
     assert unread["count"] == 1
     assert [topic["unread_message_ids"] for topic in unread["streams"]] == [[kept]]
-    # Unmuting does not make it unread.
+    # Unmuting doesn't mark them as unread.
     assert (await ben.delete(f"/users/me/muted_users/{cleo.user_id}")).ok
     assert (await ben.register()).data["unread_msgs"]["count"] == 1
 
 
-async def test_what_a_muted_user_writes_counts_as_read_for_who_muted_them(
-    org: Organization, config: Config
-) -> None:
+async def test_a_muted_user_s_new_messages_count_as_read(org: Organization, config: Config) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     ben, cleo, ann = org["ben"], org["cleo"], org["ann"]
     await mute(ben, cleo)

@@ -1,4 +1,4 @@
-"""Views of the left sidebar."""
+"""Navigation views in the left sidebar."""
 
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,7 @@ def at(fragment: str) -> str:
     return f"{PATH}/{quote(fragment, safe='')}"
 
 
-async def test_a_built_in_view_has_a_place_and_no_name(org: Organization) -> None:
+async def test_a_built_in_view_has_a_state_and_no_name(org: Organization) -> None:
     assert navigation.BUILT_IN
     for fragment in sorted(navigation.BUILT_IN):
         with row(fragment):
@@ -34,7 +34,7 @@ async def test_a_built_in_view_has_a_place_and_no_name(org: Organization) -> Non
             (await org["ann"].delete(at(fragment))).ok
 
 
-async def test_a_built_in_view_takes_no_name_before_it_has_settings_either(
+async def test_a_built_in_view_without_settings_takes_no_name(
     org: Organization,
 ) -> None:
     (await org["ann"].patch(at("inbox"), name="mine")).refused()
@@ -43,7 +43,7 @@ async def test_a_built_in_view_takes_no_name_before_it_has_settings_either(
         (await org["ann"].patch(at("no/such/view"), name=name)).refused("NOT_FOUND", 404)
 
 
-async def test_a_view_of_ones_own_has_a_name(org: Organization) -> None:
+async def test_a_custom_view_has_a_name(org: Organization) -> None:
     (await org["ann"].post(PATH, fragment=f" {OWN} ", is_pinned=True, name=" Tea ")).ok
     assert await views(org["ann"]) == [{"fragment": OWN, "is_pinned": True, "name": "Tea"}]
     assert await views(org["ben"]) == []
@@ -66,7 +66,7 @@ async def test_a_view_of_ones_own_has_a_name(org: Organization) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-async def test_what_cannot_be_a_view_is_refused(
+async def test_an_invalid_view_is_refused(
     sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     good = {"fragment": OWN, "is_pinned": True, "name": "Tea"}
@@ -74,7 +74,7 @@ async def test_what_cannot_be_a_view_is_refused(
     assert await views(sqlite_org["ann"]) == []
 
 
-async def test_address_and_name_are_unique_for_each_account(org: Organization) -> None:
+async def test_fragment_and_name_are_unique_per_account(org: Organization) -> None:
     for who in ("ann", "ben"):
         (await org[who].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
     ann = org["ann"]
@@ -93,7 +93,7 @@ async def test_address_and_name_are_unique_for_each_account(org: Organization) -
         ({"name": "Coffee", "is_pinned": False}, {"name": "Coffee", "is_pinned": False}),
     ],
 )
-async def test_place_and_name_can_be_changed(
+async def test_state_and_name_can_be_changed(
     org: Organization, edit: dict[str, Any], shown: dict[str, Any]
 ) -> None:
     (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
@@ -109,7 +109,7 @@ SENSELESS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_change_that_makes_no_sense_is_refused(org: Organization) -> None:
+async def test_an_invalid_change_is_refused(org: Organization) -> None:
     (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
     for edit, code in SENSELESS:
         with row(edit):
@@ -117,7 +117,7 @@ async def test_a_change_that_makes_no_sense_is_refused(org: Organization) -> Non
             assert await views(org["ann"]) == [{"fragment": OWN, "is_pinned": True, "name": "Tea"}]
 
 
-async def test_the_address_may_have_slashes_as_they_are(org: Organization) -> None:
+async def test_slashes_in_the_fragment_need_no_escaping(org: Organization) -> None:
     (await org["ann"].post(PATH, fragment="narrow/is/starred", is_pinned=True)).ok
     (await org["ann"].patch(f"{PATH}/narrow/is/starred", is_pinned=False)).ok
     assert await views(org["ann"]) == [{"fragment": "narrow/is/starred", "is_pinned": False}]
@@ -126,9 +126,7 @@ async def test_the_address_may_have_slashes_as_they_are(org: Organization) -> No
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_what_is_not_there_or_not_ones_own_is_not_found(
-    org: Organization, method: str
-) -> None:
+async def test_an_unknown_or_foreign_view_is_not_found(org: Organization, method: str) -> None:
     (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
     sent = {"is_pinned": False} if method == "PATCH" else {}
     for who, fragment in (("ben", OWN), ("ann", "inbox"), ("ann", "no/such/view"), ("ann", " ")):
@@ -136,7 +134,7 @@ async def test_what_is_not_there_or_not_ones_own_is_not_found(
     assert await views(org["ann"]) == [{"fragment": OWN, "is_pinned": True, "name": "Tea"}]
 
 
-async def test_each_step_is_told_to_the_owner_alone(org: Organization) -> None:
+async def test_events_are_sent_to_the_owner_only(org: Organization) -> None:
     ann, ben = await org["ann"].register(), await org["ben"].register()
     (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
     (await org["ann"].patch(at(OWN), is_pinned=False)).ok
@@ -159,7 +157,9 @@ async def test_each_step_is_told_to_the_owner_alone(org: Organization) -> None:
     assert await views(org["ann"]) == []
 
 
-async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_views_is_limited(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(navigation, "MAX_VIEWS", 1)
     (await org["ann"].post(PATH, fragment="inbox", is_pinned=True)).ok
     (await org["ann"].post(PATH, fragment="feed", is_pinned=True)).refused()

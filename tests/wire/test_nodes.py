@@ -1,4 +1,4 @@
-"""The list of nodes: what each says of itself, what it hears, and who may see it."""
+"""The list of nodes: what each reports and reads, and who can see it."""
 
 import asyncio
 import dataclasses
@@ -26,7 +26,7 @@ NOW = 1_795_000_000.0
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes say more often how they are."""
+    """Nodes report more often."""
     monkeypatch.setattr(membership, "SAY_SECONDS", 0.02)
 
 
@@ -35,7 +35,7 @@ async def names(org: Organization) -> list[str]:
 
 
 async def when(happened: Callable[[], Awaitable[bool]]) -> None:
-    """Return when it has happened: a node says it in its own time."""
+    """Return when it has happened, since nodes report on their own schedule."""
     async with asyncio.timeout(60):
         while True:
             if await happened():
@@ -77,7 +77,7 @@ async def test_owners_see_which_nodes_serve(org: Organization) -> None:
         (51, {"last_at": int(NOW - 51 * 3600), "is_old": True}),
     ],
 )
-async def test_owners_see_when_the_last_backup_was_made(
+async def test_owners_see_the_time_of_the_last_backup(
     org: Organization, hours: int | None, expected: dict[str, Any]
 ) -> None:
     assert (await org["ann"].get("/nodes")).ok["backups"] is None
@@ -90,7 +90,7 @@ async def test_owners_see_when_the_last_backup_was_made(
     assert msgspec.to_builtins(found) == expected
 
 
-async def test_a_node_that_is_asked_to_leaves(org: Organization) -> None:
+async def test_a_drained_node_leaves(org: Organization) -> None:
     name = org.node.membership.name
     assert (await org.http.get("/ready")).status_code == 200
     assert await org.node.store.tend_list(lambda c: nodes.request(c, name, nodes.DRAIN))
@@ -106,7 +106,7 @@ async def test_a_node_that_is_asked_to_leaves(org: Organization) -> None:
     assert not await org.node.store.tend_list(lambda c: nodes.request(c, "nobody", nodes.DRAIN))
 
 
-async def test_each_node_has_a_name_of_its_own(org: Organization, config: Config) -> None:
+async def test_each_node_has_a_unique_name(org: Organization, config: Config) -> None:
     name = org.node.membership.name
     async with reopened(config) as other:
         other_name = other.node.membership.name
@@ -119,7 +119,7 @@ async def test_each_node_has_a_name_of_its_own(org: Organization, config: Config
     await until_listed(org, [org.node.membership.name])
 
 
-async def test_a_node_that_was_forgotten_enters_anew(org: Organization) -> None:
+async def test_a_forgotten_node_registers_again(org: Organization) -> None:
     await org.node.store.tend_list(lambda c: c.run("DELETE FROM nodes"))
     await until_listed(org, [org.node.membership.name])
 
@@ -132,10 +132,10 @@ NOBODY, PARENT, SELF = 2**22 + 1, 0, -1
     [(NOBODY, False), (PARENT, True), (SELF, False)],
     ids=["nobody", "parent", "self"],
 )
-async def test_the_row_of_a_process_that_ended_makes_way_at_once(
+async def test_the_row_of_an_ended_process_is_removed_immediately(
     org: Organization, config: Config, process: int, is_living: bool
 ) -> None:
-    """Where it can be known: on the same machine."""
+    """If that can be determined: on the same machine."""
     name, own = org.node.membership.name, Membership(config).entry
     entry = nodes.NodeEntry(
         run="left",
@@ -161,7 +161,7 @@ async def test_the_row_of_a_process_that_ended_makes_way_at_once(
     assert len(await names(org)) == 1 + is_living
 
 
-async def test_a_list_that_cannot_be_written_is_said_once_and_disturbs_nobody(
+async def test_a_failed_report_is_logged_once_and_affects_nothing(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries = 0

@@ -1,4 +1,4 @@
-"""The OpenAPI document, the page made of it, and that responses are held against it."""
+"""The OpenAPI document, its page, and checking responses against it."""
 
 import json
 import re
@@ -28,7 +28,7 @@ ERROR = {"result": "error", "msg": "No.", "code": "BAD_REQUEST"}
 
 
 def test_the_document_is_valid_openapi() -> None:
-    # (Every process of a run would load it, of which one needs it.)
+    # (Imported here, because only one process needs it.)
     from openapi_spec_validator import validate
 
     validate(document())
@@ -62,7 +62,7 @@ def test_everything_is_described() -> None:
         ({**SENT, "ignored_parameters_unsupported": [1]}, "is not of type 'string'"),
     ],
 )
-def test_a_response_that_is_not_as_documented_fails(body: dict[str, Any], error: str) -> None:
+def test_an_undocumented_response_fails(body: dict[str, Any], error: str) -> None:
     contract.check_body("POST", "/messages", 200, SENT)
     with pytest.raises(AssertionError, match=re.escape(error)):
         contract.check_body("POST", "/messages", 200, body)
@@ -77,13 +77,13 @@ def test_a_response_that_is_not_as_documented_fails(body: dict[str, Any], error:
         {**ERROR, "surprise": True},
     ],
 )
-def test_an_error_that_is_not_as_documented_fails(body: dict[str, Any]) -> None:
+def test_an_undocumented_error_fails(body: dict[str, Any]) -> None:
     contract.check_body("POST", "/messages", 400, ERROR)
     with pytest.raises(AssertionError):
         contract.check_body("POST", "/messages", 400, body)
 
 
-def test_a_status_that_is_not_documented_fails() -> None:
+def test_an_undocumented_status_fails() -> None:
     with pytest.raises(AssertionError, match="does not answer 500"):
         contract.check_body("POST", "/messages", 500, ERROR)
 
@@ -104,7 +104,7 @@ def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
         lambda event: {**event, "sender": {"user_id": 9}},
     ],
 )
-def test_an_event_that_is_not_as_documented_fails(
+def test_an_undocumented_event_fails(
     spoil: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
     answer = {"result": "success", "msg": "", "queue_id": "q"}
@@ -113,7 +113,7 @@ def test_an_event_that_is_not_as_documented_fails(
         contract.check_body("GET", "/events", 200, {**answer, "events": [HEARTBEAT, spoil(TYPING)]})
 
 
-async def test_people_check_what_they_are_answered(
+async def test_people_check_their_responses(
     sqlite_org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -123,7 +123,7 @@ async def test_people_check_what_they_are_answered(
         await sqlite_org["ann"].get("/messages", anchor="newest", num_before=1, num_after=0)
 
 
-async def test_the_document_is_served_and_not_sent_twice(sqlite_org: Organization) -> None:
+async def test_the_document_is_served_and_cached(sqlite_org: Organization) -> None:
     first = await sqlite_org.http.get("/api/v1/openapi.json")
     assert first.status_code == 200
     assert first.headers["content-type"] == "application/json"
@@ -139,7 +139,7 @@ async def test_the_document_is_served_and_not_sent_twice(sqlite_org: Organizatio
 
 
 class _Page(HTMLParser):
-    """The anchors, links and elements of a page."""
+    """The anchors, links, and elements of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ async def test_the_page_shows_every_endpoint_and_stands_alone(sqlite_org: Organi
     assert styles.headers["content-type"].startswith("text/css")
     assert "light-dark(" in styles.text
     assert not re.search(r"@import|https?:", styles.text)
-    # Beside the client's fonts, it needs nothing.
+    # It needs nothing but the client's fonts.
     assert set(re.findall(r"url\((.*?)\)", styles.text)) == {
         f'"/app/assets/{name}-v1.woff2"' for name in ("figtree", "fraunces")
     }

@@ -1,4 +1,4 @@
-"""PATCH /realm: the organization's settings."""
+"""PATCH /realm: organization settings."""
 
 from typing import Any
 
@@ -71,10 +71,10 @@ SETTINGS: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "sent", "shown"), SETTINGS)
-async def test_a_setting_is_told_to_everybody_and_shown_from_then_on(
+async def test_a_changed_setting_is_sent_to_everyone_and_shown_afterwards(
     shared_org: Organization, name: str, sent: Any, shown: Any
 ) -> None:
-    """Each is another value than those before: they can share an organization."""
+    """Each value differs from those before, so they can share an organization."""
     org = shared_org
     listeners = [await org[who].register(event_types=["realm"]) for who in ("ben", "gus", "robo")]
     assert (await org["ann"].patch("/realm", **{name: sent})).ok
@@ -97,7 +97,7 @@ async def test_a_setting_is_told_to_everybody_and_shown_from_then_on(
         ("topics_policy", {"mandatory_topics": True}),
     ],
 )
-async def test_settings_of_old_come_with_those_that_took_their_place(
+async def test_obsolete_settings_accompany_their_replacements(
     org: Organization, name: str, following: Data
 ) -> None:
     value = {"topics_policy": "disable_empty_topic"}.get(name, "none")
@@ -109,7 +109,7 @@ async def test_settings_of_old_come_with_those_that_took_their_place(
     assert {key: data[f"realm_{key}"] for key in following} == following
 
 
-async def test_a_description_is_told_with_its_html(org: Organization) -> None:
+async def test_a_description_event_has_its_html(org: Organization) -> None:
     ben = await org["ben"].register()
     assert (await org["ann"].patch("/realm", description=" A *round* table ")).ok
     (event,) = await ben.events()
@@ -124,7 +124,7 @@ async def test_a_description_is_told_with_its_html(org: Organization) -> None:
     assert (await org.nobody.get("/server_settings")).ok["realm_description"] == ""
 
 
-async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:
+async def test_an_equal_value_sends_no_event(org: Organization) -> None:
     ben = await org["ben"].register()
     data = ben.data
     same = {
@@ -142,7 +142,7 @@ async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:
     assert await ben.events() == []
 
 
-async def test_several_settings_are_changed_together_or_not_at_all(org: Organization) -> None:
+async def test_several_settings_change_together_or_not_at_all(org: Organization) -> None:
     ben = await org["ben"].register()
     refused = await org["ann"].patch("/realm", name="Other", default_language="xx")
     refused.refused()
@@ -183,7 +183,7 @@ async def test_several_settings_are_changed_together_or_not_at_all(org: Organiza
         ("authentication_methods", {"Dev": True}),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused(
+async def test_an_invalid_value_is_refused(
     readonly_org: Organization, name: str, value: Any
 ) -> None:
     (await readonly_org["ann"].patch("/realm", **{name: value})).refused()
@@ -233,7 +233,7 @@ async def test_a_value_of_another_type_is_refused(
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
-async def test_what_is_no_setting_is_named_as_ignored(org: Organization) -> None:
+async def test_an_unknown_setting_is_reported_as_ignored(org: Organization) -> None:
     names = ("mandatory_topics", "presence_disabled", "uuid", "plan_type", "can_do_magic_group")
     reply = await org["ann"].patch("/realm", **dict.fromkeys(names, 1), name="Other")
     assert sorted(reply.ok["ignored_parameters_unsupported"]) == sorted(names)
@@ -253,7 +253,7 @@ OWNERS_ALONE: list[tuple[str, Any]] = [
 ]
 
 
-async def test_who_comes_in_and_what_is_kept_is_for_owners(org: Organization) -> None:
+async def test_settings_for_joining_and_retention_are_for_owners(org: Organization) -> None:
     await org.add("abe", Role.ADMINISTRATOR)
     for name, value in OWNERS_ALONE:
         reply = await org["abe"].patch("/realm", **{name: value})
@@ -269,7 +269,7 @@ ROLES: list[tuple[Role, bool]] = [
 ]
 
 
-async def test_the_other_settings_are_for_administrators(org: Organization) -> None:
+async def test_other_settings_are_for_administrators(org: Organization) -> None:
     for role, allowed in ROLES:
         with row(role, allowed):
             await org.add(f"abe{role}", role)
@@ -289,7 +289,7 @@ CHANNELS = (
 )
 
 
-async def test_a_channel_for_announcements_exists_and_can_be_none(org: Organization) -> None:
+async def test_a_channel_for_announcements_must_exist_or_be_none(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann")
     ruin = await org.channel("ruin", "ann", is_archived=True)
     ben = await org["ben"].register()
@@ -303,7 +303,7 @@ async def test_a_channel_for_announcements_exists_and_can_be_none(org: Organizat
                 assert (event["property"], event["value"]) == (name, channel_id)
 
 
-async def test_an_unlimited_retention_is_minus_one(org: Organization) -> None:
+async def test_unlimited_retention_is_minus_one(org: Organization) -> None:
     await org["ann"].patch("/realm", message_retention_days=3)
     ben = await org["ben"].register()
     assert (await org["ann"].patch("/realm", message_retention_days="unlimited")).ok
@@ -315,7 +315,7 @@ async def test_an_unlimited_retention_is_minus_one(org: Organization) -> None:
         )
 
 
-async def test_the_server_for_video_calls_can_be_the_usual_one_again(org: Organization) -> None:
+async def test_the_video_call_server_can_be_reset_to_the_default(org: Organization) -> None:
     await org["ann"].patch("/realm", jitsi_server_url="https://meet.example.com")
     ben = await org["ben"].register()
     assert (await org["ann"].patch("/realm", jitsi_server_url='"default"')).ok
@@ -327,7 +327,7 @@ async def test_the_server_for_video_calls_can_be_the_usual_one_again(org: Organi
 
 
 def allowed_value(name: str) -> Any:
-    """Another group than the present one, that the setting takes."""
+    """A group other than the current one that the setting accepts."""
     rule = REALM_SETTINGS[name]
     if rule.allowed_system_groups:
         wanted = {"can_access_all_users_group": "role:members"}.get(name, "role:moderators")
@@ -337,7 +337,7 @@ def allowed_value(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", REALM_SETTINGS)
-async def test_a_permission_is_told_and_shown(shared_org: Organization, name: str) -> None:
+async def test_a_changed_permission_is_sent_and_shown(shared_org: Organization, name: str) -> None:
     org = shared_org
     ben = await org["ben"].register(fetch_event_types=["realm"])
     value, before = allowed_value(name), ben.data[f"realm_{name}"]
@@ -353,7 +353,7 @@ async def test_a_permission_is_told_and_shown(shared_org: Organization, name: st
 
 
 @pytest.mark.parametrize("name", REALM_SETTINGS)
-async def test_a_permission_takes_the_groups_that_it_says_it_takes(
+async def test_a_permission_accepts_the_groups_that_it_lists(
     shared_org: Organization, name: str
 ) -> None:
     org = shared_org
@@ -386,7 +386,7 @@ NOBODYS: list[Any] = [
 """Values that name somebody or a group that is not there."""
 
 
-async def test_a_permission_is_held_by_those_who_are_there(org: Organization) -> None:
+async def test_a_permission_is_held_by_active_people(org: Organization) -> None:
     await org.add("dan")
     gone = UserGroup(id=100, name="gone", created_at=0, deactivated=True)
     await org.do(UserDeactivated(user_id=org["dan"].user_id), UserGroupCreated(group=gone))
@@ -407,7 +407,7 @@ OF_OLD = [
 """A permission, the group that it is given to, and the policy of old and its value."""
 
 
-async def test_a_policy_of_old_comes_with_the_permission(org: Organization) -> None:
+async def test_an_obsolete_policy_accompanies_its_permission(org: Organization) -> None:
     ben = await org["ben"].register()
     for name, group, old, policy in OF_OLD:
         with row(name):
@@ -417,7 +417,7 @@ async def test_a_policy_of_old_comes_with_the_permission(org: Organization) -> N
             assert (await org["ben"].register(event_types=["realm"])).data[f"realm_{old}"] == policy
 
 
-async def test_the_permission_to_create_channels_is_asked_for_at_once(org: Organization) -> None:
+async def test_the_permission_to_create_channels_applies_immediately(org: Organization) -> None:
     (await org["ann"].patch("/realm", can_create_public_channel_group={"new": 3})).ok
     wanted = {"name": "new", "subscribers": [org["ben"].user_id]}
     (await org["ben"].post("/channels/create", **wanted)).refused()
@@ -425,10 +425,10 @@ async def test_the_permission_to_create_channels_is_asked_for_at_once(org: Organ
     assert (await org["ben"].post("/channels/create", **wanted)).ok
 
 
-# What follows
+# Effects
 
 
-async def test_guests_lose_sight_of_strangers_and_gain_it_again(org: Organization) -> None:
+async def test_guests_lose_sight_of_strangers_and_regain_it(org: Organization) -> None:
     await org.channel("lounge", "gus", "ben")
     capable = {"client_capabilities": {"user_list_incomplete": True}}
     gus, ben = await org["gus"].register(**capable), await org["ben"].register()
@@ -444,7 +444,7 @@ async def test_guests_lose_sight_of_strangers_and_gain_it_again(org: Organizatio
     assert {e["person"]["full_name"] for e in gained} == {"Ann", "Cleo"}
 
 
-async def test_the_waiting_period_moves_people_out_of_and_into_the_full_members(
+async def test_the_waiting_period_changes_who_is_a_full_member(
     org: Organization,
 ) -> None:
     ann = await org["ann"].register()
@@ -467,7 +467,7 @@ def members_of(data: Data, group: SystemGroup) -> list[int]:
     return list(members)
 
 
-async def test_only_those_who_joined_before_the_period_are_full_members(config: Any) -> None:
+async def test_members_who_joined_before_the_period_are_full_members(config: Any) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("old")
@@ -479,7 +479,7 @@ async def test_only_those_who_joined_before_the_period_are_full_members(config: 
         assert event["user_ids"] == [org["new"].user_id]
 
 
-async def test_the_settings_are_the_same_after_a_restart(config: Any) -> None:
+async def test_the_settings_survive_a_restart(config: Any) -> None:
     async with founded(config) as org:
         holders = {"direct_members": [org["ann"].user_id], "direct_subgroups": [3]}
         await org["ann"].patch(
@@ -499,7 +499,7 @@ async def test_the_settings_are_the_same_after_a_restart(config: Any) -> None:
         (await org["ann"].patch("/realm", name="Third")).ok
 
 
-async def test_two_administrators_at_once_do_not_overwrite_a_permission_unseen(
+async def test_of_two_concurrent_permission_changes_one_is_refused(
     org: Organization,
 ) -> None:
     change = {"new": 3, "old": 6}
@@ -512,7 +512,7 @@ async def test_two_administrators_at_once_do_not_overwrite_a_permission_unseen(
 # Signing in
 
 
-async def test_where_a_server_lets_developers_in_the_password_can_go(config: Any) -> None:
+async def test_with_development_sign_in_passwords_can_be_disabled(config: Any) -> None:
     async with founded(replace(config, dev=True)) as org:
         ann = await org["ann"].register()
         (await org["ann"].patch("/realm", authentication_methods={"Dev": False})).refused()
@@ -536,10 +536,10 @@ async def test_where_a_server_lets_developers_in_the_password_can_go(config: Any
         )
 
 
-# The server's own settings
+# The server's own configuration
 
 
-async def test_a_server_that_shows_nothing_to_strangers_stays_so(config: Any) -> None:
+async def test_a_server_that_forbids_public_access_keeps_doing_so(config: Any) -> None:
     async with founded(replace(config, web_public_streams_enabled=False)) as org:
         ann = org["ann"]
         (await ann.patch("/realm", enable_spectator_access=True)).refused()
@@ -551,7 +551,7 @@ async def test_a_server_that_shows_nothing_to_strangers_stays_so(config: Any) ->
         (await ann.post("/channels/create", name="x", subscribers=[], is_web_public=True)).refused()
 
 
-async def test_what_strangers_may_see_is_the_organizations_to_decide(org: Organization) -> None:
+async def test_the_organization_decides_about_public_access(org: Organization) -> None:
     (await org.nobody.get("/users")).refused("UNAUTHORIZED", 401)
     assert (await org["ann"].patch("/realm", enable_spectator_access=True)).ok
     assert (await org.nobody.get("/users")).ok

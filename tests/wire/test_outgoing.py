@@ -1,4 +1,4 @@
-"""What goes out on a connection is what uvicorn's own protocol sends."""
+"""The bytes sent on a connection are those of uvicorn's own protocol."""
 
 import asyncio
 import weakref
@@ -58,7 +58,7 @@ def _gives(status: int, body: bytes) -> Callable[[Request], Awaitable[Response]]
 
 
 def _heads(*headers: tuple[bytes, bytes]) -> Callable[[Request], Awaitable[Response]]:
-    """Answers hello, with headers as they are."""
+    """Answers hello, with these raw headers."""
 
     async def answer(_request: Request) -> Response:
         response = Response(b"hello")
@@ -69,7 +69,7 @@ def _heads(*headers: tuple[bytes, bytes]) -> Callable[[Request], Awaitable[Respo
 
 
 async def _told(request: Request) -> Response:
-    """What the server says of the request, but for what is another one's each time."""
+    """The server's description of the request, except for what differs each time."""
     scope = request.scope
     names = ("asgi", "http_version", "scheme", "root_path", "headers", "method", "path", "raw_path")
     return Response(repr([scope[name] for name in (*names, "query_string", "state")]))
@@ -106,7 +106,7 @@ def asked(method: str, path: str, *more: str, body: str = "", version: str = "1.
 
 
 async def answered(kind: Callable[..., asyncio.Protocol], data: bytes) -> bytes:
-    """All that comes, until the server hangs up, for what is sent."""
+    """Everything that arrives until the server closes the connection."""
     config = Config(APP, ws="none", lifespan="off", log_config=None)
     config.load()
     state = ServerState()
@@ -152,7 +152,7 @@ def ours(*arguments: object) -> asyncio.Protocol:
     ],
     ids=lambda data: data[:30].decode().split(" HTTP")[0],
 )
-async def test_it_is_the_same_to_the_byte(data: bytes) -> None:
+async def test_the_response_is_the_same_to_the_byte(data: bytes) -> None:
     found = await answered(ours, data + ENDS)
     assert found == await answered(HttpToolsProtocol, data + ENDS)
     assert found.startswith(b"HTTP/1.1 ")
@@ -162,12 +162,12 @@ async def test_it_is_the_same_to_the_byte(data: bytes) -> None:
     ("path", "begins"),
     [
         ("/broken", b"HTTP/1.1 500 "),
-        # A header that would end the head: the connection does.
+        # A header that would end the headers closes the connection.
         ("/split", b""),
         ("/named", b""),
     ],
 )
-async def test_it_is_the_same_where_the_application_breaks(
+async def test_a_failing_application_gives_the_same_response(
     path: str, begins: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = asked("GET", path)
@@ -179,11 +179,11 @@ async def test_it_is_the_same_where_the_application_breaks(
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("what", ["nothing", "a request", "a poll"])
-async def test_a_connection_that_is_closed_is_gone(
+async def test_a_closed_connection_leaves_no_garbage(
     shared_org: Organization, way: str, what: str, no_garbage_collection: None
 ) -> None:
-    """It is not for the garbage collector to find, which goes through all that there is but seldom:
-    where clients come and go, that would be megabytes each minute."""
+    """The cyclic garbage collector runs rarely. With clients connecting and disconnecting, garbage
+    would be megabytes each minute."""
     org = shared_org
     listener = await org["ann"].register()
     async with serving(org, way) as server:

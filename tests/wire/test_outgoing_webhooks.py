@@ -1,4 +1,4 @@
-"""Bots whose services are told of messages, and answer."""
+"""Outgoing webhooks: bots whose services get messages and reply."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ from tests.support import Organization, Person, TestClock, founded, reopened, ro
 
 @dataclass
 class Service:
-    """A bot's program on this machine: what it was told, and what it answers."""
+    """A bot's program on this machine: the requests it got, and its responses."""
 
     url: str = ""
     status: int = 200
@@ -43,7 +43,7 @@ class Service:
 
     @property
     def last(self) -> dict[str, Any]:
-        """What it was told last, as JSON."""
+        """The last request, as JSON."""
         found: dict[str, Any] = json.loads(self.told[-1][1])
         return found
 
@@ -87,14 +87,14 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
-    """The organization, whose server may call this machine."""
+    """The organization, whose server may contact this machine."""
     config = msgspec.structs.replace(config, outgoing_webhook_networks="127.0.0.1")
     async with founded(config, clock=clock, others=OTHERS) as organization:
         yield organization
 
 
 async def made(org: Organization, url: str, **more: Any) -> Person:
-    """An outgoing webhook of ben's."""
+    """An outgoing webhook bot of ben's."""
     asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 3, "payload_url": json.dumps(url)}
     bot = (await org["ben"].post("/bots", **(asked | more))).ok
     return Person(org.http, bot["user_id"], "hal-bot@chat.test", bot["api_key"])
@@ -105,7 +105,7 @@ _once = ServiceCaller.once
 
 @pytest.fixture(autouse=True)
 def _no_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes call no services by themselves: calls wait until `called` makes them."""
+    """Nodes call no services by themselves; use `called`."""
 
     async def idle(self: ServiceCaller) -> float:
         return 3600.0
@@ -114,12 +114,12 @@ def _no_caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def caller_of(org: Organization, encode: Encoder = encoded_call) -> ServiceCaller:
-    """What calls services for the organization's node."""
+    """The caller of the organization's node."""
     return ServiceCaller(org.node, encode, bot_interface(org.node, application))
 
 
 async def next_due(org: Organization) -> float | None:
-    """When the next calls are due; None where none wait."""
+    """When the next calls are due, or None."""
     lanes = await org.node.store.read(webhooks.due_bots)
     return lanes[0][1] if lanes else None
 
@@ -145,9 +145,7 @@ async def outcomes(org: Organization, bot: Person) -> list[tuple[str, str, str]]
     return [(one["integration"], one["outcome"], one["reason"]) for one in lines]
 
 
-async def test_a_service_is_told_of_mentions_and_answers(
-    org: Organization, service: Service
-) -> None:
+async def test_a_service_gets_mentions_and_replies(org: Organization, service: Service) -> None:
     lounge = await org.channel("lounge", "ben")
     bot = await made(org, service.url)
     service.answer = {"content": "four"}
@@ -174,12 +172,12 @@ async def test_a_service_is_told_of_mentions_and_answers(
     service.told.clear()
     for quiet in ("hal is here", "@_**Hal** is here", "`@**Hal**`"):
         await org["ben"].send(lounge, "sums", quiet)
-    await org["robo"].send(lounge, "sums", "@**Hal**")  # Bots do not talk to each other for ever.
+    await org["robo"].send(lounge, "sums", "@**Hal**")  # Bots don't talk to each other forever.
     await called(org)
     assert service.told == []
 
 
-async def test_direct_messages_go_back_to_all_who_had_them(
+async def test_a_reply_to_a_direct_message_goes_to_all_participants(
     org: Organization, service: Service
 ) -> None:
     bot = await made(org, service.url)
@@ -209,7 +207,7 @@ async def test_direct_messages_go_back_to_all_who_had_them(
         assert (outcome, bool(reason)) == ("delivered", True)
 
 
-async def test_slacks_format(org: Organization, service: Service) -> None:
+async def test_slacks_format_is_supported(org: Organization, service: Service) -> None:
     lounge = await org.channel("lounge", "ben")
     bot = await made(org, service.url, interface_type=2)
     service.answer = {"text": "*done*"}
@@ -228,7 +226,7 @@ async def test_slacks_format(org: Organization, service: Service) -> None:
     assert (await outcomes(org, bot))[0][1] == "nothing"
 
 
-async def test_commands_of_the_organizations_own(org: Organization, service: Service) -> None:
+async def test_the_organization_can_define_commands(org: Organization, service: Service) -> None:
     lounge = await org.channel("lounge", "ben")
     bot = await made(org, service.url)
     place = f"/bots/{bot.user_id}/service"
@@ -260,7 +258,7 @@ async def test_commands_of_the_organizations_own(org: Organization, service: Ser
     )
 
 
-async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
+async def test_a_failed_call_is_retried_and_reported_to_the_owner(
     org: Organization, service: Service, clock: TestClock
 ) -> None:
     bot = await made(org, service.url)
@@ -287,7 +285,7 @@ async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
     service.told.clear()
     await called(org)
     told_now = [json.loads(body)["data"] for _, body in service.told]
-    assert told_now[0] == "message 0"  # One is tried first, and the others when that was taken.
+    assert told_now[0] == "message 0"  # One is tried first, and the others when it succeeded.
     assert sorted(told_now) == [f"message {n}" for n in range(6)]
     assert await next_due(org) is None
     service.status = 404
@@ -304,7 +302,7 @@ async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
     assert (await outcomes(org, bot))[0][1] == "given up"
 
 
-async def test_what_hinders_this_server_loses_no_call(
+async def test_local_failures_lose_no_call(
     org: Organization, service: Service, clock: TestClock
 ) -> None:
     bot = await made(org, service.url)
@@ -331,14 +329,14 @@ async def test_a_bot_does_not_wait_for_another(org: Organization, service: Servi
     assert "ConnectError" in (await outcomes(org, dead))[0][2]
 
 
-async def test_nobody_s_many_bots_hold_up_those_of_others(
+async def test_one_person_s_many_bots_do_not_delay_others(
     org: Organization, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calling, "OF_OWNER", 2)
     monkeypatch.setattr(calling, "AT_ONCE", 4)
     monkeypatch.setattr(calling, "CALL_SECONDS", 600.0)
     silent = asyncio.Event()
-    # It is under way still when it is looked who is, however long that takes.
+    # The call is still in progress at the check, however long that takes.
     service.silent = asyncio.Event()
 
     async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -357,7 +355,7 @@ async def test_nobody_s_many_bots_hold_up_those_of_others(
             await org["ben"].write([bot.user_id], "hi")
         await org["cleo"].write([quick], "hello")
         caller = caller_of(org)
-        assert await _once(caller) == calling.LONGEST_SLEEP  # What waits does so for room.
+        assert await _once(caller) == calling.LONGEST_SLEEP  # The others wait for a free slot.
         assert len(caller.tasks) == 3
         service.silent.set()
         await asyncio.wait_for(service.heard.wait(), 60)
@@ -366,7 +364,7 @@ async def test_nobody_s_many_bots_hold_up_those_of_others(
         await caller.tasks.settled()
 
 
-async def test_each_call_is_one_nodes_and_none_is_lost(
+async def test_each_call_is_made_by_one_node_and_none_is_lost(
     org: Organization, service: Service, clock: TestClock
 ) -> None:
     bot = await made(org, service.url)
@@ -376,13 +374,13 @@ async def test_each_call_is_one_nodes_and_none_is_lost(
     assert await store.write(lambda c: webhooks.lease_calls(c, now, 60.0, [bot.user_id])) == []
     await called(org)
     assert service.told == []
-    # The node that took it was killed.
+    # The node with the call was killed.
     clock.ahead += 61
     async with reopened(org.node.config, clock=clock) as again:
         await called(again)
         assert service.last["data"] == "once"
         await again["ben"].write([bot.user_id], "twice")
-        # What the first one says late does no harm to what is another's.
+        # The first node's late result doesn't affect the other's call.
         await store.write(
             lambda c: webhooks.finish_calls(c, lane, [lane.calls[0].id], now, now + 9)
         )
@@ -390,9 +388,7 @@ async def test_each_call_is_one_nodes_and_none_is_lost(
     assert service.last["data"] == "twice"
 
 
-async def test_a_call_that_is_made_twice_has_one_answer(
-    org: Organization, service: Service
-) -> None:
+async def test_a_call_made_twice_has_one_reply(org: Organization, service: Service) -> None:
     bot = await made(org, service.url)
     service.answer = {"content": "done"}
     await org["ben"].write([bot.user_id], "do")
@@ -428,11 +424,11 @@ async def test_private_addresses_cannot_be_set_unless_they_are_listed(
             changed = {"service_payload_url": json.dumps(url)}
             reply = await org["ben"].patch(f"/bots/{bot.user_id}", **changed)
             assert reason in reply.refused()["msg"]
-    # A name may have an address later, and what it has is looked up again for each call.
+    # A name may resolve to another address later, so it's resolved again for each call.
     await made(org, "http://nowhere.test/", full_name="Pal", short_name="pal")
 
 
-async def test_a_host_that_is_not_found_in_time_is_accepted(
+async def test_a_host_that_is_not_resolved_in_time_is_accepted(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def resolve(_host: str, _port: int) -> NoReturn:
@@ -459,7 +455,9 @@ async def test_private_addresses_are_not_called_unless_they_are_listed(
             assert reason in (await outcomes(org, bot))[0][2]
 
 
-async def test_making_and_changing_one(org: Organization, service: Service) -> None:
+async def test_an_outgoing_webhook_is_created_and_changed(
+    org: Organization, service: Service
+) -> None:
     asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 3}
     (await org["ben"].post("/bots", **asked)).refused("REQUEST_VARIABLE_MISSING")
     for wrong in ('"ftp://x.test"', "x", '"http://a:b@x.test"', '"http://"', '"h', "http://x y"):
@@ -495,7 +493,7 @@ async def test_making_and_changing_one(org: Organization, service: Service) -> N
     assert service.told == []
 
 
-async def test_no_more_wait_than_there_is_room_for(
+async def test_waiting_calls_are_limited(
     org: Organization, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhooks, "MAX_WAITING", 5)
@@ -513,7 +511,7 @@ async def test_no_more_wait_than_there_is_room_for(
     ) in lines
 
 
-async def test_the_operator_can_turn_it_off(config: Config) -> None:
+async def test_the_operator_can_disable_outgoing_webhooks(config: Config) -> None:
     config = msgspec.structs.replace(config, outgoing_webhooks=False)
     async with founded(config, others=OTHERS) as org:
         asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 3}

@@ -1,4 +1,4 @@
-"""What is told where there is too much to do, and what counts as being done."""
+"""Overload: refusals, and which requests count as being in progress."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ LARGE = 4 * 2**20
 
 
 class ToldLoad(Load):
-    """Is too high when a test says so."""
+    """A load that is too high when a test says so."""
 
     too_high = False
 
@@ -33,7 +33,7 @@ class ToldLoad(Load):
 
 
 class Site(Loopback):
-    """A server whose load is told."""
+    """A server with this load."""
 
     def __init__(self, org: Organization, way: str = "below", **how: object) -> None:
         self.told_load = ToldLoad()
@@ -45,7 +45,7 @@ class Site(Loopback):
 
     @property
     def in_a_request(self) -> TertuliaHttp:
-        """The one connection on which something was asked for."""
+        """The only connection with a request in progress."""
         (found,) = (
             one
             for one in self.state.connections
@@ -56,7 +56,7 @@ class Site(Loopback):
 
 @pytest.fixture(scope="module")
 async def org(shared_org: Organization) -> Organization:
-    """One for all tests: what is counted is each server's own."""
+    """Shared by all tests, because each server counts for itself."""
     await shared_org.channel("lounge", "ann", "ben")
     return shared_org
 
@@ -76,7 +76,7 @@ def sized(length: int) -> str:
     return f"Content-Length: {length}"
 
 
-async def test_what_is_too_much_is_told_when_to_come_back(server: Site) -> None:
+async def test_a_refusal_says_when_to_retry(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(request("/users/me", server.org["ann"]))
@@ -119,7 +119,7 @@ async def test_any_request_is_refused_and_the_connection_stays_usable(server: Si
             assert server.in_progress == 0
 
 
-async def test_of_a_large_body_nothing_is_gathered(server: Site) -> None:
+async def test_a_large_body_of_a_refused_request_is_not_stored(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     line.write(request("/messages", None, FORM, sized(LARGE), method="POST", body="x" * LARGE)[:-1])
@@ -145,7 +145,7 @@ async def test_a_refusal_of_head_has_no_body(server: Site) -> None:
         request("/server_settings", None, "Connection: keep-alive", version="1.0"),
     ],
 )
-async def test_a_connection_that_is_of_no_more_use_is_closed(server: Site, asked: bytes) -> None:
+async def test_an_unusable_connection_is_closed(server: Site, asked: bytes) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(asked)
@@ -154,7 +154,7 @@ async def test_a_connection_that_is_of_no_more_use_is_closed(server: Site, asked
     assert await line.ended() == b""
 
 
-async def test_who_waits_to_be_asked_for_the_body_is_refused_without_it(server: Site) -> None:
+async def test_a_client_waiting_for_100_continue_is_refused_without_its_body(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(
@@ -165,7 +165,7 @@ async def test_who_waits_to_be_asked_for_the_body_is_refused_without_it(server: 
     assert await line.ended() == b""
 
 
-async def test_requests_one_behind_the_other_are_refused_in_order(server: Site) -> None:
+async def test_pipelined_requests_are_refused_in_order(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     line.write(SERVER_SETTINGS * 50)
@@ -173,12 +173,12 @@ async def test_requests_one_behind_the_other_are_refused_in_order(server: Site) 
     assert all(is_refusal(answer) for answer in answers)
 
 
-async def test_a_client_that_reads_nothing_is_not_sent_refusal_after_refusal(server: Site) -> None:
+async def test_a_client_that_reads_nothing_is_not_sent_more_refusals(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     await line.ask(SERVER_SETTINGS)
     connection = server.in_a_request
-    connection.pause_writing()  # As when what was sent before is not taken.
+    connection.pause_writing()  # As if earlier data couldn't be sent.
     line.write(SERVER_SETTINGS * 3)
     await server.settle()
     server.told_load.too_high = False
@@ -187,14 +187,14 @@ async def test_a_client_that_reads_nothing_is_not_sent_refusal_after_refusal(ser
 
 
 @pytest.mark.parametrize("target", ["/health", "/ready"])
-async def test_who_asks_how_the_node_is_is_answered(server: Site, target: str) -> None:
+async def test_health_checks_are_answered(server: Site, target: str) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(f"GET {target} HTTP/1.1\r\nHost: chat.test\r\n\r\n".encode())
     assert answer.status == 200
 
 
-async def test_polls_wait_and_are_answered_all_the_while(server: Site) -> None:
+async def test_polls_wait_and_are_answered_during_overload(server: Site) -> None:
     org = server.org
     ann = await org["ann"].register()
     line = await server.connect()
@@ -210,7 +210,9 @@ async def test_polls_wait_and_are_answered_all_the_while(server: Site) -> None:
         assert server.in_progress == 0
 
 
-async def test_it_is_logged_as_a_warning(server: Site, caplog: pytest.LogCaptureFixture) -> None:
+async def test_overload_is_logged_as_a_warning(
+    server: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     server.told_load.too_high = True
     server.told_load._logged_at = 0.0
     line = await server.connect()
@@ -227,7 +229,7 @@ async def test_it_is_logged_as_a_warning(server: Site, caplog: pytest.LogCapture
 
 
 class Kitchen:
-    """An application that answers when it is told to: first the head and a part, then the rest."""
+    """An application that answers when told to: first the headers and a part, then the rest."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -259,8 +261,8 @@ async def slow(org: Organization, kitchen: Kitchen) -> AsyncIterator[Site]:
         kitchen.ends.set()
 
 
-async def test_a_request_counts_until_its_answer_begins(slow: Site, kitchen: Kitchen) -> None:
-    """A client that is slow to take a large answer keeps nobody waiting."""
+async def test_a_request_counts_until_its_response_starts(slow: Site, kitchen: Kitchen) -> None:
+    """A client that reads a large response slowly delays nobody."""
     lines = [await slow.connect() for _ in range(3)]
     for line in lines:
         line.write(SERVER_SETTINGS)
@@ -273,7 +275,7 @@ async def test_a_request_counts_until_its_answer_begins(slow: Site, kitchen: Kit
     assert slow.in_progress == 0
 
 
-async def test_an_upload_counts_when_all_of_it_is_there(slow: Site, kitchen: Kitchen) -> None:
+async def test_an_upload_counts_once_it_is_complete(slow: Site, kitchen: Kitchen) -> None:
     line = await slow.connect()
     line.write(request("/messages", None, sized(4), method="POST", body="abc"))
     await slow.settle()
@@ -283,7 +285,7 @@ async def test_an_upload_counts_when_all_of_it_is_there(slow: Site, kitchen: Kit
     assert slow.in_progress == 1
 
 
-async def test_of_requests_one_behind_the_other_one_counts(slow: Site, kitchen: Kitchen) -> None:
+async def test_of_pipelined_requests_one_counts(slow: Site, kitchen: Kitchen) -> None:
     line = await slow.connect()
     line.write(SERVER_SETTINGS * 5)
     await until(lambda: kitchen.begun == 1)
@@ -302,7 +304,7 @@ async def test_of_requests_one_behind_the_other_one_counts(slow: Site, kitchen: 
 @pytest.mark.parametrize("asked", [SERVER_SETTINGS, SERVER_SETTINGS * 3], ids=["one", "several"])
 @pytest.mark.parametrize("has_begun", [False, True])
 @pytest.mark.parametrize("how", [Line.half_close, Line.reset])
-async def test_a_client_that_leaves_before_the_answer_counts_no_more(
+async def test_a_client_that_disconnects_before_the_response_no_longer_counts(
     slow: Site, kitchen: Kitchen, asked: bytes, has_begun: bool, how: Callable[[Line], None]
 ) -> None:
     line = await slow.connect()
@@ -311,7 +313,7 @@ async def test_a_client_that_leaves_before_the_answer_counts_no_more(
     if has_begun:
         kitchen.begins.set()
     how(line)
-    if asked == SERVER_SETTINGS:  # Of one that has sent more, nothing is read for now.
+    if asked == SERVER_SETTINGS:  # Of pipelined requests, nothing is read for now.
         await until(lambda: not slow.state.connections)
         assert slow.in_progress == 0
     kitchen.begins.set()
@@ -377,7 +379,7 @@ async def a_large_one_asked_before(server: Site, line: Line) -> None:
     assert (await line.ask(b"a=bc")).status == 400
 
 
-async def test_nothing_counts_for_ever(server: Site) -> None:
+async def test_no_request_counts_forever(server: Site) -> None:
     for happens in (
         a_page,
         refused_ones,
@@ -395,8 +397,8 @@ async def test_nothing_counts_for_ever(server: Site) -> None:
                 assert server.in_progress == 0
 
 
-async def test_messages_are_sent_in_the_order_in_which_they_were_asked_for(server: Site) -> None:
-    """More than are committed together; nobody is passed over."""
+async def test_messages_are_sent_in_the_order_of_their_requests(server: Site) -> None:
+    """More than fit into one commit; nobody is passed over."""
     org = server.org
     lines = [await server.connect() for _ in range(300)]
     order: list[int] = []

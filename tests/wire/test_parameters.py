@@ -1,4 +1,4 @@
-"""How the text of parameters becomes values."""
+"""Parsing parameters into values."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,7 +32,7 @@ def _read_words(text: str) -> str:
 
 
 class Everything(Params, kw_only=True, frozen=True):
-    """A parameter of each kind, all of them optional."""
+    """An optional parameter of each kind."""
 
     text: str = "default"
     optional_text: str | None = None
@@ -56,7 +56,7 @@ class Everything(Params, kw_only=True, frozen=True):
 
 
 class Needed(Params, kw_only=True, frozen=True):
-    """Required ones, with other names, and one of the path."""
+    """Required parameters, with other names, and one in the path."""
 
     item_id: Annotated[Int, Path()]
     topic: Annotated[str, Alias("subject", "thread")]
@@ -182,7 +182,7 @@ def test_text_that_does_not_fit_the_type_is_refused_by_name(name: str, text: str
     assert refused.value.name == name
 
 
-def test_what_is_not_sent_has_its_default() -> None:
+def test_a_missing_parameter_has_its_default() -> None:
     params, _ = decode(Everything, {}, {})
     assert params == Everything()
 
@@ -190,21 +190,21 @@ def test_what_is_not_sent_has_its_default() -> None:
 NEEDED = {"topic": "tea", "count": "2", "limit": "null"}
 
 
-def test_required_ones_may_have_the_value_null_where_the_type_says_so() -> None:
+def test_a_required_parameter_may_be_null_if_its_type_says_so() -> None:
     params, ignored = decode(Needed, NEEDED, {"item_id": "9"})
     assert params == Needed(item_id=9, topic="tea", count=2, limit=None)
     assert ignored == []
 
 
 @pytest.mark.parametrize("name", ["topic", "count", "limit"])
-def test_a_required_one_that_is_missing_is_named(name: str) -> None:
+def test_a_missing_required_parameter_is_named(name: str) -> None:
     sent = {key: text for key, text in NEEDED.items() if key != name}
     with pytest.raises(MissingParameter) as refused:
         decode(Needed, sent, {"item_id": "9"})
     assert refused.value.name == name
 
 
-def test_null_for_a_required_one_is_no_value() -> None:
+def test_null_for_a_required_parameter_counts_as_missing() -> None:
     with pytest.raises(BadParameter) as refused:
         decode(Needed, {**NEEDED, "count": "null"}, {"item_id": "9"})
     assert refused.value.name == "count"
@@ -228,13 +228,13 @@ def test_two_names_of_one_parameter_are_refused(first: str, second: str) -> None
     assert (refused.value.first, refused.value.second) == (first, second)
 
 
-def test_a_part_of_the_path_is_not_taken_from_elsewhere() -> None:
+def test_a_path_parameter_is_not_taken_from_elsewhere() -> None:
     params, ignored = decode(Needed, {**NEEDED, "item_id": "1"}, {"item_id": "9"})
     assert params.item_id == 9
     assert ignored == ["item_id"]
 
 
-def test_unknown_ones_are_told_in_the_order_they_came() -> None:
+def test_unknown_parameters_are_reported_in_their_order() -> None:
     _, ignored = decode(Everything, {"zeta": "1", "number": "1", "alpha": "\0"}, {})
     assert ignored == ["zeta", "alpha"]
 
@@ -290,7 +290,7 @@ async def test_json_with_very_many_values_is_not_decoded(org: Organization) -> N
     (await ann.delete("/users/me/profile_data", data=data)).refused("REQUEST_VARIABLE_INVALID")
 
 
-async def test_commas_within_strings_of_json_are_no_values(org: Organization) -> None:
+async def test_commas_in_json_strings_are_not_counted_as_values(org: Organization) -> None:
     draft = {"type": "", "to": [], "topic": "", "content": 'a\\",[{' * 1600 + "\\", "timestamp": 1}
     (await org["ann"].post("/drafts", drafts=[draft] * 21)).ok
     values = '["\\\\",' + "{}," * 99_999 + "1]"
@@ -300,7 +300,7 @@ async def test_commas_within_strings_of_json_are_no_values(org: Organization) ->
     assert "more than 100,000 values" in msg
 
 
-async def test_the_body_wins_over_the_query(org: Organization) -> None:
+async def test_the_body_takes_precedence_over_the_query(org: Organization) -> None:
     await org.channel("lounge", "ann")
     ann = org["ann"]
     for how in ({"data": {"content": "from the body"}}, {"files": _multipart({"content": "it"})}):
@@ -311,23 +311,23 @@ async def test_the_body_wins_over_the_query(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("place", ["params", "data", "files"])
-async def test_deleting_takes_parameters_from_body_and_query(org: Organization, place: str) -> None:
+async def test_delete_takes_parameters_from_body_and_query(org: Organization, place: str) -> None:
     queue = await org["ann"].register()
     sent: Any = {"queue_id": queue.queue_id}
     how = {place: _multipart(sent) if place == "files" else sent}
     (await org["ann"].raw("DELETE", "/events", **how)).ok
-    await org.do()  # What was noted before is on disk after it.
+    await org.do()  # Earlier records are on disk after it.
     (await org["ann"].get("/events", queue_id=queue.queue_id, last_event_id=-1)).refused(
         "BAD_EVENT_QUEUE_ID"
     )
 
 
-async def test_of_a_name_that_comes_twice_the_last_counts(org: Organization) -> None:
+async def test_the_last_of_several_equal_names_counts(org: Organization) -> None:
     reply = await org["ann"].raw("GET", "/messages?num_before=x&num_before=1&num_after=0&anchor=0")
     assert reply.ok["messages"] == []
 
 
-async def test_ignored_parameters_are_told_on_success_only(org: Organization) -> None:
+async def test_ignored_parameters_are_reported_only_on_success(org: Organization) -> None:
     page = {"anchor": "newest", "num_before": 1, "num_after": 0}
     reply = await org["ann"].get("/messages", **page, odd="1", client="test", other="x")
     assert reply.ok["ignored_parameters_unsupported"] == ["odd", "other"]
@@ -352,20 +352,20 @@ async def test_ignored_parameters_are_told_on_success_only(org: Organization) ->
         ),
     ],
 )
-async def test_refusals_carry_the_parameter_s_name(
+async def test_errors_have_the_parameter_s_name(
     readonly_org: Organization, sent: dict[str, Any], code: str, extra: dict[str, str]
 ) -> None:
     body = (await readonly_org["ann"].post("/messages", **{**SEND, **sent})).refused(code)
     assert {name: body[name] for name in extra} == extra
 
 
-async def test_an_alias_with_a_wrong_value_is_called_as_it_was_sent(org: Organization) -> None:
+async def test_an_invalid_alias_is_reported_by_the_name_sent(org: Organization) -> None:
     sent = {"type": "stream", "to": "lounge", "content": "x", "subject": "a\0b"}
     body = (await org["ann"].post("/messages", **sent)).refused("REQUEST_VARIABLE_INVALID")
     assert body["var_name"] == "subject"
 
 
-async def test_a_client_s_name_is_stored_without_what_cannot_be_seen(org: Organization) -> None:
+async def test_a_client_s_name_is_stored_without_invisible_characters(org: Organization) -> None:
     await org.channel("lounge", "ann")
     sent = (await org["ann"].post("/messages", **SEND, client="  ro\0bo\u200e\n" + "x" * 99)).ok
     message = (await org["ann"].get(f"/messages/{sent['id']}")).ok["message"]

@@ -1,4 +1,4 @@
-"""What is read off the event loop is answered with the rights that the reader has afterwards."""
+"""Permissions are checked again after a read off the event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,9 +17,8 @@ VAULT = [{"operator": "channel", "operand": "vault"}]
 
 @pytest.fixture
 def after_reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
-    """What happens once, when the request that the test makes next has read something, and before
-    it is answered. What the node reads by itself meanwhile (a reader's records, for instance) is
-    another task's."""
+    """Run this once, after the test's next request has read something and before it's answered. The
+    node's own reads in the meantime (such as read state) are in other tasks."""
     read, search = Store.read, Store.search
     pending: list[Callable[[], Awaitable[Any]]] = []
 
@@ -52,20 +51,22 @@ async def throw_out(org: Organization) -> Reply:
 
 
 @pytest.mark.parametrize("narrow", [[], VAULT, [*VAULT, {"operator": "search", "operand": "gold"}]])
-async def test_a_page_is_looked_at_again_with_the_rights_of_then(
+async def test_a_page_is_checked_with_the_permissions_after_the_read(
     org: Organization, after_reading: Between, narrow: list[dict[str, str]]
 ) -> None:
     await org.channel("vault", "ann", "ben", is_private=True)
     await org["ann"].send("vault", "t", "the gold is here")
     asked = PAGE | {"narrow": narrow}
-    # Whoever asks a second time may be answered from memory.
+    # A second request may be answered from memory.
     assert len((await org["ann"].get("/messages", **asked)).ok["messages"]) == 1
     after_reading(lambda: throw_out(org))
     assert (await org["ben"].get("/messages", **asked)).ok["messages"] == []
 
 
 @pytest.mark.parametrize("path", ["/messages/{}", "/messages/{}/history"])
-async def test_so_is_one_message(org: Organization, after_reading: Between, path: str) -> None:
+async def test_a_single_message_is_checked_after_the_read(
+    org: Organization, after_reading: Between, path: str
+) -> None:
     await org.channel("vault", "ann", "ben", is_private=True)
     sent = await org["ann"].send("vault", "t", "the gold is here")
     assert (await org["ben"].get(path.format(sent))).ok
@@ -73,7 +74,7 @@ async def test_so_is_one_message(org: Organization, after_reading: Between, path
     (await org["ben"].get(path.format(sent))).refused()
 
 
-async def test_what_is_moved_out_of_sight_while_it_is_read_is_not_shown(
+async def test_messages_moved_out_of_sight_during_the_read_are_not_shown(
     org: Organization, after_reading: Between
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -91,7 +92,7 @@ async def test_what_is_moved_out_of_sight_while_it_is_read_is_not_shown(
     (await org["ben"].get(f"/messages/{two}")).refused()
 
 
-async def test_so_is_a_file(org: Organization, after_reading: Between) -> None:
+async def test_a_file_is_checked_after_the_read(org: Organization, after_reading: Between) -> None:
     await org.channel("vault", "ann", "ben", is_private=True)
     path = await org["ann"].upload()
     await org["ann"].send("vault", "t", f"[note](/user_uploads/{path})")
@@ -101,7 +102,9 @@ async def test_so_is_a_file(org: Organization, after_reading: Between) -> None:
     assert (await org["ben"].open(address)).status_code in {403, 404}
 
 
-async def test_so_is_what_spectators_read(org: Organization, after_reading: Between) -> None:
+async def test_a_spectator_s_page_is_checked_after_the_read(
+    org: Organization, after_reading: Between
+) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     square = await org.channel("square", "ann", is_web_public=True)
     await org["ann"].send("square", "t", "hear, hear")
@@ -116,7 +119,7 @@ async def test_so_is_what_spectators_read(org: Organization, after_reading: Betw
     assert (await org.nobody.get("/messages", **asked)).ok["messages"] == []
 
 
-async def test_only_owners_let_spectators_in(org: Organization) -> None:
+async def test_only_owners_allow_spectators(org: Organization) -> None:
     assert (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=200)).ok
     refused = await org["cleo"].patch("/realm", enable_spectator_access=True)
     refused.refused("UNAUTHORIZED_PRINCIPAL")

@@ -1,4 +1,4 @@
-"""Every permission setting governs what it says: for each role, for people and groups named."""
+"""Every permission setting controls its action: for each role, and for people and groups."""
 
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -47,8 +47,8 @@ HOLDERS: dict[str, frozenset[str]] = {
 
 @pytest.fixture
 async def staffed(org: Organization) -> Organization:
-    """An organization of these people, where new members wait; all permissions that others could
-    stand in for are nobody's."""
+    """An organization with these people, where new members wait. Permissions that could substitute
+    for others are granted to nobody."""
     for name, role in (
         ("ada", Role.ADMINISTRATOR),
         ("mo", Role.MODERATOR),
@@ -78,7 +78,7 @@ async def staffed(org: Organization) -> Organization:
 
 
 async def settle(org: Organization) -> None:
-    """Of the members, only ben has waited long enough."""
+    """Among the members, only ben has waited long enough."""
     joined = int(org.node.clock()) - 5 * 86400
     ben = org.node.state.users[org["ben"].user_id]
     await org.do(
@@ -109,8 +109,8 @@ _numbers = count()
 
 
 class Case(NamedTuple):
-    """What somebody tries, in or about the channel `den`, who may do it whatever the setting says,
-    and who never may."""
+    """An action in or about the channel `den`, with the people who can always do it, and those who
+    never can."""
 
     deed: Deed
     always: frozenset[str] = frozenset()
@@ -136,7 +136,7 @@ async def unsubscribe_another(org: Organization, who: str, channel: int) -> Repl
 
 
 async def subscribe_oneself(org: Organization, who: str, channel: int) -> Reply:
-    """To a private channel."""
+    """Subscribe to a private channel."""
     reply = await org[who].post("/users/me/subscriptions", subscriptions=[{"name": "vault"}])
     if reply.body.get("subscribed"):
         left = await org[who].delete("/users/me/subscriptions", subscriptions=["vault"])
@@ -251,14 +251,14 @@ GROUP_CASES: dict[str, Case] = {
 
 
 async def make_way(org: Organization, *channels: int) -> None:
-    """For others with the names of these."""
+    """For others with the same names."""
     for channel in channels:
         name = {"name": f"old {channel}"}
         await org.do(ChannelChanged(channel_id=channel, values=name, was={}))
 
 
 async def tried(org: Organization, case: Case, channel: int) -> set[str]:
-    """Who was let do it."""
+    """The people whose action succeeded."""
     found = set()
     for who in PEOPLE:
         outcome = await case.deed(org, who, channel)
@@ -270,7 +270,7 @@ async def tried(org: Organization, case: Case, channel: int) -> set[str]:
 
 
 def takes(rule: Any, holder: str) -> bool:
-    """Whether the setting may have that value."""
+    """Whether the setting accepts this value."""
     if holder == "everyone":
         return bool(rule.allow_everyone_group)
     if holder == "nobody":
@@ -287,7 +287,7 @@ def expected(case: Case, rule: Any, holder: str) -> set[str]:
     return set(allowed - case.never)
 
 
-async def test_a_permission_of_the_organization_is_its_holders(
+async def test_holders_of_an_organization_permission_can_act(
     staffed: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tertulia.domain.messages.sending.WILDCARD_FREE", 2)
@@ -307,7 +307,7 @@ async def test_a_permission_of_the_organization_is_its_holders(
             await make_way(staffed, den)
 
 
-async def test_a_permission_of_a_channel_is_its_holders(staffed: Organization) -> None:
+async def test_holders_of_a_channel_permission_can_act(staffed: Organization) -> None:
     for setting in CHANNEL_CASES:
         with row(setting):
             case, rule = CHANNEL_CASES[setting], CHANNEL_SETTINGS[setting]
@@ -323,7 +323,7 @@ async def test_a_permission_of_a_channel_is_its_holders(staffed: Organization) -
             await make_way(staffed, den, vault)
 
 
-async def test_a_permission_of_a_group_is_its_holders(staffed: Organization) -> None:
+async def test_holders_of_a_group_permission_can_act(staffed: Organization) -> None:
     for setting in GROUP_SETTINGS:
         with row(setting):
             case, rule = GROUP_CASES[setting], GROUP_SETTINGS[setting]
@@ -337,7 +337,7 @@ async def test_a_permission_of_a_group_is_its_holders(staffed: Organization) -> 
             )
 
 
-async def test_direct_messages_are_begun_by_those_who_may(staffed: Organization) -> None:
+async def test_direct_messages_are_started_by_permitted_people(staffed: Organization) -> None:
     for number, holder in enumerate(HOLDERS):
         with row(holder):
             somebody = await staffed.add(f"somebody{number}")
@@ -352,10 +352,10 @@ async def test_direct_messages_are_begun_by_those_who_may(staffed: Organization)
             assert begun == HOLDERS[holder]
 
 
-async def test_direct_messages_are_between_people_of_whom_one_may_have_them(
+async def test_direct_messages_need_a_permitted_participant(
     staffed: Organization,
 ) -> None:
-    """Dan, to whom everybody writes, is a new member of no note."""
+    """Everyone writes to dan, a new member without special permissions."""
     sent = {"type": "direct", "to": [staffed["dan"].user_id], "content": "x"}
     for holder in HOLDERS:
         value = value_of(staffed, holder)
@@ -367,7 +367,7 @@ async def test_direct_messages_are_between_people_of_whom_one_may_have_them(
         assert written == (set(PEOPLE) if to_all else HOLDERS[holder]), holder
 
 
-async def test_a_deactivated_account_gives_nobody_a_permission_and_gets_it_back(
+async def test_a_deactivated_account_s_permissions_return_with_it(
     staffed: Organization,
 ) -> None:
     nia = staffed["nia"].user_id

@@ -1,4 +1,4 @@
-"""Pinned messages of channels: who pins, who sees it, and where pins go with their messages."""
+"""A channel's pinned messages: who can pin and see them, and how pins follow their messages."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ async def pinned(who: Person, channel_id: int) -> list[tuple[int, str]]:
     return [(one["message_id"], one["topic"]) for one in found]
 
 
-async def test_a_message_is_pinned_and_unpinned_for_everybody(org: Organization) -> None:
+async def test_a_message_is_pinned_and_unpinned_for_everyone(org: Organization) -> None:
     ann, ben, gus = org["ann"], org["ben"], org["gus"]
     lounge = await org.channel("lounge", "ann", "ben", "gus")
     first, second = [await ann.send("lounge", topic, "x") for topic in ("", "plans")]
@@ -47,7 +47,7 @@ async def test_a_message_is_pinned_and_unpinned_for_everybody(org: Organization)
     (event,) = await knows.events()
     assert (event["op"], event["pin"]["message_id"]) == ("remove", second)
     (await gus.delete(f"/messages/{second}/pin")).refused(status=404)
-    # The reference's clients are not told, nor is who does not follow the channel.
+    # Zulip's clients get no event, and neither do people who aren't subscribed.
     assert await plain.events() == await outside.events() == []
     assert await pinned(org["cleo"], lounge) == [(first, "")]
     spectator = Person(ann.http)
@@ -57,7 +57,7 @@ async def test_a_message_is_pinned_and_unpinned_for_everybody(org: Organization)
     assert await pinned(spectator, lounge) == [(first, "")]
 
 
-async def test_those_may_pin_who_may_post_or_administer(org: Organization) -> None:
+async def test_people_who_can_post_or_administer_may_pin(org: Organization) -> None:
     ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
     news = await org.channel("news", "ann", "ben", "cleo")
     sent = await ann.send("news", "t", "x")
@@ -77,7 +77,7 @@ async def test_those_may_pin_who_may_post_or_administer(org: Organization) -> No
     (await ann.post(f"/messages/{sent}/pin")).refused()
 
 
-async def test_a_channel_has_so_many_pins_and_no_more(
+async def test_a_channel_has_a_limit_of_pins(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = org["ann"]
@@ -90,13 +90,13 @@ async def test_a_channel_has_so_many_pins_and_no_more(
     for message_id in (one, two, other):
         (await ann.post(f"/messages/{message_id}/pin")).ok
     assert "2 pinned" in (await ann.post(f"/messages/{three}/pin")).refused()["msg"]
-    # One that comes along takes the place of the one that was pinned first.
+    # A pinned message that's moved in replaces the one that was pinned first.
     (await ann.patch(f"/messages/{two}", stream_id=there, propagate_mode="change_all")).ok
     assert await pinned(ann, here) == []
     assert len(await pinned(ann, there)) == 2
 
 
-async def test_pins_go_where_their_messages_go_and_are_seen_by_who_reads_those(
+async def test_pins_follow_their_messages_and_are_visible_to_their_readers(
     org: Organization,
 ) -> None:
     ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
@@ -108,7 +108,7 @@ async def test_pins_go_where_their_messages_go_and_are_seen_by_who_reads_those(
         (await ann.post(f"/messages/{message_id}/pin")).ok
     (await cleo.get(f"/streams/{den}/pins")).refused()
     (await cleo.delete(f"/messages/{secret}/pin")).refused(status=404)
-    # Who comes later to a channel whose history is closed sees what was pinned of their own time.
+    # A new subscriber of a protected history sees pins of later messages.
     (
         await ann.post(
             "/users/me/subscriptions", subscriptions=[{"name": "den"}], principals=[cleo.user_id]
@@ -127,7 +127,7 @@ async def test_pins_go_where_their_messages_go_and_are_seen_by_who_reads_those(
     (await ann.patch(f"/messages/{moved}", stream_id=den, propagate_mode="change_one")).ok
     assert await pinned(ben, lounge) == [(kept, "plans"), (before, "Done")]
     assert (moved, "plans") in await pinned(ben, den)
-    # A pin that is taken away where one may not read it any more is told to nobody else.
+    # Unpinning where someone lost access sends an event to nobody else.
     (await ann.delete(f"/messages/{moved}/pin")).ok
     types = {one["type"] for one in await listening.events()}
     assert "update_message" in types

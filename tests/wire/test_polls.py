@@ -1,4 +1,4 @@
-"""GET /events while it waits, whichever way it is answered."""
+"""Waiting polls (GET /events), with both ways of answering them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,7 +26,7 @@ async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIter
 
 
 async def waits(server: Loopback, listener: Listener, *more: str, behind: bytes = b"") -> Line:
-    """A connection on which a poll of the listener waits by now, and what was sent behind it."""
+    """A connection with a waiting poll of this listener, and data sent behind it."""
     line = await server.connect()
     before = server.waiting
     person = listener.person if listener.person.api_key else None
@@ -53,7 +53,7 @@ async def test_a_message_ends_the_wait(server: Loopback) -> None:
     assert server.waiting == 0
 
 
-async def test_several_events_come_in_one_answer(server: Loopback) -> None:
+async def test_several_events_arrive_in_one_response(server: Loopback) -> None:
     ann = await server.org["ann"].register(event_types=["realm"])
     line = await waits(server, ann)
     await server.org.do(*(RealmChanged(values={"name": name}) for name in ("Here", "There")))
@@ -74,14 +74,14 @@ async def test_a_heartbeat_ends_the_wait(server: Loopback, monkeypatch: pytest.M
         ann.last_event_id = event["id"]
 
 
-async def test_what_is_not_written_down_ends_the_wait(server: Loopback) -> None:
+async def test_an_unlogged_event_ends_the_wait(server: Loopback) -> None:
     ann = await server.org["ann"].register()
     line = await waits(server, ann)
     (await server.org["ben"].post("/typing", op="start", to=[ann.person.user_id])).ok
     assert [event["type"] for event in (await line.read()).events] == ["typing"]
 
 
-async def test_a_newer_poll_ends_the_older_with_no_events(server: Loopback) -> None:
+async def test_a_newer_poll_ends_the_older_one_without_events(server: Loopback) -> None:
     ann = await server.org["ann"].register()
     older = await waits(server, ann)
     newer = await server.connect()
@@ -94,7 +94,7 @@ async def test_a_newer_poll_ends_the_older_with_no_events(server: Loopback) -> N
 
 
 @pytest.mark.parametrize("how", [Line.half_close, Line.reset])
-async def test_a_client_that_goes_away_is_forgotten(
+async def test_a_disconnected_client_is_forgotten(
     server: Loopback, how: Callable[[Line], None]
 ) -> None:
     ann = await server.org["ann"].register()
@@ -108,7 +108,7 @@ async def test_a_client_that_goes_away_is_forgotten(
 
 
 @pytest.mark.parametrize("how", [Line.half_close, Line.reset])
-async def test_a_client_that_has_sent_more_and_goes_away_is_forgotten(
+async def test_a_disconnected_client_with_pipelined_requests_is_forgotten(
     server: Loopback, how: Callable[[Line], None]
 ) -> None:
     ann = await server.org["ann"].register()
@@ -118,7 +118,7 @@ async def test_a_client_that_has_sent_more_and_goes_away_is_forgotten(
     line.write(SERVER_SETTINGS[9:] + next_poll)
     how(line)
     await until(lambda: server.waiting == 0 and not server.state.connections)
-    # The same where the poll has waited for its turn, with another request behind it.
+    # The same for a poll that waited for its turn, with another request behind it.
     line = await server.connect()
     line.write(SERVER_SETTINGS + next_poll + SERVER_SETTINGS)
     assert "zulip_version" in (await line.read()).told
@@ -127,7 +127,7 @@ async def test_a_client_that_has_sent_more_and_goes_away_is_forgotten(
     await until(lambda: server.waiting == 0 and not server.state.connections)
 
 
-async def test_what_is_read_behind_a_poll_is_bounded_and_answered_in_order(
+async def test_requests_read_behind_a_poll_are_limited_and_answered_in_order(
     server: Loopback,
 ) -> None:
     ann = await server.org["ann"].register()
@@ -136,7 +136,7 @@ async def test_what_is_read_behind_a_poll_is_bounded_and_answered_in_order(
     assert isinstance(connection, TertuliaHttp)
     padding = b"GET /health HTTP/1.1\r\nHost: x\r\nX-Padding: " + b"x" * 4000 + b"\r\n\r\n"
     for _ in range(1000):
-        # (Loopback has room for megabytes of it.)
+        # (Loopback buffers megabytes of it.)
         line.write(padding)
         await asyncio.sleep(0)
     await until(lambda: connection.flow.read_paused)
@@ -188,7 +188,7 @@ async def test_one_connection_serves_many_polls(server: Loopback) -> None:
     assert len(server.state.connections) == 1
 
 
-# What ends access
+# Ended access
 
 
 async def key_made_anew(server: Loopback) -> None:
@@ -214,7 +214,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("ends", "status", "code"), ENDS)
 @pytest.mark.parametrize("agent", ["ZulipMobile/1.0", FIREFOX])
-async def test_what_ends_it_is_told(
+async def test_a_poll_reports_why_it_ended(
     server: Loopback,
     ends: Callable[[Loopback], Awaitable[None]],
     status: int,
@@ -229,7 +229,7 @@ async def test_what_ends_it_is_told(
     answer = await line.read()
     assert (answer.status, answer.told["code"]) == (status, code)
     challenge = answer.header("www-authenticate")
-    # On one of that kind a browser would ask its user for a name and a password.
+    # With that header, a browser would prompt its user for a name and password.
     assert agent != FIREFOX or not (challenge or "").startswith("Basic")
     if code == "BAD_EVENT_QUEUE_ID":
         assert answer.told["queue_id"] == ann.queue_id
@@ -238,13 +238,13 @@ async def test_what_ends_it_is_told(
     assert server.waiting == 0
 
 
-async def test_a_session_that_ends_is_told(server: Loopback) -> None:
+async def test_a_poll_reports_that_its_session_ended(server: Loopback) -> None:
     browser = await signed_in(server.org)
     listener = await browser.register()
     cookie = f"Cookie: tertulia_session={token_of(browser)}"
     line = await waits(server, listener, cookie, f"User-Agent: {FIREFOX}")
     assert is_kept_by_its_connection_alone(server)
-    await key_made_anew(server)  # Which is not what it was signed in with.
+    await key_made_anew(server)  # Not the one used for signing in.
     assert server.waiting == 1
     (session,) = server.org.node.state.sessions
     (await browser.delete(f"/sessions/{session.id}")).ok
@@ -254,10 +254,10 @@ async def test_a_session_that_ends_is_told(server: Loopback) -> None:
     assert (await line.ask(SERVER_SETTINGS)).status == 200
 
 
-# The server's end
+# Shutdown
 
 
-async def test_a_server_that_stops_answers_and_hangs_up(server: Loopback) -> None:
+async def test_a_stopping_server_answers_and_closes_the_connection(server: Loopback) -> None:
     ann = await server.org["ann"].register()
     line = await waits(server, ann)
     await server.org.node.delivery.close()
@@ -268,7 +268,7 @@ async def test_a_server_that_stops_answers_and_hangs_up(server: Loopback) -> Non
     assert await line.ended() == b""
 
 
-async def test_a_poll_that_is_answered_while_the_server_stops_is_the_last(
+async def test_a_poll_answered_while_the_server_stops_is_the_last(
     server: Loopback,
 ) -> None:
     ann = await server.org["ann"].register()
@@ -282,7 +282,7 @@ async def test_a_poll_that_is_answered_while_the_server_stops_is_the_last(
     assert await line.ended() == b""
 
 
-async def test_events_that_are_not_read_use_up_the_persons_own_room(
+async def test_unread_responses_use_up_the_person_s_own_room(
     server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     huge = 16 * 2**20
@@ -308,7 +308,7 @@ async def test_events_that_are_not_read_use_up_the_persons_own_room(
     assert (refused.status, refused.header("retry-after") is None) == (503, False)
     assert "haven't been read yet" in refused.told["msg"]
     assert len((await other.ask(poll(ben.queue_id, ben.last_event_id, ben.person))).body) > huge
-    # Reading them gives the room back, and so does going away.
+    # Reading them frees the room, and so does disconnecting.
     assert len((await slow.read()).body) > huge
     await until(lambda: not room.taken)
     slow.write(again)

@@ -1,4 +1,4 @@
-"""GET /events where the disk, or its client, is slow: whichever way it is answered."""
+"""Polls (GET /events) while the disk or the client is slow, with both ways of answering them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,8 +31,8 @@ def counting(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Counting:
 async def held(
     server: Loopback, counting: Counting
 ) -> tuple[Line, "asyncio.Task[Answer]", "asyncio.Task[Any]"]:
-    """A poll for which there are events, while something else is being committed: its connection,
-    its answer, and the other thing."""
+    """A poll with pending events during a commit: its connection, its response, and the other
+    request."""
     org = server.org
     ann = await org["ann"].register()
     await org["ben"].send("lounge", "t", "on disk")
@@ -49,7 +49,7 @@ async def held(
     return line, answer, sending
 
 
-async def test_an_answer_waits_until_what_the_state_shows_is_on_disk(
+async def test_a_response_waits_until_its_state_is_on_disk(
     server: Loopback, counting: Counting
 ) -> None:
     _, answer, sending = await held(server, counting)
@@ -60,7 +60,7 @@ async def test_an_answer_waits_until_what_the_state_shows_is_on_disk(
     (await sending).ok
 
 
-async def test_an_answer_that_may_show_what_was_not_written_is_none(
+async def test_a_response_with_uncommitted_state_is_discarded(
     server: Loopback, counting: Counting
 ) -> None:
     line, answer, sending = await held(server, counting)
@@ -80,7 +80,7 @@ async def test_an_answer_that_may_show_what_was_not_written_is_none(
     assert [event["message"]["content"] for event in events] == ["on disk"]
 
 
-async def test_a_client_may_go_away_before_it_is_on_disk(
+async def test_a_client_may_disconnect_before_the_state_is_on_disk(
     server: Loopback, counting: Counting, no_logged_errors: None
 ) -> None:
     line, answer, sending = await held(server, counting)
@@ -94,7 +94,7 @@ async def test_a_client_may_go_away_before_it_is_on_disk(
     assert server.waiting == 0
 
 
-async def test_who_does_not_read_is_not_written_to(
+async def test_a_client_that_does_not_read_is_not_written_to(
     server: Loopback, no_logged_errors: None
 ) -> None:
     org = server.org

@@ -1,4 +1,4 @@
-"""GET /events is answered in two ways: nobody can tell which it was."""
+"""Polls (GET /events) are answered in two ways, with equal results."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -29,8 +29,8 @@ class Both:
     async def ask(
         self, target: str, person: Person | None, *headers: str, **how: Any
     ) -> tuple[Answer, bool]:
-        """The answer, which must be the same in both ways; and whether it was given below the
-        application."""
+        """The response, which must be the same in both ways, and whether it came from the fast
+        path."""
         more = [header.format(**self.words) for header in headers]
         data = request(target.format(**self.words), person, *more, **how)
         method = how.get("method", "GET")
@@ -52,8 +52,7 @@ class Both:
 
 @asynccontextmanager
 async def served(org: Organization) -> AsyncIterator[Both]:
-    """With queues of ann's, one for which there are events and one for which there are none, and
-    one of ben's."""
+    """Ann's queues, one with events and one without, and one of ben's."""
     await org.channel("lounge", "ann", "ben")
     idle = await org["ann"].register(event_types=["realm_bot"])
     busy, other = await org["ann"].register(), await org["ben"].register()
@@ -92,8 +91,8 @@ async def kept_both(shared_org: Organization) -> AsyncIterator[Both]:
 
 @pytest.fixture
 def asking(kept_both: Both) -> Iterator[Both]:
-    """`both`, for those who only ask: what a queue has for a client is found by what the client
-    says it knows, and is there for the next one who says the same."""
+    """`both`, for tests that only read: a queue's fast path is found by what the client says it
+    knows, and remains for the next one that says the same."""
     before = kept_both.org.node.state.seq
     yield kept_both
     assert kept_both.org.node.state.seq == before, "something was changed"
@@ -115,9 +114,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("query", PLAIN)
-async def test_a_plain_poll_is_answered_below_and_in_the_same_bytes(
-    asking: Both, query: str
-) -> None:
+async def test_a_plain_poll_takes_the_fast_path_with_equal_bytes(asking: Both, query: str) -> None:
     answer, is_below = await asking.ask(f"/events?{query}", asking.org["ann"])
     assert answer.told["result"] == "success"
     assert is_below
@@ -140,7 +137,7 @@ AFTER_IT = [
 
 
 @pytest.mark.parametrize(("query", "is_usual"), AFTER_IT)
-async def test_a_poll_like_the_one_before_need_not_be_read_anew(
+async def test_a_poll_like_the_previous_one_is_not_parsed_again(
     asking: Both, query: str, is_usual: bool
 ) -> None:
     before, data, other = (
@@ -160,7 +157,7 @@ async def test_a_poll_like_the_one_before_need_not_be_read_anew(
         usual = polls.usual
         answers.append(await line.ask(data))
         assert polls.usual - usual == (is_usual and server is asking.below)
-        # In two parts, with something behind it, and by somebody else it is read.
+        # In two parts, with data behind it, and from someone else, it's parsed.
         usual = polls.usual
         line.write(data[:50])
         await server.settle()
@@ -173,7 +170,7 @@ async def test_a_poll_like_the_one_before_need_not_be_read_anew(
 
 
 UNUSUAL = [
-    # Of queues
+    # Queues
     ("queue_id=00000000-0000-4000-8000-000000000000&last_event_id=-1", 400),
     ("queue_id={other}&last_event_id=-1", 400),
     ("queue_id={queue}&queue_id={other}&last_event_id=-1", 400),
@@ -185,7 +182,7 @@ UNUSUAL = [
     ("queue_id=a%2Db&last_event_id=-1", 400),
     ("last_event_id=-1", 400),
     ("", 400),
-    # Of IDs
+    # IDs
     *(
         (f"queue_id={{queue}}&dont_block=true&last_event_id={number}", status)
         for number, status in [
@@ -216,7 +213,7 @@ UNUSUAL = [
         ]
     ),
     ("queue_id={queue}", 400),
-    # Of how to wait
+    # Waiting
     *(
         (f"queue_id={{queue}}&last_event_id=-1&dont_block={value}", status)
         for value, status in [
@@ -229,7 +226,7 @@ UNUSUAL = [
             ("yes", 400),
         ]
     ),
-    # Of what is not known
+    # Unknown parameters
     ("queue_id={queue}&last_event_id=-1&client=me", 200),
     ("queue_id={queue}&last_event_id=-1&colour=red", 200),
     ("queue_id={queue}&last_event_id=-1&", 200),
@@ -240,9 +237,7 @@ UNUSUAL = [
 
 
 @pytest.mark.parametrize(("query", "status"), UNUSUAL)
-async def test_what_is_unusual_about_a_query_is_answered_the_same(
-    asking: Both, query: str, status: int
-) -> None:
+async def test_unusual_queries_get_equal_responses(asking: Both, query: str, status: int) -> None:
     answer, _ = await asking.ask(f"/events?{query}", asking.org["ann"])
     assert answer.status == status, answer.body
 
@@ -262,7 +257,7 @@ HEADERS: list[tuple[list[str], int]] = [
 
 
 @pytest.mark.parametrize(("headers", "status"), HEADERS)
-async def test_who_is_not_known_hears_the_same(
+async def test_unknown_clients_get_equal_responses(
     asking: Both, headers: list[str], status: int
 ) -> None:
     answer, is_below = await asking.ask(POLL, None, *headers)
@@ -306,7 +301,7 @@ async def test_other_headers_make_no_difference(
         ({}, ["Upgrade: h2c", "Connection: Upgrade"], 200),
     ],
 )
-async def test_what_is_unusual_about_a_request_is_answered_the_same(
+async def test_unusual_requests_get_equal_responses(
     asking: Both, how: dict[str, Any], headers: list[str], status: int
 ) -> None:
     answer, is_below = await asking.ask(POLL, asking.org["ann"], *headers, **how)
@@ -314,7 +309,7 @@ async def test_what_is_unusual_about_a_request_is_answered_the_same(
     assert not is_below
 
 
-# What the organization says of who asks
+# The state of the account
 
 
 async def deactivated(both: Both) -> Person:
@@ -341,7 +336,7 @@ async def webhook(both: Both) -> Person:
         (webhook, 400, "BAD_REQUEST"),
     ],
 )
-async def test_who_may_not_ask_hears_the_same(
+async def test_clients_without_permission_get_equal_responses(
     both: Both, setting: Callable[[Both], Awaitable[Person]], status: int, code: str
 ) -> None:
     data = request(f"/events?{PLAIN[0]}".format(**both.words), both.org["ann"])
@@ -351,19 +346,19 @@ async def test_who_may_not_ask_hears_the_same(
     answer, is_below = await both.ask(POLL, person)
     assert (answer.status, answer.told["code"]) == (status, code)
     assert not is_below
-    # Nor is it taken for granted of who asks for the same as before.
+    # The same for a request equal to the previous one.
     again = [await line.ask(data) for line in lines]
     assert again[0] == again[1]
     assert again[0].status == (status if person is both.org["ann"] and setting is closed else 200)
 
 
-async def test_a_session_is_as_good_as_a_key(both: Both) -> None:
+async def test_a_session_works_like_a_key(both: Both) -> None:
     browser = await signed_in(both.org)
     cookie = f"Cookie: tertulia_session={token_of(browser)}"
     answer, is_below = await both.ask(POLL, None, cookie, f"User-Agent: {FIREFOX}")
     assert answer.told["result"] == "success"
     assert is_below
-    # And so it is when it asks again, until it is over.
+    # Also for repeated requests, until it ends.
     assert both.below.polls is not None
     data = request(f"/events?{PLAIN[0]}".format(**both.words), None, cookie)
     lines = [await server.connect() for server in (both.below, both.endpoint)]

@@ -1,4 +1,4 @@
-"""Reading one's own writes at any node."""
+"""Read your own writes at any node."""
 
 import asyncio
 import select
@@ -41,7 +41,7 @@ def _config(directory: Path, url: str) -> Config:
 
 @pytest.fixture(scope="module")
 async def three(shared_config: Config) -> AsyncIterator[Cluster]:
-    """Three nodes, for all tests: each makes what it needs."""
+    """Three nodes, shared by all tests. Each test creates what it needs."""
     async with cluster(shared_config, 3) as found:
         await found.nodes[0].channel("lounge", "ann", "ben")
         await found.nodes[0].channel("attic", "ann")
@@ -50,8 +50,7 @@ async def three(shared_config: Config) -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 def deaf(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """The same, whose notifications are not heard: the nodes know of each other's changes what they
-    look for themselves."""
+    """The same without notifications: nodes learn about each other's changes only by checking."""
     for node in three.nodes:
         monkeypatch.setattr(node.node.log._inbox, "add_growth", _only_when_asked(node))
         monkeypatch.setattr(node.node.log._replica, "hear", _nothing)
@@ -59,7 +58,7 @@ def deaf(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def _nothing(_: EntryBroadcast) -> bool:
-    """Hear nothing of what other nodes tell."""
+    """Ignore other nodes' announcements."""
     return True
 
 
@@ -74,7 +73,7 @@ def _only_when_asked(org: Organization) -> Callable[[], None]:
     return when_asked
 
 
-# What one does at one node is there at another one
+# Changes at one node are visible at another
 
 
 def ids_of(reply: Reply, key: str) -> set[int]:
@@ -139,8 +138,8 @@ Kind = Callable[[Client, int, int, str], Awaitable[bool]]
 
 
 async def misses(client: Client, times: int, kinds: tuple[Kind, ...] = KINDS) -> list[str]:
-    """What was not there, of the things of each kind that were made so many times at each node and
-    looked for at each other one at once."""
+    """Create things of each kind this many times at each node, read them immediately at each other
+    node, and return those that weren't found."""
     ways = enumerate([*permutations(range(3), 2)] * times)
     return [
         f"{kind.__name__} {here} {there}"
@@ -150,20 +149,20 @@ async def misses(client: Client, times: int, kinds: tuple[Kind, ...] = KINDS) ->
     ]
 
 
-async def test_what_one_makes_at_one_node_is_there_at_another_one(three: Cluster) -> None:
+async def test_a_change_at_one_node_is_visible_at_another(three: Cluster) -> None:
     assert await misses(three.client(), 2) == []
 
 
-async def test_it_is_there_where_nodes_do_not_hear_of_each_other(deaf: Cluster) -> None:
+async def test_a_change_is_visible_even_without_notifications(deaf: Cluster) -> None:
     ben = deaf.client()
     assert await misses(ben, 1) == []
-    # It is as this test thinks: without a position nothing comes.
+    # The premise of this test: without a position, nothing is found.
     forgetful = deaf.client(keeps_cookies=False)
     assert await misses(forgetful, 1, (topic, status)) != []
 
 
 async def test_programs_send_the_header_back(deaf: Cluster) -> None:
-    """It is with every answer, so what was seen once stays."""
+    """It's in every response, so data that was visible once stays visible."""
     ben = deaf.client(keeps_cookies=False)
     await ben.at(0).send("lounge", "said once", "hello")
     shown = await ben.at(0).get("/users/me/1/topics")
@@ -173,10 +172,10 @@ async def test_programs_send_the_header_back(deaf: Cluster) -> None:
     assert reply.headers[POSITION] == shown.headers[POSITION]
 
 
-async def test_whoever_says_nothing_finds_what_the_node_was_told(
+async def test_a_client_without_a_position_sees_announced_changes(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although nobody waits there, so that it does not read that by itself."""
+    """Although nothing waits there, so that the node doesn't read by itself."""
     monkeypatch.setattr(database, "DEFER_SECONDS", 1000.0)
     ben = three.client(keeps_cookies=False)
     here, there = (node.node.log for node in three.nodes[:2])
@@ -188,7 +187,8 @@ async def test_whoever_says_nothing_finds_what_the_node_was_told(
     def is_told() -> bool:
         if there.durable == here.durable:
             return True
-        is_paused = listening._again is not None  # Until it is, it reads by itself.
+        # Until it has been announced, the node reads by itself.
+        is_paused = listening._again is not None
         return is_paused and bool(select.select([descriptor], [], [], 0)[0])
 
     try:
@@ -202,7 +202,7 @@ async def test_whoever_says_nothing_finds_what_the_node_was_told(
             node.node.log.listen()
 
 
-async def test_whoever_signs_in_at_one_node_is_signed_in_at_another(deaf: Cluster) -> None:
+async def test_a_session_from_one_node_works_at_another(deaf: Cluster) -> None:
     first = deaf.nodes[0]
     await give_password(first, "ben")
     browser = deaf.client("")
@@ -216,7 +216,7 @@ async def test_whoever_signs_in_at_one_node_is_signed_in_at_another(deaf: Cluste
         assert (await browser.at(number).open("/")).status_code == 200
 
 
-async def test_a_poll_that_does_not_wait_has_what_its_client_has_done(deaf: Cluster) -> None:
+async def test_a_poll_that_does_not_wait_sees_its_client_s_changes(deaf: Cluster) -> None:
     ben, there = deaf.client(), deaf.nodes[1]
     queue = await ben.at(1).register(event_types=["message"])
     async with serving(there, "below") as server:
@@ -233,7 +233,7 @@ async def test_a_poll_that_does_not_wait_has_what_its_client_has_done(deaf: Clus
             assert [event["message"]["id"] for event in answer.events] == [sent.ok["id"]]
             assert answer.header(POSITION.lower()) == sent.headers[POSITION]
             queue.last_event_id = answer.events[-1]["id"]
-        # The next one is plain, and answers below the application with what it shows.
+        # The next poll is plain, and takes the fast path with its position.
         assert await line.ask(request(target, ben.person)) == answer
         assert server.polls is not None
         assert server.polls.started == 1
@@ -242,7 +242,7 @@ async def test_a_poll_that_does_not_wait_has_what_its_client_has_done(deaf: Clus
 # Header and cookie
 
 
-async def test_the_cookie_comes_with_what_changed_something(three: Cluster) -> None:
+async def test_the_cookie_is_set_by_changes(three: Cluster) -> None:
     ben = three.client(keeps_cookies=False).at(0)
     asked = await ben.get("/users/me")
     assert POSITION in asked.headers
@@ -262,7 +262,7 @@ async def test_the_cookie_comes_with_what_changed_something(three: Cluster) -> N
     assert refused.headers[POSITION] == position
 
 
-async def test_strangers_are_not_told_how_busy_it_is(three: Cluster) -> None:
+async def test_unauthenticated_clients_do_not_learn_the_position(three: Cluster) -> None:
     nobody = three.client("").at(0)
     for reply in (
         await nobody.get("/server_settings"),
@@ -273,7 +273,7 @@ async def test_strangers_are_not_told_how_busy_it_is(three: Cluster) -> None:
         assert "set-cookie" not in reply.headers
 
 
-async def test_a_single_server_says_nothing_of_it(sqlite_org: Organization) -> None:
+async def test_a_single_server_sends_no_position(sqlite_org: Organization) -> None:
     reply = await sqlite_org["ann"].post("/users/me/status", status_text="here")
     assert POSITION not in reply.headers
     assert "set-cookie" not in reply.headers
@@ -281,13 +281,13 @@ async def test_a_single_server_says_nothing_of_it(sqlite_org: Organization) -> N
     (await sqlite_org["ann"].raw("GET", "/users/me", headers=headers)).ok
 
 
-# Positions that cannot be
+# Invalid positions
 
 
 @pytest.fixture
 def looks(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Has something for each look at the head by the second node that requests ask for. (It looks
-    by itself too, now and then.)"""
+    """Has an element for each check of the head by the second node on behalf of requests. (The node
+    also checks by itself.)"""
     store, seen = three.nodes[1].node.store, list[int]()
     look = store.look
 
@@ -318,7 +318,7 @@ def looks(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         "x" * 5000 + ".99999999",
     ],
 )
-async def test_what_is_no_position_costs_nothing(
+async def test_an_invalid_position_costs_nothing(
     three: Cluster, looks: list[int], position: str
 ) -> None:
     history = three.nodes[1].node.log.position.history
@@ -330,9 +330,7 @@ async def test_what_is_no_position_costs_nothing(
     assert not len(three.nodes[1].node.log._catching_up)
 
 
-async def test_made_up_positions_are_looked_up_once_for_all_who_name_them(
-    three: Cluster, looks: list[int]
-) -> None:
+async def test_forged_positions_share_one_check(three: Cluster, looks: list[int]) -> None:
     log = three.nodes[1].node.log
 
     async def asked(number: int) -> Reply:
@@ -341,12 +339,12 @@ async def test_made_up_positions_are_looked_up_once_for_all_who_name_them(
 
     replies = await asyncio.gather(*(asked(number) for number in range(300)))
     assert {reply.status for reply in replies} == {200}
-    # Requests that come in while a look is under way wait for the next one.
+    # Requests that arrive during a check wait for the next one.
     assert 1 <= len(looks) <= 30
     await until(lambda: log._catching_up._task is None)
 
 
-# A bound for the wait
+# Limited waiting
 
 
 async def away(*_: Any) -> Any:
@@ -366,7 +364,7 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
         reply = await ben.at(1).get("/users/me")
         reply.refused("SERVER_NOT_READY", 503)
         assert reply.headers["retry-after"] == "1"
-        # Whoever has seen nothing newer is answered, and the node says what it is.
+        # A client that has seen nothing newer is answered with the node's position.
         assert (await three.client().at(1).get("/users/me")).ok
         assert (await ben.at(1).open("/health")).status_code == 200
     behind.node.log._inbox.add_growth()
@@ -375,7 +373,9 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
     assert not len(behind.node.log._catching_up)
 
 
-async def test_only_so_many_wait(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_requests_are_limited(
+    three: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = three.nodes[1].node.log
     monkeypatch.setattr(catching_up, "MOST_BEHIND", 3)
     monkeypatch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
@@ -391,10 +391,11 @@ async def test_only_so_many_wait(three: Cluster, monkeypatch: pytest.MonkeyPatch
     assert log._catching_up._waiting == []
 
 
-async def test_a_new_state_answers_those_who_wait(
+async def test_a_new_state_releases_waiting_requests(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What they have seen may not be in it: then it went back in time, and they see that."""
+    """It may not contain what they have seen: then the database went back in time, and they see
+    that."""
     log = three.nodes[1].node.log
     monkeypatch.setattr(three.nodes[1].node.store, "look", away)
     headers = {POSITION: f"{log.position.history}.{log.durable + 1000}"}

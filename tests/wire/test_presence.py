@@ -1,4 +1,4 @@
-"""Presence: who is there, who was, and who does not want to be seen."""
+"""Presence: who is online, who was, and who is invisible."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -23,7 +23,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 async def timed(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
-    """The usual people, and a clock that can be set forward."""
+    """The usual people, and a clock that tests set."""
     async with founded(config, clock=clock) as organization:
         await organization.add("ben")
         await organization.add("gus", Role.GUEST)
@@ -38,7 +38,7 @@ async def ping(org: Organization, name: str, **parameters: Any) -> dict[str, Any
 # Reporting and fetching
 
 
-async def test_without_an_update_id_presence_comes_in_the_form_of_old(org: Organization) -> None:
+async def test_without_an_update_id_presence_has_its_legacy_form(org: Organization) -> None:
     await appear(org, "ann")
     answer = await ping(org, "ben")
     entry = answer["presences"]["ann@example.com"]
@@ -63,7 +63,7 @@ async def test_the_modern_form_is_by_user_id(org: Organization, how: dict[str, A
     assert answer["presence_last_update_id"] > 0
 
 
-async def test_only_what_is_new_comes_after_an_update_id(org: Organization) -> None:
+async def test_only_new_presence_follows_an_update_id(org: Organization) -> None:
     await appear(org, "ann", "ben")
     first = await ping(org, "ben", last_update_id=-1)
     last = first["presence_last_update_id"]
@@ -75,7 +75,7 @@ async def test_only_what_is_new_comes_after_an_update_id(org: Organization) -> N
     assert last < quiet["presence_last_update_id"] < later["presence_last_update_id"]
 
 
-async def test_a_ping_alone_brings_nothing(org: Organization) -> None:
+async def test_a_ping_only_request_returns_no_presence(org: Organization) -> None:
     answer = await ping(org, "ben", ping_only=True)
     assert answer == {"result": "success", "msg": "", "presence_last_update_id": -1}
     answer = await ping(org, "ben", ping_only=True, last_update_id=7)
@@ -89,18 +89,16 @@ async def test_a_ping_alone_brings_nothing(org: Organization) -> None:
     [({}, -1), ({"slim_presence": True}, -1), ({"last_update_id": -1}, 0)],
     ids=str,
 )
-async def test_where_no_data_comes_there_is_no_update_id_but_for_those_who_sent_one(
+async def test_without_data_the_update_id_is_returned_only_to_clients_that_sent_one(
     org: Organization, how: dict[str, Any], last: int
 ) -> None:
-    """Of no days nothing is told."""
+    """A history of zero days is empty."""
     answer = await ping(org, "ben", history_limit_days=0, **how)
     assert answer["presences"] == {}
     assert min(answer["presence_last_update_id"], 0) == last
 
 
-async def test_being_active_and_being_there_are_two_things(
-    timed: Organization, clock: TestClock
-) -> None:
+async def test_active_and_idle_are_separate(timed: Organization, clock: TestClock) -> None:
     await appear(timed, "ben")
     clock.ahead = 500
     await ping(timed, "ben", status="idle")
@@ -128,10 +126,10 @@ OLDER: list[tuple[int, dict[str, Any], bool]] = [
 """How many days ago somebody was there, what is asked for, and whether they are seen."""
 
 
-async def test_what_is_older_than_asked_for_is_left_out(
+async def test_presence_older_than_requested_is_left_out(
     timed: Organization, clock: TestClock
 ) -> None:
-    """The limit is two weeks, and does not count after the first update."""
+    """The limit is two weeks, and doesn't apply after the first update."""
     for days, more, seen in OLDER:
         with row(days, more):
             await appear(timed, "ben")
@@ -153,7 +151,7 @@ async def test_what_is_older_than_asked_for_is_left_out(
         ({"status": "idle", "new_user_input": 3}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
-async def test_a_report_that_cannot_be_is_refused(
+async def test_an_invalid_report_is_refused(
     readonly_org: Organization, parameters: dict[str, Any], code: str
 ) -> None:
     (await readonly_org["ben"].post("/users/me/presence", **parameters)).refused(code)
@@ -166,7 +164,7 @@ async def test_bots_have_no_presence(org: Organization) -> None:
     assert (await org["robo"].get("/realm/presence")).ok["presences"] == {}
 
 
-async def test_the_organization_can_do_without(org: Organization) -> None:
+async def test_the_organization_can_disable_presence(org: Organization) -> None:
     await appear(org, "ann")
     await org.do(RealmChanged(values={"presence_disabled": True}))
     listener = await org["ben"].register()
@@ -179,7 +177,7 @@ async def test_the_organization_can_do_without(org: Organization) -> None:
     assert (await org["ben"].get("/realm/presence")).ok["presences"] == {}
 
 
-# One account's, and everybody's
+# One account's presence, and everyone's
 
 
 REPORTED = [
@@ -191,7 +189,7 @@ REPORTED = [
 """What is reported, how long ago, and what is shown."""
 
 
-async def test_one_accounts_presence(timed: Organization, clock: TestClock) -> None:
+async def test_one_account_s_presence_is_returned(timed: Organization, clock: TestClock) -> None:
     for status, seconds, shown in REPORTED:
         with row(status, seconds):
             await appear(timed, "ben")
@@ -212,7 +210,7 @@ async def test_one_accounts_presence(timed: Organization, clock: TestClock) -> N
                 )
 
 
-async def test_presence_that_is_not_known_is_refused(org: Organization) -> None:
+async def test_unknown_presence_is_refused(org: Organization) -> None:
     await org.add("dan")
     await appear(org, "dan")
     await org.do(UserDeactivated(user_id=org["dan"].user_id))
@@ -223,7 +221,7 @@ async def test_presence_that_is_not_known_is_refused(org: Organization) -> None:
             (await org["ann"].get(f"/users/{name}@example.com/presence")).refused()
 
 
-async def test_everybodys_presence_is_by_address(timed: Organization, clock: TestClock) -> None:
+async def test_everyone_s_presence_is_by_address(timed: Organization, clock: TestClock) -> None:
     await appear(timed, "ben")
     clock.ahead = 15 * DAY
     await appear(timed, "ann", "gus")
@@ -233,7 +231,7 @@ async def test_everybodys_presence_is_by_address(timed: Organization, clock: Tes
     assert answer["server_timestamp"] > 15 * DAY
 
 
-async def test_a_hidden_address_is_not_told_by_presence(org: Organization) -> None:
+async def test_presence_does_not_reveal_a_hidden_address(org: Organization) -> None:
     await appear(org, "ben")
     assert (await org["ben"].patch("/settings", email_address_visibility=4)).ok
     stand_in = f"user{org['ben'].user_id}@chat.test"
@@ -242,7 +240,7 @@ async def test_a_hidden_address_is_not_told_by_presence(org: Organization) -> No
 
 
 @pytest.mark.parametrize("limits", [True, False])
-async def test_limited_guests_are_told_of_those_they_know_where_the_server_says_so(
+async def test_limited_guests_get_presence_of_visible_people_if_the_server_says_so(
     config: Config, limits: bool
 ) -> None:
     config = msgspec.structs.replace(config, can_access_all_users_group_limits_presence=limits)
@@ -266,7 +264,7 @@ async def test_limited_guests_are_told_of_those_they_know_where_the_server_says_
 # Being invisible
 
 
-async def test_who_becomes_invisible_looks_as_if_gone(
+async def test_someone_who_becomes_invisible_appears_offline(
     timed: Organization, clock: TestClock
 ) -> None:
     ben = timed["ben"].user_id
@@ -285,7 +283,7 @@ async def test_who_becomes_invisible_looks_as_if_gone(
     assert event["server_timestamp"] - event["presence"]["website"]["timestamp"] > 200
     event = [e for e in await modern.events() if str(ben) in e["presences"]][-1]
     assert event["presences"][str(ben)]["idle_timestamp"] == presence["idle_timestamp"]
-    # What an invisible person reports is not told, and they are told of the others.
+    # Reports by an invisible person aren't sent to others, but they get others' presence.
     answer = await ping(timed, "ben", status="active", last_update_id=-1)
     assert str(timed["ann"].user_id) in answer["presences"]
     again = (await timed["ann"].get(f"/users/{ben}/presence")).ok["presence"]
@@ -295,7 +293,7 @@ async def test_who_becomes_invisible_looks_as_if_gone(
     assert seen["aggregated"]["status"] == "active"
 
 
-async def test_who_is_made_invisible_was_never_there_if_they_were_not(org: Organization) -> None:
+async def test_someone_made_invisible_while_offline_was_never_seen(org: Organization) -> None:
     targets = {"user_ids": [org["ben"].user_id]}
     for enabled in (False, True):
         reply = await org["ann"].patch("/settings", target_users=targets, presence_enabled=enabled)
@@ -306,7 +304,7 @@ async def test_who_is_made_invisible_was_never_there_if_they_were_not(org: Organ
 # Events
 
 
-async def test_who_comes_is_told_in_the_form_that_the_client_asked_for(org: Organization) -> None:
+async def test_presence_events_have_the_requested_form(org: Organization) -> None:
     ben = org["ben"].user_id
     old = await org["ann"].register()
     slim = await org["ann"].register(slim_presence=True)
@@ -337,10 +335,10 @@ async def test_who_comes_is_told_in_the_form_that_the_client_asked_for(org: Orga
     assert event["presences"] == {str(ben): times}
 
 
-async def test_events_tell_of_coming_and_not_of_staying(
+async def test_events_are_sent_for_coming_online_and_not_for_staying(
     timed: Organization, clock: TestClock
 ) -> None:
-    # Longer than the clock is set forward.
+    # Longer than the clock is advanced.
     listener = await timed["ann"].register(event_types=["presence"], idle_queue_timeout=3600)
     told = []
     for ahead, status in [
@@ -357,7 +355,7 @@ async def test_events_tell_of_coming_and_not_of_staying(
     assert told == [1, 0, 1, 0, 0, 1]
 
 
-async def test_presence_survives_a_restart_roughly(org: Organization) -> None:
+async def test_presence_survives_a_restart_approximately(org: Organization) -> None:
     await appear(org, "ben")
     before = (await org["ann"].get(f"/users/{org['ben'].user_id}/presence")).ok["presence"]
     await org.node.delivery.sweep()
@@ -367,8 +365,8 @@ async def test_presence_survives_a_restart_roughly(org: Organization) -> None:
         assert after["active_timestamp"] == before["active_timestamp"]
 
 
-async def test_input_is_counted_by_the_day(timed: Organization, clock: TestClock) -> None:
-    """Of invisible people too, and once for each day."""
+async def test_activity_is_counted_by_day(timed: Organization, clock: TestClock) -> None:
+    """For invisible people too, and once per day."""
     assert (await timed["ben"].patch("/settings", presence_enabled=False)).ok
     today = int(clock()) // DAY
     for ahead, name, given in [

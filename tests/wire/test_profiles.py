@@ -1,4 +1,4 @@
-"""The fields that profiles have, and what people put into them."""
+"""Custom profile fields and their values."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ KINDS: dict[int, dict[str, Any]] = {
 
 
 async def field(org: Organization, kind: int = 1, **more: Any) -> int:
-    """A new field; its ID."""
+    """Create a field. Returns its ID."""
     values = {"name": f"Field {len(org.node.state.profile_fields)}", **KINDS[kind], **more}
     field_id: int = (await org["ann"].post("/realm/profile_fields", field_type=kind, **values)).ok[
         "id"
@@ -47,10 +47,10 @@ async def profile(org: Organization, name: str, viewer: str = "ann") -> dict[str
     return found
 
 
-# The fields
+# Fields
 
 
-async def test_every_kind_of_field_is_created_and_told_to_everybody(org: Organization) -> None:
+async def test_a_field_of_every_kind_is_created_and_sent_to_everyone(org: Organization) -> None:
     listener = await org["gus"].register()
     for number, kind in enumerate(KINDS):
         with row(kind):
@@ -78,7 +78,7 @@ async def test_every_kind_of_field_is_created_and_told_to_everybody(org: Organiz
         assert await fields(later) == event["fields"]
 
 
-async def test_what_is_given_about_a_field_is_kept(org: Organization) -> None:
+async def test_the_properties_of_a_field_are_stored(org: Organization) -> None:
     flags = {
         "required": True,
         "editable_by_user": False,
@@ -99,7 +99,7 @@ async def test_what_is_given_about_a_field_is_kept(org: Organization) -> None:
     assert [(one["name"], one["hint"]) for one in await fields(org)] == [("Desk", "")]
 
 
-async def test_a_known_service_gives_its_field_the_name(org: Organization) -> None:
+async def test_a_field_for_a_known_service_has_its_name(org: Organization) -> None:
     data = {"subtype": "github"}
     made = await org["ann"].post("/realm/profile_fields", field_type=7, field_data=data)
     (shown,) = await fields(org)
@@ -163,7 +163,7 @@ async def taken(shared_org: Organization) -> int:
         {"field_type": 6, "name": "Summary", "display_in_profile_summary": True},
     ],
 )
-async def test_a_field_that_cannot_be_is_refused(
+async def test_an_invalid_field_is_refused(
     taken: int, readonly_org: Organization, given: dict[str, Any]
 ) -> None:
     listener = await readonly_org["ben"].register()
@@ -172,7 +172,7 @@ async def test_a_field_that_cannot_be_is_refused(
     assert await listener.events() == []
 
 
-async def test_there_is_room_for_two_in_the_summary(org: Organization) -> None:
+async def test_the_summary_has_room_for_two_fields(org: Organization) -> None:
     for kind in (2, 4):
         await field(org, kind, display_in_profile_summary=True)
     third = await field(org)
@@ -194,7 +194,7 @@ async def test_fields_are_for_administrators(org: Organization, who: str) -> Non
     assert len(await fields(org, who)) == 1
 
 
-async def test_fields_are_put_in_order(org: Organization) -> None:
+async def test_fields_can_be_reordered(org: Organization) -> None:
     ids = [await field(org) for _ in range(3)]
     listener = await org["gus"].register()
     order = [ids[2], ids[0], ids[1]]
@@ -208,7 +208,7 @@ async def test_fields_are_put_in_order(org: Organization) -> None:
     assert [one["id"] for one in await fields(org)] == order
 
 
-async def test_a_field_goes_with_its_values(org: Organization) -> None:
+async def test_deleting_a_field_deletes_its_values(org: Organization) -> None:
     field_id = await field(org)
     assert (await fill_in(org, "ben", field_id, "x")).ok
     listener = await org["gus"].register()
@@ -221,14 +221,12 @@ async def test_a_field_goes_with_its_values(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("method", ["patch", "delete"])
-async def test_a_field_that_does_not_exist_is_refused(
-    readonly_org: Organization, method: str
-) -> None:
+async def test_an_unknown_field_is_refused(readonly_org: Organization, method: str) -> None:
     reply = await getattr(readonly_org["ann"], method)("/realm/profile_fields/999")
     reply.refused()
 
 
-async def test_a_choice_that_is_taken_back_goes_from_the_profiles(org: Organization) -> None:
+async def test_a_removed_choice_is_removed_from_profiles(org: Organization) -> None:
     field_id = await field(org, 3)
     assert (await fill_in(org, "ben", field_id, "0")).ok
     assert (await fill_in(org, "cleo", field_id, "b")).ok
@@ -247,7 +245,7 @@ async def test_a_choice_that_is_taken_back_goes_from_the_profiles(org: Organizat
     (await org["ann"].patch(f"/realm/profile_fields/{field_id}", **gone)).refused()
 
 
-# What is in them
+# Values
 
 
 VALUES: list[tuple[int, Any, Any, str | None]] = [
@@ -265,7 +263,7 @@ VALUES: list[tuple[int, Any, Any, str | None]] = [
 """The kind of a field, what is filled in, and how that is shown: as it is, and as HTML."""
 
 
-async def test_a_value_is_shown_as_its_field_is(org: Organization) -> None:
+async def test_a_value_is_shown_according_to_its_field(org: Organization) -> None:
     shown: dict[str, dict[str, Any]] = {}
     """All that ben has filled in so far."""
     for kind, given, value, rendered in VALUES:
@@ -318,7 +316,7 @@ WRONG_VALUES: tuple[tuple[int, Any], ...] = (
 )
 
 
-async def test_a_value_that_does_not_fit_is_refused(org: Organization) -> None:
+async def test_an_invalid_value_is_refused(org: Organization) -> None:
     dan = await org.add("dan")
     assert (await org["ann"].delete(f"/users/{dan.user_id}")).ok
     fields_by_kind = {kind: await field(org, kind) for kind in dict(WRONG_VALUES)}
@@ -342,7 +340,7 @@ SHAPES: list[Any] = [
 ]
 
 
-async def test_profile_data_of_another_shape_is_refused(org: Organization) -> None:
+async def test_profile_data_of_another_form_is_refused(org: Organization) -> None:
     await field(org)
     for data in SHAPES:
         with row(data):
@@ -353,7 +351,7 @@ async def test_profile_data_of_another_shape_is_refused(org: Organization) -> No
 NOTHINGS: list[Any] = [None, "", "   ", []]
 
 
-async def test_nothing_takes_a_value_away(org: Organization) -> None:
+async def test_an_empty_value_removes_it(org: Organization) -> None:
     for empty in NOTHINGS:
         with row(empty):
             field_id = await field(org, 6 if empty == [] else 1)
@@ -368,7 +366,7 @@ async def test_nothing_takes_a_value_away(org: Organization) -> None:
             assert await listener.events() == []
 
 
-async def test_fields_are_emptied_by_their_ids(org: Organization) -> None:
+async def test_fields_are_cleared_by_id(org: Organization) -> None:
     first, second = await field(org), await field(org)
     assert (await fill_in(org, "ben", first, "x")).ok
     assert (await org["ben"].delete("/users/me/profile_data", data=[first, second])).ok
@@ -379,7 +377,7 @@ async def test_fields_are_emptied_by_their_ids(org: Organization) -> None:
     (await org["ben"].delete("/users/me/profile_data")).refused("REQUEST_VARIABLE_MISSING")
 
 
-async def test_fields_of_administrators_are_theirs_to_change(org: Organization) -> None:
+async def test_only_administrators_change_their_fields(org: Organization) -> None:
     field_id = await field(org, editable_by_user=False)
     ben = org["ben"].user_id
     (await fill_in(org, "ben", field_id, "x")).refused()
@@ -402,7 +400,7 @@ NOT_CHANGED: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-async def test_a_profile_that_is_not_to_be_changed_is_not(org: Organization) -> None:
+async def test_a_locked_profile_cannot_be_changed(org: Organization) -> None:
     field_id = await field(org)
     for who, target, entry in NOT_CHANGED:
         with row(who, target, entry):
@@ -421,7 +419,7 @@ async def test_bots_have_no_profile(org: Organization) -> None:
     assert "profile_data" not in (await org["ann"].get("/users")).ok["members"][0]
 
 
-async def test_profiles_are_for_those_who_know_of_the_account(org: Organization) -> None:
+async def test_profiles_are_visible_to_people_who_can_see_the_account(org: Organization) -> None:
     await org.do(LIMITED)
     field_id = await field(org)
     listener = await org["gus"].register()
@@ -441,7 +439,7 @@ async def test_spectators_see_no_profiles(org: Organization) -> None:
     (await org.nobody.get("/realm/profile_fields")).refused("UNAUTHORIZED", 401)
 
 
-async def test_two_at_the_same_moment_do_not_both_take_the_last_place(org: Organization) -> None:
+async def test_of_two_concurrent_fields_one_gets_the_last_place(org: Organization) -> None:
     import asyncio
 
     await field(org, display_in_profile_summary=True)

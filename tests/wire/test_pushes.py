@@ -1,5 +1,4 @@
-"""Telling by push: which programs, what is pushed, how it is taken back, and what becomes of push
-services that refuse."""
+"""Push notifications: recipients, content, removal, and push services that fail."""
 
 import asyncio
 import json
@@ -34,7 +33,7 @@ KEYS = Browser().keys
 
 
 class Phones:
-    """An organization in which time goes by when a test says so, and a push service."""
+    """An organization with a clock that tests set, and a push service."""
 
     def __init__(self, org: Organization, clock: TestClock, service: PushService) -> None:
         self.org = org
@@ -52,7 +51,7 @@ class Phones:
         node.log.follow(follow)
 
     async def add(self, who: str, path: str = "/phone", **more: Any) -> int:
-        """A device of somebody's."""
+        """A device of someone's."""
         endpoint = self.service.url + path
         reply = await self.org[who].post(
             "/push_subscriptions", endpoint=endpoint, name="Phone", **self.browser.keys, **more
@@ -61,7 +60,7 @@ class Phones:
         return found
 
     async def round(self) -> None:
-        """Everything that is due is done."""
+        """Do everything that is due."""
         await self.notices.once()
         await self.notices.once()
         for _ in range(3):
@@ -69,7 +68,7 @@ class Phones:
             await self.sender.tasks.settled()
 
     async def pushed(self) -> list[Pushed]:
-        """What comes in the next round."""
+        """The pushes of the next run."""
         self.service.pushed.clear()
         await self.round()
         return list(self.service.pushed)
@@ -91,7 +90,7 @@ class Phones:
 
 @pytest.fixture
 async def phones(config: Config, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Phones]:
-    # What nodes do by themselves, they do when the test says so.
+    # Nodes' background tasks run only when the test says so.
     monkeypatch.setattr(composition, "jobs_of", lambda *_: ())
     config = msgspec.structs.replace(config, web_push_networks="127.0.0.1")
     clock = TestClock()
@@ -101,7 +100,7 @@ async def phones(config: Config, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         yield Phones(org, clock, service)
 
 
-def test_what_is_encrypted_is_what_the_specification_says() -> None:
+def test_encryption_matches_the_specification() -> None:
     # RFC 8291, section 5.
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -118,14 +117,14 @@ def test_what_is_encrypted_is_what_the_specification_says() -> None:
     sealed = encrypted(longest, **keys)
     assert browser.decrypted(sealed) == longest
     assert len(sealed) <= 4096
-    # By its length nobody knows how short something was.
+    # The length doesn't reveal how short a message was.
     assert len(encrypted(b"a", **keys)) == len(encrypted(b"a" * 200, **keys))
     with pytest.raises(ValueError, match="too long"):
         encrypted(longest + b"x", **keys)
     assert PushKey(b"one").public == PushKey(b"one").public != PushKey(b"other").public
 
 
-async def test_a_direct_message_is_pushed_at_once_and_taken_back_when_it_was_read(
+async def test_a_direct_message_is_pushed_immediately_and_removed_when_read(
     phones: Phones,
 ) -> None:
     ann, ben = phones.org["ann"], phones.org["ben"]
@@ -146,7 +145,7 @@ async def test_a_direct_message_is_pushed_at_once_and_taken_back_when_it_was_rea
     assert told["to"] == {"user_ids": [ann.user_id]}
     assert told["url"].endswith(f"/near/{first}")
     assert await phones.told() == []
-    # A newer one takes the place of the first, at the push service too.
+    # A newer push replaces the first one, at the push service, too.
     second = await ann.write([ben.user_id], "Hello?")
     (one,) = await phones.pushed()
     assert one.headers["topic"] == topic
@@ -166,7 +165,7 @@ async def test_a_direct_message_is_pushed_at_once_and_taken_back_when_it_was_rea
     assert phones.org.node.pushed == {"pushed": 3}
 
 
-async def test_who_is_told_of_a_channel_and_what_is_left_out(phones: Phones) -> None:
+async def test_who_gets_pushes_about_channels_and_what_is_left_out(phones: Phones) -> None:
     ann, ben, cleo = (phones.org[name] for name in ("ann", "ben", "cleo"))
     kitchen = phones.org.node.state.channel_named("kitchen")
     assert kitchen is not None
@@ -186,8 +185,8 @@ async def test_who_is_told_of_a_channel_and_what_is_left_out(phones: Phones) -> 
     told = phones.read(found["/phone"])
     assert (told["title"], told["body"]) == ("#kitchen > cups", "Ann: @Ben you?")
     assert told["to"] == {"channel_id": channel_id, "topic": "cups"}
-    # Who has read it before it could be pushed, is here and does not want it so, or has turned it
-    # off, is not told.
+    # People who have read it before the push, are online and don't want pushes then, or have turned
+    # them off, get none.
     read = await ann.write([ben.user_id], "Read me")
     await ben.post("/messages/flags", messages=[read], op="add", flag="read")
     (await cleo.patch("/settings", enable_online_push_notifications=False)).ok
@@ -200,7 +199,7 @@ async def test_who_is_told_of_a_channel_and_what_is_left_out(phones: Phones) -> 
     (await ben.patch("/settings", enable_offline_push_notifications=False)).ok
     await ann.write([ben.user_id], "Off")
     assert await phones.told() == []
-    # Content is left out where somebody does not want it out.
+    # Content is left out if the person doesn't want it included.
     (await cleo.patch("/settings", pm_content_in_desktop_notifications=False)).ok
     await ann.write([cleo.user_id], "Secret")
     (told,) = await phones.told()
@@ -215,7 +214,7 @@ async def test_who_is_told_of_a_channel_and_what_is_left_out(phones: Phones) -> 
     assert (told["title"], told["body"]) == ("#kitchen > plates", "New message")
 
 
-async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobody(
+async def test_a_failing_push_service_is_retried_later_and_delays_nobody(
     phones: Phones,
 ) -> None:
     ann, ben = phones.org["ann"], phones.org["ben"]
@@ -251,7 +250,7 @@ async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobod
     assert [one.path for one in await phones.pushed()] == ["/busy"]
     assert [one["trouble"] for one in await phones.listed("ben")] == [""] * 4
     assert phones.org.node.pushed == {"pushed": 3, "failed": 1, "gone": 1, "refused": 1}
-    # What could not be pushed for a day is not news.
+    # A push that failed for a day is dropped.
     phones.service.statuses["/busy"] = (503, "")
     await ann.write([ben.user_id], "Again")
     await phones.pushed()
@@ -259,7 +258,7 @@ async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobod
     assert await phones.pushed() == []
 
 
-async def test_one_persons_slow_devices_do_not_hold_up_others(phones: Phones) -> None:
+async def test_one_person_s_slow_devices_do_not_delay_others(phones: Phones) -> None:
     ann, ben, cleo = phones.org["ann"], phones.org["ben"], phones.org["cleo"]
     service, answered = phones.service, asyncio.Event()
     slow = [f"/slow/{number}" for number in range(AT_ONCE + 2)]
@@ -275,7 +274,7 @@ async def test_one_persons_slow_devices_do_not_hold_up_others(phones: Phones) ->
         await service.answers.acquire()
         assert "/good" in {one.path for one in service.pushed}
         await until(lambda: len(phones.sender.tasks) == PER_PERSON)
-        # What waits for room is not looked for again and again.
+        # Pushes that wait for a free slot aren't queried again and again.
         assert await phones.sender.once() > 1
         answered.set()
         while len(service.pushed) < len(slow) + 1:
@@ -284,7 +283,7 @@ async def test_one_persons_slow_devices_do_not_hold_up_others(phones: Phones) ->
     assert {one.path for one in service.pushed} == {*slow, "/good"}
 
 
-async def test_a_node_that_is_lost_while_it_pushes_leaves_that_to_others(phones: Phones) -> None:
+async def test_a_crashed_node_s_pushes_are_sent_by_another(phones: Phones) -> None:
     ann, ben = phones.org["ann"], phones.org["ben"]
     await phones.add("ben")
     await ann.write([ben.user_id], "Hello")
@@ -296,14 +295,14 @@ async def test_a_node_that_is_lost_while_it_pushes_leaves_that_to_others(phones:
     clock.ahead += 121
     (told,) = await phones.told()
     assert told["body"] == "Hello"
-    # Coming back, the first one changes nothing.
+    # The first node changes nothing when it returns.
     await ann.write([ben.user_id], "There?")
     await store.write(lambda c: pushes.finish(c, lane, (), lane.pushes, clock(), None, ""))
     (told,) = await phones.told()
     assert told["body"] == "Hello\nThere?"
 
 
-async def test_devices_are_named_paused_tried_and_removed(phones: Phones) -> None:
+async def test_devices_are_named_paused_tested_and_removed(phones: Phones) -> None:
     ann, ben = phones.org["ann"], phones.org["ben"]
     listener = await ben.register(event_types=["push_subscriptions"])
     one = await phones.add("ben")
@@ -313,7 +312,7 @@ async def test_devices_are_named_paused_tried_and_removed(phones: Phones) -> Non
     held = phones.service.held["/phone"] = asyncio.Event()
     trying = asyncio.create_task(ben.post(f"/push_subscriptions/{one}/test"))
     await until(lambda: bool(phones.service.pushed))
-    # One at a time: what is pushed to others has as much room as ever.
+    # One test at a time: others' pushes keep their room.
     (await ben.post(f"/push_subscriptions/{one}/test")).refused("RATE_LIMIT_HIT", 429)
     held.set()
     (await trying).ok
@@ -333,7 +332,7 @@ async def test_devices_are_named_paused_tried_and_removed(phones: Phones) -> Non
     for method in ("patch", "delete"):
         (await getattr(ann, method)(f"/push_subscriptions/{one}")).refused(status=404)
     (await ann.post(f"/push_subscriptions/{one}/test")).refused(status=404)
-    # Who signs in to the same browser takes it over.
+    # Signing in to the same browser takes it over.
     other = await phones.add("ann")
     assert await phones.listed("ben") == []
     (await ann.delete(f"/push_subscriptions/{other}")).ok
@@ -342,7 +341,7 @@ async def test_devices_are_named_paused_tried_and_removed(phones: Phones) -> Non
     assert await phones.org.node.store.read(pushes.subscription_ids) == []
 
 
-async def test_devices_end_with_their_session_and_their_account(phones: Phones) -> None:
+async def test_devices_end_with_their_session_and_account(phones: Phones) -> None:
     org, now = phones.org, int(phones.clock())
     ben: Person = org["ben"]
     session = Session(id=7, user_id=ben.user_id, digest="x", created_at=now, used_at=now)
@@ -373,7 +372,7 @@ async def test_devices_end_with_their_session_and_their_account(phones: Phones) 
         ({"auth": "AAAA"}, "auth"),
     ],
 )
-async def test_what_cannot_be_pushed_to(
+async def test_invalid_subscriptions_are_refused(
     readonly_org: Organization, sent: dict[str, Any], words: str
 ) -> None:
     good = {"endpoint": "https://push.example/1", **KEYS}
@@ -381,7 +380,7 @@ async def test_what_cannot_be_pushed_to(
     assert words in reply.refused()["msg"]
 
 
-async def test_bots_have_no_phones_and_addresses_of_the_network_are_not_asked(
+async def test_bots_have_no_devices_and_private_addresses_are_not_contacted(
     org: Organization,
 ) -> None:
     good = {"endpoint": "https://127.0.0.1:9/1", **KEYS}

@@ -1,4 +1,4 @@
-"""Being left in peace: how it is said, who hears of it, and what waits for its end."""
+"""Quiet hours and pauses: settings, events, and notifications held until they end."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ async def times(org: Organization, who: str) -> dict[str, Any]:
     return found
 
 
-async def test_one_pauses_and_has_quiet_hours_and_every_window_follows(away: Away) -> None:
+async def test_pauses_and_quiet_hours_are_set_and_sent_to_every_window(away: Away) -> None:
     org, now = away.org, int(away.clock())
     ben = org["ben"]
     nothing: dict[str, Any] = {"paused_until": None, "hours": [], "timezone": "", "spans": []}
@@ -38,7 +38,7 @@ async def test_one_pauses_and_has_quiet_hours_and_every_window_follows(away: Awa
     (event,) = await own.events()
     assert event["quiet_times"] == paused
     assert await other.events() == []
-    # One is changed without the other; days are told once, in order.
+    # One changes without the other; days are listed once, in order.
     both = (await ben.patch("/quiet_times", hours=[{**NIGHT, "days": [6, 0, 0]}])).ok["quiet_times"]
     assert both["paused_until"] == now + 1800
     assert both["hours"] == [{**NIGHT, "days": [0, 6]}]
@@ -51,7 +51,7 @@ async def test_one_pauses_and_has_quiet_hours_and_every_window_follows(away: Awa
     (await ben.patch("/quiet_times", paused_until=now + 60)).ok
     away.clock.ahead += 60
     assert await times(org, "ben") == nothing
-    # The register has it for whoever asks, and as little as before for whoever does not.
+    # POST /register has them on request, and otherwise the same as before.
     named = await ben.register(fetch_event_types=["quiet_times"])
     assert named.data["quiet_times"] == nothing
     assert "quiet_times" not in (await ben.register()).data
@@ -76,15 +76,13 @@ async def test_one_pauses_and_has_quiet_hours_and_every_window_follows(away: Awa
         {"hours": {"days": EVERY}},
     ],
 )
-async def test_times_that_cannot_be_are_refused(
-    readonly_org: Organization, given: dict[str, Any]
-) -> None:
+async def test_invalid_times_are_refused(readonly_org: Organization, given: dict[str, Any]) -> None:
     assert (await readonly_org["ben"].patch("/quiet_times", **given)).status == 400
     bot = await readonly_org["robo"].patch("/quiet_times", paused_until=0)
     bot.refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -> None:
+async def test_emails_wait_for_the_end_and_contain_what_is_unread_then(away: Away) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     start = int(away.clock())
     for person, seconds in ((ben, 7200), (cleo, 30 * 86400)):
@@ -98,14 +96,14 @@ async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -
     assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
     (mail,) = await away.mails(start + 7261 - away.clock())
     assert "for later" in mail.text
-    # Who goes on before it is over is told soon.
+    # Ending it early sends them soon.
     (await ben.patch("/quiet_times", paused_until=int(away.clock()) + 5 * 86400)).ok
     await ann.write([ben.user_id], "five days")
     assert await away.mails() == []
     (await ben.patch("/quiet_times", paused_until=0)).ok
     (mail,) = await away.mails(5 * 86400 / QUIET_RECHECKS + 1)
     assert "five days" in mail.text
-    # However long it is, one mail says what is left of a conversation.
+    # However long it lasted, one email has what is left of a conversation.
     assert await away.mails(start + 30 * 86400 - 60 - away.clock()) == []
     (mail,) = await away.mails(121)
     assert mail.to == cleo.email
@@ -113,7 +111,7 @@ async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -
     assert "so is this" in mail.text
 
 
-async def test_what_waits_for_the_mail_server_waits_for_the_end_too(away: Away) -> None:
+async def test_emails_waiting_for_the_mail_server_wait_for_the_end_too(away: Away) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     for person in (ben, cleo):
         await ann.write([person.user_id], "due already")
@@ -128,7 +126,7 @@ async def test_what_waits_for_the_mail_server_waits_for_the_end_too(away: Away) 
     assert [mail.to for mail in await away.sent()] == [ben.email]
 
 
-async def test_a_digest_waits_for_the_end_or_is_left_out(away: Away) -> None:
+async def test_a_digest_waits_for_the_end_or_is_skipped(away: Away) -> None:
     org, node = away.org, away.org.node
     ann, ben, cleo = (org[name] for name in ("ann", "ben", "cleo"))
     monday = int(datetime(2030, 4, 1, 12, tzinfo=UTC).timestamp())
@@ -153,7 +151,7 @@ async def test_a_digest_waits_for_the_end_or_is_left_out(away: Away) -> None:
     assert await digests() == []
     away.clock.ahead += 86401
     assert await digests() == [ben.email]
-    # Put off until the next one is due, it is not told; nor to who has come back meanwhile.
+    # A digest delayed until the next one is due isn't sent, nor to people who have returned.
     away.clock.ahead += 5 * 86400
     await paused(ben, 1)
     await paused(cleo, 1)
@@ -168,12 +166,12 @@ async def test_a_digest_waits_for_the_end_or_is_left_out(away: Away) -> None:
     assert await node.store.read(outbox.queued) == []
 
 
-async def test_nothing_is_pushed_meanwhile_nor_afterwards(phones: Phones) -> None:
+async def test_nothing_is_pushed_during_quiet_hours_or_afterwards(phones: Phones) -> None:
     ann, ben = phones.org["ann"], phones.org["ben"]
     await phones.add("ben")
     shown = await ann.write([ben.user_id], "before")
     assert [told["body"] for told in await phones.told()] == ["before"]
-    # What a push service would not take yet does not come meanwhile either.
+    # A push that the service refused earlier isn't sent in the meantime, either.
     phones.service.statuses["/phone"] = (503, "")
     await ann.write([ben.user_id], "refused")
     await phones.round()
@@ -182,7 +180,7 @@ async def test_nothing_is_pushed_meanwhile_nor_afterwards(phones: Phones) -> Non
     await ann.write([ben.user_id], "hush")
     phones.clock.ahead += 1800
     assert await phones.told() == []
-    # What was shown is taken back all the same.
+    # Shown notifications are removed anyway.
     await ben.post("/messages/flags", messages=[shown], op="add", flag="read")
     phones.clock.ahead += 1801
     await ann.write([ben.user_id], "after")

@@ -1,4 +1,4 @@
-"""How many lasting things one person can have: see `tertulia.domain.quotas`."""
+"""Quotas of lasting things per person: see `tertulia.domain.quotas`."""
 
 import asyncio
 from collections import namedtuple
@@ -41,7 +41,7 @@ async def _draft(who: Person) -> Reply:
 
 
 class Kind(NamedTuple):
-    """A quota, and how one more of what it counts is made."""
+    """A quota, and how to create one more of what it counts."""
 
     setting: str
     make: Make
@@ -59,20 +59,20 @@ KINDS = (
 
 
 def said(reply: Reply, setting: str, limit: int) -> None:
-    """The refusal names the setting and the limit, and says what to do."""
+    """The error names the setting and the limit, and says what to do."""
     body = reply.refused("QUOTA_REACHED")
     assert (body["quota"], body["limit"]) == (setting, limit)
     assert f"at most {limit} " in body["msg"]
     assert body["msg"].endswith("or ask an administrator to raise the limit.")
 
 
-async def test_a_person_can_have_as_many_as_the_quota_says(org: Organization) -> None:
+async def test_a_person_can_have_as_many_as_the_quota_allows(org: Organization) -> None:
     ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
     for kind in KINDS:
         with row(kind.setting):
             (await ann.patch("/realm", **{kind.setting: kind.has + 2})).ok
             (await kind.make(ben)).ok
-            # One of three at the same moment has the last place.
+            # Of three concurrent requests, one gets the last place.
             tries = await asyncio.gather(*(kind.make(ben) for _ in range(3)))
             assert sorted(one.status for one in tries) == [200, 400, 400]
             said(next(one for one in tries if one.status == 400), kind.setting, kind.has + 2)
@@ -83,14 +83,14 @@ async def test_a_person_can_have_as_many_as_the_quota_says(org: Organization) ->
                 said(await kind.make(ann), kind.setting, kind.has + 2)
             else:
                 (await kind.make(ann)).ok
-            # A lower one takes nothing away.
+            # A lower quota removes nothing.
             (await ann.patch("/realm", **{kind.setting: 1})).ok
             said(await kind.make(ben), kind.setting, 1)
             (await ann.patch("/realm", **{kind.setting: "unlimited"})).ok
             (await kind.make(ben)).ok
 
 
-async def test_what_a_bot_makes_counts_for_its_owner(org: Organization) -> None:
+async def test_a_bot_s_things_count_for_its_owner(org: Organization) -> None:
     ann, ben, robo = org["ann"], org["ben"], org["robo"]
     for kind in KINDS[0], KINDS[3]:
         with row(kind.setting):
@@ -101,7 +101,7 @@ async def test_what_a_bot_makes_counts_for_its_owner(org: Organization) -> None:
             said(await kind.make(ben), kind.setting, 2)
 
 
-async def test_what_is_deleted_makes_room_and_what_stays_does_not(org: Organization) -> None:
+async def test_deleting_makes_room_and_deactivating_does_not(org: Organization) -> None:
     ann, ben = org["ann"], org["ben"]
     limits = {kind.setting: kind.has + 1 for kind in KINDS}
     (await ann.patch("/realm", **limits)).ok
@@ -125,7 +125,7 @@ async def test_a_request_beyond_the_quota_does_nothing(org: Organization) -> Non
     ann, ben = org["ann"], org["ben"]
     (await ann.patch("/realm", max_channels_per_user=60, max_drafts_per_user=2)).ok
     before = org.node.state.seq
-    for names in (61, 300):  # In one part, and in several.
+    for names in (61, 300):  # In one part and in several.
         new = [{"name": f"new {number}"} for number in range(names)]
         said(
             await ben.post("/users/me/subscriptions", subscriptions=new),
@@ -142,7 +142,7 @@ async def test_a_request_beyond_the_quota_does_nothing(org: Organization) -> Non
     )
 
 
-async def test_a_bot_is_not_given_to_somebody_who_has_enough(org: Organization) -> None:
+async def test_a_bot_is_not_given_to_a_person_at_the_quota(org: Organization) -> None:
     ann, ben, cleo, robo = org["ann"], org["ben"], org["cleo"], org["robo"]
     (await ann.patch("/realm", max_bots_per_user=1)).ok
     (await _bot(cleo)).ok
@@ -173,14 +173,14 @@ async def test_unfinished_uploads_of_a_person_and_their_bots_count_together(
     await begun(ben, 1)
 
 
-async def test_members_cannot_change_quotas_and_other_clients_are_not_told(
+async def test_members_cannot_change_quotas_and_other_clients_are_not_sent_them(
     org: Organization,
 ) -> None:
     ann, ben = org["ann"], org["ben"]
     knowing = await ben.register(client_capabilities={"server_extensions": True})
     other = await ben.register()
     defaults = {field.name: field.default for field in msgspec.structs.fields(Realm)}
-    defaults["upload_quota_per_user_mib"] = 10_240  # Given when an organization is founded.
+    defaults["upload_quota_per_user_mib"] = 10_240  # Set when an organization is created.
     extensions = {n for n, one in declared_settings(Realm).items() if one.setting.extension}
     for setting in sorted(extensions):
         with row(setting):
@@ -195,7 +195,7 @@ async def test_members_cannot_change_quotas_and_other_clients_are_not_told(
     assert {quota.setting for quota in quotas.QUOTAS} < extensions
 
 
-async def test_files_leave_room_on_the_disk_for_what_people_write(
+async def test_files_leave_disk_space_for_messages(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ben = org["ben"]

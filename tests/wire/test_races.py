@@ -1,7 +1,7 @@
-"""Two clients at the same moment: one is first, and the other is told how things are then.
+"""Concurrent requests: one is first, and the other sees the result.
 
-Where only one can have its way, the other is refused; where both can, both are answered; and what
-the organization is afterwards is one and the same in memory, in the tables and in the log.
+If only one can succeed, the other is refused; if both can, both succeed. Afterwards memory, the
+tables, and the log agree.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Names = dict[str, Any]
 
 
 class Request(Struct, frozen=True):
-    """What somebody asks for. Names in braces are those of `Stage`."""
+    """A request. Names in braces are those of `Stage`."""
 
     who: str
     method: str
@@ -41,7 +41,7 @@ class Request(Struct, frozen=True):
 
 
 class Race(Struct, frozen=True):
-    """Two requests at one moment, how many of them succeed, and what is so afterwards."""
+    """Two concurrent requests, how many of them succeed, and what holds afterwards."""
 
     one: Request
     other: Request
@@ -50,13 +50,13 @@ class Race(Struct, frozen=True):
 
 
 def twice(method: str, path: str, *who: str, **values: Any) -> tuple[Request, Request]:
-    """The same, by two people (or by one)."""
+    """The same request, by two people or by one."""
     one, other = who if len(who) == 2 else who * 2
     return Request(one, method, path, values), Request(other, method, path, values)
 
 
 def named(table: str, name: str) -> Callable[[Organization, Names], bool]:
-    """There is exactly one of that name."""
+    """Exactly one has this name."""
 
     def check(org: Organization, _: Names) -> bool:
         records = list(org.node.state.tables[table])
@@ -83,7 +83,7 @@ def moved(topic: str, **more: Any) -> Request:
 
 
 def counted(more: int) -> Callable[[Organization, Names], bool]:
-    """Whether "tea" has so many messages more than `messages` made."""
+    """Whether "tea" has this many more messages than `messages` created."""
 
     def check(org: Organization, names: Names) -> bool:
         topic = org.node.state.topics.get((names["lounge"], "tea"))
@@ -98,7 +98,7 @@ def is_left(org: Organization, names: Names) -> bool:
 
 
 def removed(table: str, name: str) -> Callable[[Organization, Names], bool]:
-    """The one that the race is about is no more."""
+    """The subject of the race is gone."""
     return lambda org, names: names[name] not in org.node.state.tables[table]
 
 
@@ -313,7 +313,7 @@ RACES: dict[str, dict[str, Race]] = {
             ONE,
             lambda org, _: sum(user.role == 100 for user in org.node.state.users) == 1,
         ),
-        # The last one: one of the owners is gone for good.
+        # The last race: one of the owners is deactivated.
         "two owners deactivate each other": Race(
             Request("ann", "DELETE", "/users/{dan}"),
             Request("dan", "DELETE", "/users/{ann}"),
@@ -366,17 +366,17 @@ RACES: dict[str, dict[str, Race]] = {
 
 @dataclass
 class Stage:
-    """What is there for one race alone: made when a request names it."""
+    """Objects for one race, created when a request names them."""
 
     org: Organization
     names: Names
 
     async def filled(self, value: Any) -> Any:
-        """The value with the names in it filled in."""
+        """The value with its names filled in."""
         text = json.dumps(value)
         for name in re.findall(r"\{(\w+)\}", text):
             if name not in self.names and name not in MAKERS:
-                continue  # A template's own.
+                continue  # A template's own braces.
             one = json.dumps(await self.of(name))
             text = text.replace(f'"{{{name}}}"', one).replace(f"{{{name}}}", one.strip('"'))
         return json.loads(text)
@@ -395,7 +395,7 @@ async def channels(stage: Stage) -> None:
 
 
 async def messages(stage: Stage) -> None:
-    """A poll and a text of ben's in the topic "tea", and a text that links his file."""
+    """A poll and a text by ben in the topic "tea", and a text that links his file."""
     names, ben = stage.names, stage.org["ben"]
     to = await stage.of("lounge")
     names["file"] = path = await ben.upload()
@@ -421,7 +421,7 @@ async def accounts(stage: Stage) -> None:
 
 
 async def owners(stage: Stage) -> None:
-    """ann and dan, and nobody else."""
+    """Ann and dan, and nobody else."""
     org = stage.org
     if "dan" not in org.people:
         await org.add("dan")
@@ -482,7 +482,7 @@ async def staged(stage: Stage, request: Request) -> Request:
 
 @pytest.mark.parametrize("group", RACES)
 @pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
-async def test_of_two_at_one_moment_one_is_first(
+async def test_of_two_concurrent_requests_one_is_first(
     org: Organization, group: str, turned: bool
 ) -> None:
     people = {name: person.user_id for name, person in org.people.items()}
@@ -496,7 +496,7 @@ async def test_of_two_at_one_moment_one_is_first(
             assert all(reply.status < 500 for reply in replies), replies
             assert sum(reply.status == 200 for reply in replies) in race.succeed, replies
             assert race.after(org, stage.names)
-            # The server deletes files by itself, and writes that down.
+            # The server deletes files by itself and records that.
             await until(lambda: not len(org.node.state.removed_files))
             await org.node.log.settled()
             await assert_folds(org.node.log)

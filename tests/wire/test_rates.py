@@ -1,4 +1,4 @@
-"""How much an account may ask in a minute, and a computer without one."""
+"""Rate limits of accounts, and of clients without one."""
 
 import time
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ HEADERS = (LIMIT, REMAINING, RESET)
 
 @asynccontextmanager
 async def limited(config: Config, **settings: Any) -> AsyncIterator[tuple[Organization, TestClock]]:
-    """An organization with ann and ben, with limits, and its clock, which stands still."""
+    """An organization with ann, ben, and limits, and its clock, which doesn't move."""
     clock = TestClock(stopped_at=NOW)
     changed = msgspec.structs.replace(config, **(LIMITS | settings))
     async with founded(changed, clock=clock, others=(Newcomer("ben"),)) as org:
@@ -36,19 +36,19 @@ async def limited(config: Config, **settings: Any) -> AsyncIterator[tuple[Organi
 
 
 def told(reply: Reply | httpx.Response) -> tuple[int, int, float]:
-    """The limit, what is left of it, and in how many seconds it is whole again."""
+    """The limit, the remaining requests, and the seconds until it's fully available."""
     limit, remaining, reset = (int(reply.headers[name]) for name in HEADERS)
     return limit, remaining, reset - NOW
 
 
 def from_address(org: Organization, host: str) -> Person:
-    """Somebody without an account, at that address."""
+    """A client without an account, at this address."""
     transport = httpx.ASGITransport(app=asgi(org.node), client=(host, 50_000))
     return Person(httpx.AsyncClient(transport=transport, base_url="http://chat.test"))
 
 
 async def used_up(person: Person, path: str = "/users/me") -> Reply:
-    """Ask until it is refused; the refusal."""
+    """Send requests until one is refused. Returns the refusal."""
     for _ in range(50):
         reply = await person.get(path)
         if reply.status == 429:
@@ -56,7 +56,7 @@ async def used_up(person: Person, path: str = "/users/me") -> Reply:
     raise AssertionError("never refused")
 
 
-async def test_every_answer_tells_what_is_left(config: Config) -> None:
+async def test_every_response_has_the_remaining_requests(config: Config) -> None:
     async with limited(config) as (org, _):
         ann = org["ann"]
         replies = [
@@ -71,7 +71,7 @@ async def test_every_answer_tells_what_is_left(config: Config) -> None:
         assert told(await org["ben"].get("/users/me"))[:2] == (10, 9)
 
 
-async def test_beyond_the_limit_nothing_is_done_until_the_time_that_is_told(
+async def test_beyond_the_limit_nothing_is_done_until_the_given_time(
     config: Config,
 ) -> None:
     async with limited(config) as (org, clock):
@@ -97,7 +97,7 @@ async def test_beyond_the_limit_nothing_is_done_until_the_time_that_is_told(
         assert (await org["ben"].get("/users/me")).ok
 
 
-async def test_polls_are_counted_apart(config: Config) -> None:
+async def test_polls_are_counted_separately(config: Config) -> None:
     async with limited(config) as (org, _):
         ann = org["ann"]
         queue = await ann.register()
@@ -111,7 +111,7 @@ async def test_polls_are_counted_apart(config: Config) -> None:
         reply.refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_whoever_is_out_of_requests_still_hears(config: Config) -> None:
+async def test_a_client_beyond_the_limit_still_gets_events(config: Config) -> None:
     async with limited(config) as (org, _):
         await org.channel("lounge", "ann", "ben")
         queue = await org["ann"].register(event_types=["message"])
@@ -127,7 +127,7 @@ async def test_a_key_and_a_browser_of_one_account_count_together(config: Config)
         assert told(await org["ann"].get("/users/me"))[1] == 8
 
 
-async def test_without_an_account_the_address_is_counted(config: Config) -> None:
+async def test_without_an_account_the_address_counts(config: Config) -> None:
     async with limited(config) as (org, clock):
         one, other = from_address(org, "192.0.2.1"), from_address(org, "192.0.2.2")
         for left in range(5, -1, -1):
@@ -149,7 +149,7 @@ async def test_without_an_account_the_address_is_counted(config: Config) -> None
         ("192.0.2.1", False),
     ],
 )
-async def test_of_ipv6_the_network_is_counted(config: Config, other: str, together: bool) -> None:
+async def test_for_ipv6_the_network_counts(config: Config, other: str, together: bool) -> None:
     async with limited(config) as (org, _):
         await used_up(from_address(org, "2001:db8:0:1::1"), "/server_settings")
         reply = await from_address(org, other).get("/server_settings")
@@ -164,7 +164,7 @@ async def test_of_ipv6_the_network_is_counted(config: Config, other: str, togeth
         ("nobody@example.com", "x" * 32, "INVALID_API_KEY"),
     ],
 )
-async def test_whoever_has_no_valid_key_is_counted_by_address(
+async def test_a_client_without_a_valid_key_is_counted_by_address(
     config: Config, email: str, api_key: str, code: str
 ) -> None:
     async with limited(config) as (org, _):
@@ -181,9 +181,7 @@ async def test_whoever_has_no_valid_key_is_counted_by_address(
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Client-IP"])
-async def test_a_client_s_own_word_for_its_address_is_not_taken(
-    config: Config, header: str
-) -> None:
+async def test_a_client_cannot_choose_its_address(config: Config, header: str) -> None:
     async with limited(config) as (org, _):
         person = from_address(org, "192.0.2.1")
         for number in range(6):
@@ -192,8 +190,8 @@ async def test_a_client_s_own_word_for_its_address_is_not_taken(
         reply.refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_a_login_form_is_held_up_by_its_own_limit(config: Config) -> None:
-    """That of wrong passwords is as it was, and told the same way."""
+async def test_the_sign_in_form_has_its_own_limit(config: Config) -> None:
+    """The limit of wrong passwords is unchanged and reported in the same way."""
     async with limited(config, anonymous_requests_per_minute=100) as (org, _):
         wrong = {"username": "ann@example.com", "password": "wrong"}
         while (reply := await org.nobody.post("/sessions", **wrong)).status == 401:
@@ -204,7 +202,7 @@ async def test_a_login_form_is_held_up_by_its_own_limit(config: Config) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"rate_limits": False}, {"dev": True}], ids=str)
-async def test_there_is_no_limit_where_it_is_off(config: Config, settings: Any) -> None:
+async def test_limits_can_be_disabled(config: Config, settings: Any) -> None:
     async with limited(config, **settings) as (org, _):
         for person in (org["ann"], org.nobody):
             for _ in range(20):
@@ -213,7 +211,7 @@ async def test_there_is_no_limit_where_it_is_off(config: Config, settings: Any) 
                 assert not {name.lower() for name in HEADERS} & set(reply.headers)
 
 
-async def test_a_script_of_another_page_may_read_the_headers(config: Config) -> None:
+async def test_scripts_of_other_origins_can_read_the_headers(config: Config) -> None:
     async with limited(config) as (org, _):
         origin = {"Origin": "https://elsewhere.example.com"}
         for reply in (
@@ -225,7 +223,7 @@ async def test_a_script_of_another_page_may_read_the_headers(config: Config) -> 
             assert {*HEADERS, "Retry-After", POSITION} <= set(exposed)
 
 
-async def test_to_ask_whether_one_may_ask_does_not_count(config: Config) -> None:
+async def test_preflight_requests_do_not_count(config: Config) -> None:
     async with limited(config) as (org, _):
         for _ in range(20):
             reply = await org.nobody.raw("OPTIONS", "/users/me")
@@ -248,7 +246,7 @@ async def test_uploads_count_in_one_request_and_in_pieces(config: Config) -> Non
         assert org.node.state.uploads.space_used == 5
 
 
-async def test_files_are_not_counted_for_who_has_an_account(config: Config) -> None:
+async def test_files_are_not_counted_for_accounts(config: Config) -> None:
     async with limited(config) as (org, _):
         path = f"/user_uploads/{await org['ann'].upload()}"
         await used_up(org["ann"])
@@ -269,7 +267,7 @@ async def test_many_accounts_do_not_share_a_limit(config: Config) -> None:
         assert told(await org["ann"].get("/users/me"))[:2] == (10, 9)
 
 
-async def test_a_clock_that_is_set_back_leaves_nobody_out(config: Config) -> None:
+async def test_a_clock_set_back_blocks_nobody(config: Config) -> None:
     async with limited(config) as (org, clock):
         await used_up(org["ann"])
         clock.ahead = -86400
@@ -280,7 +278,7 @@ async def test_a_clock_that_is_set_back_leaves_nobody_out(config: Config) -> Non
 
 
 @pytest.mark.parametrize("jump", [-86400.0, 7200.0])
-async def test_what_is_left_does_not_depend_on_how_the_clock_is_set(
+async def test_the_remaining_requests_do_not_depend_on_clock_changes(
     config: Config, jump: float
 ) -> None:
     clock, elapsed = TestClock(stopped_at=NOW), TestClock(stopped_at=5000.0)
@@ -290,13 +288,13 @@ async def test_what_is_left_does_not_depend_on_how_the_clock_is_set(
         clock.ahead = jump
         answer = await org["ann"].get("/users/me")
         assert answer.refused("RATE_LIMIT_HIT", 429)["retry-after"] == 6.0
-        # When it is whole again is told by the clock, whatever that says.
+        # The reset time is given by the clock, whatever that shows.
         assert int(answer.headers["x-ratelimit-reset"]) == NOW + jump + 60
         elapsed.ahead = 6
         (await org["ann"].get("/users/me")).ok
 
 
-async def test_the_bots_of_one_owner_share_a_budget(config: Config) -> None:
+async def test_the_bots_of_one_owner_share_a_limit(config: Config) -> None:
     async with limited(config) as (org, clock):
         ben = org["ben"]
         bots = [await org.add(f"bot{n}", owner="ben") for n in range(7)]
@@ -313,7 +311,8 @@ async def test_the_bots_of_one_owner_share_a_budget(config: Config) -> None:
         assert told(reply)[:2] == (50, 0)
         (await ben.get("/users/me")).ok
         assert told(await other.get("/users/me"))[:2] == (10, 9)
-        # What was refused did not count: the budget comes back evenly, and the bot's own is whole.
+        # Refused requests didn't count: the shared limit recovers evenly, and the bot's own is
+        # full.
         clock.ahead = wait
         assert told(await bots[5].get("/users/me"))[:2] == (50, 0)
         clock.ahead = 60
@@ -328,7 +327,7 @@ async def test_the_bots_of_one_owner_share_a_budget(config: Config) -> None:
         assert told(reply)[:2] == (30, 0)
 
 
-async def test_bots_of_nobody_and_of_somebody_who_left_are_counted(config: Config) -> None:
+async def test_bots_without_an_active_owner_are_counted(config: Config) -> None:
     async with limited(config) as (org, _):
         robo = await org.add("robo", owner="ben")
         limits, state = org.node.request_limits, org.node.state

@@ -1,4 +1,4 @@
-"""Reacting to messages."""
+"""Reactions to messages."""
 
 import asyncio
 from typing import Any
@@ -22,15 +22,15 @@ async def react(who: Person, message_id: int, **emoji: Any) -> None:
 
 
 async def reactions(who: Person, message_id: int) -> list[dict[str, Any]]:
-    """What hangs on the message, without the accounts themselves."""
+    """The message's reactions, without the accounts themselves."""
     found = (await who.get(f"/messages/{message_id}")).ok["message"]["reactions"]
     return [{name: value for name, value in one.items() if name != "user"} for one in found]
 
 
-async def test_a_message_says_who_reacted_for_clients_that_do_not_look_it_up(
+async def test_a_message_describes_who_reacted_for_clients_that_need_it(
     org: Organization,
 ) -> None:
-    """And to a guest who may not know of the account, no more than that there is one."""
+    """A guest who may not see the account learns only that there is one."""
     await org.channel("lounge", "ann", "ben", "gus")
     sent = await org["ann"].send("lounge", "t", "x")
     await react(org["ben"], sent, emoji_name="octopus")
@@ -48,7 +48,7 @@ async def test_a_message_says_who_reacted_for_clients_that_do_not_look_it_up(
 
 @pytest.fixture(scope="module")
 async def kept_lounge(shared_org: Organization) -> Organization:
-    """A channel, an emoji and a deactivated one, for tests that send messages of their own."""
+    """A channel, an emoji, and a deactivated one, for tests that send their own messages."""
     await shared_org.channel("lounge", "ann", "ben")
     await add_emoji(shared_org["ann"], "gopher")
     await add_emoji(shared_org["ann"], "gone")
@@ -69,7 +69,7 @@ async def kept_lounge(shared_org: Organization) -> Organization:
             {**OCTOPUS, "emoji_name": "thumbs_up", "emoji_code": "1f44d"},
         ),
         ({"emoji_name": "thumbsup"}, {**OCTOPUS, "emoji_name": "+1", "emoji_code": "1f44d"}),
-        # A name that another emoji has by now, with the code that it had.
+        # A name that now belongs to another emoji, with its earlier code.
         (
             {"emoji_name": "x", "emoji_code": "274c"},
             {**OCTOPUS, "emoji_name": "cross_mark", "emoji_code": "274c"},
@@ -99,10 +99,10 @@ async def kept_lounge(shared_org: Organization) -> Organization:
         ),
     ],
 )
-async def test_an_emoji_is_named_in_many_ways(
+async def test_an_emoji_can_be_given_in_many_forms(
     kept_lounge: Organization, asked: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """By its name, or with its code and type; the type of an extra one is called as it was."""
+    """By name, or with code and type. The type of an extra emoji has its earlier name, too."""
     sent = await kept_lounge["ann"].send("lounge", "t", "x")
     listener = await kept_lounge["ann"].register(event_types=["reaction"])
     await react(kept_lounge["ben"], sent, **asked)
@@ -137,10 +137,10 @@ async def test_an_emoji_is_named_in_many_ways(
         {"emoji_name": "gone", "emoji_code": "2", "reaction_type": "realm_emoji"},
     ],
 )
-async def test_what_is_no_emoji_is_refused(
+async def test_an_invalid_emoji_is_refused(
     kept_lounge: Organization, asked: dict[str, str]
 ) -> None:
-    """Unknown names, types and codes; codes of others; deactivated ones."""
+    """Unknown names, types, and codes; mismatched codes; and deactivated emoji."""
     sent = await kept_lounge["ann"].send("lounge", "t", "x")
     (await kept_lounge["ann"].post(f"/messages/{sent}/reactions", **asked)).refused()
     assert await reactions(kept_lounge["ann"], sent) == []
@@ -163,7 +163,7 @@ async def test_the_same_reaction_cannot_be_added_twice(org: Organization) -> Non
     assert len(await reactions(org["ann"], sent)) == 1
 
 
-async def test_of_two_at_the_same_moment_one_is_told_that_it_exists(org: Organization) -> None:
+async def test_of_two_concurrent_equal_reactions_one_is_refused(org: Organization) -> None:
     await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", "x")
     path = f"/messages/{sent}/reactions"
@@ -179,7 +179,7 @@ async def test_of_two_at_the_same_moment_one_is_told_that_it_exists(org: Organiz
     assert await reactions(org["ann"], sent) == []
 
 
-async def test_many_people_react_to_one_message_at_the_same_moment(org: Organization) -> None:
+async def test_many_people_react_to_one_message_concurrently(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo", "gus", "robo")
     sent = await org["ann"].send("lounge", "t", "x")
     names = ("ann", "ben", "cleo", "gus", "robo")
@@ -188,7 +188,7 @@ async def test_many_people_react_to_one_message_at_the_same_moment(org: Organiza
     assert {one["user_id"] for one in found} == {org[name].user_id for name in names}
 
 
-async def test_reactions_come_in_the_order_of_reacting(org: Organization, config: Config) -> None:
+async def test_reactions_are_in_the_order_of_reacting(org: Organization, config: Config) -> None:
     await org.channel("lounge", "ann", "ben")
     sent = await org["ann"].send("lounge", "t", "x")
     wanted = [("ben", "tada"), ("ann", "octopus"), ("ben", "heart"), ("ann", "tada")]
@@ -206,9 +206,9 @@ async def test_reactions_come_in_the_order_of_reacting(org: Organization, config
         assert await seen(later) == expected
 
 
-async def test_a_vote_for_an_emoji_that_is_there_takes_any_name(org: Organization) -> None:
-    """Of the same code and type: an older name, or an emoji that is deactivated by now. It is
-    called as the first one called it."""
+async def test_an_existing_reaction_can_be_added_under_any_name(org: Organization) -> None:
+    """With the same code and type: an older name, or an emoji that has been deactivated. It keeps
+    the name given first."""
     await org.channel("lounge", "ann", "ben", "cleo")
     await add_emoji(org["ann"], "gopher")
     sent = await org["ann"].send("lounge", "t", "x")
@@ -232,7 +232,7 @@ TAKEN_BACK: list[dict[str, str]] = [
 ]
 
 
-async def test_a_reaction_is_taken_back_by_name_or_by_code(org: Organization) -> None:
+async def test_a_reaction_is_removed_by_name_or_code(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     for named in TAKEN_BACK:
         with row(named):
@@ -255,7 +255,7 @@ async def test_a_reaction_is_taken_back_by_name_or_by_code(org: Organization) ->
             )
 
 
-async def test_a_reaction_with_an_emoji_that_is_gone_is_taken_back(org: Organization) -> None:
+async def test_a_reaction_with_a_deactivated_emoji_can_be_removed(org: Organization) -> None:
     await org.channel("lounge", "ann")
     await add_emoji(org["ann"], "gopher")
     sent = await org["ann"].send("lounge", "t", "x")
@@ -278,7 +278,7 @@ async def test_a_reaction_with_an_emoji_that_is_gone_is_taken_back(org: Organiza
         ({"emoji_name": "octopus", "reaction_type": "none"}, "BAD_REQUEST"),
     ],
 )
-async def test_what_was_not_reacted_cannot_be_taken_back(
+async def test_a_missing_reaction_cannot_be_removed(
     kept_lounge: Organization, named: dict[str, str], code: str
 ) -> None:
     sent = await kept_lounge["ann"].send("lounge", "t", "x")
@@ -287,7 +287,7 @@ async def test_what_was_not_reacted_cannot_be_taken_back(
     (await kept_lounge["ann"].delete(f"/messages/{sent}/reactions", **named)).refused(code)
 
 
-async def test_a_message_out_of_sight_is_as_none(org: Organization) -> None:
+async def test_an_inaccessible_message_looks_like_an_unknown_one(org: Organization) -> None:
     await org.channel("den", "ann", is_private=True)
     sent = await org["ann"].send("den", "t", "x")
     direct = await org["ann"].write([org["cleo"].user_id], "psst")
@@ -300,8 +300,10 @@ async def test_a_message_out_of_sight_is_as_none(org: Organization) -> None:
     (await org.nobody.post(f"/messages/{sent}/reactions", **OCTOPUS)).refused("UNAUTHORIZED", 401)
 
 
-async def test_reacting_to_what_was_not_received_makes_it_one_s_own(org: Organization) -> None:
-    """A historical message, read; later reactions to it are told to the one who has it."""
+async def test_reacting_to_a_message_that_was_not_received_adds_it_as_historical(
+    org: Organization,
+) -> None:
+    """As read. Later reactions to it are sent to this person."""
     await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", "x")
     ben = org["ben"]
@@ -317,9 +319,9 @@ async def test_reacting_to_what_was_not_received_makes_it_one_s_own(org: Organiz
     assert (await ben.register()).data["unread_msgs"]["count"] == 0
 
 
-async def test_a_reaction_is_told_to_all_who_follow_the_message(org: Organization) -> None:
-    """Who received it, who is subscribed to its open history, queues that follow all public
-    channels, and nobody else."""
+async def test_a_reaction_is_sent_to_all_readers_of_the_message(org: Organization) -> None:
+    """Recipients, subscribers with access to the history, and queues that follow all public
+    channels; nobody else."""
     channel = await org.channel("lounge", "ann", "ben", "cleo")
     sent = await org["ann"].send("lounge", "t", "x")
     cleo, gus = org["cleo"], org["gus"]
@@ -344,7 +346,7 @@ async def test_a_reaction_is_told_to_all_who_follow_the_message(org: Organizatio
     assert told == {**dict.fromkeys(queues, 1), "not there": 0}
 
 
-async def test_a_reaction_in_a_protected_history_is_told_to_who_received_it(
+async def test_a_reaction_in_a_protected_history_is_sent_to_recipients(
     org: Organization,
 ) -> None:
     channel = await org.channel("den", "ann", "ben", is_private=True, history_public=False)
@@ -363,7 +365,9 @@ async def test_a_reaction_in_a_protected_history_is_told_to_who_received_it(
     assert len(await mine.events()) == 1
 
 
-async def test_a_reaction_to_a_direct_message_is_told_to_its_people(org: Organization) -> None:
+async def test_a_reaction_to_a_direct_message_is_sent_to_its_participants(
+    org: Organization,
+) -> None:
     sent = await org["ann"].write([org["ben"].user_id], "psst")
     queues = [await org[name].register() for name in ("ann", "ben")]
     other = await org["cleo"].register(all_public_streams=True)
@@ -372,7 +376,7 @@ async def test_a_reaction_to_a_direct_message_is_told_to_its_people(org: Organiz
     assert await other.events() == []
 
 
-async def test_who_reacted_is_unknown_to_guests_who_may_not_know_them(org: Organization) -> None:
+async def test_limited_guests_do_not_learn_who_reacted(org: Organization) -> None:
     await org.do(LIMITED)
     await org.channel("lounge", "ann", "gus")
     sent = await org["ann"].send("lounge", "t", "x")
@@ -409,10 +413,10 @@ async def test_a_spectator_sees_reactions(org: Organization) -> None:
     assert len(await reactions(org.nobody, sent)) == 1
 
 
-async def test_a_queue_that_follows_all_channels_hears_of_nobody_else_s_business(
+async def test_a_queue_for_all_channels_gets_no_one_else_s_data(
     org: Organization,
 ) -> None:
-    """Flags, alert words and muted users of others are not in any channel."""
+    """Others' flags, alert words, and muted users aren't part of any channel."""
     await org.channel("lounge", "ann", "ben")
     sent = await org["ann"].send("lounge", "t", "x")
     listener = await org["cleo"].register(all_public_streams=True)
@@ -424,7 +428,7 @@ async def test_a_queue_that_follows_all_channels_hears_of_nobody_else_s_business
     assert await listener.events() == []
 
 
-async def test_a_message_has_so_many_emoji_and_a_person_so_many_reactions(
+async def test_reactions_are_limited_per_message_and_person(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reactions_domain, "MAX_EMOJI", 4)
@@ -438,7 +442,7 @@ async def test_a_message_has_so_many_emoji_and_a_person_so_many_reactions(
     assert "at most 2 reactions" in body["msg"]
     (await org["ben"].post(path, emoji_name="tada")).refused("REACTION_ALREADY_EXISTS")
     await react(org["ben"], other, emoji_name="heart")
-    # Of new emoji at the same moment, as many are added as there is room for.
+    # Of concurrent new emoji, as many are added as there is room for.
     new = {"ann": "heart", "cleo": "wave", "gus": "+1", "robo": "car"}
     tries = [org[who].post(path, emoji_name=emoji) for who, emoji in new.items()]
     replies = await asyncio.gather(*tries)
@@ -446,6 +450,6 @@ async def test_a_message_has_so_many_emoji_and_a_person_so_many_reactions(
     late = next(one for one in replies if one.status == 400)
     assert "at most 4 different emoji" in late.refused()["msg"]
     await react(org["cleo"], sent, emoji_name="octopus")
-    # One that is removed makes room.
+    # Removing one makes room.
     (await org["ben"].delete(path, emoji_name="tada")).ok
     await react(org["ben"], sent, emoji_name="cat")

@@ -1,4 +1,4 @@
-"""Who has read a message; and how one would look."""
+"""Read receipts, and rendering a message without sending it."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ def ids(org: Organization, *names: str) -> list[int]:
     return sorted(org[name].user_id for name in names)
 
 
-async def test_who_has_read_a_message_is_told(org: Organization) -> None:
-    """Neither its sender nor bots, and nobody who has not."""
+async def test_readers_of_a_message_are_listed(org: Organization) -> None:
+    """Without its sender, bots, and people who haven't read it."""
     await org.channel("lounge", "ann", "ben", "cleo", "gus", "robo")
     sent = await org["ann"].send("lounge", "t", "x", read_by_sender=True)
     assert await readers(org["ann"], sent) == []
@@ -41,14 +41,16 @@ async def test_who_has_read_a_message_is_told(org: Organization) -> None:
     assert await readers(org["ann"], sent) == ids(org, "gus")
 
 
-async def test_who_read_it_in_the_history_is_told(org: Organization) -> None:
+async def test_people_who_read_it_in_the_history_are_listed(org: Organization) -> None:
     await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", "x")
     assert (await org["ben"].post(f"/messages/{sent}/reactions", emoji_name="heart")).ok
     assert await readers(org["ann"], sent) == ids(org, "ben")
 
 
-async def test_who_has_read_a_direct_message_is_told_to_its_people(org: Organization) -> None:
+async def test_readers_of_a_direct_message_are_listed_for_its_participants(
+    org: Organization,
+) -> None:
     sent = await org["ann"].write([org["ben"].user_id, org["cleo"].user_id], "psst")
     await read(org["cleo"], sent)
     assert await readers(org["ann"], sent) == ids(org, "cleo")
@@ -59,7 +61,7 @@ async def test_who_has_read_a_direct_message_is_told_to_its_people(org: Organiza
 
 @pytest.mark.parametrize("reason", ["deactivated", "keeps it", "muted", "has muted"])
 async def test_some_readers_are_left_out(org: Organization, reason: str) -> None:
-    """The deactivated, those who do not let others know, and both sides of a muting."""
+    """Deactivated people, people who turned receipts off, and both sides of a muting."""
     ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
     await org.channel("lounge", "ann", "ben", "cleo")
     sent = await ann.send("lounge", "t", "x")
@@ -80,17 +82,17 @@ async def test_some_readers_are_left_out(org: Organization, reason: str) -> None
         assert await readers(cleo, sent) == ids(org, "ben", "cleo")
 
 
-async def test_an_organization_may_show_no_readers(org: Organization) -> None:
+async def test_an_organization_can_disable_read_receipts(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     sent = await org["ann"].send("lounge", "t", "x")
     await org.do(RealmChanged(values={"enable_read_receipts": False}))
     (await org["ann"].get(f"/messages/{sent}/read_receipts")).refused()
 
 
-# How a message would look
+# Rendering
 
 
-async def test_a_text_is_rendered_as_a_message_would_be(org: Organization) -> None:
+async def test_a_text_is_rendered_like_a_message(org: Organization) -> None:
     ben = org["ben"].user_id
     content = "**bold** @**Ben**\n\n```\n<b>\n```"
     rendered = (await org["ann"].post("/messages/render", content=content)).ok["rendered"]
@@ -109,7 +111,7 @@ async def test_a_text_is_rendered_as_a_message_would_be(org: Organization) -> No
         ({"content": ""}, "BAD_REQUEST"),
     ],
 )
-async def test_what_is_no_text_is_not_rendered(
+async def test_an_empty_text_is_not_rendered(
     sqlite_org: Organization, sent: dict[str, Any], code: str
 ) -> None:
     (await sqlite_org["ann"].post("/messages/render", **sent)).refused(code)

@@ -21,7 +21,7 @@ Asked = list[tuple[str, int | str | None]]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """The shares that reads have used, and for whom."""
+    """The shares that reads used, and for whom."""
     found: Asked = []
     for share in ("read", "search"):
         real = getattr(Readers, share)
@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return found
 
 
-async def test_reads_count_for_the_person_behind_the_request(
+async def test_reads_count_for_the_person_who_sent_the_request(
     org: Organization, asked: Asked
 ) -> None:
     await org.channel("lounge", "ann", is_web_public=True)
@@ -51,7 +51,7 @@ async def test_reads_count_for_the_person_behind_the_request(
     assert {who for _, who in asked} == {"127.0.0.1"}
 
 
-async def test_what_an_index_bounds_is_no_search(org: Organization, asked: Asked) -> None:
+async def test_a_narrow_bounded_by_an_index_is_no_search(org: Organization, asked: Asked) -> None:
     await org.channel("lounge", "ann")
     page = {"anchor": "oldest", "num_before": 0, "num_after": 5}
     topic = [["channel", "lounge"], ["topic", "t"]]
@@ -73,7 +73,7 @@ async def test_what_an_index_bounds_is_no_search(org: Organization, asked: Asked
         assert share in {how for how, _ in asked} <= {share, "read"}, narrow
 
 
-async def test_a_search_ends_when_its_client_goes(
+async def test_a_search_ends_when_its_client_disconnects(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()

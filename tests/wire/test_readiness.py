@@ -1,4 +1,4 @@
-"""What a node says of itself, and what it refuses while it does not know enough."""
+"""Readiness: what a node reports, and what it refuses while its state may be outdated."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ def counting(org: Organization, monkeypatch: pytest.MonkeyPatch) -> Counting:
 
 
 async def problems(org: Organization) -> list[str]:
-    """What /ready says; nothing where it is 200."""
+    """What /ready reports, or nothing if it's 200."""
     assert (await org.http.get("/health")).status_code == 200
     response = await org.http.get("/ready")
     if response.status_code == 200:
@@ -43,18 +43,16 @@ async def away(*_: Any, **__: Any) -> Any:
     raise DatabaseUnavailable("away")
 
 
-# How old a node's knowledge may be
+# How old a node's state may be
 
 
-async def test_a_node_that_hears_nothing_looks_for_itself(
+async def test_a_node_without_notifications_checks_by_itself(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the connection by which it would hear is silent."""
+    """If the connection for notifications is silent."""
     monkeypatch.setattr(head_watch, "LOOK_SECONDS", 0)
     monkeypatch.setattr(log_module, "TICK_SECONDS", 0.01)
-    monkeypatch.setattr(
-        type(org.node.store), "watch", lambda *_: lambda: None
-    )  # For the one that begins now.
+    monkeypatch.setattr(type(org.node.store), "watch", lambda *_: lambda: None)  # For the next one.
     async with reopened(config) as deaf:
         ben = await deaf["ben"].register()
         waiting = asyncio.create_task(
@@ -66,7 +64,7 @@ async def test_a_node_that_hears_nothing_looks_for_itself(
         (await deaf["ben"].get("/users/me")).refused("USER_DEACTIVATED", 401)
 
 
-async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
+async def test_a_node_that_cannot_check_its_state_answers_nothing(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = org.node.log
@@ -77,7 +75,7 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
     await until(lambda: org.node.delivery.waiting == 1)
     with monkeypatch.context() as patch:
         patch.setattr(org.node.store, "look", away)
-        # The watch of the file may have the log read at any moment.
+        # The file watch may cause a read of the log at any time.
         patch.setattr(log.freshness, "verified", lambda _: None)
         log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
         await log._head_watch.look()
@@ -107,16 +105,16 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
     assert await problems(org) == []
 
 
-async def test_a_node_that_hears_of_others_all_the_while_sees_that_it_is_up_to_date(
+async def test_a_node_that_keeps_getting_announcements_knows_that_it_is_current(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whenever it looks, it is somewhere else afterwards: where the head was."""
+    """Whenever it checks, it has moved on by the end: to where the head was."""
     log, real = org.node.log, org.node.store.look
     long_ago = time.monotonic() - freshness.STALE_SECONDS - 1
 
     async def look() -> Any:
         await log.submit(None, create, "meanwhile")
-        log.freshness.verified_at = long_ago  # It would not know by having been told.
+        log.freshness.verified_at = long_ago  # It must not know from an announcement.
         return await real()
 
     monkeypatch.setattr(org.node.store, "look", look)
@@ -124,10 +122,10 @@ async def test_a_node_that_hears_of_others_all_the_while_sees_that_it_is_up_to_d
     assert not log.freshness.is_stale
 
 
-async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
+async def test_a_hanging_writer_makes_the_node_stale_if_others_write(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That the head can be read does not say that the state has come so far."""
+    """Being able to read the head doesn't mean that the state is up to date."""
     log, gate = org.node.log, asyncio.Event()
     real = org.node.store.begin
 
@@ -136,7 +134,7 @@ async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
         return await real(after, *more)
 
     monkeypatch.setattr(org.node.store, "begin", begin)
-    # While it waits it would go on by what it is told; here that is lost.
+    # While it waits, announcements would update it; here they are lost.
     monkeypatch.setattr(log._replica, "hear", lambda _: True)
     sending = asyncio.create_task(log.submit(None, create, "one"))
     async with other_log(config) as other:
@@ -161,7 +159,7 @@ async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
     ids=["migrated", "format"],
 )
 @pytest.mark.parametrize("met", ["begin", "look"])
-async def test_a_program_that_is_too_old_decides_nothing_any_more(
+async def test_an_outdated_program_decides_nothing(
     org: Organization, statement: str, met: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = org.node.log
@@ -169,7 +167,7 @@ async def test_a_program_that_is_too_old_decides_nothing_any_more(
     log.on_newer(told.append)
     await org.node.store.write(lambda c: c.run(statement))
     if met == "begin":
-        # A look of the node's own may have come before: then it says that it is not up to date.
+        # The node's own check may have come first, and then it reports that it isn't up to date.
         with pytest.raises(Unavailable, match=r"Nothing was changed|up to date"):
             await log.submit(None, create, "one")
     else:
@@ -184,7 +182,7 @@ async def test_a_program_that_is_too_old_decides_nothing_any_more(
     assert log.state.channel_named("one") is None
 
 
-async def test_an_entry_of_a_kind_that_is_not_known_is_a_newer_programs(
+async def test_an_entry_of_an_unknown_kind_is_from_a_newer_program(
     org: Organization,
 ) -> None:
     log = org.node.log
@@ -208,7 +206,7 @@ async def test_an_entry_of_a_kind_that_is_not_known_is_a_newer_programs(
 # Writing
 
 
-async def test_where_nothing_can_be_written_what_reads_goes_on_and_all_comes_back(
+async def test_if_nothing_can_be_written_reads_continue_and_everything_recovers(
     org: Organization, counting: Counting
 ) -> None:
     log = org.node.log
@@ -237,7 +235,7 @@ async def test_where_nothing_can_be_written_what_reads_goes_on_and_all_comes_bac
     await assert_true_to_the_tables(log)
 
 
-async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
+async def test_ready_tests_the_writer_if_it_has_not_written_lately(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = org.node.log
@@ -263,7 +261,7 @@ async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
     counting.gate.set()
 
 
-async def test_a_connection_that_was_lost_meanwhile_is_replaced_without_a_word(
+async def test_a_connection_lost_in_the_meantime_is_replaced_silently(
     org: Organization, counting: Counting
 ) -> None:
     real, lost = org.node.store.begin, [ConnectionLost("lost")]
@@ -279,7 +277,7 @@ async def test_a_connection_that_was_lost_meanwhile_is_replaced_without_a_word(
     assert org.node.log.generation == generation
 
 
-async def test_a_lock_that_another_program_keeps_is_waited_for_once(
+async def test_a_lock_held_by_another_program_is_waited_for_once(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts = 0
@@ -298,16 +296,16 @@ async def test_a_lock_that_another_program_keeps_is_waited_for_once(
     (await org["ann"].post("/users/me/status", status_text="busy")).ok
 
 
-def test_a_send_is_answered_within_ten_seconds_whatever_holds_the_database() -> None:
+def test_a_send_is_answered_within_ten_seconds_whatever_blocks_the_database() -> None:
     most = requests.BEGIN_SECONDS + log_module.TICK_SECONDS + forwarding.FORWARDED_SECONDS
     assert most < 10
     assert WRITING.idle < requests.BEGIN_SECONDS < WRITING.lock
 
 
-async def test_a_change_that_was_made_is_not_called_undone_for_another_ones_sake(
+async def test_a_committed_change_is_not_reported_as_failed_because_of_another(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commit that fails after it is somebody else's."""
+    """The next commit, which fails, is someone else's."""
 
     async def settled(_: int | None = None) -> None:
         raise not_done_error()
@@ -320,7 +318,7 @@ async def test_a_change_that_was_made_is_not_called_undone_for_another_ones_sake
     assert status["status_text"] == "busy"
 
 
-async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
+async def test_a_command_that_waits_too_long_is_refused_and_not_run_later(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, gate = org.node.log, asyncio.Event()
@@ -354,7 +352,7 @@ async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
     await assert_true_to_the_tables(log)
 
 
-async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
+async def test_a_reader_does_not_wait_forever_for_a_commit(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, counting.gate = org.node.log, asyncio.Event()
@@ -372,7 +370,7 @@ async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
     (await org.nobody.get("/server_settings")).ok
 
 
-async def test_beyond_a_bound_nobody_is_let_wait(
+async def test_waiting_requests_are_limited(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "MOST_WAITING", 3)
@@ -388,9 +386,7 @@ async def test_beyond_a_bound_nobody_is_let_wait(
     assert len(await asyncio.gather(first, *waiting[:-1])) == 4
 
 
-async def test_a_file_that_was_replaced_under_the_server_is_not_served(
-    org: Organization, config: Config
-) -> None:
+async def test_a_replaced_database_file_is_not_served(org: Organization, config: Config) -> None:
     if org.node.store.is_shared:
         return
     path = config.data_path / SQLITE_FILE

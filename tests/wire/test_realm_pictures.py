@@ -35,7 +35,7 @@ WHICH = [
 
 
 @pytest.mark.parametrize(("name", "path", "fields", "source"), WHICH)
-async def test_a_picture_is_set_shown_and_taken_away(
+async def test_an_image_is_set_shown_and_removed(
     org: Organization, name: str, path: str, fields: dict[str, str], source: str
 ) -> None:
     ben = await org["ben"].register()
@@ -65,7 +65,7 @@ async def test_a_picture_is_set_shown_and_taken_away(
     assert await ben.events() == []
 
 
-async def test_a_new_picture_is_at_another_address_and_the_old_file_is_gone(
+async def test_a_new_image_has_another_address_and_the_old_file_is_deleted(
     org: Organization,
 ) -> None:
     addresses = []
@@ -78,7 +78,7 @@ async def test_a_new_picture_is_at_another_address_and_the_old_file_is_gone(
     assert len(kept) == 1
 
 
-async def test_a_small_logo_is_not_made_larger(org: Organization) -> None:
+async def test_a_small_logo_is_not_enlarged(org: Organization) -> None:
     assert (await upload(org["ann"], "/realm/logo", picture(30, 20), night="false")).ok
     address = (await org["ben"].register()).data["realm_logo_url"]
     with Image.open(io.BytesIO((await fetched(org, address)).content)) as found:
@@ -86,7 +86,7 @@ async def test_a_small_logo_is_not_made_larger(org: Organization) -> None:
 
 
 @pytest.mark.parametrize(("name", "path", "fields", "source"), WHICH)
-async def test_what_is_no_picture_is_refused(
+async def test_a_file_that_is_no_image_is_refused(
     readonly_org: Organization, name: str, path: str, fields: dict[str, str], source: str
 ) -> None:
     for content in (b"", b"no picture", b"<svg/>", picture(10, 10)[:40]):
@@ -96,14 +96,14 @@ async def test_what_is_no_picture_is_refused(
 
 
 @pytest.mark.parametrize(("name", "path", "fields", "source"), WHICH)
-async def test_there_is_exactly_one_file(
+async def test_exactly_one_file_is_required(
     org: Organization, name: str, path: str, fields: dict[str, str], source: str
 ) -> None:
     (await upload(org["ann"], path, **fields)).refused()
     (await upload(org["ann"], path, picture(9, 9), picture(9, 9), **fields)).refused()
 
 
-async def test_a_picture_has_a_largest_size(
+async def test_an_image_has_a_maximum_size(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tertulia.wire.api.pictures.MAX_PICTURE_MIB", 0)
@@ -111,14 +111,14 @@ async def test_a_picture_has_a_largest_size(
 
 
 @pytest.mark.parametrize("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
-async def test_pictures_are_for_administrators(org: Organization, role: Role) -> None:
+async def test_images_are_for_administrators(org: Organization, role: Role) -> None:
     abe = await org.add("abe", role)
     for _, path, fields, _ in WHICH:
         (await upload(abe, path, picture(9, 9), **fields)).refused("UNAUTHORIZED_PRINCIPAL")
         (await abe.delete(path, **fields)).refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_one_says_which_logo_is_meant(org: Organization) -> None:
+async def test_the_kind_of_logo_is_required(org: Organization) -> None:
     reply = await upload(org["ann"], "/realm/logo", picture(9, 9))
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == "night"
 
@@ -127,12 +127,12 @@ async def test_one_says_which_logo_is_meant(org: Organization) -> None:
     "path",
     ["/user_avatars/1/realm/other.png", "/user_avatars/2/realm/icon.png", "/user_avatars/1/realm/"],
 )
-async def test_there_are_no_other_pictures(org: Organization, path: str) -> None:
+async def test_there_are_no_other_images(org: Organization, path: str) -> None:
     await upload(org["ann"], "/realm/icon", picture(9, 9))
     assert (await fetched(org, path)).status_code == 404
 
 
-async def test_a_picture_is_there_after_a_restart(config: Config) -> None:
+async def test_an_image_survives_a_restart(config: Config) -> None:
     async with founded(config) as org:
         await upload(org["ann"], "/realm/icon", picture(9, 9))
     async with reopened(config) as org:

@@ -1,4 +1,4 @@
-"""What is kept of messages in memory shows what the database has, whatever happened to them."""
+"""Messages cached in memory equal those in the database, whatever happened to them."""
 
 import json
 import operator
@@ -34,7 +34,7 @@ Page = list[Data]
 
 @dataclass
 class Talk:
-    """An organization in which people have written something."""
+    """An organization with some messages."""
 
     org: Organization
     ids: dict[str, int] = field(default_factory=dict)
@@ -47,14 +47,14 @@ class Talk:
         return messages
 
     async def pages(self) -> list[Page]:
-        """What each viewer sees of each narrow, the newest first asked for."""
+        """What each viewer sees in each narrow, newest first."""
         newest = {"anchor": "newest", "num_before": 100, "num_after": 0}
         return [
             await self.page(viewer, narrow, **newest) for viewer in VIEWERS for narrow in NARROWS
         ]
 
     async def stored(self) -> list[Page]:
-        """The same as the database has it."""
+        """The same, read from the database."""
         self.org.node.encoded_messages.clear()
         oldest = {"anchor": "oldest", "num_before": 0, "num_after": 100}
         return [
@@ -134,7 +134,7 @@ async def starred(talk: Talk) -> None:
 
 
 async def starred_from_the_history(talk: Talk) -> None:
-    """Which makes it one of their own."""
+    """As a historical message."""
     await flag(talk.org, "ann", "add", "starred", talk.ids["three"])
 
 
@@ -143,7 +143,7 @@ async def read(talk: Talk) -> None:
 
 
 async def registered(talk: Talk) -> None:
-    """From now on what they read is in memory."""
+    """From now on, the messages that they read are in memory."""
     for name in VIEWERS:
         await talk.org[name].register()
 
@@ -185,7 +185,7 @@ async def unsubscribed(talk: Talk) -> None:
 
 
 async def made_a_guest(talk: Talk) -> None:
-    """Who reads of public channels what was received, and no more."""
+    """Guests read only the received messages of public channels."""
     assert (await talk.org["ann"].patch(f"/users/{talk.org['ben'].user_id}", role=600)).ok
 
 
@@ -237,7 +237,7 @@ ALL_OF_IT: tuple[Happening, ...] = (
 
 @pytest.mark.parametrize("happens", SEEN, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("first", [None, registered], ids=["", "registered"])
-async def test_what_happens_is_seen_in_the_newest_messages(
+async def test_every_change_is_visible_in_the_newest_messages(
     talk: Talk, happens: Happening, first: Happening | None
 ) -> None:
     if first is not None:
@@ -249,13 +249,13 @@ async def test_what_happens_is_seen_in_the_newest_messages(
     assert after == await talk.stored()
 
 
-async def test_so_it_is_before_anything_happens(talk: Talk) -> None:
+async def test_cached_messages_equal_stored_ones_before_any_change(talk: Talk) -> None:
     assert await talk.pages() == await talk.stored()
     await registered(talk)
     assert await talk.pages() == await talk.stored()
 
 
-async def test_so_it_is_one_after_the_other(talk: Talk) -> None:
+async def test_cached_messages_equal_stored_ones_after_all_changes(talk: Talk) -> None:
     for happens in ALL_OF_IT:
         await talk.pages()
         await happens(talk)
@@ -283,7 +283,7 @@ async def wrote_to_another(talk: Talk) -> None:
     await talk.org["ann"].write([talk.org["ben"].user_id], "tea?")
 
 
-async def test_what_is_newer_is_found_although_older_ones_were_written_to(talk: Talk) -> None:
+async def test_newer_messages_are_found_although_older_ones_were_changed(talk: Talk) -> None:
     node = talk.org.node
     await node.recent_messages.bring_up_to_date(node)
     await reacted(talk)  # To the second.
@@ -292,12 +292,12 @@ async def test_what_is_newer_is_found_although_older_ones_were_written_to(talk: 
         assert [next(found)[1].message.id for _ in newer] == [talk.ids[name] for name in newer]
         with pytest.raises(Conflict):
             next(found)
-    # It may have the word now.
+    # It may contain the word now.
     with pytest.raises(Conflict):
         next(node.recent_messages.newest_first(node.state, "juice"))
 
 
-async def test_what_somebody_received_is_kept_until_it_is_something_else(talk: Talk) -> None:
+async def test_received_messages_are_cached_until_they_change(talk: Talk) -> None:
     kept, few = ReceivedScopes(), ReceivedScopes(5)
     await opened_a_private_channel_to_a_group(talk)
     changing = (joined_the_group, wrote_to_another)
@@ -310,7 +310,7 @@ async def test_what_somebody_received_is_kept_until_it_is_something_else(talk: T
         found = [kept.of(state, user) for user in users]
         assert found == [narrows.received_scope(state, user) for user in users], happens.__name__
         assert found == [few.of(state, user) for user in users]
-        # Sending changes nothing of it.
+        # Sending doesn't change them.
         assert happens is not sent or all(map(operator.is_, found, before))
         assert happens not in changing or found != before
         before = found
@@ -318,7 +318,7 @@ async def test_what_somebody_received_is_kept_until_it_is_something_else(talk: T
     assert 0 < len(few) < len(VIEWERS)
 
 
-async def test_what_is_unread_is_kept_until_it_is_something_else(talk: Talk) -> None:
+async def test_unread_messages_are_cached_until_they_change(talk: Talk) -> None:
     async def unread() -> list[Data]:
         fetched = json.dumps(["message", "update_message_flags"])
         asked = [talk.org[name].post("/register", fetch_event_types=fetched) for name in VIEWERS]
@@ -342,7 +342,7 @@ async def test_what_is_unread_is_kept_until_it_is_something_else(talk: Talk) -> 
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-async def test_what_another_node_does_is_seen(talk: Talk, config: Config) -> None:
+async def test_another_node_s_changes_are_visible(talk: Talk, config: Config) -> None:
     async with reopened(config) as elsewhere:
         other = Talk(elsewhere, talk.ids)
         for happens in (edited, moved, reacted, moved_out_of_sight, sent, deleted):
@@ -354,8 +354,8 @@ async def test_what_another_node_does_is_seen(talk: Talk, config: Config) -> Non
             assert after == await talk.stored() == await other.pages(), happens.__name__
 
 
-async def test_a_page_goes_on_where_memory_ends(talk: Talk) -> None:
-    """What is beyond is found in the database, as if all of it were there."""
+async def test_a_page_continues_in_the_database_where_memory_ends(talk: Talk) -> None:
+    """As if all of it were stored there."""
     for number in range(30):
         await talk.org["ben"].send(("lounge", "porch")[number % 2], "tea", f"cup {number}")
     await starred_from_the_history(talk)
@@ -382,7 +382,7 @@ async def test_a_page_goes_on_where_memory_ends(talk: Talk) -> None:
         ([{"operator": "search", "operand": f'"{"x " * 99}"', "negated": True}], False),
     ],
 )
-async def test_what_would_hold_the_event_loop_is_left_to_the_database(
+async def test_work_that_would_block_the_event_loop_is_left_to_the_database(
     talk: Talk, monkeypatch: pytest.MonkeyPatch, narrow: list[Data], is_begun: bool
 ) -> None:
     begun: list[object] = []
@@ -399,14 +399,14 @@ async def test_what_would_hold_the_event_loop_is_left_to_the_database(
     assert bool(begun) is is_begun
 
 
-async def test_only_so_much_is_kept(talk: Talk) -> None:
+async def test_the_cache_is_limited(talk: Talk) -> None:
     kept = RecentMessages(characters=600)
     object.__setattr__(talk.org.node, "recent_messages", kept)
     for number in range(10):
         await talk.org["ben"].send("lounge", "tea", f"{number} {'x' * 100}")
         assert await talk.pages() == await talk.stored()
     assert 0 < len(kept) < 5
-    # What they said before is kept with them.
+    # With their earlier content.
     before = len(kept)
     mid = await talk.org["ben"].send("lounge", "tea", "first")
     for number in range(5):
@@ -415,7 +415,7 @@ async def test_only_so_much_is_kept(talk: Talk) -> None:
     assert len(kept) < before
 
 
-async def test_who_waits_for_another_does_not_wait_for_ever(
+async def test_waiting_for_another_load_has_an_end(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent, "READ_SECONDS", 0.01)
@@ -426,16 +426,16 @@ async def test_who_waits_for_another_does_not_wait_for_ever(
     assert await talk.page("ben", [], **newest)
 
 
-async def test_they_are_read_in_nobodys_share_of_the_readers(
+async def test_loading_the_cache_uses_nobody_s_share_of_the_readers(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everybody waits for them, and one person may have many other reads that wait."""
+    """Everyone waits for it, and one person may have many other waiting reads."""
     node, ann = talk.org.node, talk.org["ann"].user_id
     people: list[Person] = []
     real = node.store.read
 
     async def read(look: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        if look.__module__ == recent.__name__:  # Jobs read too.
+        if look.__module__ == recent.__name__:  # Jobs read, too.
             people.append(current_requester.get().person)
         return await real(look, *arguments, **keywords)
 
@@ -446,10 +446,10 @@ async def test_they_are_read_in_nobodys_share_of_the_readers(
     assert people == ["newest messages"]
 
 
-async def test_nothing_is_left_of_what_was_not_committed(
+async def test_uncommitted_messages_leave_nothing_in_the_cache(
     talk: Talk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The state is loaded again, and its entries get the numbers of others."""
+    """The state is reloaded, and other entries get their numbers."""
     before = await talk.pages()
     store = talk.org.node.store
     state = talk.org.node.state

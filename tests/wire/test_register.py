@@ -1,4 +1,4 @@
-"""What POST /register answers: which fields there are, and of which types."""
+"""The fields of POST /register and their types."""
 
 from typing import Any
 
@@ -15,20 +15,22 @@ def fields(names: str) -> set[str]:
     return set(names.split())
 
 
-async def test_each_fetch_type_gives_exactly_its_fields(org: Organization) -> None:
+async def test_each_fetch_type_returns_exactly_its_fields(org: Organization) -> None:
     for fetch, names in {**FIELDS, **LEGACY}.items():
         data = (await org["ben"].register(fetch_event_types=[fetch])).data
         assert set(data) == fields(ALWAYS) | fields(names), fetch
 
 
-async def test_what_needs_several_fetch_types_comes_with_all_of_them(org: Organization) -> None:
+async def test_fields_that_need_several_fetch_types_come_with_all_of_them(
+    org: Organization,
+) -> None:
     for types, names in TOGETHER.items():
         data = (await org["ben"].register(fetch_event_types=list(types))).data
         assert set(data) == fields(ALWAYS) | fields(names)
 
 
 @pytest.mark.parametrize("who", ["ann", "ben", "gus", "robo"])
-async def test_without_fetch_types_everybody_gets_every_field(
+async def test_without_fetch_types_every_field_is_returned(
     readonly_org: Organization, who: str
 ) -> None:
     every = {
@@ -37,7 +39,7 @@ async def test_without_fetch_types_everybody_gets_every_field(
     assert set((await readonly_org[who].register()).data) == every
 
 
-async def test_the_event_types_are_the_fetch_types_by_default(org: Organization) -> None:
+async def test_event_types_default_to_the_fetch_types(org: Organization) -> None:
     data = (await org["ben"].register(event_types=["message", "alert_words"])).data
     assert set(data) == fields(ALWAYS) | {"max_message_id", "alert_words"}
     none = (await org["ben"].register(event_types=[])).data
@@ -48,7 +50,7 @@ async def test_the_event_types_are_the_fetch_types_by_default(org: Organization)
     ("event_types", "given"),
     [(None, True), (["message"], True), (["user_topic"], False)],
 )
-async def test_muted_topics_are_for_clients_that_do_not_know_user_topics(
+async def test_muted_topics_are_for_clients_without_user_topics(
     org: Organization, event_types: list[str] | None, given: bool
 ) -> None:
     listener = await org["ben"].register(
@@ -57,7 +59,7 @@ async def test_muted_topics_are_for_clients_that_do_not_know_user_topics(
     assert ("muted_topics" in listener.data) is given
 
 
-async def test_the_settings_are_all_there_by_their_wire_names(org: Organization) -> None:
+async def test_all_settings_have_their_api_names(org: Organization) -> None:
     data = (await org["ben"].register()).data
     assert set(data["user_settings"]) == fields(SETTINGS) | {"timezone"}
     assert set(data["realm_user_settings_defaults"]) == fields(SETTINGS)
@@ -81,7 +83,7 @@ async def test_permission_settings_are_described_for_every_kind(org: Organizatio
     }
 
 
-# What real clients cannot do without
+# What real clients depend on
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,7 @@ async def kept_lived_in(shared_org: Organization) -> Organization:
     ids=["mobile", "terminal"],
 )
 @pytest.mark.parametrize("who", ["ann", "ben", "gus"])
-async def test_a_client_finds_everything_of_the_type_that_it_needs(
+async def test_a_client_finds_all_fields_with_the_types_it_needs(
     kept_lived_in: Organization, who: str, request_: Data, types: Data
 ) -> None:
     data = (await kept_lived_in[who].register(**request_)).data
@@ -108,7 +110,7 @@ async def test_a_client_finds_everything_of_the_type_that_it_needs(
 
 
 def mistake(data: Data, name: str, kind: Any) -> str | None:
-    """What is wrong with a field, for a client that takes it to be of that type."""
+    """What's wrong with a field for a client that expects this type."""
     if name not in data:
         return "missing"
     try:
@@ -118,7 +120,7 @@ def mistake(data: Data, name: str, kind: Any) -> str | None:
     return None
 
 
-async def test_the_lists_of_the_client_tests_are_not_empty(org: Organization) -> None:
+async def test_the_lists_of_client_fields_are_not_empty(org: Organization) -> None:
     await lived_in(org)
     data = (await org["ben"].register()).data
     for name in (

@@ -1,4 +1,4 @@
-"""What POST /register answers: messages."""
+"""Messages in POST /register."""
 
 import json
 
@@ -16,7 +16,7 @@ def unread(listener: Listener) -> Data:
     return found
 
 
-async def test_unread_messages_are_by_conversation(org: Organization) -> None:
+async def test_unread_messages_are_grouped_by_conversation(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben", "cleo")
     ann, ben, cleo = [org[name].user_id for name in ("ann", "ben", "cleo")]
     first = await org["ann"].send("lounge", "Greetings", f"hello @**Ben|{ben}**")
@@ -41,7 +41,7 @@ async def test_unread_messages_are_by_conversation(org: Organization) -> None:
     ]
 
 
-async def test_unread_messages_follow_sends_and_reads_at_once(org: Organization) -> None:
+async def test_unread_messages_follow_sending_and_reading_immediately(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
 
     async def topics() -> list[list[int]]:
@@ -59,7 +59,7 @@ async def test_unread_messages_follow_sends_and_reads_at_once(org: Organization)
     assert await topics() == [[one]]
 
 
-async def test_notes_to_oneself_are_a_conversation_with_oneself(org: Organization) -> None:
+async def test_messages_to_oneself_are_a_conversation(org: Organization) -> None:
     ben = org["ben"].user_id
     note = await org["ben"].write([ben], "remember")
     await flag(org, "ben", "remove", "read", note)
@@ -70,7 +70,7 @@ async def test_notes_to_oneself_are_a_conversation_with_oneself(org: Organizatio
     assert conversations == [{"max_message_id": note, "user_ids": []}]
 
 
-async def test_the_count_leaves_out_muted_channels(org: Organization) -> None:
+async def test_the_count_excludes_muted_channels(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     await org["ann"].send("lounge", "a", "hello")
     muted = SubscriptionChanged(
@@ -82,7 +82,7 @@ async def test_the_count_leaves_out_muted_channels(org: Organization) -> None:
     assert (found["count"], len(found["streams"])) == (0, 1)
 
 
-async def test_of_too_many_unread_messages_the_newest_are_told(org: Organization) -> None:
+async def test_of_too_many_unread_messages_the_newest_are_returned(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     ben = org["ben"].user_id
     await org["ann"].send("lounge", "old", "1")
@@ -97,7 +97,7 @@ async def test_of_too_many_unread_messages_the_newest_are_told(org: Organization
     assert (found["count"], found["old_unreads_missing"]) == (2, True)
 
 
-async def test_starred_messages_are_the_viewers_own(org: Organization) -> None:
+async def test_starred_messages_are_the_viewer_s_own(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     ids = [await org["ann"].send("lounge", "a", str(n)) for n in range(3)]
     await flag(org, "ben", "add", "starred", *ids[:2])
@@ -106,13 +106,13 @@ async def test_starred_messages_are_the_viewers_own(org: Organization) -> None:
     assert (await org["ann"].register()).data["starred_messages"] == []
 
 
-async def test_where_nothing_was_written_the_newest_message_is_minus_one(
+async def test_without_messages_the_newest_id_is_minus_one(
     org: Organization,
 ) -> None:
     assert (await org["ben"].register()).data["max_message_id"] == -1
 
 
-async def test_the_snapshot_ends_where_the_queue_begins(org: Organization) -> None:
+async def test_the_snapshot_ends_where_the_queue_starts(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     before = await org["ann"].send("lounge", "a", "before")
     listener = await org["ben"].register()

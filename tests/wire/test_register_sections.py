@@ -1,4 +1,4 @@
-"""What POST /register answers: channels, accounts, settings, presence."""
+"""Channels, accounts, settings, and presence in POST /register."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.support import Organization, row
 from tests.wire.stage import Data, appear, lived_in
 
 
-async def test_channels_are_where_the_viewer_stands_to_them(org: Organization) -> None:
+async def test_channels_are_listed_by_the_viewer_s_subscription(org: Organization) -> None:
     await lived_in(org)
     assert await shown_channels(org, "ben") == {
         "subscriptions": ["lounge", "attic"],
@@ -37,7 +37,7 @@ async def shown_channels(org: Organization, who: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("asked", "key"), [(False, None), (True, "subscribers"), ("partial", "subscribers")]
 )
-async def test_subscribers_are_listed_where_they_are_asked_for(
+async def test_subscribers_are_listed_on_request(
     org: Organization, asked: bool | str, key: str | None
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -51,7 +51,7 @@ async def test_subscribers_are_listed_where_they_are_asked_for(
     assert all("subscribers" not in channel for channel in data["streams"])
 
 
-async def test_of_a_large_channel_a_part_is_bots_and_those_seen_of_late(
+async def test_a_partial_list_of_subscribers_has_bots_and_recently_active_people(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tertulia.wire.api.channels.objects.PARTIAL_FROM", 3)
@@ -66,7 +66,7 @@ async def test_of_a_large_channel_a_part_is_bots_and_those_seen_of_late(
 
 
 @pytest.mark.parametrize(("who", "shown"), [("ben", True), ("gus", False)])
-async def test_default_channels_are_told_to_members(
+async def test_default_channels_are_returned_to_members(
     org: Organization, who: str, shown: bool
 ) -> None:
     lounge = await org.channel("lounge", "gus", is_default=True)
@@ -76,7 +76,7 @@ async def test_default_channels_are_told_to_members(
     assert told == ([lounge] if shown else [])
 
 
-async def test_a_guest_is_not_told_who_is_in_channels_that_they_only_pass_by(
+async def test_guests_do_not_see_subscribers_of_channels_they_are_not_in(
     org: Organization,
 ) -> None:
     await org.channel("square", "ann", is_web_public=True)
@@ -102,7 +102,7 @@ async def test_accounts_are_in_the_list_of_their_kind(org: Organization) -> None
     }
 
 
-async def test_bots_are_shown_to_their_owner_and_to_administrators(org: Organization) -> None:
+async def test_bots_are_shown_to_their_owner_and_administrators(org: Organization) -> None:
     shown = {
         who: [bot["user_id"] for bot in (await org[who].register()).data["realm_bots"]]
         for who in ("ann", "ben", "cleo", "gus")
@@ -129,7 +129,7 @@ OF_OLD: list[tuple[Data, str, Any]] = [
 """What is changed, and a setting of old with its value then."""
 
 
-async def test_settings_of_old_follow_from_those_of_now(org: Organization) -> None:
+async def test_obsolete_settings_follow_from_current_ones(org: Organization) -> None:
     for values, name, value in OF_OLD:
         with row(values, name):
             was = {one: getattr(org.node.state.realm, one) for one in values}
@@ -140,7 +140,7 @@ async def test_settings_of_old_follow_from_those_of_now(org: Organization) -> No
             await org.do(RealmChanged(values=was))
 
 
-async def test_a_permission_of_people_is_told_without_those_who_are_gone(
+async def test_a_permission_is_shown_without_deactivated_people(
     org: Organization,
 ) -> None:
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
@@ -158,7 +158,7 @@ async def test_a_permission_of_people_is_told_without_those_who_are_gone(
         ({"presence_history_limit_days": 0}, []),
     ],
 )
-async def test_presence_comes_in_the_form_that_was_asked_for(
+async def test_presence_has_the_requested_form(
     org: Organization, parameters: Data, keys: list[str]
 ) -> None:
     await appear(org, "ben")
@@ -168,7 +168,7 @@ async def test_presence_comes_in_the_form_that_was_asked_for(
     assert data["presence_last_update_id"] > 0
 
 
-async def test_where_presence_is_off_nobody_is_there(org: Organization) -> None:
+async def test_with_presence_disabled_nobody_is_online(org: Organization) -> None:
     await appear(org, "ben")
     await org.do(RealmChanged(values={"presence_disabled": True}))
     data = (await org["ann"].register()).data

@@ -1,4 +1,4 @@
-"""What POST /register answers: to whom it tells what."""
+"""What different viewers get from POST /register."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.wire.stage import LIMITED, Data, appear, lived_in, named
 
 @pytest.fixture(scope="module")
 async def viewed(shared_org: Organization) -> Organization:
-    """Something of all that only some clients are given."""
+    """Data that only some clients get."""
     await shared_org.channel("lounge", "ann", "ben")
     await shared_org.channel("ruin", "ben", is_archived=True)
     await shared_org.do(UserGroupCreated(group=UserGroup(id=100, name="gone", deactivated=True)))
@@ -85,7 +85,7 @@ async def viewed(shared_org: Organization) -> Organization:
         ),
     ],
 )
-async def test_a_capability_changes_what_the_client_is_given(
+async def test_a_capability_changes_the_response(
     viewed: Organization,
     capability: str,
     who: str,
@@ -98,7 +98,7 @@ async def test_a_capability_changes_what_the_client_is_given(
         assert seen(listener.data) == expected
 
 
-async def test_a_limited_guest_learns_nothing_of_the_others(org: Organization) -> None:
+async def test_a_limited_guest_learns_nothing_about_others(org: Organization) -> None:
     await org.channel("lounge", "ann", "gus")
     await org.channel("attic", "ben", "cleo")
     await org["ben"].write([org["cleo"].user_id], "between us")
@@ -111,19 +111,17 @@ async def test_a_limited_guest_learns_nothing_of_the_others(org: Organization) -
     assert str(org["ben"].user_id) not in listener.data["presences"]
 
 
-async def test_a_spectator_is_refused_where_the_organization_is_closed(org: Organization) -> None:
+async def test_a_spectator_is_refused_by_a_closed_organization(org: Organization) -> None:
     (await org.nobody.post("/register")).refused("UNAUTHORIZED", 401)
 
 
 @pytest.mark.parametrize("name", ["client_gravatar", "include_subscribers"])
-async def test_a_spectator_cannot_ask_for_what_is_for_accounts(
-    org: Organization, name: str
-) -> None:
+async def test_a_spectator_cannot_request_account_data(org: Organization, name: str) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     (await org.nobody.post("/register", **{name: True})).refused()
 
 
-async def test_a_spectator_gets_what_is_public_and_no_queue(org: Organization) -> None:
+async def test_a_spectator_gets_public_data_and_no_queue(org: Organization) -> None:
     await lived_in(org)
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     data = (await org.nobody.post("/register")).ok
@@ -145,7 +143,7 @@ async def test_a_spectator_gets_what_is_public_and_no_queue(org: Organization) -
         assert "profile_data" not in user
 
 
-async def test_of_many_accounts_those_are_told_that_a_client_needs_at_first(
+async def test_of_many_accounts_those_needed_first_are_returned(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lived_in(org)
@@ -172,7 +170,7 @@ async def test_of_many_accounts_those_are_told_that_a_client_needs_at_first(
     assert few["realm_user_groups_own"] == [one for one in members if ben in members[one]]
     assert "realm_user_groups_own" not in every
     (await org["ben"].post("/register", most_users=-1)).refused("REQUEST_VARIABLE_INVALID")
-    # Nor is everybody told who was written to, where these are very many.
+    # Very many participants of direct conversations aren't all returned, either.
     ida, joe = await org.add("ida"), await org.add("joe")
     await org["ben"].write([ida.user_id, joe.user_id], "hello all")
     monkeypatch.setattr(people, "NAMED_PEOPLE", 4)

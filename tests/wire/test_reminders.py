@@ -1,4 +1,4 @@
-"""Reminders: messages that come back."""
+"""Reminders: messages that return at a set time."""
 
 from typing import Any
 
@@ -19,14 +19,14 @@ async def reminders(person: Person) -> list[dict[str, Any]]:
 
 
 async def remind(org: Organization, who: str, message_id: int, **more: Any) -> int:
-    """A reminder in a minute; its ID."""
+    """Create a reminder due in a minute. Returns its ID."""
     sent = {"message_id": message_id, "scheduled_delivery_timestamp": later(org), **more}
     reminder_id: int = (await org[who].post(PATH, **sent)).ok["reminder_id"]
     return reminder_id
 
 
 async def told_by_bot(person: Person) -> list[str]:
-    """What the Notification Bot wrote to somebody, as Markdown."""
+    """The Notification Bot's messages to someone, as Markdown."""
     window = {"anchor": "newest", "num_before": 50, "num_after": 0, "apply_markdown": False}
     narrow = [{"operator": "dm", "operand": [NOTIFICATION_BOT]}]
     found = (await person.get("/messages", **window, narrow=narrow)).ok["messages"]
@@ -34,7 +34,7 @@ async def told_by_bot(person: Person) -> list[str]:
     return [message["content"] for message in found]
 
 
-async def test_a_reminder_waits_as_a_direct_message_to_oneself(org: Organization) -> None:
+async def test_a_reminder_is_stored_like_a_direct_message_to_oneself(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     message = await org["ann"].send("lounge", "tea", "Buy milk")
     at = later(org)
@@ -55,7 +55,7 @@ async def test_a_reminder_waits_as_a_direct_message_to_oneself(org: Organization
     assert await reminders(org["ann"]) == []
 
 
-async def test_they_are_listed_in_the_order_of_their_times(org: Organization) -> None:
+async def test_reminders_are_listed_by_time(org: Organization) -> None:
     await org.channel("lounge", "ann")
     message, at = await org["ann"].send("lounge", "t", "x"), later(org)
     ids = [
@@ -67,7 +67,7 @@ async def test_they_are_listed_in_the_order_of_their_times(org: Organization) ->
 
 @pytest.fixture(scope="module")
 async def message(shared_org: Organization) -> int:
-    """One of ann's, in a channel."""
+    """A message of ann's, in a channel."""
     await shared_org.channel("lounge", "ann")
     return await shared_org["ann"].send("lounge", "t", "x")
 
@@ -87,7 +87,7 @@ async def message(shared_org: Organization) -> int:
     ],
     ids=lambda value: str(value)[:40],
 )
-async def test_what_makes_no_sense_is_refused(
+async def test_an_invalid_reminder_is_refused(
     message: int, readonly_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     good = {"message_id": message, "scheduled_delivery_timestamp": later(readonly_org)}
@@ -95,13 +95,13 @@ async def test_what_makes_no_sense_is_refused(
     assert await reminders(readonly_org["ann"]) == []
 
 
-async def test_a_note_has_as_many_characters_as_register_says(org: Organization) -> None:
+async def test_a_note_is_limited_to_the_length_in_register(org: Organization) -> None:
     await org.channel("lounge", "ann")
     limit = (await org["ann"].register()).data["max_reminder_note_length"]
     await remind(org, "ann", await org["ann"].send("lounge", "t", "x"), note="ü" * limit)
 
 
-async def test_nobody_is_reminded_of_what_they_cannot_read(org: Organization) -> None:
+async def test_an_unreadable_message_cannot_have_a_reminder(org: Organization) -> None:
     await org.channel("secret", "ann", is_private=True)
     hidden = await org["ann"].send("secret", "t", "x")
     direct = await org["ann"].write([org["cleo"].user_id], "x")
@@ -112,7 +112,9 @@ async def test_nobody_is_reminded_of_what_they_cannot_read(org: Organization) ->
         assert unread["msg"] == nothing["msg"].replace("999999", str(message))
 
 
-async def test_not_too_many_wait(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_reminders_is_limited(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scheduled, "MAX_REMINDERS", 1)
     message = await org["ann"].write([org["ben"].user_id], "x")
     await remind(org, "ann", message)
@@ -120,7 +122,7 @@ async def test_not_too_many_wait(org: Organization, monkeypatch: pytest.MonkeyPa
     (await org["ann"].post(PATH, **sent)).refused()
 
 
-async def test_each_step_is_told_to_its_owner_alone(org: Organization) -> None:
+async def test_events_are_sent_to_the_owner_only(org: Organization) -> None:
     message = await org["ann"].write([org["ben"].user_id], "x")
     ann, ben = await org["ann"].register(), await org["ben"].register()
     made = await remind(org, "ann", message)
@@ -133,7 +135,7 @@ async def test_each_step_is_told_to_its_owner_alone(org: Organization) -> None:
     assert await reminders(org["ann"]) == []
 
 
-async def test_what_is_not_there_or_not_ones_own_is_not_found(org: Organization) -> None:
+async def test_an_unknown_or_foreign_reminder_is_not_found(org: Organization) -> None:
     made = await remind(org, "ann", await org["ann"].write([org["ben"].user_id], "x"))
     for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
         (await org[who].delete(f"{PATH}/{number}")).refused("BAD_REQUEST", 404)
@@ -143,7 +145,7 @@ async def test_what_is_not_there_or_not_ones_own_is_not_found(org: Organization)
 # Delivery
 
 
-async def test_it_comes_once_from_the_bot_with_the_message_and_the_note(config: Config) -> None:
+async def test_a_reminder_is_sent_once_by_the_bot_with_message_and_note(config: Config) -> None:
     async with timed(config) as (org, clock):
         message = await org["ann"].send("lounge", "tea", "Buy ```milk```")
         made = await remind(org, "ben", message, note="two bottles")
@@ -163,7 +165,7 @@ async def test_it_comes_once_from_the_bot_with_the_message_and_the_note(config: 
         assert await reminders(org["ben"]) == []
 
 
-async def test_a_direct_message_is_quoted_without_mentioning_anybody(config: Config) -> None:
+async def test_a_direct_message_is_quoted_without_a_mention(config: Config) -> None:
     async with timed(config) as (org, clock):
         ben = org["ben"].user_id
         message = await org["ann"].write([ben], f"@**Ben|{ben}** hear")
@@ -176,7 +178,7 @@ async def test_a_direct_message_is_quoted_without_mentioning_anybody(config: Con
         assert event["flags"] == []
 
 
-async def test_one_that_was_due_while_no_server_ran_comes_when_one_does(config: Config) -> None:
+async def test_a_reminder_due_while_no_server_ran_is_sent_when_one_does(config: Config) -> None:
     async with timed(config) as (org, clock):
         await remind(org, "ben", await org["ann"].send("lounge", "tea", "x"))
         clock.ahead += DAY
@@ -186,7 +188,7 @@ async def test_one_that_was_due_while_no_server_ran_comes_when_one_does(config: 
                 assert len(await told_by_bot(again["ben"])) == 1
 
 
-async def test_what_one_cannot_read_any_more_is_not_quoted(config: Config) -> None:
+async def test_a_message_no_longer_readable_is_not_quoted(config: Config) -> None:
     async with timed(config) as (org, clock):
         cave = await org.channel("cave", "ann", "ben", is_private=True)
         await remind(org, "ben", await org["ann"].send("cave", "t", "a secret"), note="look")
@@ -214,7 +216,7 @@ async def test_a_long_message_is_quoted_in_part(config: Config) -> None:
         assert text.endswith("`" * 6)
 
 
-async def test_somebody_deactivated_is_not_reminded(config: Config) -> None:
+async def test_a_deactivated_person_gets_no_reminder(config: Config) -> None:
     async with timed(config) as (org, clock):
         await remind(org, "ben", await org["ann"].send("lounge", "t", "x"))
         await org.do(UserDeactivated(user_id=org["ben"].user_id))

@@ -1,4 +1,4 @@
-"""Reporting messages to the moderators; and what there is nothing to do with."""
+"""Reporting messages to moderators, and endpoints without a function here."""
 
 import pytest
 
@@ -7,14 +7,14 @@ from tests.support import Organization
 
 @pytest.fixture
 async def moderated(org: Organization) -> Organization:
-    """With a channel for reports, which ann reads."""
+    """An organization with a channel for reports, which ann reads."""
     channel = await org.channel("moderators", "ann", is_private=True)
     await org.channel("lounge", "ben", "cleo")
     assert (await org["ann"].patch("/realm", moderation_request_channel_id=channel)).ok
     return org
 
 
-async def test_a_report_comes_to_the_moderators(moderated: Organization) -> None:
+async def test_a_report_is_sent_to_the_moderators(moderated: Organization) -> None:
     org = moderated
     sent = await org["cleo"].send("lounge", "t", "buy ````` tea")
     ann, cleo = await org["ann"].register(event_types=["message"]), await org["cleo"].register()
@@ -30,7 +30,7 @@ async def test_a_report_comes_to_the_moderators(moderated: Organization) -> None
     assert await cleo.events() == []
 
 
-async def test_a_direct_message_is_reported_by_who_reads_it(moderated: Organization) -> None:
+async def test_a_direct_message_is_reported_by_a_participant(moderated: Organization) -> None:
     org = moderated
     sent = await org["cleo"].write([org["ben"].user_id], "hello")
     path = f"/messages/{sent}/report"
@@ -38,7 +38,7 @@ async def test_a_direct_message_is_reported_by_who_reads_it(moderated: Organizat
     (await org["ann"].post(path, report_type="norms")).refused()
 
 
-async def test_what_cannot_be_reported(moderated: Organization) -> None:
+async def test_invalid_reports_are_refused(moderated: Organization) -> None:
     org = moderated
     sent = await org["cleo"].send("lounge", "t", "tea")
     path = f"/messages/{sent}/report"
@@ -61,7 +61,7 @@ async def test_a_conversation_is_not_summarized(org: Organization) -> None:
     assert "summaries" in reply.refused()["msg"]
 
 
-async def test_an_administrator_tries_the_words_for_newcomers(org: Organization) -> None:
+async def test_an_administrator_tests_the_welcome_message(org: Organization) -> None:
     ann = await org["ann"].register(event_types=["message"])
     path = "/realm/test_welcome_bot_custom_message"
     sent = (await org["ann"].post(path, welcome_message_custom_text="Tea is at *five*.")).ok
@@ -78,7 +78,7 @@ async def test_an_administrator_tries_the_words_for_newcomers(org: Organization)
     )
 
 
-async def test_pages_find_the_interface_where_they_look_for_it(org: Organization) -> None:
+async def test_pages_find_the_api_where_they_expect_it(org: Organization) -> None:
     auth = (org["ben"].email, org["ben"].api_key)
     for path in ("/users/me", f"/users/{org['ann'].user_id}"):
         own, other = [

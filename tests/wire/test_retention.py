@@ -1,4 +1,4 @@
-"""Messages are kept as long as the organization, or the channel, wants; and no longer."""
+"""Message retention of the organization and of channels."""
 
 import time
 
@@ -11,7 +11,7 @@ DAY = 86400
 
 
 async def left(org: Organization) -> list[str]:
-    """What ann finds, the oldest first."""
+    """The messages that ann finds, oldest first."""
     page = await org["ann"].get(
         "/messages", anchor="oldest", num_before=0, num_after=50, apply_markdown=False
     )
@@ -29,7 +29,7 @@ DAYS: list[tuple[str, int, int | None, list[str]]] = [
 """How many days the organization keeps messages, and a channel, and which are kept for twenty."""
 
 
-async def test_what_is_too_old_is_deleted(config: Config) -> None:
+async def test_old_messages_are_deleted(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("ben")
@@ -50,16 +50,16 @@ async def test_what_is_too_old_is_deleted(config: Config) -> None:
                 assert found == [f"{one} {number}" for one in [*kept, "young"]]
 
 
-async def test_who_has_it_is_told_that_it_is_gone(config: Config) -> None:
+async def test_deleted_messages_are_announced_to_their_recipients(config: Config) -> None:
     clock = TestClock()
-    # Ben's queue is not idle for two days.
+    # Ben's queue isn't idle for two days.
     async with founded(config, clock=clock, elapsed=time.monotonic) as org:
         await org.add("ben")
         await org.channel("lounge", "ann", "ben")
         mid = await org["ann"].send("lounge", "tea", "old")
         ben = await org["ben"].register(
             client_capabilities={"bulk_message_deletion": True},
-            idle_queue_timeout=7 * DAY,  # Longer than the clock is set forward.
+            idle_queue_timeout=7 * DAY,  # Longer than the clock is advanced.
         )
         await org.do(RealmChanged(values={"message_retention_days": 1}))
         clock.ahead = 2 * DAY

@@ -1,4 +1,4 @@
-"""What ends an account's API key, its sessions, and the polls that wait with them."""
+"""What ends an account's API key, sessions, and waiting polls."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ NEW = "other good words"
 
 
 async def polling(org: Organization) -> list["asyncio.Task[Reply]"]:
-    """Polls of ann's that wait: with the key, and with a browser's session."""
+    """Waiting polls of ann's: with the key, and with a browser session."""
     tasks = []
     for person in (org["ann"], await signed_in(org)):
         listener = await person.register()
@@ -32,7 +32,7 @@ async def polling(org: Organization) -> list["asyncio.Task[Reply]"]:
 
 
 async def all_over(org: Organization, polls: list["asyncio.Task[Reply]"]) -> None:
-    """Key, session and polls of ann's are over."""
+    """Ann's key, session, and polls have ended."""
     by_key, by_session = [await poll for poll in polls]
     by_key.refused("INVALID_API_KEY", 401)
     by_session.refused("UNAUTHORIZED", 401)
@@ -43,7 +43,7 @@ async def all_over(org: Organization, polls: list["asyncio.Task[Reply]"]) -> Non
     (await org["ann"].get("/users/me")).ok
 
 
-async def test_a_link_to_a_new_password_ends_key_and_sessions(org: Organization) -> None:
+async def test_a_password_reset_ends_key_and_sessions(org: Organization) -> None:
     polls = await polling(org)
     (await org["ann"].post("/users/me/android_gcm_reg_id", token="phone")).ok
     assert org.node.state.push_tokens.of_user.count(org["ann"].user_id) == 1
@@ -59,7 +59,7 @@ async def test_a_link_to_a_new_password_ends_key_and_sessions(org: Organization)
     assert "all browsers and apps" in letter.text
 
 
-async def test_the_operators_new_password_ends_key_and_sessions(org: Organization) -> None:
+async def test_an_operator_s_new_password_ends_key_and_sessions(org: Organization) -> None:
     polls = await polling(org)
     node = org.node
     hashed = await node.vault.hash_password(NEW)
@@ -89,7 +89,9 @@ async def test_signing_out_everywhere_ends_key_and_sessions(org: Organization) -
 
 
 @pytest.mark.parametrize("who", ["ben", "robo"])
-async def test_a_key_does_not_come_back_with_the_account(org: Organization, who: str) -> None:
+async def test_a_key_does_not_return_with_a_reactivated_account(
+    org: Organization, who: str
+) -> None:
     path = f"/users/{org[who].user_id}"
     (await org["ann"].delete(path)).ok
     (await org[who].get("/users/me")).refused("USER_DEACTIVATED", 401)
@@ -97,12 +99,12 @@ async def test_a_key_does_not_come_back_with_the_account(org: Organization, who:
     (await org[who].get("/users/me")).refused("INVALID_API_KEY", 401)
     org.know(who, org.node.state.users[org[who].user_id])
     (await org[who].get("/users/me")).ok
-    # Where nothing is reactivated, nothing is replaced.
+    # Without a reactivation, the key isn't replaced.
     (await org["ann"].post(f"{path}/reactivate")).ok
     (await org[who].get("/users/me")).ok
 
 
-async def test_an_own_new_password_leaves_the_key(org: Organization) -> None:
+async def test_changing_one_s_own_password_keeps_the_key(org: Organization) -> None:
     own = await signed_in(org)
     (await own.patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
     (await org["ann"].get("/users/me")).ok

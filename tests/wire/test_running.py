@@ -1,4 +1,4 @@
-"""Running the place: usage, what fails, what is slow, room for files, announcements."""
+"""Administration: usage, failures, slow requests, quotas for files, and announcements."""
 
 import asyncio
 import dataclasses
@@ -42,7 +42,7 @@ EXTENDED = {"server_extensions": True}
 
 @pytest.fixture(autouse=True)
 def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node counts nothing by itself: tests say when it does."""
+    """The node counts nothing by itself; tests say when."""
 
     async def rest() -> float:
         return DAY
@@ -50,10 +50,10 @@ def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "usage_counts", lambda _: Job("usage", rest))
 
 
-# Room for files
+# Quotas for files
 
 
-async def test_a_persons_files_and_those_of_their_bots_have_a_limit(org: Organization) -> None:
+async def test_a_person_s_files_and_those_of_their_bots_have_a_limit(org: Organization) -> None:
     ann, ben = org["ann"], org["ben"]
     listener = await ben.register(client_capabilities=EXTENDED)
     assert listener.data["realm_upload_quota_per_user_mib"] == 10_240
@@ -70,9 +70,9 @@ async def test_a_persons_files_and_those_of_their_bots_have_a_limit(org: Organiz
     address = bots["Hal"]["username"]
     hal = dataclasses.replace(ben, email=address, api_key=made["api_key"])
     await hal.upload("of-bot", b"x" * (MIB // 2))
-    assert (await ben.delete(f"/bots/{made['user_id']}")).ok  # Its files are still there.
+    assert (await ben.delete(f"/bots/{made['user_id']}")).ok  # Its files still exist.
     await ben.upload("own", b"x" * (MIB // 2 - 6))
-    # There must be room for what has begun too.
+    # Started uploads need room, too.
     where = await begun(ben, 4)
     reply = await ben.raw("POST", "/user_uploads", files={"file": ("more", b"xxx")})
     assert "0.0 MiB are left" in reply.refused("USER_UPLOAD_QUOTA")["msg"]
@@ -84,7 +84,7 @@ async def test_a_persons_files_and_those_of_their_bots_have_a_limit(org: Organiz
     files = (await ben.get("/attachments")).ok
     assert (files["own_space_used"], files["own_space_limit"]) == (MIB, MIB)
     assert files["upload_space_used"] == MIB + MIB // 2
-    # The server's own bots are nobody's.
+    # The server's own bots belong to nobody.
     state = org.node.state
     (gateway, *_) = (one for one in state.users if one.is_system_bot)
     attachments.check_upload_quota(state, gateway, 2 * MIB, quota=None)
@@ -116,7 +116,7 @@ async def test_one_person_may_have_another_limit(org: Organization) -> None:
 
 
 async def here(org: Organization, *of: tuple[int, int]) -> None:
-    """These accounts gave input to a client on these days."""
+    """These accounts used a client on these days."""
     await org.node.store.write(
         lambda c: c.run_many("INSERT INTO usage_days (user_id, day) VALUES (?, ?)", of)
     )
@@ -127,7 +127,7 @@ async def count(org: Organization, **how: Any) -> None:
     await counting.count(node.store, lambda: node.state, node.clock(), **how)
 
 
-async def test_what_is_counted_in_steps_is_what_there_is(
+async def test_counting_in_steps_equals_the_actual_numbers(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usage, "MESSAGES_AT_ONCE", 2)
@@ -148,7 +148,7 @@ async def test_what_is_counted_in_steps_is_what_there_is(
     assert len(told) >= 3
     assert told[-1][0] == told[-1][1]
     await ben.delete(f"/messages/{first}")
-    for _ in range(2):  # What was counted is not counted again.
+    for _ in range(2):  # Nothing is counted twice.
         await count(org)
         found = (await ann.get("/usage", days=2)).ok
         assert (found["progress"], found["counted_at"] is None) == (1.0, False)
@@ -167,7 +167,7 @@ async def test_what_is_counted_in_steps_is_what_there_is(
     (await ann.get("/usage", days=0)).refused("REQUEST_VARIABLE_INVALID")
 
 
-async def test_people_of_days_that_are_over_are_counted_once(config: Config) -> None:
+async def test_active_people_of_past_days_are_counted_once(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         today = usage.day_of(clock())
@@ -182,7 +182,7 @@ async def test_people_of_days_that_are_over_are_counted_once(config: Config) -> 
         assert len(weeks) in {2, 3}
 
 
-async def test_of_two_nodes_that_count_at_once_one_counts(org: Organization) -> None:
+async def test_of_two_nodes_that_count_concurrently_one_does(org: Organization) -> None:
     await org["ben"].write([org["ann"].user_id], "one")
     store = org.node.store
     new = await store.read(usage.new_messages, 0)
@@ -213,7 +213,7 @@ async def test_of_two_nodes_that_count_at_once_one_counts(org: Organization) -> 
 # Slow requests
 
 
-async def test_slow_requests_are_written_down_without_what_they_said(
+async def test_slow_requests_are_recorded_without_their_content(
     config: Config, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = msgspec.structs.replace(config, slow_request_ms=5)
@@ -234,7 +234,7 @@ async def test_slow_requests_are_written_down_without_what_they_said(
             assert (await ann.get("/failing_deliveries", secret="word")).ok
             assert (await ann.get(f"/bots/{made['user_id']}/deliveries")).ok
             await _polled_by_a_page(org)
-        # On a busy machine others are slow as well.
+        # On a busy machine, other requests are slow, too.
         first, second = (one for one in kept if "deliveries" in one.route)
         assert (first.method, first.user_id, first.status) == ("GET", ann.user_id, 200)
         assert 15 <= first.database_ms <= first.ms
@@ -243,12 +243,14 @@ async def test_slow_requests_are_written_down_without_what_they_said(
         assert second.route == "/api/v1/bots/{bot_id}/deliveries"
         lines = [vars(one) for one in caplog.records if one.message == "slow request"]
         assert len(lines) == len(kept) == org.node.request_measures.slow - before
-        # Who waits for events, by whichever address, is not slow.
+        # Waiting for events, at any address, isn't slow.
         assert not any("/events" in one.route for one in kept)
         assert "word" not in str(lines)
 
 
-async def test_a_large_answer_is_no_slow_request(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sending_a_large_response_is_not_a_slow_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kept: deque[SlowRequest] = deque()
     slow = SlowRequests(20, kept, Histogram(SECONDS), RequestMeasures(), lambda: 5.0)
     now = 0.0
@@ -262,7 +264,7 @@ async def test_a_large_answer_is_no_slow_request(monkeypatch: pytest.MonkeyPatch
         await send({"type": "http.response.body", "body": b""})
 
     async def nowhere(*_: Any) -> Any:
-        """Nothing comes, and nothing arrives."""
+        """Nothing arrives in either direction."""
 
     log = RequestLog(answering, Config(), slow=slow)
     for method in ("GET", "POST"):
@@ -273,7 +275,7 @@ async def test_a_large_answer_is_no_slow_request(monkeypatch: pytest.MonkeyPatch
 
 
 async def _polled_by_a_page(org: Organization) -> None:
-    """Events were waited for at the address where pages in a browser do."""
+    """Wait for events at the address that pages in a browser use."""
     ann = org["ann"]
     queue = (await ann.post("/register", event_types=["realm"])).ok
     asked = org.http.get(
@@ -287,7 +289,7 @@ async def _polled_by_a_page(org: Organization) -> None:
     assert (await answer).json()["events"]
 
 
-# What fails
+# Failures
 
 
 async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) -> None:
@@ -324,7 +326,7 @@ async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) 
     assert (service["since"], service["reason"]) == (400.0, "Answered 500")
 
 
-async def test_pushes_and_feeds_that_fail_are_known_since_when(org: Organization) -> None:
+async def test_failing_pushes_and_feeds_are_listed_with_their_start(org: Organization) -> None:
     def fail(connection: Connection) -> list[failures.DeliveryFailure]:
         pushes.request(connection, 7, 8, "dm", PushAction.SHOW, [1], 10.0)
         for now in (20.0, 30.0):
@@ -345,7 +347,7 @@ async def test_pushes_and_feeds_that_fail_are_known_since_when(org: Organization
 # Announcements
 
 
-async def test_everybody_is_told_until_it_ends(org: Organization) -> None:
+async def test_an_announcement_is_shown_to_everyone_until_it_ends(org: Organization) -> None:
     ann, ben = org["ann"], org["ben"]
     board = await org.channel("board", "ann", "ben")
     assert (await ann.patch("/realm", zulip_update_announcements_stream_id=board)).ok
@@ -364,7 +366,7 @@ async def test_everybody_is_told_until_it_ends(org: Organization) -> None:
         ann.user_id,
     )
     assert banner["ends_at"] - banner["posted_at"] == 60
-    # Others are told by the bot.
+    # Other clients get it from the bot.
     (event,) = await plain.events()
     assert "Down tonight." in event["message"]["content"]
     assert event["message"]["stream_id"] == board
@@ -376,7 +378,7 @@ async def test_everybody_is_told_until_it_ends(org: Organization) -> None:
     (await ann.delete(f"/banners/{posted}")).refused(status=404)
 
 
-async def test_announcements_are_bounded_and_end_by_themselves(config: Config) -> None:
+async def test_announcements_are_limited_and_end_by_themselves(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         ann = org["ann"]

@@ -1,4 +1,4 @@
-"""Messages that are sent later."""
+"""Scheduled messages."""
 
 import asyncio
 import dataclasses
@@ -25,7 +25,7 @@ async def scheduled(person: Person) -> list[dict[str, Any]]:
 
 
 async def schedule(org: Organization, who: str = "ann", **more: Any) -> int:
-    """A message to the lounge in a minute; the ID of what waits."""
+    """A message to the lounge in a minute. Returns the scheduled message's ID."""
     sent = {
         "type": "channel",
         "to": channel_id(org, "lounge"),
@@ -45,7 +45,7 @@ async def messages(person: Person, **parameters: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["channel", "stream"])
-async def test_a_channel_message_waits_as_it_was_written(org: Organization, kind: str) -> None:
+async def test_a_channel_message_is_stored_as_written(org: Organization, kind: str) -> None:
     lounge = await org.channel("lounge", "ann")
     at = later(org)
     made = await schedule(org, type=kind, scheduled_delivery_timestamp=at)
@@ -63,7 +63,7 @@ async def test_a_channel_message_waits_as_it_was_written(org: Organization, kind
     ]
 
 
-async def test_what_somebody_has_scheduled_is_bounded_in_text(
+async def test_a_person_s_scheduled_text_is_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduled_domain, "MAX_TEXT", 5000)
@@ -87,7 +87,7 @@ RECIPIENTS: list[tuple[list[str], list[str]]] = [
 """Whom it is for, and who is shown."""
 
 
-async def test_a_direct_message_waits_for_the_others(org: Organization) -> None:
+async def test_a_direct_message_is_stored_with_its_recipients(org: Organization) -> None:
     await org.channel("lounge", "ann")
     for kind in ["direct", "private"]:
         for to, shown in RECIPIENTS:
@@ -115,7 +115,7 @@ KEPT = [
 """A topic, and what is kept of it."""
 
 
-async def test_a_topic_is_kept_as_in_a_message(org: Organization) -> None:
+async def test_a_topic_is_normalized_like_a_message_s(org: Organization) -> None:
     await org.channel("lounge", "ann")
     for topic, kept in KEPT:
         with row(topic):
@@ -126,7 +126,9 @@ async def test_a_topic_is_kept_as_in_a_message(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("topic", ["", "(no topic)", "general chat"])
-async def test_where_a_topic_is_required_none_is_refused(org: Organization, topic: str) -> None:
+async def test_a_missing_topic_is_refused_where_one_is_required(
+    org: Organization, topic: str
+) -> None:
     lounge = await org.channel("lounge", "ann")
     await org.do(RealmChanged(values={"topics_policy": "disable_empty_topic"}))
     sent = {"type": "channel", "to": lounge, "topic": topic, "content": "x"}
@@ -169,7 +171,7 @@ async def lounge(shared_org: Organization) -> int:
     ],
     ids=str,
 )
-async def test_what_could_not_be_sent_is_not_scheduled(
+async def test_a_message_that_could_not_be_sent_cannot_be_scheduled(
     lounge: int, readonly_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     good = {
@@ -183,7 +185,7 @@ async def test_what_could_not_be_sent_is_not_scheduled(
     assert await scheduled(readonly_org["ann"]) == []
 
 
-async def test_a_time_must_be_after_now(org: Organization) -> None:
+async def test_the_time_must_be_in_the_future(org: Organization) -> None:
     await org.channel("lounge", "ann")
     sent = {"type": "direct", "to": [org["ben"].user_id], "content": "x"}
     now = int(org.node.clock())
@@ -191,7 +193,7 @@ async def test_a_time_must_be_after_now(org: Organization) -> None:
     (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=now + 30)).ok
 
 
-async def test_a_channel_that_is_not_there_or_not_seen_is_named_in_the_error(
+async def test_an_unknown_or_invisible_channel_is_named_in_the_error(
     org: Organization,
 ) -> None:
     secret = await org.channel("secret", "ann", is_private=True)
@@ -201,14 +203,14 @@ async def test_a_channel_that_is_not_there_or_not_seen_is_named_in_the_error(
         assert reply.refused("STREAM_DOES_NOT_EXIST")["stream_id"] == channel
 
 
-async def test_who_may_not_write_there_may_not_schedule(org: Organization) -> None:
+async def test_scheduling_needs_permission_to_post(org: Organization) -> None:
     news = await org.channel("news", "ann", "ben", can_send_message_group=2)
     sent = {"type": "stream", "to": news, "topic": "t", "content": "x"}
     (await org["ben"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
     (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).ok
 
 
-async def test_who_may_not_mention_so_many_may_not_schedule_it(
+async def test_scheduling_a_wildcard_mention_needs_permission(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages_domain, "WILDCARD_FREE", 1)
@@ -223,7 +225,7 @@ async def test_who_may_not_mention_so_many_may_not_schedule_it(
         (await org["ann"].post(PATH, **sent, content=content)).ok
 
 
-async def test_one_person_may_be_named_by_their_id_alone(org: Organization) -> None:
+async def test_one_recipient_may_be_given_as_a_plain_id(org: Organization) -> None:
     await org.channel("lounge", "ann")
     await schedule(org, type="direct", to=org["ben"].user_id)
     assert (await scheduled(org["ann"]))[0]["to"] == [org["ben"].user_id]
@@ -235,14 +237,16 @@ async def test_a_deactivated_recipient_is_refused(org: Organization) -> None:
     (await org["ben"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
 
 
-async def test_what_is_too_long_is_cut_as_in_a_message(org: Organization) -> None:
+async def test_long_text_is_shortened_like_a_message_s(org: Organization) -> None:
     await org.channel("lounge", "ann")
     await schedule(org, content="x" * 10_001)
     content = (await scheduled(org["ann"]))[0]["content"]
     assert (len(content), content[-19:]) == (10_000, "[message truncated]")
 
 
-async def test_not_too_many_wait(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_scheduled_messages_is_limited(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scheduled_domain, "MAX_SCHEDULED", 1)
     lounge = await org.channel("lounge", "ann")
     await schedule(org)
@@ -250,7 +254,7 @@ async def test_not_too_many_wait(org: Organization, monkeypatch: pytest.MonkeyPa
     (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
 
 
-async def test_they_are_listed_in_the_order_of_their_times_and_to_nobody_else(
+async def test_scheduled_messages_are_listed_by_time_to_their_author_only(
     org: Organization,
 ) -> None:
     await org.channel("lounge", "ann")
@@ -261,7 +265,7 @@ async def test_they_are_listed_in_the_order_of_their_times_and_to_nobody_else(
     assert await scheduled(org["ben"]) == []
 
 
-async def test_each_step_is_told_to_the_author_alone(org: Organization) -> None:
+async def test_events_are_sent_to_the_author_only(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     ann, ben = await org["ann"].register(), await org["ben"].register()
     at = later(org)
@@ -314,7 +318,7 @@ async def test_any_part_can_be_changed(org: Organization) -> None:
 
 
 def _named(org: Organization, values: dict[str, Any]) -> dict[str, Any]:
-    """With IDs in place of names in `to`."""
+    """With IDs instead of names in `to`."""
     to = values.get("to")
     if isinstance(to, str):
         return {**values, "to": channel_id(org, to)}
@@ -323,7 +327,7 @@ def _named(org: Organization, values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-async def test_a_direct_message_can_be_sent_to_others_or_to_a_channel(org: Organization) -> None:
+async def test_a_direct_message_can_get_other_recipients_or_a_channel(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann")
     made = await schedule(org, type="direct", to=[org["ben"].user_id])
     (await org["ann"].patch(f"{PATH}/{made}", to=[org["cleo"].user_id], topic="ignored")).ok
@@ -338,7 +342,7 @@ async def test_a_direct_message_can_be_sent_to_others_or_to_a_channel(org: Organ
 
 @pytest.fixture(scope="module")
 async def waiting(shared_org: Organization, lounge: int) -> int:
-    """A message of ben's to the lounge."""
+    """A scheduled message by ben to the lounge."""
     return await schedule(shared_org, "ben", scheduled_delivery_timestamp=later(shared_org) + DAY)
 
 
@@ -359,7 +363,7 @@ async def waiting(shared_org: Organization, lounge: int) -> int:
     ],
     ids=str,
 )
-async def test_a_change_that_makes_no_sense_changes_nothing(
+async def test_an_invalid_change_changes_nothing(
     waiting: int, readonly_org: Organization, edit: dict[str, Any], code: str
 ) -> None:
     before = await scheduled(readonly_org["ben"])
@@ -371,7 +375,7 @@ async def test_a_change_that_makes_no_sense_changes_nothing(
 ASKED = [("PATCH", ""), ("DELETE", ""), ("POST", "/send")]
 
 
-async def test_what_is_not_there_or_not_ones_own_is_not_found(org: Organization) -> None:
+async def test_an_unknown_or_foreign_message_is_not_found(org: Organization) -> None:
     await org.channel("lounge", "ann")
     made = await schedule(org)
     for method, path in ASKED:
@@ -383,20 +387,20 @@ async def test_what_is_not_there_or_not_ones_own_is_not_found(org: Organization)
             assert len(await scheduled(org["ann"])) == 1
 
 
-async def test_nobody_is_told_where_nobody_is_signed_in(sqlite_org: Organization) -> None:
+async def test_authentication_is_required(sqlite_org: Organization) -> None:
     (await sqlite_org.nobody.get(PATH)).refused("UNAUTHORIZED", 401)
 
 
 # Sending now
 
 
-async def test_one_is_sent_before_its_time_once(config: Config) -> None:
+async def test_a_message_is_sent_early_once(config: Config) -> None:
     async with timed(config) as (org, clock):
         made = await schedule(org, read_by_sender=True)
         ann, ben = await org["ann"].register(), await org["ben"].register()
         answer = (await org["ann"].post(f"{PATH}/{made}/send")).ok
         assert await scheduled(org["ann"]) == []
-        # The answer may have been lost.
+        # The response may have been lost.
         (await org["ann"].post(f"{PATH}/{made}/send")).refused("BAD_REQUEST", 404)
         clock.ahead += 61
         await org.tick()
@@ -409,7 +413,7 @@ async def test_one_is_sent_before_its_time_once(config: Config) -> None:
         assert [event["type"] for event in await ben.events()] == ["message"]
 
 
-async def test_one_that_cannot_be_sent_now_goes_on_waiting(config: Config) -> None:
+async def test_a_message_that_cannot_be_sent_now_keeps_waiting(config: Config) -> None:
     async with timed(config) as (org, clock):
         made = await schedule(org, "ben")
         await fail(org, "not allowed")
@@ -428,7 +432,7 @@ async def test_one_that_cannot_be_sent_now_goes_on_waiting(config: Config) -> No
 # Delivery
 
 
-async def test_it_is_sent_once_when_its_time_has_come(config: Config) -> None:
+async def test_a_message_is_sent_once_when_due(config: Config) -> None:
     async with timed(config) as (org, clock):
         ann, ben = await org["ann"].register(), await org["ben"].register()
         made = await schedule(org)
@@ -448,7 +452,7 @@ async def test_it_is_sent_once_when_its_time_has_come(config: Config) -> None:
         assert [event["type"] for event in await ben.events()] == ["message"]
 
 
-async def test_each_waits_for_its_own_time(config: Config) -> None:
+async def test_each_message_waits_for_its_own_time(config: Config) -> None:
     async with timed(config) as (org, clock):
         at = later(org)
         for n in (200, 0, 100, 0):
@@ -463,7 +467,7 @@ async def test_each_waits_for_its_own_time(config: Config) -> None:
         assert told[2] == [*told[1], "after 200"]
 
 
-async def test_what_was_due_while_no_server_ran_is_sent_when_one_does(config: Config) -> None:
+async def test_a_message_due_while_no_server_ran_is_sent_when_one_does(config: Config) -> None:
     async with timed(config) as (org, clock):
         await schedule(org)
         clock.ahead += DAY
@@ -476,8 +480,8 @@ async def test_what_was_due_while_no_server_ran_is_sent_when_one_does(config: Co
             assert await scheduled(again["ann"]) == []
 
 
-async def test_it_is_sent_as_any_message_is(config: Config) -> None:
-    """Mentions, who wrote in the topic, new conversations, and what is read."""
+async def test_a_scheduled_message_is_sent_like_any_other(config: Config) -> None:
+    """Mentions, following by participation, new conversations, and read state."""
     async with timed(config) as (org, clock):
         ben = org["ben"].user_id
         await org["ben"].send("lounge", "tea", "I was here")
@@ -503,7 +507,7 @@ READ_BY_SENDER: list[tuple[str, bool | None, bool]] = [
 """With what program it is scheduled, what is said, and whether it is read."""
 
 
-async def test_it_is_read_by_its_sender_as_they_said_or_as_their_program_tells(
+async def test_a_scheduled_message_is_read_by_its_sender_as_chosen(
     config: Config,
 ) -> None:
     async with timed(config) as (org, clock):
@@ -516,7 +520,7 @@ async def test_it_is_read_by_its_sender_as_they_said_or_as_their_program_tells(
                 assert (message["client"], "read" in message["flags"]) == (client, read)
 
 
-async def test_it_has_the_names_of_its_own_time(config: Config) -> None:
+async def test_names_are_resolved_when_the_message_is_sent(config: Config) -> None:
     async with timed(config) as (org, clock):
         ben = org["ben"].user_id
         await schedule(org, content=f"@_**|{ben}**")
@@ -527,7 +531,7 @@ async def test_it_has_the_names_of_its_own_time(config: Config) -> None:
 
 
 async def fail(org: Organization, why: str) -> None:
-    """See to it that what ben has scheduled for the lounge cannot be sent."""
+    """Make ben's message to the lounge fail."""
     lounge, ben = channel_id(org, "lounge"), org["ben"].user_id
     if why == "archived":
         (await org["ann"].delete(f"/streams/{lounge}")).ok
@@ -543,7 +547,7 @@ async def fail(org: Organization, why: str) -> None:
 
 
 @pytest.mark.parametrize("why", ["archived", "not allowed", "out of sight"])
-async def test_what_cannot_be_sent_fails_and_its_author_is_told(config: Config, why: str) -> None:
+async def test_a_failed_message_is_reported_to_its_author(config: Config, why: str) -> None:
     async with timed(config) as (org, clock):
         made = await schedule(org, "ben", content="my secret")
         await fail(org, why)
@@ -562,7 +566,7 @@ async def test_what_cannot_be_sent_fails_and_its_author_is_told(config: Config, 
         assert [one["failed"] for one in await scheduled(org["ben"])] == [True]
 
 
-async def test_what_failed_is_sent_at_another_time_when_it_can_be(config: Config) -> None:
+async def test_a_failed_message_is_sent_at_another_time_if_possible(config: Config) -> None:
     async with timed(config) as (org, clock):
         made = await schedule(org, "ben")
         await fail(org, "not allowed")
@@ -581,7 +585,7 @@ async def test_what_failed_is_sent_at_another_time_when_it_can_be(config: Config
         assert await scheduled(org["ben"]) == []
 
 
-async def test_another_time_alone_gives_what_failed_another_chance(config: Config) -> None:
+async def test_a_new_time_is_enough_to_retry_a_failed_message(config: Config) -> None:
     async with timed(config) as (org, clock):
         made = await schedule(org, "ben")
         await fail(org, "archived")
@@ -596,7 +600,7 @@ async def test_another_time_alone_gives_what_failed_another_chance(config: Confi
             assert (waiting["failed"], waiting["scheduled_delivery_timestamp"]) == (False, at)
 
 
-async def test_what_somebody_deactivated_has_scheduled_is_not_sent(config: Config) -> None:
+async def test_a_deactivated_person_s_messages_are_not_sent(config: Config) -> None:
     async with timed(config) as (org, clock):
         await schedule(org, "ben")
         ben = org["ben"].user_id
@@ -609,7 +613,7 @@ async def test_what_somebody_deactivated_has_scheduled_is_not_sent(config: Confi
         assert await messages(org["ben"]) == []
 
 
-async def test_one_that_cannot_be_sent_keeps_no_other_from_it(config: Config) -> None:
+async def test_a_message_that_cannot_be_sent_does_not_block_others(config: Config) -> None:
     async with timed(config) as (org, clock):
         await schedule(org, "ben")
         await fail(org, "archived")
@@ -620,7 +624,7 @@ async def test_one_that_cannot_be_sent_keeps_no_other_from_it(config: Config) ->
         assert "after it" in sent
 
 
-async def test_what_was_deleted_or_put_off_is_not_sent(config: Config) -> None:
+async def test_a_deleted_or_postponed_message_is_not_sent(config: Config) -> None:
     async with timed(config) as (org, clock):
         deleted = await schedule(org, content="deleted")
         put_off = await schedule(org, content="put off")
@@ -635,17 +639,17 @@ async def test_what_was_deleted_or_put_off_is_not_sent(config: Config) -> None:
         assert [m["content"] for m in await messages(org["ben"])] == ["<p>put off</p>"]
 
 
-async def test_an_id_is_not_given_twice(org: Organization, config: Config) -> None:
+async def test_an_id_is_not_reused(org: Organization, config: Config) -> None:
     await org.channel("lounge", "ann")
     first = await schedule(org)
     (await org["ann"].delete(f"{PATH}/{first}")).ok
     assert await schedule(org) > first
 
 
-# At the same moment
+# Concurrency
 
 
-async def test_two_changes_at_once_are_both_made(org: Organization) -> None:
+async def test_concurrent_changes_are_both_applied(org: Organization) -> None:
     await org.channel("lounge", "ann")
     made = await schedule(org)
     ann, path = org["ann"], f"{PATH}/{made}"
@@ -656,7 +660,7 @@ async def test_two_changes_at_once_are_both_made(org: Organization) -> None:
     assert (waiting["topic"], waiting["content"]) == ("coffee", "now")
 
 
-async def test_what_changed_after_it_was_prepared_is_not_sent_as_it_was(config: Config) -> None:
+async def test_a_message_changed_after_its_preparation_is_sent_as_changed(config: Config) -> None:
     async with timed(config) as (org, clock):
         made = await schedule(org)
         clock.ahead += 61
@@ -677,7 +681,7 @@ async def test_what_changed_after_it_was_prepared_is_not_sent_as_it_was(config: 
 
 
 @pytest.mark.usefixtures("several_nodes")
-async def test_of_two_nodes_one_sends_it(config: Config) -> None:
+async def test_of_two_nodes_one_sends_a_message(config: Config) -> None:
     async with timed(config) as (org, clock), reopened(config, clock=clock) as other:
         for number in range(5):
             await schedule(org, content=str(number))

@@ -1,4 +1,4 @@
-"""Searching in many languages: what is found, and that it is marked where it is found."""
+"""Search in many languages: matches and their highlighting."""
 
 import re
 from typing import Any
@@ -37,14 +37,14 @@ TEXTS = {
 
 @pytest.fixture
 async def library(org: Organization) -> Organization:
-    """A message of each language, in a topic of its name, and whatever a test adds."""
+    """A message in each language, in a topic with its name, and what a test adds."""
     await fill(org)
     return org
 
 
 @pytest.fixture(scope="module")
 async def kept_library(shared_org: Organization) -> Organization:
-    """The same messages for all tests that only search."""
+    """The same messages for all read-only tests."""
     await fill(shared_org)
     return shared_org
 
@@ -141,7 +141,7 @@ SEARCHES = [
 
 
 @pytest.mark.parametrize(("search", "names"), SEARCHES)
-async def test_what_is_there_is_found_and_marked(
+async def test_matches_are_found_and_highlighted(
     kept_library: Organization, search: str, names: str
 ) -> None:
     ann = kept_library["ann"]
@@ -161,7 +161,7 @@ async def test_what_is_there_is_found_and_marked(
     assert not any("match_content" in message for message in messages)
 
 
-async def test_words_and_topics_and_other_terms_go_together(library: Organization) -> None:
+async def test_words_topics_and_other_terms_are_combined(library: Organization) -> None:
     ann, ben = library["ann"], library["ben"]
     await library["ann"].send("library", "de", "the tram")
     await ben.write([ann.user_id], "the letter")
@@ -189,7 +189,7 @@ async def test_words_and_topics_and_other_terms_go_together(library: Organizatio
         assert [message["content"] for message in messages] == texts, terms
 
 
-async def test_a_phrase_does_not_reach_from_the_topic_into_the_message(
+async def test_a_phrase_does_not_span_topic_and_message(
     library: Organization,
 ) -> None:
     await library["ann"].send("library", "green", "tea")
@@ -198,7 +198,9 @@ async def test_a_phrase_does_not_reach_from_the_topic_into_the_message(
     assert len(await found(library["ann"], ["search", "green tea"])) == 1
 
 
-async def test_what_is_edited_moved_or_deleted_is_found_as_it_is(library: Organization) -> None:
+async def test_edited_moved_and_deleted_messages_are_found_in_their_current_form(
+    library: Organization,
+) -> None:
     ann = library["ann"]
     message_id = await ann.send("library", "before", "東京 apples")
     (await ann.patch(f"/messages/{message_id}", content="京都 pears")).ok
@@ -224,7 +226,7 @@ ODD = [
 ]
 
 
-async def test_a_search_that_is_odd_is_answered(library: Organization) -> None:
+async def test_an_unusual_search_is_answered(library: Organization) -> None:
     ann = library["ann"]
     for number, search in enumerate(ODD):
         with row(search):
@@ -271,5 +273,5 @@ MARK = '<span class="highlight">{}</span>'
         ("<p>lt amp span class</p>", "span", f"<p>lt amp {MARK.format('span')} class</p>"),
     ],
 )
-def test_marks_stay_inside_of_elements(html: str, search: str, expected: str) -> None:
+def test_highlights_stay_within_elements(html: str, search: str, expected: str) -> None:
     assert marked(html, phrases_of(search)) == expected

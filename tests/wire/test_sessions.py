@@ -1,4 +1,4 @@
-"""Browsers that are signed in: cookies, forged requests, and how a session ends."""
+"""Browser sessions: cookies, CSRF, and how sessions end."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ async def own_password(person: Person, old: str, new: str) -> None:
 # Signing in
 
 
-async def test_signing_in_gives_two_cookies_and_a_session(org: Organization) -> None:
+async def test_signing_in_sets_two_cookies_and_creates_a_session(org: Organization) -> None:
     browser = fresh(org)
     reply = await browser.post("/sessions", **RIGHT)
     assert (reply.ok["user_id"], reply.ok["email"]) == (org["ann"].user_id, "ann@example.com")
@@ -62,7 +62,7 @@ async def test_signing_in_gives_two_cookies_and_a_session(org: Organization) -> 
     assert (await browser.get("/users/me")).ok["user_id"] == org["ann"].user_id
 
 
-async def test_the_cookies_are_secure_where_the_site_is(config: Config) -> None:
+async def test_the_cookies_are_secure_on_https(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
     async with founded(secure) as org:
         reply = await fresh(org).post("/sessions", **RIGHT)
@@ -71,7 +71,7 @@ async def test_the_cookies_are_secure_where_the_site_is(config: Config) -> None:
         assert all("Secure" in cookie for cookie in cookies)
 
 
-async def test_of_the_session_nothing_is_kept_that_opens_it(org: Organization) -> None:
+async def test_no_stored_data_of_a_session_can_be_used_to_sign_in(org: Organization) -> None:
     browser = await signed_in(org)
     token = token_of(browser)
     assert token is not None
@@ -91,7 +91,7 @@ NOT_RIGHT: list[Any] = [
 ]
 
 
-async def test_whoever_is_not_right_hears_the_same(org: Organization) -> None:
+async def test_wrong_credentials_get_the_same_error(org: Organization) -> None:
     for sent in NOT_RIGHT:
         with row(sent):
             browser = fresh(org)
@@ -101,12 +101,12 @@ async def test_whoever_is_not_right_hears_the_same(org: Organization) -> None:
             assert len(org.node.state.sessions) == 0
 
 
-async def test_what_must_be_sent_is_asked_for(shared_org: Organization) -> None:
+async def test_required_parameters_are_named(shared_org: Organization) -> None:
     for sent in ({"username": "ann@example.com"}, {"password": PASSWORD}):
         (await fresh(shared_org).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
 
 
-async def test_a_deactivated_account_is_told_so_with_the_right_password_only(
+async def test_a_deactivated_account_learns_so_only_with_the_right_password(
     org: Organization,
 ) -> None:
     await give_password(org, "ben")
@@ -118,7 +118,7 @@ async def test_a_deactivated_account_is_told_so_with_the_right_password_only(
     reply.refused("AUTHENTICATION_FAILED", 401)
 
 
-async def test_nobody_signs_in_where_passwords_are_off_or_the_organization_is_closed(
+async def test_sign_in_is_refused_if_passwords_are_disabled_or_the_organization_is_closed(
     org: Organization,
 ) -> None:
     browser = await signed_in(org)
@@ -131,7 +131,7 @@ async def test_nobody_signs_in_where_passwords_are_off_or_the_organization_is_cl
 
 
 @pytest.mark.parametrize("path", ["/sessions", "/fetch_api_key"])
-async def test_whoever_tries_passwords_is_held_up_and_nobody_else(
+async def test_guessing_a_password_is_blocked_without_affecting_others(
     config: Config, path: str
 ) -> None:
     clock = TestClock()
@@ -151,7 +151,7 @@ async def test_whoever_tries_passwords_is_held_up_and_nobody_else(
         (await nobody.post(path, **RIGHT)).ok
 
 
-async def test_one_who_tries_many_accounts_is_held_up(config: Config) -> None:
+async def test_guessing_at_many_accounts_is_blocked(config: Config) -> None:
     async with founded(config, clock=TestClock(stopped_at=time.time())) as org:
         nobody = fresh(org)
         for number in range(rate_limits.TRIES):
@@ -160,14 +160,14 @@ async def test_one_who_tries_many_accounts_is_held_up(config: Config) -> None:
         (await nobody.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
 
 
-async def test_the_right_password_can_be_used_as_often_as_one_likes(org: Organization) -> None:
+async def test_the_right_password_can_be_used_without_limit(org: Organization) -> None:
     browser = fresh(org)
     for _ in range(rate_limits.TRIES_PER_ACCOUNT + 2):
         (await browser.post("/sessions", **RIGHT)).ok
         browser.http.cookies.clear()
 
 
-async def test_an_account_that_somebody_else_made_joins_with_the_first_sign_in(
+async def test_an_account_created_by_someone_else_joins_with_the_first_sign_in(
     org: Organization,
 ) -> None:
     sent = {"email": "zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
@@ -178,10 +178,10 @@ async def test_an_account_that_somebody_else_made_joins_with_the_first_sign_in(
     assert not org.node.state.users[made].awaits_arrival
 
 
-# The cookie as credentials
+# Cookie authentication
 
 
-async def test_every_endpoint_takes_the_cookie(org: Organization) -> None:
+async def test_every_endpoint_accepts_the_cookie(org: Organization) -> None:
     channel = await org.channel("lunch", "ann")
     browser = await signed_in(org)
     message_id = await browser.send(channel, "soup", "hello")
@@ -193,14 +193,14 @@ async def test_every_endpoint_takes_the_cookie(org: Organization) -> None:
     (await browser.delete(f"/messages/{message_id}")).ok
 
 
-async def test_the_client_may_say_what_it_is(org: Organization) -> None:
+async def test_the_client_may_name_itself(org: Organization) -> None:
     channel = await org.channel("lunch", "ann")
     browser = await signed_in(org)
     message_id = await browser.send(channel, "soup", "hello", client="kiosk")
     assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "kiosk"
 
 
-async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(
+async def test_files_avatars_and_resumable_uploads_accept_the_cookie(
     shared_org: Organization,
 ) -> None:
     browser = await signed_in(shared_org)
@@ -228,7 +228,7 @@ async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(
     assert (await browser.http.post("/api/v1/tus", headers=tus)).status_code == 403
 
 
-async def test_a_cookie_that_was_not_made_here_is_none(shared_org: Organization) -> None:
+async def test_a_forged_cookie_is_ignored(shared_org: Organization) -> None:
     await signed_in(shared_org)
     for token in ("", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'):
         with row(token):
@@ -237,7 +237,9 @@ async def test_a_cookie_that_was_not_made_here_is_none(shared_org: Organization)
             reply.refused("UNAUTHORIZED", 401)
 
 
-async def test_an_authorization_header_goes_before_the_cookie(shared_org: Organization) -> None:
+async def test_an_authorization_header_takes_precedence_over_the_cookie(
+    shared_org: Organization,
+) -> None:
     browser = await signed_in(shared_org)
     del browser.http.headers["X-CSRF-Token"]
     ben = Person(
@@ -249,7 +251,7 @@ async def test_an_authorization_header_goes_before_the_cookie(shared_org: Organi
     (await wrong.get("/users/me")).refused("INVALID_API_KEY", 401)
 
 
-async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(shared_org: Organization) -> None:
+async def test_browsers_are_not_prompted_for_credentials(shared_org: Organization) -> None:
     reply = await fresh(shared_org).get("/users/me")
     reply.refused("UNAUTHORIZED", 401)
     assert reply.headers["www-authenticate"].startswith("Session ")
@@ -257,19 +259,19 @@ async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(shared_org: Org
     assert reply.headers["www-authenticate"].startswith("Basic ")
 
 
-async def test_a_spectator_with_an_old_cookie_is_a_spectator(org: Organization) -> None:
+async def test_a_spectator_with_an_expired_cookie_is_a_spectator(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     headers = {"Cookie": f"{SESSION_COOKIE}=over"}
     (await org.nobody.raw("GET", "/users", headers=headers)).ok
 
 
-# Forged requests
+# CSRF
 
 
 TOKENS: list[str | None] = [None, "", "x", "x" * 43, "é", "another's"]
 
 
-async def test_what_changes_something_needs_the_sessions_token(org: Organization) -> None:
+async def test_changes_need_the_session_s_token(org: Organization) -> None:
     for sent in TOKENS:
         with row(sent):
             before = len(org.node.state.sessions)
@@ -305,7 +307,7 @@ async def test_what_changes_something_needs_the_sessions_token(org: Organization
     ],
     ids=str,
 )
-async def test_a_page_of_another_server_changes_nothing(
+async def test_a_page_of_another_site_changes_nothing(
     shared_org: Organization, headers: dict[str, str]
 ) -> None:
     name = shared_org.node.state.users[shared_org["ann"].user_id].full_name
@@ -315,7 +317,7 @@ async def test_a_page_of_another_server_changes_nothing(
     reply = await fresh(shared_org).raw("POST", "/sessions", data=RIGHT, headers=headers)
     reply.refused("CSRF_FAILED", 403)
     assert shared_org.node.state.users[browser.user_id].full_name == name != "Eve"
-    # It is the browser that must not be used: a key is sent by whoever means it.
+    # CSRF protection concerns browsers: a key is always sent on purpose.
     (
         await shared_org["ann"].raw(
             "PATCH", "/settings", data={"full_name": "Anna"}, headers=headers
@@ -332,7 +334,7 @@ OUR_OWN: list[dict[str, str]] = [
 ]
 
 
-async def test_our_own_page_does_by_either_of_its_addresses(shared_org: Organization) -> None:
+async def test_our_own_page_works_at_both_of_its_addresses(shared_org: Organization) -> None:
     for headers in OUR_OWN:
         with row(headers):
             browser = await signed_in(shared_org)
@@ -349,7 +351,7 @@ async def test_our_own_page_does_by_either_of_its_addresses(shared_org: Organiza
 # Listing and ending
 
 
-async def test_the_sessions_are_listed_for_their_owner(org: Organization) -> None:
+async def test_sessions_are_listed_for_their_owner(org: Organization) -> None:
     first = await signed_in(org, agent="Mozilla/5.0 (Phone)")
     second = await signed_in(org, agent=FIREFOX)
     await signed_in(org, "ben")
@@ -364,13 +366,13 @@ async def test_the_sessions_are_listed_for_their_owner(org: Organization) -> Non
     assert all(s["created_at"] <= s["last_used_at"] for s in found)
 
 
-async def test_a_name_that_a_browser_made_up_does_no_harm(org: Organization) -> None:
+async def test_a_forged_browser_name_is_harmless(org: Organization) -> None:
     browser = await signed_in(org, agent="Mozilla/5.0 \t" + "x" * 5000)
     (found,) = await listed(browser)
     assert found["agent"] == ("Mozilla/5.0 " + "x" * 5000)[: sessions.MAX_AGENT]
 
 
-async def test_one_of_ones_own_can_be_ended(org: Organization) -> None:
+async def test_an_own_session_can_be_ended(org: Organization) -> None:
     here, there = await signed_in(org), await signed_in(org)
     number = next(s["id"] for s in await listed(here) if not s["current"])
     (await here.delete(f"/sessions/{number}")).ok
@@ -378,7 +380,7 @@ async def test_one_of_ones_own_can_be_ended(org: Organization) -> None:
     (await here.get("/users/me")).ok
 
 
-async def test_to_end_the_current_one_is_to_sign_out(org: Organization) -> None:
+async def test_ending_the_current_session_signs_out(org: Organization) -> None:
     browser = await signed_in(org)
     (session,) = await listed(browser)
     reply = await browser.delete(f"/sessions/{session['id']}")
@@ -393,7 +395,7 @@ async def test_to_end_the_current_one_is_to_sign_out(org: Organization) -> None:
 NOT_ENDED: list[int | str] = [0, 99, 10**15, "another's"]
 
 
-async def test_no_others_can_be_ended(org: Organization) -> None:
+async def test_other_people_s_sessions_cannot_be_ended(org: Organization) -> None:
     browser = await signed_in(org)
     await signed_in(org, "ben")
     others = org.node.state.sessions.of_user[org["ben"].user_id][0].id
@@ -405,7 +407,7 @@ async def test_no_others_can_be_ended(org: Organization) -> None:
             assert len(org.node.state.sessions) == 2
 
 
-async def test_all_but_the_current_one_can_be_ended(org: Organization) -> None:
+async def test_all_but_the_current_session_can_be_ended(org: Organization) -> None:
     here, there, ben = await signed_in(org), await signed_in(org), await signed_in(org, "ben")
     (await here.delete("/sessions")).ok
     assert [s["current"] for s in await listed(here)] == [True]
@@ -415,7 +417,7 @@ async def test_all_but_the_current_one_can_be_ended(org: Organization) -> None:
     (await here.get("/users/me")).refused("UNAUTHORIZED", 401)
 
 
-async def test_who_signs_in_again_has_one_session_in_that_browser(org: Organization) -> None:
+async def test_signing_in_again_replaces_the_browser_s_session(org: Organization) -> None:
     browser = await signed_in(org)
     before = token_of(browser)
     (await browser.post("/sessions", **RIGHT)).ok
@@ -424,7 +426,7 @@ async def test_who_signs_in_again_has_one_session_in_that_browser(org: Organizat
     assert len(await listed(browser)) == 1
 
 
-async def test_there_are_only_so_many_at_a_time(
+async def test_the_number_of_sessions_is_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
@@ -434,7 +436,7 @@ async def test_there_are_only_so_many_at_a_time(
     (await browsers[2].get("/users/me")).ok
 
 
-async def test_a_new_password_ends_the_others(org: Organization) -> None:
+async def test_a_new_password_ends_the_other_sessions(org: Organization) -> None:
     here, there, ben = await signed_in(org), await signed_in(org), await signed_in(org, "ben")
     await own_password(here, PASSWORD, "other good words")
     (await here.get("/users/me")).ok
@@ -444,7 +446,7 @@ async def test_a_new_password_ends_the_others(org: Organization) -> None:
     (await here.get("/users/me")).refused("UNAUTHORIZED", 401)
 
 
-async def test_a_password_that_changes_while_it_is_looked_at_signs_nobody_in(
+async def test_a_password_changed_while_it_is_checked_signs_nobody_in(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_password = org.node.vault.is_password
@@ -460,7 +462,7 @@ async def test_a_password_that_changes_while_it_is_looked_at_signs_nobody_in(
     assert len(org.node.state.sessions) == 0
 
 
-async def test_deactivation_ends_them_for_good(org: Organization) -> None:
+async def test_deactivation_ends_sessions_for_good(org: Organization) -> None:
     ben = await signed_in(org, "ben")
     path = f"/users/{org['ben'].user_id}"
     (await org["ann"].delete(path)).ok
@@ -469,7 +471,7 @@ async def test_deactivation_ends_them_for_good(org: Organization) -> None:
     (await ben.get("/users/me")).refused("UNAUTHORIZED", 401)
 
 
-async def test_another_key_ends_no_browser(org: Organization) -> None:
+async def test_a_new_key_ends_no_session(org: Organization) -> None:
     browser = await signed_in(org)
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
     (await browser.get("/users/me")).ok
@@ -509,7 +511,7 @@ async def test_a_waiting_poll_ends_with_its_session(org: Organization, how: str)
     (await poll).refused(expected, 401)
 
 
-async def test_a_poll_goes_on_when_another_session_or_the_key_ends(org: Organization) -> None:
+async def test_a_poll_continues_when_another_session_or_the_key_ends(org: Organization) -> None:
     here, there = await signed_in(org), await signed_in(org)
     channel = await org.channel("lunch", "ann", "ben")
     by_cookie = await _poll(here)
@@ -525,10 +527,10 @@ async def test_a_poll_goes_on_when_another_session_or_the_key_ends(org: Organiza
     assert [e["type"] for e in (await by_cookie).ok["events"]] == ["message"]
 
 
-# Time
+# Expiry
 
 
-async def test_a_session_lasts_as_long_as_it_is_used(config: Config) -> None:
+async def test_a_session_lasts_while_it_is_used(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         used, idle = await signed_in(org), await signed_in(org)
@@ -546,7 +548,7 @@ async def test_a_session_lasts_as_long_as_it_is_used(config: Config) -> None:
         assert len(org.node.state.sessions) == 0
 
 
-async def test_using_it_costs_no_commit_but_now_and_then(config: Config) -> None:
+async def test_using_a_session_is_rarely_written(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         browser = await signed_in(org)
@@ -565,7 +567,7 @@ async def test_using_it_costs_no_commit_but_now_and_then(config: Config) -> None
         assert shown["last_used_at"] == session.used_at
 
 
-async def test_sessions_outlive_a_restart_and_so_does_their_end(config: Config) -> None:
+async def test_sessions_and_their_end_survive_a_restart(config: Config) -> None:
     async with founded(config) as org:
         here, there = await signed_in(org), await signed_in(org)
         number = next(s["id"] for s in await listed(here) if not s["current"])
@@ -580,7 +582,7 @@ async def test_sessions_outlive_a_restart_and_so_does_their_end(config: Config) 
         assert max(s["id"] for s in await listed(new)) > number
 
 
-async def test_nothing_of_it_is_in_the_log(
+async def test_nothing_about_a_session_is_logged(
     org: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(0)

@@ -1,5 +1,4 @@
-"""Personal settings: what each may be, who hears of it, and administrators who set them for
-others."""
+"""Personal settings: values, events, and changes by administrators."""
 
 import json
 from typing import Any
@@ -77,16 +76,16 @@ async def told(listener: Listener, kind: str) -> list[dict[str, Any]]:
     return [event for event in await listener.events() if event["type"] == kind]
 
 
-def test_every_setting_has_its_parameter_and_the_rule_of_its_type() -> None:
+def test_every_setting_has_a_parameter_with_its_type_s_rule() -> None:
     parameters = {parameter.name for parameter in declared(SettingParams)}
     assert parameters == {wire_name(name) for name in RULES} == VALUES.keys()
 
 
 @pytest.mark.parametrize("name", VALUES)
-async def test_a_setting_takes_its_values_and_no_others(
+async def test_a_setting_accepts_its_values_and_no_others(
     shared_org: Organization, name: str
 ) -> None:
-    """Each changes a setting of its own: they can share an organization."""
+    """Each test changes a different setting, so they can share an organization."""
     org = shared_org
     good, bad = VALUES[name]
     ben = org["ben"]
@@ -113,7 +112,7 @@ async def test_a_setting_takes_its_values_and_no_others(
     assert await listener.events() == []
 
 
-async def test_only_what_is_sent_is_changed_and_it_lasts(org: Organization) -> None:
+async def test_only_the_given_settings_change_and_the_change_persists(org: Organization) -> None:
     before = await own_settings(org, "ben")
     answer = (await org["ben"].patch("/settings", color_scheme=2, web_home_view='"recent"')).ok
     assert answer.keys() == {"result", "msg"}
@@ -124,20 +123,20 @@ async def test_only_what_is_sent_is_changed_and_it_lasts(org: Organization) -> N
     assert (await own_settings(org, "cleo"))["color_scheme"] == 1
 
 
-async def test_several_are_changed_together_or_none_is(org: Organization) -> None:
+async def test_several_settings_change_together_or_not_at_all(org: Organization) -> None:
     reply = await org["ben"].patch("/settings", color_scheme=2, default_language="klingon")
     reply.refused()
     assert (await own_settings(org, "ben"))["color_scheme"] == 1
 
 
-async def test_what_is_not_known_and_what_is_not_new_is_told_as_ignored(org: Organization) -> None:
+async def test_unknown_settings_and_equal_values_are_reported_as_ignored(org: Organization) -> None:
     (fixed, value), *_ = FIXED.items()
     sent = {"dense_mode": True, fixed: "always", "starred_message_counts": True, "emojiset": "text"}
     ignored = ["dense_mode", fixed, "starred_message_counts"]
     answer = (await org["ben"].patch("/settings", **sent)).ok
     assert answer["ignored_parameters_unsupported"] == ignored
     assert (await own_settings(org, "ben"))[fixed] == value
-    # What an older version stored is neither shown nor told.
+    # Values stored by an older version aren't shown.
     listener = await org["ben"].register(event_types=["user_settings"])
     await org.do(SettingsChanged(user_id=org["ben"].user_id, values={fixed: "always"}, was={}))
     assert (await own_settings(org, "ben"))[fixed] == value
@@ -145,20 +144,20 @@ async def test_what_is_not_known_and_what_is_not_new_is_told_as_ignored(org: Org
 
 
 @pytest.mark.parametrize("path", ["/settings/display", "/settings/notifications"])
-async def test_the_addresses_of_old_do_the_same(org: Organization, path: str) -> None:
+async def test_the_obsolete_addresses_do_the_same(org: Organization, path: str) -> None:
     assert (await org["ben"].patch(path, color_scheme=2, enable_sounds=False)).ok
     settings = await own_settings(org, "ben")
     assert (settings["color_scheme"], settings["enable_sounds"]) == (2, False)
 
 
-async def test_the_language_is_told_with_its_name(org: Organization) -> None:
+async def test_the_language_event_has_its_name(org: Organization) -> None:
     listener = await org["ben"].register()
     assert (await org["ben"].patch("/settings", default_language="de")).ok
     (event,) = await told(listener, "user_settings")
     assert (event["value"], event["language_name"]) == ("de", "Deutsch")
 
 
-async def test_events_of_old_are_for_clients_that_name_them(org: Organization) -> None:
+async def test_obsolete_events_are_for_clients_that_request_them(org: Organization) -> None:
     old = await org["ben"].register(
         event_types=["update_display_settings", "update_global_notifications"]
     )
@@ -188,16 +187,16 @@ async def test_events_of_old_are_for_clients_that_name_them(org: Organization) -
     assert types == {"user_settings", "realm_user"}
 
 
-async def test_nobody_else_hears_of_a_setting(org: Organization) -> None:
+async def test_settings_events_are_sent_to_their_owner_only(org: Organization) -> None:
     ann = await org["ann"].register()
     assert (await org["ben"].patch("/settings", color_scheme=2)).ok
     assert await ann.events() == []
 
 
-# The account itself
+# The account
 
 
-async def test_a_name_is_changed_for_everybody(org: Organization) -> None:
+async def test_a_new_name_is_sent_to_everyone(org: Organization) -> None:
     gus = await org["gus"].register()
     answer = (await org["ben"].patch("/settings", full_name="  Benedikt ")).ok
     assert "ignored_parameters_unsupported" not in answer
@@ -208,12 +207,12 @@ async def test_a_name_is_changed_for_everybody(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x", "a@b", "back`tick", "x" * 101, "a\0b", "Ben|12"])
-async def test_an_impossible_name_is_refused(readonly_org: Organization, name: str) -> None:
+async def test_an_invalid_name_is_refused(readonly_org: Organization, name: str) -> None:
     assert (await readonly_org["ben"].patch("/settings", full_name=name)).status == 400
     assert (await readonly_org["ben"].get("/users/me")).ok["full_name"] == "Ben"
 
 
-async def test_names_are_for_administrators_where_the_organization_wants_it(
+async def test_names_can_be_restricted_to_administrators(
     org: Organization,
 ) -> None:
     await org.do(RealmChanged(values={"name_changes_disabled": True}))
@@ -222,13 +221,13 @@ async def test_names_are_for_administrators_where_the_organization_wants_it(
     assert (await org["ann"].patch("/settings", full_name="Anna")).ok
 
 
-async def test_names_are_unique_where_the_organization_wants_it(org: Organization) -> None:
+async def test_names_can_be_required_to_be_unique(org: Organization) -> None:
     await org.do(RealmChanged(values={"require_unique_names": True}))
     (await org["ben"].patch("/settings", full_name="CLEO")).refused()
     assert (await org["ben"].patch("/settings", full_name="BEN")).ok
 
 
-async def test_a_time_zone_is_a_setting_and_of_the_account(org: Organization) -> None:
+async def test_the_time_zone_is_a_setting_and_an_account_field(org: Organization) -> None:
     ben, gus = await org["ben"].register(), await org["gus"].register()
     assert (await org["ben"].patch("/settings", timezone="Europe/Madrid")).ok
     person = {
@@ -248,7 +247,7 @@ async def test_a_time_zone_is_a_setting_and_of_the_account(org: Organization) ->
 
 
 @pytest.mark.parametrize("zone", ["Atlantis", "../etc/passwd", "x" * 1000, "europe/madrid", "\0"])
-async def test_a_time_zone_that_is_none_is_refused(readonly_org: Organization, zone: str) -> None:
+async def test_an_invalid_time_zone_is_refused(readonly_org: Organization, zone: str) -> None:
     assert (await readonly_org["ben"].patch("/settings", timezone=zone)).status == 400
 
 
@@ -279,7 +278,7 @@ async def test_a_password_is_changed_with_the_old_one(org: Organization) -> None
         {"old_password": PASSWORD, "new_password": "x" * 101},
     ],
 )
-async def test_a_password_that_is_not_to_be_is_refused(
+async def test_an_invalid_password_change_is_refused(
     readonly_org: Organization, passwords: dict[str, str]
 ) -> None:
     (await readonly_org["ann"].patch("/settings", **passwords, color_scheme=2)).refused()
@@ -288,19 +287,21 @@ async def test_a_password_that_is_not_to_be_is_refused(
     assert (await readonly_org.nobody.post("/fetch_api_key", **sign_in)).ok
 
 
-async def test_an_old_password_alone_does_nothing(org: Organization) -> None:
+async def test_the_old_password_alone_changes_nothing(org: Organization) -> None:
     answer = (await org["ann"].patch("/settings", old_password=PASSWORD)).ok
     assert answer["ignored_parameters_unsupported"] == ["old_password"]
 
 
-async def test_there_is_no_password_where_nobody_signs_in_by_one(org: Organization) -> None:
+async def test_passwords_cannot_be_changed_if_password_sign_in_is_disabled(
+    org: Organization,
+) -> None:
     await org.do(RealmChanged(values={"password_sign_in": False}))
     reply = await org["ann"].patch("/settings", old_password=PASSWORD, new_password="another one")
     reply.refused()
 
 
-async def test_a_new_password_does_not_end_what_waits(org: Organization) -> None:
-    """The key is the same, and so is the session of whoever has it."""
+async def test_a_new_password_ends_no_waiting_poll(org: Organization) -> None:
+    """The key stays the same, and so does the client's own session."""
     import asyncio
 
     from tests.unit.test_log import until
@@ -314,13 +315,13 @@ async def test_a_new_password_does_not_end_what_waits(org: Organization) -> None
     assert event["property"] == "color_scheme"
 
 
-async def test_who_keeps_no_drafts_on_the_server_has_none_there(org: Organization) -> None:
+async def test_with_drafts_disabled_none_are_on_the_server(org: Organization) -> None:
     ben = org["ben"]
     draft = {"type": "", "to": [], "topic": "", "content": "later"}
     assert (await ben.post("/drafts", drafts=[draft, draft])).ok["ids"]
     listener = await ben.register()
     assert (await ben.patch("/settings", enable_drafts_synchronization=False)).ok
-    (setting,) = await listener.events()  # That says it all.
+    (setting,) = await listener.events()  # That event says it all.
     assert setting["property"] == "enable_drafts_synchronization"
     (await ben.get("/drafts")).refused()
     assert (await ben.patch("/settings", enable_drafts_synchronization=True)).ok
@@ -339,7 +340,7 @@ VISIBLE = {
 }
 
 
-async def test_who_sees_an_address_is_as_its_owner_sets_it(org: Organization) -> None:
+async def test_the_owner_decides_who_sees_an_address(org: Organization) -> None:
     await org.add("mod", Role.MODERATOR)
     ben = org["ben"].user_id
     for visibility in VISIBLE:
@@ -369,10 +370,10 @@ async def test_who_sees_an_address_is_as_its_owner_sets_it(org: Organization) ->
                     assert "delivery_email" not in news
 
 
-# Others' settings
+# Other people's settings
 
 
-async def test_an_administrator_sets_them_for_others(org: Organization) -> None:
+async def test_an_administrator_changes_other_people_s_settings(org: Organization) -> None:
     await org.add("admin", Role.ADMINISTRATOR)
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
     listener = await org["ben"].register()
@@ -404,11 +405,11 @@ async def test_groups_stand_for_their_active_members(org: Organization) -> None:
     assert schemes == {"ann": 1, "ben": 2, "cleo": 1, "gus": 2, "robo": 1}
 
 
-async def test_who_has_edited_settings_can_be_left_out(org: Organization) -> None:
+async def test_people_who_have_edited_their_settings_can_be_skipped(org: Organization) -> None:
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
     everybody = {"user_ids": [ben, cleo]}
     assert (await org["ben"].patch("/settings", emojiset="text")).ok
-    # What administrators set for somebody is not edited by them.
+    # Settings changed by administrators don't count as edited.
     assert (await org["ann"].patch("/settings", target_users=everybody, color_scheme=2)).ok
     async with reopened(org.node.config) as later:
         careful = {**everybody, "skip_if_already_edited": True}
@@ -419,7 +420,7 @@ async def test_who_has_edited_settings_can_be_left_out(org: Organization) -> Non
 
 @pytest.fixture(scope="module")
 async def gone(shared_org: Organization) -> UserGroup:
-    """A group that is out of use, and dan, who left."""
+    """A deactivated group, and dan, who is deactivated."""
     await shared_org.add("dan")
     await shared_org.do(UserDeactivated(user_id=shared_org["dan"].user_id))
     gone = UserGroup(id=98, name="gone", created_at=0, deactivated=True)
@@ -450,7 +451,7 @@ async def gone(shared_org: Organization) -> UserGroup:
         ("ann", [4], {"color_scheme": 2}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
-async def test_others_settings_that_cannot_be_set_are_refused(
+async def test_invalid_changes_of_other_people_s_settings_are_refused(
     gone: UserGroup,
     readonly_org: Organization,
     who: str,
@@ -466,7 +467,7 @@ async def test_others_settings_that_cannot_be_set_are_refused(
     assert (await own_settings(org, "ben"))["color_scheme"] == 1
 
 
-async def test_a_value_that_all_of_them_have_is_told_as_ignored(org: Organization) -> None:
+async def test_a_value_that_everyone_has_already_is_reported_as_ignored(org: Organization) -> None:
     targets = {"user_ids": [org["ben"].user_id, org["cleo"].user_id]}
     assert (await org["ben"].patch("/settings", color_scheme=2)).ok
     answer = await org["ann"].patch(

@@ -1,4 +1,4 @@
-"""The first run: a server without an organization, until somebody makes one."""
+"""First run: a server without an organization, until someone creates it."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ FILLED = {
 
 @dataclass
 class Server:
-    """A server that is being set up, and browsers before it."""
+    """A server in setup mode, and browsers that use it."""
 
     bootstrap: Bootstrap
     on_ready: list[HttpNode] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Server:
 
 @asynccontextmanager
 async def served(config: Config) -> AsyncIterator[Server]:
-    """A server as `tertulia serve` has it."""
+    """A server as `tertulia serve` creates it."""
     on_ready: list[HttpNode] = []
     server = Server(Bootstrap(on_ready.append), on_ready)
     server.bootstrap.broken = lambda: server.broke.append(True)
@@ -70,11 +70,13 @@ async def served(config: Config) -> AsyncIterator[Server]:
 
 
 def words(response: httpx.Response) -> str:
-    """What a page says."""
+    """The text of a page."""
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
 
 
-async def test_every_address_leads_to_the_page_and_programs_are_told(config: Config) -> None:
+async def test_every_address_leads_to_the_setup_page_and_programs_get_an_error(
+    config: Config,
+) -> None:
     async with served(config) as server:
         http = server.browser()
         for path in ("/", "/login", "/join/i1-x", "/app/assets/x.js", "/nothing"):
@@ -95,7 +97,7 @@ async def test_every_address_leads_to_the_page_and_programs_are_told(config: Con
         assert not is_founded(config)
 
 
-async def test_the_page_asks_for_what_is_needed_with_the_code_filled_in(config: Config) -> None:
+async def test_the_page_asks_for_what_is_needed_and_has_the_code(config: Config) -> None:
     async with served(config) as server:
         http = server.browser()
         page = await http.get(f"/setup?code={server.code}")
@@ -112,7 +114,9 @@ async def test_the_page_asks_for_what_is_needed_with_the_code_filled_in(config: 
         assert server.code not in (await http.get("/setup")).text
 
 
-async def test_it_is_filled_in_and_the_same_server_is_the_organizations(config: Config) -> None:
+async def test_submitting_the_page_starts_the_organization_on_the_same_server(
+    config: Config,
+) -> None:
     async with served(config) as server:
         http = server.browser()
         response = await server.fill(http)
@@ -120,7 +124,7 @@ async def test_it_is_filled_in_and_the_same_server_is_the_organizations(config: 
         assert response.headers["cache-control"] == "no-store"
         (node,) = server.on_ready
         assert node.state.realm.name == "Café Central"
-        # Who joins is told where everybody is.
+        # New users are announced in the channel of everyone.
         board = node.state.realm.signup_announcements_channel_id
         assert node.state.realm.inline_url_embed_preview
         assert node.state.channels[board].name == "general"
@@ -146,7 +150,7 @@ async def test_it_is_filled_in_and_the_same_server_is_the_organizations(config: 
 CODES = ["", "x", "aaaa-aaaa-aaaa", "ÄÖÜ", "\0", "x" * 5000]
 
 
-async def test_without_the_code_nothing_is_made(config: Config) -> None:
+async def test_without_the_code_nothing_is_created(config: Config) -> None:
     async with served(config) as server:
         for code in CODES:
             with row(code):
@@ -158,13 +162,13 @@ async def test_without_the_code_nothing_is_made(config: Config) -> None:
                 assert not is_founded(config)
 
 
-async def test_the_code_may_be_typed_as_one_likes(config: Config) -> None:
+async def test_the_code_may_be_typed_in_any_form(config: Config) -> None:
     async with served(config) as server:
         typed = f" {server.code.replace('-', ' ').upper()} "
         assert (await server.fill(code=typed)).status_code == 303
 
 
-async def test_whoever_guesses_is_held_up(config: Config) -> None:
+async def test_guessing_the_code_is_blocked(config: Config) -> None:
     async with served(config) as server:
         for _ in range(rate_limits.TRIES_PER_CODE):
             assert (await server.fill(code="wrong")).status_code == 400
@@ -185,7 +189,7 @@ IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
 """What is filled in, and what is said of it."""
 
 
-async def test_what_cannot_be_is_said_and_the_rest_is_kept(config: Config) -> None:
+async def test_an_error_is_shown_and_the_other_fields_are_kept(config: Config) -> None:
     async with served(config) as server:
         for fields, said in IMPOSSIBLE:
             with row(fields):
@@ -200,7 +204,7 @@ async def test_what_cannot_be_is_said_and_the_rest_is_kept(config: Config) -> No
         assert (await server.fill()).status_code == 303
 
 
-async def test_a_form_on_another_servers_page_makes_nothing(config: Config) -> None:
+async def test_a_form_on_another_site_creates_nothing(config: Config) -> None:
     async with served(config) as server:
         sent = {"code": server.code, **FILLED}
         page = await server.browser().post(
@@ -218,7 +222,7 @@ async def test_a_body_that_is_no_form_is_refused(config: Config) -> None:
         assert (await server.browser().delete("/setup")).status_code == 405
 
 
-async def test_of_browsers_that_race_one_is_the_owners(config: Config) -> None:
+async def test_of_concurrent_setups_one_wins(config: Config) -> None:
     async with served(config) as server:
         browsers = [server.browser() for _ in range(4)]
         responses = await asyncio.gather(
@@ -240,7 +244,9 @@ async def test_of_browsers_that_race_one_is_the_owners(config: Config) -> None:
         assert len(node.state.sessions) == 1
 
 
-async def test_it_notices_that_another_process_made_one(config: Config) -> None:
+async def test_the_server_notices_an_organization_created_by_another_process(
+    config: Config,
+) -> None:
     async with served(config) as server:
         async with opened_log(config, lambda _: None) as log:
             vault = opened_vault(config, create=True)
@@ -261,7 +267,9 @@ async def test_it_notices_that_another_process_made_one(config: Config) -> None:
 
 
 @pytest.mark.usefixtures("several_nodes")
-async def test_of_two_nodes_one_makes_it_and_the_other_serves_it(config: Config) -> None:
+async def test_of_two_nodes_one_creates_the_organization_and_the_other_serves_it(
+    config: Config,
+) -> None:
     async with served(config) as here, served(config) as there:
         assert here.code == there.code
         responses = await asyncio.gather(here.fill(), there.fill(email="zoe@example.com"))
@@ -271,7 +279,9 @@ async def test_of_two_nodes_one_makes_it_and_the_other_serves_it(config: Config)
         assert len(names) == 1
 
 
-async def test_a_node_with_another_secret_ends_and_says_why(config: Config, tmp_path: Path) -> None:
+async def test_a_node_with_another_secret_ends_with_an_error(
+    config: Config, tmp_path: Path
+) -> None:
     if not config.database_url:
         pytest.skip("an SQLite file has one server")
     other = msgspec.structs.replace(config, data_dir=str(tmp_path / "other"))
@@ -286,7 +296,9 @@ async def test_a_node_with_another_secret_ends_and_says_why(config: Config, tmp_
         await both()
 
 
-async def test_the_code_is_the_same_after_a_restart_and_gone_afterwards(config: Config) -> None:
+async def test_the_code_stays_the_same_after_a_restart_and_is_deleted_afterwards(
+    config: Config,
+) -> None:
     async with served(config) as server:
         code = server.code
         assert re.fullmatch(r"[2-9a-z]{4}-[2-9a-z]{4}-[2-9a-z]{4}", code)
@@ -302,7 +314,7 @@ async def test_the_code_is_the_same_after_a_restart_and_gone_afterwards(config: 
     assert code not in {row[0] for row in rows}
 
 
-async def test_a_secret_that_is_there_already_is_kept(config: Config) -> None:
+async def test_an_existing_secret_is_kept(config: Config) -> None:
     opened_vault(config, create=True).close()
     before = (config.data_path / "secret").read_text()
     async with served(config) as server:
@@ -310,7 +322,7 @@ async def test_a_secret_that_is_there_already_is_kept(config: Config) -> None:
     assert (config.data_path / "secret").read_text() == before
 
 
-async def test_neither_the_code_nor_the_password_is_in_the_log(
+async def test_code_and_password_are_not_logged(
     config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(0)

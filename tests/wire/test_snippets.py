@@ -1,4 +1,4 @@
-"""Snippets: texts that their owner writes again and again."""
+"""Saved snippets."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def create(person: Person, title: str = "Hello", content: str = "*Hi* all"
     return made
 
 
-async def test_a_snippet_is_kept_for_its_owner_alone(org: Organization) -> None:
+async def test_a_snippet_is_stored_for_its_owner_only(org: Organization) -> None:
     before = int(org.node.clock())
     made = await create(org["ann"], " Hello ", "  *Hi* all\n")
     (snippet,) = await snippets(org["ann"])
@@ -29,7 +29,7 @@ async def test_a_snippet_is_kept_for_its_owner_alone(org: Organization) -> None:
     assert await snippets(org["ben"]) == []
 
 
-async def test_they_are_listed_in_the_order_in_which_they_were_made(org: Organization) -> None:
+async def test_snippets_are_listed_in_the_order_of_creation(org: Organization) -> None:
     ids = [await create(org["ann"], title) for title in ("b", "a", "c")]
     assert [snippet["id"] for snippet in await snippets(org["ann"])] == ids
 
@@ -45,7 +45,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "code"), BAD, ids=lambda value: str(value)[:40])
-async def test_what_is_blank_or_too_long_is_refused(
+async def test_blank_or_too_long_text_is_refused(
     sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     made = await create(sqlite_org["ann"])
@@ -62,7 +62,7 @@ async def test_title_and_content_are_required(sqlite_org: Organization, missing:
     (await sqlite_org["ann"].post(PATH, **sent)).refused("REQUEST_VARIABLE_MISSING")
 
 
-async def test_as_much_as_the_limits_allow_is_kept_whole(org: Organization) -> None:
+async def test_the_longest_allowed_text_is_stored_completely(org: Organization) -> None:
     await create(org["ann"], "ü" * 60, "🦆" * 10_000)
     (snippet,) = await snippets(org["ann"])
     assert (snippet["title"], snippet["content"]) == ("ü" * 60, "🦆" * 10_000)
@@ -85,12 +85,12 @@ async def test_either_part_can_be_changed(
     assert (snippet["id"], snippet["title"], snippet["content"]) == (made, *shown)
 
 
-async def test_changing_nothing_is_refused(org: Organization) -> None:
+async def test_an_empty_change_is_refused(org: Organization) -> None:
     made = await create(org["ann"])
     (await org["ann"].patch(f"{PATH}/{made}")).refused()
 
 
-async def test_each_step_is_told_to_the_owner_alone(org: Organization) -> None:
+async def test_events_are_sent_to_the_owner_only(org: Organization) -> None:
     ann, ben = await org["ann"].register(), await org["ben"].register()
     made = await create(org["ann"])
     (first,) = await snippets(org["ann"])
@@ -106,9 +106,7 @@ async def test_each_step_is_told_to_the_owner_alone(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_what_is_not_there_or_not_ones_own_is_not_found(
-    org: Organization, method: str
-) -> None:
+async def test_an_unknown_or_foreign_snippet_is_not_found(org: Organization, method: str) -> None:
     made = await create(org["ann"])
     sent = {"title": "x"} if method == "PATCH" else {}
     for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
@@ -117,7 +115,9 @@ async def test_what_is_not_there_or_not_ones_own_is_not_found(
     assert len(await snippets(org["ann"])) == 1
 
 
-async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_snippets_is_limited(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(drafts, "MAX_SNIPPETS", 1)
     await create(org["ann"])
     (await org["ann"].post(PATH, title="t", content="c")).refused()

@@ -1,4 +1,4 @@
-"""What people say that they are doing."""
+"""User statuses."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ SET: list[tuple[dict[str, str], dict[str, str]]] = [
 """What is sent, and what is told of it."""
 
 
-async def test_a_status_is_told_to_everybody_and_lasts(org: Organization) -> None:
+async def test_a_status_is_sent_to_everyone_and_persists(org: Organization) -> None:
     for number in range(len(SET)):
         await org.add(f"dora{number}")
     listener = await org["gus"].register()
@@ -66,7 +66,7 @@ async def test_a_status_is_told_to_everybody_and_lasts(org: Organization) -> Non
         assert await statuses(later) == everyone
 
 
-async def test_only_what_is_given_is_changed(org: Organization) -> None:
+async def test_only_the_given_fields_change(org: Organization) -> None:
     assert (await org["ben"].post("/users/me/status", status_text="lunch", **PIZZA)).ok
     listener = await org["ben"].register()
     assert (await org["ben"].post("/users/me/status", status_text="")).ok
@@ -84,7 +84,7 @@ async def test_only_what_is_given_is_changed(org: Organization) -> None:
     assert "status_text" not in second
 
 
-async def test_what_is_so_already_is_not_told_again(org: Organization) -> None:
+async def test_an_equal_status_sends_no_event(org: Organization) -> None:
     assert (await org["ben"].post("/users/me/status", status_text="lunch")).ok
     listener = await org["ben"].register()
     assert (await org["ben"].post("/users/me/status", status_text="lunch", **NONE)).ok
@@ -113,7 +113,7 @@ async def test_what_is_so_already_is_not_told_again(org: Organization) -> None:
         {"status_text": "lunch", "scheduled_end_time": 2**33},
     ],
 )
-async def test_a_status_that_cannot_be_is_refused(
+async def test_an_invalid_status_is_refused(
     readonly_org: Organization, given: dict[str, str]
 ) -> None:
     reply = await readonly_org["ben"].post("/users/me/status", **given)
@@ -121,7 +121,7 @@ async def test_a_status_that_cannot_be_is_refused(
     assert await status(readonly_org, "ben") == {}
 
 
-async def test_being_away_is_being_invisible(org: Organization) -> None:
+async def test_the_away_flag_means_invisible(org: Organization) -> None:
     ben = org["ben"].user_id
     assert (await org["ben"].post("/users/me/presence", status="active")).ok
     listener, own = await org["gus"].register(), await org["ben"].register()
@@ -136,7 +136,7 @@ async def test_being_away_is_being_invisible(org: Organization) -> None:
     assert await statuses(org) == {}
 
 
-async def test_administrators_say_it_for_others(org: Organization) -> None:
+async def test_administrators_set_other_people_s_statuses(org: Organization) -> None:
     ben = org["ben"].user_id
     assert (await org["ann"].post(f"/users/{ben}/status", status_text="on leave", **PIZZA)).ok
     assert await status(org, "ben") == {"status_text": "on leave", **PIZZA}
@@ -154,14 +154,14 @@ async def test_administrators_say_it_for_others(org: Organization) -> None:
         ("ann", "/users/1/status", "BAD_REQUEST"),
     ],
 )
-async def test_others_say_nothing_for_one(
+async def test_others_cannot_set_a_status(
     readonly_org: Organization, who: str, path: str, code: str
 ) -> None:
     place = path.format(cleo=readonly_org["cleo"].user_id)
     (await readonly_org[who].post(place, status_text="gone")).refused(code)
 
 
-async def test_the_status_of_whom_one_does_not_know_is_not_told(org: Organization) -> None:
+async def test_an_invisible_person_s_status_is_not_sent(org: Organization) -> None:
     await org.do(LIMITED)
     await org.channel("lounge", "ben", "gus")
     for name in ("ben", "cleo"):
@@ -174,7 +174,7 @@ async def test_the_status_of_whom_one_does_not_know_is_not_told(org: Organizatio
     assert await listener.events() == []
 
 
-async def test_who_becomes_a_member_learns_what_everybody_says(org: Organization) -> None:
+async def test_a_guest_who_becomes_a_member_gets_everyone_s_statuses(org: Organization) -> None:
     await org.do(LIMITED)
     assert (await org["cleo"].post("/users/me/status", status_text="lunch")).ok
     listener = await org["gus"].register()
@@ -183,14 +183,14 @@ async def test_who_becomes_a_member_learns_what_everybody_says(org: Organization
     assert [(e["user_id"], e["status_text"]) for e in news] == [(org["cleo"].user_id, "lunch")]
 
 
-async def test_spectators_are_told_no_status(org: Organization) -> None:
+async def test_spectators_see_no_statuses(org: Organization) -> None:
 
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     assert (await org["ben"].post("/users/me/status", status_text="lunch")).ok
     assert (await org.nobody.register()).data["user_status"] == {}
 
 
-async def test_the_organizations_own_emoji_can_be_beside_a_name(org: Organization) -> None:
+async def test_custom_emoji_can_be_used_in_a_status(org: Organization) -> None:
     await org.do(CustomEmojiAdded(emoji=CustomEmoji(id=7, name="team", file="x")))
     assert (await org["ben"].post("/users/me/status", emoji_name="team")).ok
     team = {"emoji_name": "team", "emoji_code": "7", "reaction_type": "realm_emoji"}
@@ -202,7 +202,7 @@ async def test_the_organizations_own_emoji_can_be_beside_a_name(org: Organizatio
     (await org["cleo"].post("/users/me/status", **team)).refused()
 
 
-async def test_a_status_ends_at_its_time_once_and_a_later_one_stays(config: Config) -> None:
+async def test_a_status_expires_once_and_a_later_one_stays(config: Config) -> None:
     clock = TestClock()
     clock.stopped_at = clock()
     now = int(clock())
@@ -212,7 +212,7 @@ async def test_a_status_ends_at_its_time_once_and_a_later_one_stays(config: Conf
         given = {"status_text": "lunch", "scheduled_end_time": now + 60}
         assert (await ben.post("/users/me/status", **given)).ok
         assert await status(org, "ben") == given
-        # The end alone is changed; nothing else of it, nothing.
+        # Only the expiry changes, or nothing.
         assert (await ben.post("/users/me/status", scheduled_end_time=now + 90)).ok
         assert (await ben.post("/users/me/status", status_text="lunch")).ok
         assert (await ben.post("/users/me/status", scheduled_end_time=now + 90)).ok
@@ -234,7 +234,7 @@ async def test_a_status_ends_at_its_time_once_and_a_later_one_stays(config: Conf
             "",
         )
         assert await status(org, "ben") == {}
-        # A program that knows of no end sets another status: it does not end with the first.
+        # A program without expiry support sets another status, which doesn't expire with the first.
         assert (await ben.post("/users/me/status", **given | {"scheduled_end_time": now + 999})).ok
         assert (await ben.post("/users/me/status", status_text="holiday")).ok
         assert await status(org, "ben") == {"status_text": "holiday"}
@@ -242,7 +242,7 @@ async def test_a_status_ends_at_its_time_once_and_a_later_one_stays(config: Conf
         assert (await org["cleo"].post("/users/me/status", **cleo)).ok
         assert (await org["ann"].post(f"/users/{org['cleo'].user_id}/status", **cleo)).ok
     clock.ahead += 5000
-    # What ended while no server ran, ends with the next start.
+    # A status that expired while no server ran ends with the next start.
     async with reopened(config, clock=clock) as later:
         await later.tick()
         assert await statuses(later) == {str(later["ben"].user_id): {"status_text": "holiday"}}

@@ -1,4 +1,4 @@
-"""Subscribing, unsubscribing, and one's own settings of channels."""
+"""Subscribing, unsubscribing, and personal channel settings."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def named(*names: str) -> list[dict[str, str]]:
 
 
 async def told(listener: Listener) -> list[tuple[str, str]]:
-    """Type and op of each event but messages."""
+    """Type and op of each event other than messages."""
     return [
         (event["type"], event.get("op", ""))
         for event in await listener.events()
@@ -27,7 +27,7 @@ async def told(listener: Listener) -> list[tuple[str, str]]:
 
 
 async def letters(person: Person) -> list[str]:
-    """What the direct messages to somebody say."""
+    """The direct messages to someone."""
     page = await person.get(
         "/messages",
         anchor="newest",
@@ -62,7 +62,7 @@ async def test_subscribing_to_an_unknown_name_creates_the_channel(org: Organizat
     assert own["subscriber_count"] == 1
 
 
-async def test_a_known_name_is_found_without_regard_to_case(org: Organization) -> None:
+async def test_a_channel_name_is_found_in_any_letter_case(org: Organization) -> None:
     await org.channel("Lounge", "ann")
     reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("LOUNGE"))
     assert reply.ok["subscribed"] == {str(org["ben"].user_id): ["Lounge"]}
@@ -77,7 +77,7 @@ async def test_new_channels_get_different_colors(org: Organization) -> None:
     assert len({one["color"] for one in own}) == 3
 
 
-async def test_a_subscriber_who_returns_keeps_the_color(org: Organization) -> None:
+async def test_a_returning_subscriber_keeps_the_color(org: Organization) -> None:
     ben = org["ben"]
     wanted = [{"name": "a", "color": "#ABC"}]
     await ben.post(SUBSCRIPTIONS, subscriptions=wanted)
@@ -87,7 +87,7 @@ async def test_a_subscriber_who_returns_keeps_the_color(org: Organization) -> No
     assert own["color"] == "#aabbcc"
 
 
-async def test_another_channel_does_not_get_the_color_of_one_that_was_left(
+async def test_a_left_channel_s_color_is_not_reused(
     org: Organization,
 ) -> None:
     ben = org["ben"]
@@ -99,7 +99,7 @@ async def test_another_channel_does_not_get_the_color_of_one_that_was_left(
     assert len({one["color"] for one in own}) == len(own) == 2
 
 
-async def test_others_are_subscribed_by_id_or_address_and_told(org: Organization) -> None:
+async def test_others_are_subscribed_by_id_or_address_and_notified(org: Organization) -> None:
     await org.channel("lounge", "ann")
     ben, cleo, robo = org["ben"], org["cleo"], org["robo"]
     principals = [cleo.user_id, robo.email, cleo.email]
@@ -115,7 +115,7 @@ async def test_others_are_subscribed_by_id_or_address_and_told(org: Organization
     assert await letters(ben) == []
 
 
-async def test_people_are_not_told_where_the_request_says_so(org: Organization) -> None:
+async def test_a_request_can_disable_the_notification(org: Organization) -> None:
     reply = await org["ben"].post(
         SUBSCRIPTIONS,
         subscriptions=named("den"),
@@ -126,7 +126,7 @@ async def test_people_are_not_told_where_the_request_says_so(org: Organization) 
     assert await letters(org["cleo"]) == []
 
 
-async def test_beyond_the_limit_nobody_is_told(
+async def test_beyond_the_limit_nobody_is_notified(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -139,7 +139,7 @@ async def test_beyond_the_limit_nobody_is_told(
 
 
 @pytest.mark.parametrize("principals", [[999], ["nobody@example.com"], [1], [2**53], ["\N{BELL}"]])
-async def test_an_unknown_principal_is_refused_and_nothing_is_made(
+async def test_an_unknown_principal_is_refused_and_nothing_is_created(
     readonly_org: Organization, principals: list[Any]
 ) -> None:
     reply = await readonly_org["ben"].post(
@@ -167,7 +167,7 @@ async def test_a_deactivated_principal_is_refused(org: Organization) -> None:
     "name",
     ["", "   ", "x" * 61, "a\u0000b", "a\u0007b"],
 )
-async def test_a_name_that_cannot_be_one_is_refused(readonly_org: Organization, name: str) -> None:
+async def test_an_invalid_name_is_refused(readonly_org: Organization, name: str) -> None:
     reply = await readonly_org["ben"].post(SUBSCRIPTIONS, subscriptions=named("good", name))
     assert reply.body["result"] == "error"
     assert reply.status == 400
@@ -175,7 +175,7 @@ async def test_a_name_that_cannot_be_one_is_refused(readonly_org: Organization, 
 
 
 @pytest.mark.parametrize("text", ["lounge", '["lounge"]', "{}", '[{"name": 3}]', "[{}]", "null"])
-async def test_subscriptions_of_another_shape_are_refused(
+async def test_subscriptions_in_another_form_are_refused(
     readonly_org: Organization, text: str
 ) -> None:
     (await readonly_org["ben"].post(SUBSCRIPTIONS, subscriptions=text)).refused(
@@ -197,13 +197,13 @@ async def test_a_request_that_would_change_too_much_is_refused(
     (await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["a", "a"], principals=people)).refused()
 
 
-async def test_a_guest_cannot_create_or_enter(org: Organization) -> None:
+async def test_a_guest_can_neither_create_nor_join(org: Organization) -> None:
     await org.channel("lounge", "ann")
     (await org["gus"].post(SUBSCRIPTIONS, subscriptions=named("den"))).refused()
     (await org["gus"].post(SUBSCRIPTIONS, subscriptions=named("lounge"))).refused()
 
 
-async def test_a_closed_channel_is_refused_or_listed(org: Organization) -> None:
+async def test_an_inaccessible_channel_is_refused_or_listed(org: Organization) -> None:
     await org.channel("vault", "ann", is_private=True, history_public=False)
     await org.channel("lounge", "ann")
     ben = org["ben"]
@@ -217,7 +217,9 @@ async def test_a_closed_channel_is_refused_or_listed(org: Organization) -> None:
     assert reply.ok["subscribed"] == {str(ben.user_id): ["lounge"]}
 
 
-async def test_who_cannot_create_cannot_tell_a_hidden_channel_from_none(org: Organization) -> None:
+async def test_people_who_cannot_create_channels_do_not_learn_about_hidden_ones(
+    org: Organization,
+) -> None:
     await org.channel("vault", "ann", is_private=True)
     await org.do(RealmChanged(values={"can_create_public_channel_group": SystemGroup.OWNERS.value}))
     names = ("VAULT", "NOWHERE")
@@ -245,7 +247,7 @@ async def test_who_cannot_create_cannot_tell_a_hidden_channel_from_none(org: Org
         ("ben", {"can_add_subscribers_group": SystemGroup.OWNERS}, ["cleo"], ["lounge", "vault"]),
     ],
 )
-async def test_every_want_of_a_right_is_listed_where_it_is_not_fatal(
+async def test_every_missing_permission_is_listed_if_it_is_not_fatal(
     org: Organization, who: str, rights: dict[str, Any], people: list[str], unauthorized: list[str]
 ) -> None:
     await org.do(RealmChanged(values={name: group.value for name, group in rights.items()}))
@@ -264,7 +266,7 @@ async def test_every_want_of_a_right_is_listed_where_it_is_not_fatal(
     assert (org.node.state.channel_named("den") is None) is ("den" in unauthorized)
 
 
-async def test_members_of_can_subscribe_group_enter_a_private_channel(org: Organization) -> None:
+async def test_members_of_can_subscribe_group_join_a_private_channel(org: Organization) -> None:
     ben = org["ben"]
     await org.channel(
         "vault",
@@ -276,7 +278,7 @@ async def test_members_of_can_subscribe_group_enter_a_private_channel(org: Organ
     assert reply.ok["subscribed"] == {str(ben.user_id): ["vault"]}
 
 
-async def test_subscribing_others_needs_the_right(org: Organization) -> None:
+async def test_subscribing_others_needs_permission(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     await org.do(RealmChanged(values={"can_add_subscribers_group": SystemGroup.OWNERS.value}))
     other = [org["cleo"].user_id]
@@ -285,7 +287,7 @@ async def test_subscribing_others_needs_the_right(org: Organization) -> None:
     assert (
         await org["ann"].post(SUBSCRIPTIONS, subscriptions=named("lounge"), principals=other)
     ).ok
-    # Whoever creates a channel administers it, and may fill it.
+    # The creator administers the channel and may add people.
     assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("den"), principals=other)).ok
 
 
@@ -313,7 +315,7 @@ async def test_subscribing_others_needs_the_right(org: Organization) -> None:
         {"invite_only": "yes"},
     ],
 )
-async def test_a_channel_that_cannot_be_is_refused(
+async def test_an_invalid_channel_is_refused(
     readonly_org: Organization, options: dict[str, Any]
 ) -> None:
     reply = await readonly_org["ann"].post(SUBSCRIPTIONS, subscriptions=named("den"), **options)
@@ -329,7 +331,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
 """What is asked for, and with which code it is refused."""
 
 
-async def test_some_options_take_more_than_a_member(org: Organization) -> None:
+async def test_some_options_need_more_than_a_member(org: Organization) -> None:
     for number, (options, code) in enumerate(OPTIONS):
         with row(options):
             wanted = named(f"den{number}")
@@ -337,7 +339,7 @@ async def test_some_options_take_more_than_a_member(org: Organization) -> None:
             assert (await org["ann"].post(SUBSCRIPTIONS, subscriptions=wanted, **options)).ok
 
 
-async def test_every_option_of_a_new_channel_is_kept(org: Organization) -> None:
+async def test_every_option_of_a_new_channel_is_stored(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     ann, ben = org["ann"], org["ben"]
     group = {"direct_members": [ben.user_id, ann.user_id], "direct_subgroups": [4]}
@@ -381,10 +383,10 @@ async def test_a_private_channel_has_a_protected_history_by_default(org: Organiz
     assert shown["attic"]["history_public_to_subscribers"] is True
 
 
-# What others hear of it
+# Events for others
 
 
-async def test_a_new_public_channel_comes_before_its_subscription(org: Organization) -> None:
+async def test_a_new_public_channel_is_sent_before_its_subscription(org: Organization) -> None:
     ben, cleo, gus = [await org[name].register() for name in ("ben", "cleo", "gus")]
     await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge"))
     assert await told(ben) == [("stream", "create"), ("subscription", "add")]
@@ -392,7 +394,7 @@ async def test_a_new_public_channel_comes_before_its_subscription(org: Organizat
     assert await told(gus) == []
 
 
-async def test_a_new_private_channel_is_seen_by_its_own_and_administrators(
+async def test_a_new_private_channel_is_visible_to_its_subscribers_and_administrators(
     org: Organization,
 ) -> None:
     names = ("ann", "ben", "cleo", "gus")
@@ -409,7 +411,7 @@ async def test_a_new_private_channel_is_seen_by_its_own_and_administrators(
     assert await told(cleo) == []
 
 
-async def test_the_counts_add_up(org: Organization) -> None:
+async def test_subscriber_counts_are_correct(org: Organization) -> None:
     cleo = await org["cleo"].register()
     both = [org["ben"].user_id, org["gus"].user_id]
     await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge"), principals=both)
@@ -420,7 +422,7 @@ async def test_the_counts_add_up(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("wanted", [True, "partial", False])
-async def test_a_subscription_brings_its_subscribers_where_asked(
+async def test_a_subscription_includes_its_subscribers_on_request(
     org: Organization, wanted: bool | str
 ) -> None:
     await org.channel("lounge", "ann")
@@ -433,7 +435,7 @@ async def test_a_subscription_brings_its_subscribers_where_asked(
     assert shown.get("subscribers") == (people if wanted else None)
 
 
-async def test_a_person_let_into_a_private_channel_sees_it_first(org: Organization) -> None:
+async def test_someone_added_to_a_private_channel_gets_the_channel_first(org: Organization) -> None:
     channel = await org.channel("vault", "ann", is_private=True)
     ben, cleo = [await org[name].register() for name in ("ben", "cleo")]
     await org["ann"].post(
@@ -444,7 +446,7 @@ async def test_a_person_let_into_a_private_channel_sees_it_first(org: Organizati
     (await org["cleo"].get(f"/streams/{channel}")).refused()
 
 
-async def test_leaving_a_private_channel_takes_it_away(org: Organization) -> None:
+async def test_leaving_a_private_channel_hides_it(org: Organization) -> None:
     channel = await org.channel("vault", "ann", "ben", is_private=True)
     ann, ben, cleo = [await org[name].register() for name in ("ann", "ben", "cleo")]
     assert (await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["vault"])).ok
@@ -460,7 +462,7 @@ async def test_leaving_a_private_channel_takes_it_away(org: Organization) -> Non
     assert await cleo.events() == []
 
 
-async def test_leaving_a_public_channel_leaves_it_in_sight_but_for_guests(
+async def test_leaving_a_public_channel_hides_it_only_for_guests(
     org: Organization,
 ) -> None:
     await org.channel("lounge", "ben", "gus")
@@ -471,7 +473,7 @@ async def test_leaving_a_public_channel_leaves_it_in_sight_but_for_guests(
     assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
 
 
-async def test_an_old_queue_hears_nothing_more_of_a_channel_it_lost(org: Organization) -> None:
+async def test_a_queue_gets_no_more_events_of_a_lost_channel(org: Organization) -> None:
     channel = await org.channel("vault", "ann", "ben", is_private=True)
     ben = await org["ben"].register()
     assert (await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["vault"])).ok
@@ -485,7 +487,7 @@ async def test_an_old_queue_hears_nothing_more_of_a_channel_it_lost(org: Organiz
     assert "secret" not in str(events)
 
 
-async def test_a_queue_that_slept_is_not_shown_what_was_lost_meanwhile(org: Organization) -> None:
+async def test_a_late_poll_does_not_contain_what_became_inaccessible(org: Organization) -> None:
     channel = await org.channel("vault", "ann", is_private=True)
     ben = await org["ben"].register()
     people = [org["ben"].user_id]
@@ -500,7 +502,7 @@ async def test_a_queue_that_slept_is_not_shown_what_was_lost_meanwhile(org: Orga
 
 
 @pytest.mark.parametrize("polls_meanwhile", [True, False])
-async def test_who_is_let_in_is_not_shown_what_happened_before(
+async def test_a_new_subscriber_gets_no_earlier_events(
     org: Organization, polls_meanwhile: bool
 ) -> None:
     channel = await org.channel("vault", "ann", "robo", is_private=True)
@@ -518,7 +520,7 @@ async def test_who_is_let_in_is_not_shown_what_happened_before(
     assert "a secret" not in str(events)
 
 
-async def test_an_idle_queue_hears_nothing_of_the_time_before_a_channel_was_opened(
+async def test_a_late_poll_has_no_events_from_before_a_channel_was_opened(
     org: Organization,
 ) -> None:
     channel = await org.channel("vault", "ann", is_private=True)
@@ -533,7 +535,7 @@ async def test_an_idle_queue_hears_nothing_of_the_time_before_a_channel_was_open
     assert "a secret" not in str(events)
 
 
-async def test_those_who_leave_together_know_of_each_other(org: Organization) -> None:
+async def test_people_who_leave_together_get_each_other_s_events(org: Organization) -> None:
     channel = await org.channel("lounge", "ben", "cleo", "gus")
     ben, gus = [await org[name].register() for name in ("ben", "gus")]
     all_three = [org[name].user_id for name in ("ben", "cleo", "gus")]
@@ -550,7 +552,7 @@ async def test_those_who_leave_together_know_of_each_other(org: Organization) ->
 # Unsubscribing
 
 
-async def test_unsubscribing_tells_what_was_done(org: Organization) -> None:
+async def test_unsubscribing_reports_what_was_done(org: Organization) -> None:
     await org.channel("a", "ben")
     await org.channel("b", "ann")
     reply = await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["A", "b"])
@@ -559,7 +561,7 @@ async def test_unsubscribing_tells_what_was_done(org: Organization) -> None:
     assert (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"] == []
 
 
-async def test_an_unknown_and_a_hidden_channel_do_not_exist_alike(org: Organization) -> None:
+async def test_unknown_and_hidden_channels_are_refused_alike(org: Organization) -> None:
     await org.channel("vault", "ann", is_private=True)
     for name in ("vault", "nowhere"):
         reply = await org["ben"].delete(SUBSCRIPTIONS, subscriptions=[name])
@@ -570,7 +572,7 @@ async def test_an_unknown_and_a_hidden_channel_do_not_exist_alike(org: Organizat
         )
 
 
-async def test_nothing_ends_where_one_of_the_channels_is_unknown(org: Organization) -> None:
+async def test_one_unknown_channel_refuses_the_whole_request(org: Organization) -> None:
     await org.channel("a", "ben")
     reply = await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["a", "nowhere"])
     reply.refused("STREAM_DOES_NOT_EXIST")
@@ -588,7 +590,7 @@ UNSUBSCRIBING: list[tuple[str, str, dict[str, Any], bool]] = [
 """Who unsubscribes whom, from a channel with what settings, and whether they may."""
 
 
-async def test_who_may_unsubscribe_whom(org: Organization) -> None:
+async def test_who_can_unsubscribe_others(org: Organization) -> None:
     for number, (actor, target, settings, allowed) in enumerate(UNSUBSCRIBING):
         with row(actor, target, settings):
             name = f"lounge{number}"
@@ -602,7 +604,7 @@ async def test_who_may_unsubscribe_whom(org: Organization) -> None:
                 reply.refused()
 
 
-async def test_one_can_join_and_leave_at_once(org: Organization) -> None:
+async def test_one_request_can_subscribe_and_unsubscribe(org: Organization) -> None:
     await org.channel("old", "ben")
     await org.channel("kept", "ben")
     ben = org["ben"]
@@ -626,7 +628,7 @@ TOGETHER: list[dict[str, Any]] = [
 ]
 
 
-async def test_joining_and_leaving_fail_together(org: Organization) -> None:
+async def test_subscribing_and_unsubscribing_fail_together(org: Organization) -> None:
     await org.channel("old", "ben")
     for parameters in TOGETHER:
         with row(parameters):
@@ -636,7 +638,7 @@ async def test_joining_and_leaving_fail_together(org: Organization) -> None:
             assert own["name"] == "old"
 
 
-# One's own settings
+# Personal settings
 
 
 SETTINGS: list[tuple[str, Any, Any]] = [
@@ -654,7 +656,7 @@ SETTINGS: list[tuple[str, Any, Any]] = [
 """A setting, what it is set to, and what is shown."""
 
 
-async def test_a_setting_of_ones_own_is_kept_and_told(org: Organization) -> None:
+async def test_a_personal_channel_setting_is_stored_with_an_event(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     ann, ben = [await org[name].register() for name in ("ann", "ben")]
     for given, value, kept in SETTINGS:
@@ -675,7 +677,9 @@ async def test_a_setting_of_ones_own_is_kept_and_told(org: Organization) -> None
 
 
 @pytest.mark.parametrize(("name", "value"), [("is_muted", True), ("in_home_view", False)])
-async def test_muting_is_told_under_both_names(org: Organization, name: str, value: bool) -> None:
+async def test_muting_has_events_under_both_names(
+    org: Organization, name: str, value: bool
+) -> None:
     channel = await org.channel("lounge", "ben")
     ben = await org["ben"].register()
     assert (await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=name, value=value)).ok
@@ -683,7 +687,7 @@ async def test_muting_is_told_under_both_names(org: Organization, name: str, val
     assert told == {"is_muted": True, "in_home_view": False}
 
 
-async def test_a_setting_that_cannot_be_is_refused(org: Organization) -> None:
+async def test_an_invalid_setting_is_refused(org: Organization) -> None:
     channel = await org.channel("lounge", "ben")
     before = org.node.state.seq
     for name, value in (
@@ -708,7 +712,7 @@ async def test_a_setting_that_cannot_be_is_refused(org: Organization) -> None:
             assert org.node.state.seq == before, "something was changed"
 
 
-async def test_several_settings_are_changed_at_once(org: Organization) -> None:
+async def test_several_settings_are_changed_together(org: Organization) -> None:
     a, b = await org.channel("a", "ben"), await org.channel("b", "ben")
     data = [
         {"stream_id": a, "property": "color", "value": "#123456"},
@@ -720,7 +724,7 @@ async def test_several_settings_are_changed_at_once(org: Organization) -> None:
     assert (second["is_muted"], second["in_home_view"]) == (True, False)
 
 
-async def test_notifications_of_a_channel_are_as_in_general_again(org: Organization) -> None:
+async def test_a_channel_s_notification_settings_can_be_reset(org: Organization) -> None:
     lounge = await org.channel("lounge", "ben")
     names = ("desktop_notifications", "wildcard_mentions_notify")
     for value in (True, None):
@@ -742,11 +746,11 @@ async def test_settings_need_a_subscription(org: Organization) -> None:
         assert reply.refused()["msg"] == f"You aren't subscribed to channel {channel}."
 
 
-# Looking
+# Reading
 
 
 @pytest.mark.parametrize("wanted", [True, "partial", False])
-async def test_ones_own_list_has_subscribers_where_asked(
+async def test_the_own_list_includes_subscribers_on_request(
     org: Organization, wanted: bool | str
 ) -> None:
     await org.channel("lounge", "ben", "gus", "robo")
@@ -772,7 +776,7 @@ async def test_deactivated_people_are_not_listed(org: Organization) -> None:
     assert (await org["ben"].get(path)).ok["is_subscribed"] is False
 
 
-async def test_whether_somebody_is_subscribed(org: Organization) -> None:
+async def test_a_subscription_status_can_be_queried(org: Organization) -> None:
     lounge = await org.channel("lounge", "ben", "gus")
     vault = await org.channel("vault", "ann", is_private=True)
 
@@ -790,7 +794,7 @@ async def test_whether_somebody_is_subscribed(org: Organization) -> None:
     assert await ask("cleo", 999, lounge) == "This user doesn't exist."
 
 
-async def test_the_channels_of_others_are_those_one_may_know_of(org: Organization) -> None:
+async def test_other_people_s_channels_are_those_visible_to_the_client(org: Organization) -> None:
     lounge = await org.channel("lounge", "ben", "gus")
     den = await org.channel("den", "ben")
     vault = await org.channel("vault", "ben", is_private=True)
@@ -806,7 +810,9 @@ async def test_the_channels_of_others_are_those_one_may_know_of(org: Organizatio
     (await org["ben"].get("/users/999/channels")).refused()
 
 
-async def test_a_guest_cannot_ask_who_is_in_a_channel_they_are_not_in(org: Organization) -> None:
+async def test_guests_cannot_query_subscribers_of_channels_they_are_not_in(
+    org: Organization,
+) -> None:
     channel = await org.channel("plaza", "ben", is_web_public=True)
     (await org["gus"].get(f"/streams/{channel}/members")).refused()
     path = f"/users/{org['ben'].user_id}/subscriptions/{channel}"

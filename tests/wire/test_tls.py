@@ -1,4 +1,4 @@
-"""TLS without a proxy: what is not agreed upon yet is bounded, and what is goes as ever."""
+"""TLS without a proxy: handshakes are limited, and everything works over TLS."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ def knocks() -> Iterator[ExitStack]:
 
 
 async def knock(server: Loopback, knocks: ExitStack, *, source: str = "127.0.0.1") -> socket.socket:
-    """A connection on which nobody says a word."""
+    """A connection that sends nothing."""
     plug = knocks.enter_context(socket.socket())
     plug.bind((source, 0))
     plug.setblocking(False)
@@ -45,7 +45,7 @@ async def knock(server: Loopback, knocks: ExitStack, *, source: str = "127.0.0.1
 
 
 async def ended(plug: socket.socket) -> bool:
-    """Whether the server hangs up. Waits for it."""
+    """Wait for the server to close the connection, and return whether it did."""
     async with asyncio.timeout(60):
         try:
             return await asyncio.get_running_loop().sock_recv(plug, 1) == b""
@@ -54,7 +54,7 @@ async def ended(plug: socket.socket) -> bool:
 
 
 @pytest.mark.usefixtures("no_logged_errors")
-async def test_polls_pipelines_and_uploads_go_over_tls(
+async def test_polls_pipelining_and_uploads_work_over_tls(
     sqlite_org: Organization, certificates: Certificates
 ) -> None:
     ann = sqlite_org.people["ann"]
@@ -85,7 +85,7 @@ async def test_polls_pipelines_and_uploads_go_over_tls(
 
 
 @pytest.mark.usefixtures("no_logged_errors")
-async def test_a_handshake_that_is_not_finished_has_its_time(
+async def test_a_handshake_has_a_timeout(
     sqlite_org: Organization, certificates: Certificates, knocks: ExitStack
 ) -> None:
     server = Loopback(sqlite_org, "below", limits=QUICK, certificates=certificates)
@@ -99,14 +99,14 @@ async def test_a_handshake_that_is_not_finished_has_its_time(
             while not await ended(one):
                 pass
         await until(lambda: server.connections.open == server.connections.watched == 0)
-        # One that is finished, but on which nobody asks, has it once more.
+        # After a handshake, a silent client has the same time once more.
         line = await server.connect()
         assert await line.ended() == b""
         assert (await (await server.connect()).ask(HEALTH)).status == 200
 
 
 @pytest.mark.usefixtures("no_logged_errors")
-async def test_handshakes_count_among_the_connections_of_an_address(
+async def test_handshakes_count_towards_an_address_s_connections(
     sqlite_org: Organization,
     certificates: Certificates,
     knocks: ExitStack,
@@ -114,7 +114,7 @@ async def test_handshakes_count_among_the_connections_of_an_address(
 ) -> None:
     limits = Limits(most=1000, of_one_address=3)
     server = Loopback(sqlite_org, "below", limits=limits, certificates=certificates)
-    # This machine's own addresses have no bound.
+    # The machine's own addresses have no limit.
     server.connections._is_trusted = lambda host: host != "127.0.0.9"
     with caplog.at_level(logging.WARNING):
         async with server.open():
@@ -130,7 +130,7 @@ async def test_handshakes_count_among_the_connections_of_an_address(
 
 
 @pytest.mark.usefixtures("no_logged_errors")
-async def test_where_there_is_no_room_silent_handshakes_make_way(
+async def test_silent_handshakes_are_closed_to_make_room(
     sqlite_org: Organization,
     certificates: Certificates,
     knocks: ExitStack,
@@ -141,12 +141,12 @@ async def test_where_there_is_no_room_silent_handshakes_make_way(
     async with server.open():
         first, second = [await knock(server, knocks) for _ in range(2)]
         await until(lambda: server.connections.open == 2)
-        # Now somebody may ask for the health alone.
+        # Now only the health check is accepted.
         reserved = await server.connect()
         assert (await reserved.ask(SERVER_SETTINGS)).status == 503
         assert (await (await server.connect()).ask(HEALTH)).status == 200
         monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.05)
-        # (Who was answered and does not say goodbye is among them, after these.)
+        # (Idle connections are among the candidates, after these.)
         await until(lambda: len(server.connections._silent) >= 2)
         line = await server.connect()
         assert (await line.ask(SERVER_SETTINGS)).status == 200
@@ -155,7 +155,7 @@ async def test_where_there_is_no_room_silent_handshakes_make_way(
 
 
 @pytest.mark.usefixtures("no_logged_errors")
-async def test_a_server_that_leaves_waits_for_no_handshake(
+async def test_a_stopping_server_does_not_wait_for_handshakes(
     sqlite_org: Organization,
     certificates: Certificates,
     knocks: ExitStack,
@@ -171,10 +171,10 @@ async def test_a_server_that_leaves_waits_for_no_handshake(
 
 
 @pytest.mark.usefixtures("no_logged_errors")
-async def test_who_does_not_say_goodbye_is_hung_up_on(
+async def test_a_client_without_close_notify_is_disconnected(
     sqlite_org: Organization, certificates: Certificates, knocks: ExitStack
 ) -> None:
-    """TLS ends when both say so; a client that keeps silent would hold the connection."""
+    """TLS ends with a message by each side. A silent client would hold the connection."""
     server = Loopback(sqlite_org, "below", limits=QUICK, certificates=certificates)
     async with server.open():
         plug = await knock(server, knocks)
@@ -196,7 +196,7 @@ async def test_who_does_not_say_goodbye_is_hung_up_on(
         await until(lambda: server.connections.open == 0)
 
 
-def test_certificates_are_read_again_when_their_files_change(
+def test_changed_certificate_files_are_reloaded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cert, key = write_certificate(tmp_path)
@@ -208,7 +208,7 @@ def test_certificates_are_read_again_when_their_files_change(
     found.refresh()
     second = found.context
     assert second is not first
-    # Half of a new pair is none: the old one is used on, until the other half is there.
+    # Half of a new pair is invalid: the old one is used until the other half arrives.
     (other := tmp_path / "other").mkdir()
     new_cert, new_key = write_certificate(other)
     new_cert.replace(cert)
@@ -218,7 +218,7 @@ def test_certificates_are_read_again_when_their_files_change(
     new_key.replace(key)
     found.refresh()
     assert found.context is not second
-    # Both in one file, too.
+    # Both in one file work, too.
     cert.write_bytes(cert.read_bytes() + key.read_bytes())
     Certificates(str(cert), "")
 
@@ -233,7 +233,7 @@ def test_certificates_are_read_again_when_their_files_change(
         (("cert.pem", "sealed.pem"), "Setting tls_key: the key is encrypted with a password"),
     ],
 )
-def test_what_is_no_certificate_is_said(
+def test_an_invalid_certificate_is_reported(
     tmp_path: Path, settings: tuple[str, str], said: str
 ) -> None:
     write_certificate(tmp_path)
@@ -248,7 +248,7 @@ def test_a_key_needs_a_certificate() -> None:
         load({"tls_key": "x"}, environment={})
 
 
-def test_each_connection_has_the_certificate_of_its_moment(tmp_path: Path) -> None:
+def test_each_connection_keeps_the_certificate_of_its_handshake(tmp_path: Path) -> None:
     cert, key = write_certificate(tmp_path)
     found = Certificates(str(cert), str(key))
     assert _shown(found) == "chat.test"
@@ -258,7 +258,7 @@ def test_each_connection_has_the_certificate_of_its_moment(tmp_path: Path) -> No
 
 
 def _shown(certificates: Certificates) -> str:
-    """The name that a client is shown."""
+    """The name in the certificate that a client gets."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = certificates.context.wrap_bio(there, back, server_side=True)
     client = unverified().wrap_bio(back, there)

@@ -1,4 +1,4 @@
-"""The topics of a channel: listing them, and which can be."""
+"""Topics of a channel: listing and policies."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -56,7 +56,7 @@ CAPABLE: list[tuple[dict[str, Any], str]] = [
 """What is asked with, and the name that is shown."""
 
 
-async def test_the_empty_topic_has_a_name_where_the_client_needs_one(org: Organization) -> None:
+async def test_the_empty_topic_has_a_name_for_clients_that_need_one(org: Organization) -> None:
     channel = await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "", "a")
     for parameters, name in CAPABLE:
@@ -66,7 +66,7 @@ async def test_the_empty_topic_has_a_name_where_the_client_needs_one(org: Organi
             assert data["realm_empty_topic_display_name"] == "general chat"
 
 
-async def test_a_protected_history_shows_the_topics_of_what_was_received(
+async def test_a_protected_history_shows_topics_of_received_messages(
     org: Organization,
 ) -> None:
     channel = await org.channel("den", "ann", is_private=True, history_public=False)
@@ -87,7 +87,7 @@ async def test_a_protected_history_shows_the_topics_of_what_was_received(
     await join("ben", "robo")
     tea = await org["ann"].send("den", "tea", "c")
     assert await topics(org["ben"], channel) == await topics(org["robo"], channel) == [("tea", tea)]
-    # What was written while one was away is not shown, and what one had received before is.
+    # Messages sent during an absence stay hidden, and earlier received ones are visible.
     until = org.node.state.last_message_id
     await org.do(Unsubscribed(channel_id=channel, user_ids=(ids["ben"],), until=until, name="den"))
     later = await org["ann"].send("den", "tea", "d")
@@ -151,10 +151,10 @@ async def test_received_topics_are_looked_up_in_steps(
         return real(Counted(connection), channel, ["5"], ((0, 1), (1, None)))  # type: ignore[arg-type]
 
     assert await org.node.store.read(look) == {"5": expected["5"]}
-    assert len(asked) == 1  # What is found isn't looked for in older stretches.
+    assert len(asked) == 1  # Topics already found aren't looked for in older ranges.
 
 
-async def test_a_group_that_reads_a_protected_channel_without_subscribing_sees_no_topics(
+async def test_reading_a_protected_channel_through_a_group_shows_no_topics(
     org: Organization,
 ) -> None:
     channel = await org.channel(
@@ -176,7 +176,7 @@ async def test_the_topics_of_an_archived_channel_are_listed(org: Organization) -
     assert ("tea", sent) in await topics(org["ann"], channel)
 
 
-async def test_spectators_see_the_topics_of_what_is_open_to_them(org: Organization) -> None:
+async def test_spectators_see_topics_of_web_public_channels(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     plaza = await org.channel("plaza", "ann", is_web_public=True)
     lounge = await org.channel("lounge", "ann")
@@ -185,7 +185,7 @@ async def test_spectators_see_the_topics_of_what_is_open_to_them(org: Organizati
     (await org.nobody.get(f"/users/me/{lounge}/topics")).refused()
 
 
-async def test_what_is_archived_is_closed_to_spectators(org: Organization) -> None:
+async def test_archived_channels_are_closed_to_spectators(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     plaza = await org.channel("plaza", "ann", is_web_public=True)
     sent = await org["ann"].send("plaza", "tea", "a")
@@ -206,7 +206,7 @@ async def test_an_unknown_channel_has_no_topics(readonly_org: Organization, chan
     (await readonly_org["ann"].get(f"/users/me/{channel}/topics")).refused()
 
 
-# Sending to topics
+# Posting in topics
 
 EMPTY = ("", "(no topic)", "general chat", "  ")
 
@@ -222,7 +222,7 @@ EMPTY = ("", "(no topic)", "general chat", "  ")
         ("disable_empty_topic", TopicsPolicy.EMPTY_ONLY, True),
     ],
 )
-async def test_whether_a_topic_may_be_empty(
+async def test_the_policy_decides_whether_a_topic_may_be_empty(
     shared_org: Organization, realm: str, channel: TopicsPolicy, allowed: bool, topic: str
 ) -> None:
     await shared_org.do(RealmChanged(values={"topics_policy": realm}))
@@ -238,14 +238,14 @@ async def test_whether_a_topic_may_be_empty(
     assert await topics(shared_org["ann"], channel_id, allow_empty_topic_name=True) == [("", sent)]
 
 
-async def test_a_channel_of_the_empty_topic_has_no_other(org: Organization) -> None:
+async def test_a_channel_with_only_the_empty_topic_has_no_other(org: Organization) -> None:
     await org.channel("lounge", "ann", topics_policy=TopicsPolicy.EMPTY_ONLY)
     (
         await org["ann"].post("/messages", type="channel", to="lounge", topic="tea", content="hi")
     ).refused()
 
 
-async def test_only_a_channel_without_topics_can_become_one_of_the_empty_topic(
+async def test_only_a_channel_without_topics_can_be_limited_to_the_empty_topic(
     org: Organization,
 ) -> None:
     channel = await org.channel("lounge", "ann")
@@ -259,7 +259,7 @@ async def test_only_a_channel_without_topics_can_become_one_of_the_empty_topic(
     assert (await org["ann"].get(path)).ok["stream"]["topics_policy"] == "empty_topic_only"
 
 
-async def test_who_may_choose_the_policy_of_a_channel(org: Organization) -> None:
+async def test_who_can_change_a_channel_s_topic_policy(org: Organization) -> None:
     owners = SystemGroup.OWNERS.value
     await org.do(RealmChanged(values={"can_set_topics_policy_group": owners}))
     for policy in ["allow_empty_topic", "disable_empty_topic", "inherit"]:
@@ -284,7 +284,7 @@ LENGTHS = [
 """A topic as it is sent, and as it is kept."""
 
 
-async def test_a_topic_is_kept_up_to_its_length(org: Organization) -> None:
+async def test_a_topic_is_cut_at_its_maximum_length(org: Organization) -> None:
     for number, (sent, kept) in enumerate(LENGTHS):
         with row(sent):
             channel = await org.channel(f"lounge {number}", "ann")
@@ -302,7 +302,7 @@ async def test_a_topic_has_no_control_characters(org: Organization) -> None:
         assert reply.status == 400, reply.body
 
 
-async def test_beginning_a_topic_takes_two_rights_and_going_on_with_it_one(
+async def test_starting_a_topic_needs_two_permissions_and_continuing_it_one(
     org: Organization,
 ) -> None:
     owners, members = SystemGroup.OWNERS.value, SystemGroup.MEMBERS.value
@@ -324,7 +324,7 @@ async def test_beginning_a_topic_takes_two_rights_and_going_on_with_it_one(
     assert await send("ben", "cake") == 200
 
 
-async def test_a_topic_with_something_invisible_is_not_begun_and_goes_on_where_it_is(
+async def test_a_topic_with_invisible_characters_cannot_be_started_but_continued(
     org: Organization,
 ) -> None:
     ann = org["ann"]

@@ -1,4 +1,4 @@
-"""Spans, where somebody wants them."""
+"""Optional tracing spans."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -64,11 +64,11 @@ async def test_a_request_a_commit_and_a_read_are_spans(
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_SDK_DISABLED": "true"}, False),
     ],
 )
-def test_the_environment_says_whether(variables: Mapping[str, str], wanted: bool) -> None:
+def test_the_environment_enables_tracing(variables: Mapping[str, str], wanted: bool) -> None:
     assert tracing.is_wanted(variables) is wanted
 
 
-def test_what_is_wanted_and_not_installed_is_said(
+def test_tracing_that_is_enabled_but_not_installed_is_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter", None)

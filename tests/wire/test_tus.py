@@ -1,4 +1,4 @@
-"""Uploading in pieces by the tus protocol."""
+"""Resumable uploads with the tus protocol."""
 
 import asyncio
 import base64
@@ -32,7 +32,7 @@ MIB = 1024 * 1024
 async def ask(
     person: Person, method: str, path: str = "/api/v1/tus/", content: Any = b"", **headers: str
 ) -> httpx.Response:
-    """A request of the protocol; underscores of headers stand for hyphens."""
+    """A tus request. Underscores in header names stand for hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     base = PIECE if content or method == "PATCH" else TUS
     return await person.http.request(
@@ -49,7 +49,7 @@ def metadata(**values: str) -> str:
 
 
 async def begun(person: Person, length: int, **values: str) -> str:
-    """Begin a file; where it goes on."""
+    """Create an upload. Returns its address."""
     values = values or {"filename": "big file.txt", "filetype": "text/plain"}
     answer = await ask(
         person, "POST", Upload_Length=str(length), Upload_Metadata=metadata(**values)
@@ -84,10 +84,10 @@ def cleanup(org: Organization) -> FileCleanup:
     return FileCleanup(org.node.log, org.node.uploads, org.node.partials)
 
 
-# The way of a file
+# A complete upload
 
 
-async def test_a_file_comes_in_pieces_and_ends_as_any_upload_does(org: Organization) -> None:
+async def test_a_file_uploaded_in_chunks_is_like_any_other(org: Organization) -> None:
     ben = org["ben"]
     queue = await ben.register()
     where = await begun(ben, 11)
@@ -117,7 +117,7 @@ async def test_a_file_comes_in_pieces_and_ends_as_any_upload_does(org: Organizat
     assert (added["type"], added["op"], added["attachment"]) == ("attachment", "add", one)
 
 
-async def test_a_picture_that_came_in_pieces_can_be_had_smaller(shared_org: Organization) -> None:
+async def test_an_image_uploaded_in_chunks_has_a_thumbnail(shared_org: Organization) -> None:
     content = picture(30, 20)
     where = await begun(shared_org["ben"], len(content), filename="p.png", filetype="image/png")
     url = (await piece(shared_org["ben"], where, 0, content)).json()["url"]
@@ -127,8 +127,8 @@ async def test_a_picture_that_came_in_pieces_can_be_had_smaller(shared_org: Orga
     assert smaller.status_code == 200
 
 
-async def test_the_end_can_be_heard_again(org: Organization) -> None:
-    """Whoever missed the last answer asks how far it is, and goes on there."""
+async def test_the_last_response_can_be_repeated(org: Organization) -> None:
+    """A client that missed it asks for the offset and continues there."""
     where = await begun(org["ben"], 5)
     first = await piece(org["ben"], where, 0, b"hello")
     assert await offset_of(org["ben"], where) == 5
@@ -145,7 +145,7 @@ async def test_the_address_may_end_with_a_slash(shared_org: Organization, path: 
     assert (await ask(shared_org["ben"], "POST", path, Upload_Length="3")).status_code == 201
 
 
-async def test_the_first_piece_may_come_with_the_beginning(shared_org: Organization) -> None:
+async def test_the_first_chunk_may_come_with_the_creation(shared_org: Organization) -> None:
     part = await ask(shared_org["ben"], "POST", content=b"hel", Upload_Length="5")
     assert (part.status_code, part.headers["upload-offset"]) == (201, "3")
     last = await piece(shared_org["ben"], part.headers["location"], 3, b"lo")
@@ -155,18 +155,18 @@ async def test_the_first_piece_may_come_with_the_beginning(shared_org: Organizat
     assert (await shared_org["ben"].open(whole.json()["url"])).content == b"hello"
 
 
-async def test_an_empty_file_ends_where_it_begins(shared_org: Organization) -> None:
+async def test_an_empty_file_is_complete_when_created(shared_org: Organization) -> None:
     answer = await ask(shared_org["ben"], "POST", Upload_Length="0")
     assert answer.status_code == 201
     assert (await shared_org["ben"].open(answer.json()["url"])).content == b""
 
 
-async def test_what_uppy_calls_name_and_type_is_understood(shared_org: Organization) -> None:
+async def test_uppys_names_for_metadata_are_understood(shared_org: Organization) -> None:
     where = await begun(shared_org["ben"], 1, name="a b.png", type="image/png", relativePath="null")
     assert (await piece(shared_org["ben"], where, 0, b"x")).json()["filename"] == "a b.png"
 
 
-async def test_a_large_file_comes_in_many_pieces(shared_org: Organization) -> None:
+async def test_a_large_file_is_uploaded_in_many_chunks(shared_org: Organization) -> None:
     content = bytes(range(256)) * 4096 * 7
 
     async def slowly(part: bytes) -> Any:
@@ -181,10 +181,10 @@ async def test_a_large_file_comes_in_many_pieces(shared_org: Organization) -> No
     assert (await shared_org["ben"].open(answer.json()["url"])).content == content
 
 
-# OPTIONS and what all requests have in common
+# OPTIONS and common rules
 
 
-async def test_options_tells_what_the_server_can_without_credentials(
+async def test_options_describes_the_server_without_credentials(
     shared_org: Organization,
 ) -> None:
     answer = await shared_org.http.options("/api/v1/tus/")
@@ -227,7 +227,7 @@ async def test_every_request_needs_credentials(shared_org: Organization) -> None
             assert answer.status_code == 401
 
 
-async def test_the_upload_of_somebody_else_is_not_there(shared_org: Organization) -> None:
+async def test_another_person_s_upload_is_not_found(shared_org: Organization) -> None:
     for method in ["HEAD", "PATCH", "DELETE"]:
         with row(method):
             where = await begun(shared_org["ben"], 5)
@@ -247,7 +247,7 @@ OTHERS = [("GET", False), ("PUT", False), ("PATCH", False), ("POST", True)]
 """A method, and whether there is a begun upload at the address."""
 
 
-async def test_other_methods_are_not_answered(shared_org: Organization) -> None:
+async def test_other_methods_are_refused(shared_org: Organization) -> None:
     for method, key in OTHERS:
         with row(method, key):
             where = await begun(shared_org["ben"], 5) if key else "/api/v1/tus/"
@@ -256,7 +256,7 @@ async def test_other_methods_are_not_answered(shared_org: Organization) -> None:
             ).status_code == 405
 
 
-async def test_the_method_may_be_named_by_a_header(shared_org: Organization) -> None:
+async def test_the_method_may_be_overridden_by_a_header(shared_org: Organization) -> None:
     where = await begun(shared_org["ben"], 5)
     answer = await ask(
         shared_org["ben"], "POST", where, b"hel", Upload_Offset="0", X_HTTP_Method_Override="PATCH"
@@ -264,7 +264,7 @@ async def test_the_method_may_be_named_by_a_header(shared_org: Organization) -> 
     assert (answer.status_code, answer.headers["upload-offset"]) == (204, "3")
 
 
-# Beginning
+# Creation
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ async def test_the_method_may_be_named_by_a_header(shared_org: Organization) -> 
     ],
     ids=str,
 )
-async def test_a_beginning_that_makes_no_sense_is_refused(
+async def test_an_invalid_creation_is_refused(
     readonly_org: Organization, headers: dict[str, str]
 ) -> None:
     before = {*on_disk(readonly_org)}
@@ -298,7 +298,7 @@ def small(config: Config) -> Config:
     return msgspec.structs.replace(config, max_file_upload_size_mib=1, upload_quota_mib=2)
 
 
-async def test_a_file_beyond_the_limits_does_not_begin(small: Config) -> None:
+async def test_a_file_beyond_the_limits_cannot_be_created(small: Config) -> None:
     clock = TestClock()
     async with founded(small, clock=clock) as org:
         ann = org["ann"]
@@ -306,7 +306,7 @@ async def test_a_file_beyond_the_limits_does_not_begin(small: Config) -> None:
         refused(await ask(ann, "POST", Upload_Length=str(MIB + 1)), 413)
         first = await begun(ann, MIB)
         await ann.upload("a", b"x" * (MIB - 3))
-        # There is room for what has begun, and not for anything else; until it is given up.
+        # The created upload has its room, and nothing else does until it's terminated.
         refused(await ask(ann, "POST", Upload_Length="4"), 413, "REALM_UPLOAD_QUOTA")
         (await ann.raw("POST", "/user_uploads", files={"file": ("b", b"1234")})).refused(
             "REALM_UPLOAD_QUOTA"
@@ -326,17 +326,17 @@ async def test_a_file_beyond_the_limits_does_not_begin(small: Config) -> None:
 
 
 async def none(*_: object) -> list[Reservation]:
-    """What nothing is kept for."""
+    """No room."""
     return []
 
 
-async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(
+async def test_an_upload_without_room_cannot_be_completed(
     small: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with founded(small) as org:
         where = await begun(org["ann"], 4)
         await org["ann"].upload("a", b"x" * MIB)
-        # (Only where the room was made smaller meanwhile, or by two nodes at once.)
+        # (Only if the limit was lowered in the meantime, or by two nodes concurrently.)
         with monkeypatch.context() as patched:
             patched.setattr(DiskPartialUploads, "reservations", none)
             patched.setattr(BucketPartialUploads, "reservations", none)
@@ -347,7 +347,7 @@ async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(
         assert (await piece(org["ann"], where, 4, b"")).status_code == 200
 
 
-async def test_of_files_that_begin_at_once_the_first_has_the_room(
+async def test_of_concurrent_uploads_the_first_has_the_room(
     small: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = TestClock()
@@ -365,7 +365,7 @@ async def test_of_files_that_begin_at_once_the_first_has_the_room(
         refused(await piece(org["ann"], third, 0, b"x" * MIB), 400, "REALM_UPLOAD_QUOTA")
 
 
-async def test_so_many_files_can_be_begun_and_not_ended(
+async def test_the_number_of_unfinished_uploads_is_limited(
     org: Organization,
 ) -> None:
     await org["ann"].patch("/realm", max_unfinished_uploads_per_user=2)
@@ -377,10 +377,10 @@ async def test_so_many_files_can_be_begun_and_not_ended(
     await begun(org["ben"], 1)
 
 
-# Pieces
+# Chunks
 
 
-async def test_a_piece_goes_on_where_the_last_one_ended(shared_org: Organization) -> None:
+async def test_a_chunk_continues_at_the_offset(shared_org: Organization) -> None:
     where = await begun(shared_org["ben"], 11)
     await piece(shared_org["ben"], where, 0, b"hello")
     for offset in [0, 4, 6, 99]:
@@ -389,7 +389,7 @@ async def test_a_piece_goes_on_where_the_last_one_ended(shared_org: Organization
             assert await offset_of(shared_org["ben"], where) == 5
 
 
-async def test_a_piece_is_of_its_own_type(shared_org: Organization) -> None:
+async def test_a_chunk_has_its_content_type(shared_org: Organization) -> None:
     where = await begun(shared_org["ben"], 5)
     for kind in ["application/octet-stream", "text/plain", ""]:
         with row(kind):
@@ -397,14 +397,14 @@ async def test_a_piece_is_of_its_own_type(shared_org: Organization) -> None:
             assert await offset_of(shared_org["ben"], where) == 0
 
 
-async def test_the_place_of_a_piece_is_a_number(shared_org: Organization) -> None:
+async def test_the_offset_is_a_number(shared_org: Organization) -> None:
     for offset in ["", "-1", "x", "9" * 30]:
         with row(offset):
             where = await begun(shared_org["ben"], 5)
             refused(await ask(shared_org["ben"], "PATCH", where, b"x", Upload_Offset=offset), 400)
 
 
-async def test_no_more_is_taken_than_was_told(shared_org: Organization) -> None:
+async def test_no_more_than_the_declared_length_is_accepted(shared_org: Organization) -> None:
     where = await begun(shared_org["ben"], 5)
     refused(await piece(shared_org["ben"], where, 0, b"hello!"), 413)
 
@@ -417,7 +417,7 @@ async def test_no_more_is_taken_than_was_told(shared_org: Organization) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256", "md5"])
-async def test_a_piece_is_held_against_its_checksum(
+async def test_a_chunk_is_verified_with_its_checksum(
     shared_org: Organization, algorithm: str
 ) -> None:
     def checksum(content: bytes) -> str:
@@ -438,7 +438,7 @@ async def test_a_piece_is_held_against_its_checksum(
 
 
 @pytest.mark.parametrize(("headers", "kept"), [({}, 5), ({"Upload_Checksum": "sha1 eA=="}, 0)])
-async def test_what_came_before_the_client_went_away_counts_unless_it_has_a_checksum(
+async def test_an_interrupted_chunk_counts_unless_it_has_a_checksum(
     org: Organization, headers: dict[str, str], kept: int
 ) -> None:
     async def cut_off() -> Any:
@@ -450,8 +450,8 @@ async def test_what_came_before_the_client_went_away_counts_unless_it_has_a_chec
     assert await offset_of(org["ben"], where) == kept
 
 
-async def test_who_comes_later_goes_on_with_the_file(shared_org: Organization) -> None:
-    """The connection of who came before may be long dead."""
+async def test_a_later_request_takes_over_the_upload(shared_org: Organization) -> None:
+    """The earlier connection may have been dead for long."""
     where = await begun(shared_org["ben"], 10)
     came, never = asyncio.Event(), asyncio.Event()
 
@@ -472,7 +472,7 @@ async def test_who_comes_later_goes_on_with_the_file(shared_org: Organization) -
     assert (await first).status_code == 423
 
 
-async def test_of_pieces_that_come_at_once_one_counts(shared_org: Organization) -> None:
+async def test_of_concurrent_chunks_one_counts(shared_org: Organization) -> None:
     where = await begun(shared_org["ben"], 10)
     answers = await asyncio.gather(
         *(piece(shared_org["ben"], where, 0, b"hello") for _ in range(5))
@@ -483,7 +483,7 @@ async def test_of_pieces_that_come_at_once_one_counts(shared_org: Organization) 
     assert statuses.count(204) <= 1
 
 
-async def test_of_three_requests_the_last_goes_on_with_the_file(shared_org: Organization) -> None:
+async def test_of_three_requests_the_last_takes_over(shared_org: Organization) -> None:
     where = await begun(shared_org["ben"], 10)
     never = asyncio.Event()
     requests = []
@@ -503,7 +503,7 @@ async def test_of_three_requests_the_last_goes_on_with_the_file(shared_org: Orga
     assert {(await one).status_code for one in requests} <= {409, 423}
 
 
-async def test_a_silent_request_at_another_process_gives_the_file_up(org: Organization) -> None:
+async def test_a_silent_request_at_another_process_releases_the_upload(org: Organization) -> None:
     where = await begun(org["ben"], 10)
     came, never = asyncio.Event(), asyncio.Event()
 
@@ -514,7 +514,7 @@ async def test_a_silent_request_at_another_process_gives_the_file_up(org: Organi
 
     first = asyncio.create_task(piece(org["ben"], where, 0, stuck()))
     await came.wait()
-    # As another process opens it: by its own descriptor.
+    # As another process opens it: with its own descriptor.
     partials = DiskPartialUploads(org.node.uploads)
     partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
@@ -524,7 +524,7 @@ async def test_a_silent_request_at_another_process_gives_the_file_up(org: Organi
     assert (await first).status_code == 423
 
 
-async def test_of_three_processes_the_last_gets_the_file(org: Organization) -> None:
+async def test_of_three_processes_the_last_gets_the_upload(org: Organization) -> None:
     where = await begun(org["ben"], 10)
     processes = [DiskPartialUploads(org.node.uploads) for _ in range(3)]
     partial = await processes[0].load(org["ben"].user_id, where.rpartition("/")[2])
@@ -551,11 +551,11 @@ async def test_of_three_processes_the_last_gets_the_file(org: Organization) -> N
         await pieces.end()
     with pytest.raises(UploadInUse):
         await waiting[0]
-    # What counts since it began to wait is there.
+    # Bytes written since it started waiting are included.
     assert await waiting[1] == 5
 
 
-async def test_a_key_that_ended_finishes_no_upload(org: Organization) -> None:
+async def test_a_revoked_key_completes_no_upload(org: Organization) -> None:
     where = await begun(org["ben"], 10)
     came, renewed = asyncio.Event(), asyncio.Event()
 
@@ -586,7 +586,7 @@ async def test_a_key_that_ended_finishes_no_upload(org: Organization) -> None:
     assert not org.node.state.attachments
 
 
-async def test_a_file_that_another_process_writes_is_left_alone(
+async def test_an_upload_that_another_process_is_writing_is_left_alone(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partial_uploads, "TAKE_OVER_SECONDS", 0)
@@ -599,7 +599,7 @@ async def test_a_file_that_another_process_writes_is_left_alone(
     assert (await piece(org["ben"], where, 0, b"hello")).status_code == 204
 
 
-async def test_a_full_disk_is_told_and_what_was_there_stays(
+async def test_a_full_disk_is_reported_and_earlier_bytes_stay(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = await begun(org["ben"], 10)
@@ -617,10 +617,10 @@ async def test_a_full_disk_is_told_and_what_was_there_stays(
     assert (await piece(org["ben"], where, 5, b"world")).status_code == 200
 
 
-# The end, and no end
+# Completion and termination
 
 
-async def test_an_upload_can_be_given_up(org: Organization) -> None:
+async def test_an_upload_can_be_terminated(org: Organization) -> None:
     where = await begun(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
     answer = await ask(org["ben"], "DELETE", where)
@@ -630,14 +630,14 @@ async def test_an_upload_can_be_given_up(org: Organization) -> None:
         assert (await ask(org["ben"], method, where, Upload_Offset="5")).status_code == 404
 
 
-async def test_what_is_whole_is_not_given_up_but_deleted(org: Organization) -> None:
+async def test_a_complete_upload_cannot_be_terminated_but_deleted(org: Organization) -> None:
     where = await begun(org["ben"], 5)
     url = (await piece(org["ben"], where, 0, b"hello")).json()["url"]
     refused(await ask(org["ben"], "DELETE", where), 403)
     assert (await org["ben"].open(url)).content == b"hello"
 
 
-async def test_what_is_not_ended_within_a_day_expires(config: Config) -> None:
+async def test_an_unfinished_upload_expires_after_a_day(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         answer = await ask(org["ann"], "POST", Upload_Length="10")
@@ -658,7 +658,7 @@ async def test_what_is_not_ended_within_a_day_expires(config: Config) -> None:
         assert (await ask(org["ann"], "HEAD", where)).status_code == 404
 
 
-async def test_an_upload_goes_on_after_a_restart(config: Config) -> None:
+async def test_an_upload_continues_after_a_restart(config: Config) -> None:
     async with founded(config) as org:
         where = await begun(org["ann"], 10)
         await piece(org["ann"], where, 0, b"hello")
@@ -668,7 +668,7 @@ async def test_an_upload_goes_on_after_a_restart(config: Config) -> None:
         assert (await org["ann"].open(url)).content == b"helloworld"
 
 
-async def test_what_a_crash_left_unchecked_is_sent_again(org: Organization) -> None:
+async def test_bytes_left_unverified_by_a_crash_are_sent_again(org: Organization) -> None:
     where = await begun(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
     partials = DiskPartialUploads(org.node.uploads)
@@ -683,10 +683,10 @@ async def test_what_a_crash_left_unchecked_is_sent_again(org: Organization) -> N
     assert await offset_of(org["ben"], where) == 8
 
 
-async def test_a_file_whose_end_was_not_written_down_counts_once(
+async def test_an_upload_whose_completion_was_not_recorded_counts_once(
     small: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The node was killed when it was an attachment already."""
+    """The node was killed after the attachment was created."""
 
     async def killed(*_: Any) -> None:
         raise RuntimeError("cut off")
@@ -707,7 +707,7 @@ async def test_a_file_whose_end_was_not_written_down_counts_once(
         assert (await piece(ann, where, MIB, b"")).status_code == 200
 
 
-async def test_a_crash_at_the_end_is_made_good_by_the_next_request(
+async def test_a_crash_at_completion_is_repaired_by_the_next_request(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for method in ["HEAD", "PATCH"]:

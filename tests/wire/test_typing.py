@@ -1,4 +1,4 @@
-"""Who hears that somebody types, or edits a message."""
+"""Typing and edit notifications."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ CAPABLE = {"client_capabilities": {"stream_typing_notifications": True, "empty_t
 
 
 @pytest.mark.parametrize("op", ["start", "stop"])
-async def test_who_has_turned_it_off_for_direct_messages_is_refused_there(
+async def test_typing_in_direct_messages_is_refused_if_turned_off(
     org: Organization, op: str
 ) -> None:
     dora = await add_with(org, "dora", send_direct_typing_notifications=False)
@@ -27,9 +27,7 @@ async def test_who_has_turned_it_off_for_direct_messages_is_refused_there(
 
 
 @pytest.mark.parametrize("op", ["start", "stop"])
-async def test_who_has_turned_it_off_for_channels_is_refused_there(
-    org: Organization, op: str
-) -> None:
+async def test_typing_in_channels_is_refused_if_turned_off(org: Organization, op: str) -> None:
     dora = await add_with(org, "dora", send_channel_typing_notifications=False)
     lounge = await org.channel("lounge", "dora")
     (await dora.post("/typing", op=op, to=[org["ben"].user_id])).ok
@@ -40,7 +38,7 @@ async def test_who_has_turned_it_off_for_channels_is_refused_there(
     (await dora.post(f"/messages/{direct}/typing", op=op)).ok
 
 
-async def test_who_does_not_want_to_hear_of_it_does_not(org: Organization) -> None:
+async def test_typing_events_can_be_turned_off_by_the_recipient(org: Organization) -> None:
     dora = await add_with(org, "dora", receives_typing_notifications=False)
     lounge = await org.channel("lounge", "ann", "ben", "dora")
     direct = await org["ann"].write([org["ben"].user_id, dora.user_id], "x")
@@ -55,7 +53,7 @@ async def test_who_does_not_want_to_hear_of_it_does_not(org: Organization) -> No
     assert await none.events() == []
 
 
-async def test_in_a_large_channel_nobody_hears_of_it(
+async def test_typing_in_a_large_channel_sends_no_events(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert transients.TYPING_LIMIT == 100
@@ -75,7 +73,7 @@ async def test_in_a_large_channel_nobody_hears_of_it(
 # Editing
 
 
-async def test_editing_a_channel_message_is_told_to_its_subscribers(org: Organization) -> None:
+async def test_editing_a_channel_message_is_sent_to_its_subscribers(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     message = await org["ann"].send(lounge, "tea", "x")
     listeners = [await org[who].register(**CAPABLE) for who in ("ben", "cleo")]
@@ -90,7 +88,7 @@ async def test_editing_a_channel_message_is_told_to_its_subscribers(org: Organiz
     assert outside == []
 
 
-async def test_editing_a_direct_message_is_told_to_its_people(org: Organization) -> None:
+async def test_editing_a_direct_message_is_sent_to_its_participants(org: Organization) -> None:
     people = sorted([org["ann"].user_id, org["ben"].user_id])
     message = await org["ann"].write(people, "x")
     listeners = [await org[who].register() for who in ("ann", "ben", "cleo")]
@@ -102,7 +100,7 @@ async def test_editing_a_direct_message_is_told_to_its_people(org: Organization)
 
 
 @pytest.mark.parametrize(("capable", "shown"), [(True, ""), (False, "general chat")])
-async def test_the_general_chat_is_named_for_those_who_know_no_empty_topic(
+async def test_the_empty_topic_is_named_for_clients_without_the_capability(
     org: Organization, capable: bool, shown: str
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
@@ -113,8 +111,8 @@ async def test_the_general_chat_is_named_for_those_who_know_no_empty_topic(
     assert event["recipient"]["topic"] == shown
 
 
-async def test_who_cannot_read_the_message_does_not_hear_of_it(org: Organization) -> None:
-    """It was sent before they came, to a channel that keeps its history to those who were there."""
+async def test_people_who_cannot_read_the_message_get_no_edit_event(org: Organization) -> None:
+    """It was sent before they joined a channel with a protected history."""
     cave = await org.channel("cave", "ann", is_private=True, history_public=False)
     message = await org["ann"].send(cave, "t", "x")
     (
@@ -138,13 +136,13 @@ async def test_who_cannot_read_the_message_does_not_hear_of_it(org: Organization
         ("/messages/1/typing", {"op": "begin"}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
-async def test_editing_nothing_is_refused(
+async def test_editing_an_unknown_message_is_refused(
     sqlite_org: Organization, path: str, sent: dict[str, Any], code: str
 ) -> None:
     (await sqlite_org["ann"].post(path, **sent)).refused(code)
 
 
-async def test_who_could_not_edit_the_message_is_refused(org: Organization) -> None:
+async def test_editing_notifications_need_permission_to_edit(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     await org.channel("secret", "ann", is_private=True)
     of_ann = await org["ann"].send(lounge, "t", "x")
@@ -157,7 +155,7 @@ async def test_who_could_not_edit_the_message_is_refused(org: Organization) -> N
     (await org["ann"].post(f"/messages/{of_ann}/typing", op="start")).refused()
 
 
-async def test_what_is_too_old_to_be_edited_is_not_being_edited(config: Config) -> None:
+async def test_a_message_too_old_to_edit_sends_no_edit_notifications(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.channel("lounge", "ann")
@@ -167,7 +165,7 @@ async def test_what_is_too_old_to_be_edited_is_not_being_edited(config: Config) 
         (await org["ann"].post(f"/messages/{message}/typing", op="start")).refused()
 
 
-async def test_nothing_of_it_is_written_down(org: Organization) -> None:
+async def test_edit_notifications_are_not_logged(org: Organization) -> None:
     message = await org["ann"].write([org["ben"].user_id], "x")
     before = org.node.state.seq
     (await org["ann"].post(f"/messages/{message}/typing", op="start")).ok

@@ -1,4 +1,4 @@
-"""Loading what somebody has not read, while other things happen."""
+"""Loading someone's unread messages while other things happen."""
 
 import asyncio
 import gc
@@ -31,7 +31,7 @@ WAIT_SECONDS = 20
 
 
 class Slow:
-    """Lets what was read for a load wait until it's released."""
+    """Holds the result of a load's read until it's released."""
 
     def __init__(self) -> None:
         self._read = unread_loads._read
@@ -44,7 +44,7 @@ class Slow:
         return found
 
     async def begun(self) -> None:
-        """The database was read."""
+        """The database has been read."""
         assert await asyncio.to_thread(self._has_read.wait, WAIT_SECONDS)
 
     def release(self) -> None:
@@ -60,7 +60,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
 
 
 def loaded(index: UnreadIndex) -> Any:
-    """All that the index has loaded."""
+    """Everything the index has loaded."""
     return (
         {
             key: (one.all, {k: ids for k, ids in one.topics.items() if ids}, one.wildcards)
@@ -84,7 +84,7 @@ async def unread_of(who: Person) -> Any:
 
 
 async def much_happens(org: Organization) -> None:
-    """All that changes what is unread, to ben as well."""
+    """Change everything that affects unread messages, ben's too."""
     ann, ben = org["ann"], org["ben"]
     ids = [await ann.send("lounge", "tea", f"@**all** {n}") for n in range(4)]
     ids += [await ann.write([ben.user_id], "hello") for _ in range(2)]
@@ -101,7 +101,7 @@ async def much_happens(org: Organization) -> None:
     (await org["ann"].delete(f"/messages/{ids[3]}")).ok
 
 
-async def test_nobody_waits_for_a_load_and_it_misses_nothing(org: Organization, slow: Slow) -> None:
+async def test_a_load_delays_nobody_and_misses_nothing(org: Organization, slow: Slow) -> None:
     await org.channel("lounge", "ann", "ben")
     await org.channel("den", "ann", "ben")
     await org["ann"].send("lounge", "tea", "before")
@@ -109,7 +109,7 @@ async def test_nobody_waits_for_a_load_and_it_misses_nothing(org: Organization, 
     forget(index)
     asked = asyncio.create_task(unread_of(org["ben"]))
     await slow.begun()
-    await much_happens(org)  # Each of it is decided and on disk while the load is under way.
+    await much_happens(org)  # Each change is decided and on disk during the load.
     assert not asked.done()
     slow.release()
     found, kept = await asked, loaded(index)
@@ -119,7 +119,7 @@ async def test_nobody_waits_for_a_load_and_it_misses_nothing(org: Organization, 
     assert org["ben"].user_id in kept[2]
 
 
-async def test_a_load_of_what_another_node_wrote_waits_for_it(
+async def test_a_load_waits_for_another_node_s_entries(
     org: Organization, config: Config, slow: Slow
 ) -> None:
     await org.channel("lounge", "ann", "ben")
@@ -135,9 +135,7 @@ async def test_a_load_of_what_another_node_wrote_waits_for_it(
         assert (await unread_of(org["ben"]))["count"] == 3
 
 
-async def test_a_load_begins_anew_where_the_state_was_thrown_away(
-    org: Organization, slow: Slow
-) -> None:
+async def test_a_load_restarts_after_the_state_was_reloaded(org: Organization, slow: Slow) -> None:
     await org.channel("lounge", "ann", "ben")
     await org["ann"].send("lounge", "tea", "one")
     forget(org.node.state.unread)
@@ -166,10 +164,10 @@ async def test_a_load_is_shared(org: Organization, monkeypatch: pytest.MonkeyPat
     assert len(parts) == len(set(parts))
 
 
-async def test_a_load_uses_nobodys_share_of_the_readers(
+async def test_a_load_uses_nobody_s_share_of_the_readers(
     org: Organization, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One person who has as many reads in progress as are allowed doesn't spoil it for others."""
+    """A person with the maximum number of reads in progress doesn't affect others."""
     await org.channel("lounge", "ann", "ben")
     forget(org.node.state.unread)
     first = asyncio.create_task(unread_of(org["ann"]))
@@ -193,10 +191,10 @@ async def test_a_load_uses_nobodys_share_of_the_readers(
     assert not set(askers) & {org["ann"].user_id, org["ben"].user_id}
 
 
-# Room
+# Eviction
 
 
-async def test_memory_is_bounded_in_bytes(
+async def test_memory_is_limited_in_bytes(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"reader-{n}" for n in range(12)]
@@ -220,12 +218,12 @@ async def test_memory_is_bounded_in_bytes(
             for table in (index.readers, index.channels, index.directs)
             for one in table.values()
         )
-        assert counted <= unread.ROOM + reader  # What the last question found comes on top.
+        assert counted <= unread.ROOM + reader  # The most recently loaded data comes on top.
     assert 0 < len(index.readers) < len(people)
 
 
-def test_the_bytes_of_a_bitmap_are_about_what_it_takes() -> None:
-    """What glibc's `mallinfo2` said of them, with 48 bytes of the Python object."""
+def test_the_size_of_a_bitmap_is_estimated_well() -> None:
+    """Compared with glibc's `mallinfo2`, plus 48 bytes for the Python object."""
     many = BitMap(range(0, 1_000_000, 500))
     read = BitMap(range(1_000_000))
     read.run_optimize()
@@ -234,11 +232,11 @@ def test_the_bytes_of_a_bitmap_are_about_what_it_takes() -> None:
         assert taken * 0.85 < bytes_of(bitmap) < taken * 1.15
 
 
-# What else asks for read state, or for what was received
+# Other uses of read state and received messages
 
 
 def without_snapshots(org: Organization, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Refuse whatever holds the writer to look at the database; the reads besides."""
+    """Refuse snapshots that hold the writer, and count other reads."""
     reads: list[Any] = []
     read = org.node.store.read
 
@@ -254,7 +252,7 @@ def without_snapshots(org: Organization, monkeypatch: pytest.MonkeyPatch) -> lis
     return reads
 
 
-async def test_an_edit_asks_only_for_those_who_may_not_have_read_it(
+async def test_an_edit_loads_only_people_who_may_not_have_read_it(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben", "cleo", "gus")
@@ -280,7 +278,7 @@ async def test_an_edit_asks_only_for_those_who_may_not_have_read_it(
     monkeypatch.undo()
 
 
-async def test_an_edit_knows_who_has_read_it_by_now(org: Organization) -> None:
+async def test_an_edit_uses_the_current_read_state(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     sent = await org["ann"].send("lounge", "tea", "hello")
     await flag(org, "ann", "add", "read", sent)
@@ -297,7 +295,7 @@ async def test_an_edit_knows_who_has_read_it_by_now(org: Organization) -> None:
     assert event["flags"] == ["read"]
 
 
-async def test_topics_of_a_protected_history_hold_nobody_up(
+async def test_topics_of_a_protected_history_delay_nobody(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann, ben = org["ann"], org["ben"]
@@ -327,7 +325,7 @@ async def test_topics_of_a_protected_history_hold_nobody_up(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_the_newest_by_topic_are_read_from_an_index(org: Organization) -> None:
+async def test_the_newest_message_by_topic_is_read_from_an_index(org: Organization) -> None:
     plans: list[str] = []
 
     class Explained:
@@ -348,13 +346,13 @@ async def test_the_newest_by_topic_are_read_from_an_index(org: Organization) -> 
     assert any(index in plan for plan in plans), plans
 
 
-async def test_refusals_and_long_answers_leave_no_cycles(org: Organization) -> None:
-    """What an exception's traceback knows would stay until a full garbage collection, which comes
-    once in millions of objects."""
+async def test_refusals_and_long_responses_leave_no_reference_cycles(org: Organization) -> None:
+    """Objects referenced by an exception's traceback would stay until a full garbage collection,
+    which happens once in millions of objects."""
     held: list[weakref.ref[Any]] = []
 
     class Made:
-        """What was made until then, megabytes perhaps."""
+        """A result computed so far, megabytes perhaps."""
 
     def too_long(*_: Any) -> Any:
         made = Made()
@@ -369,14 +367,14 @@ async def test_refusals_and_long_answers_leave_no_cycles(org: Organization) -> N
                 await org.node.log.snapshot(org["ben"].user_id, lambda _: None, too_long)
             with suppress(Refused):
                 await org.node.log.submit(None, too_long)
-        for _ in range(3):  # The writer has turned to something else.
+        for _ in range(3):  # The writer has moved on to something else.
             await org["ann"].send("lounge", "tea", "hello")
         assert [one() for one in held] == [None] * 6
     finally:
         gc.enable()
 
 
-async def test_a_commit_keeps_nobody_from_loading(
+async def test_a_commit_does_not_block_loads(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben", "cleo")

@@ -1,4 +1,4 @@
-"""Uploading files, listing and deleting them, and the messages that link them."""
+"""Uploading, listing, and deleting files, and messages that link to them."""
 
 import asyncio
 import errno
@@ -35,12 +35,12 @@ async def listed(person: Person) -> list[dict[str, Any]]:
 
 
 def on_disk(org: Organization) -> list[PurePath]:
-    """The files there are, wherever they lie."""
+    """The existing files, wherever they are stored."""
     return files_of(org.node)
 
 
 async def nothing(*_: object) -> None:
-    """In place of what a crash prevents."""
+    """Replaces what a crash prevents."""
 
 
 def cleanup(org: Organization) -> FileCleanup:
@@ -50,7 +50,7 @@ def cleanup(org: Organization) -> FileCleanup:
 # Uploading
 
 
-async def test_an_upload_answers_where_the_file_is_and_what_it_was_called(
+async def test_an_upload_returns_its_address_and_original_name(
     org: Organization,
 ) -> None:
     reply = (await upload(org["ben"], ("file", ("My Note [1].txt", b"hello", "text/plain")))).ok
@@ -63,7 +63,7 @@ async def test_an_upload_answers_where_the_file_is_and_what_it_was_called(
     assert (answer.status_code, answer.content) == (200, b"hello")
 
 
-async def test_the_field_of_the_file_may_have_any_name(org: Organization) -> None:
+async def test_the_file_field_may_have_any_name(org: Organization) -> None:
     for field in ["file", "filename", "avatar", "é"]:
         with row(field):
             assert (await upload(org["ben"], (field, ("a.txt", b"x", "text/plain")))).ok
@@ -90,7 +90,7 @@ NAMES = [
 """A file's name, as it is shown, and as it is in an address."""
 
 
-async def test_a_name_is_kept_as_it_can_be_shown_and_made_fit_for_an_address(
+async def test_a_name_is_made_displayable_and_safe_for_an_address(
     org: Organization,
 ) -> None:
     for name, shown, in_address in NAMES:
@@ -134,7 +134,7 @@ FORMS = [
 """How a form says the name of its file."""
 
 
-async def test_a_name_may_be_written_in_each_of_the_ways_of_forms(org: Organization) -> None:
+async def test_a_name_may_be_encoded_in_all_forms_that_multipart_allows(org: Organization) -> None:
     for disposition, name in FORMS:
         with row(disposition):
             assert (await posted(org["ben"], form(part(disposition)))).ok["filename"] == name
@@ -175,7 +175,7 @@ async def test_a_name_may_be_written_in_each_of_the_ways_of_forms(org: Organizat
         ),
     ],
 )
-async def test_what_is_not_exactly_one_file_is_refused_and_nothing_stays(
+async def test_a_request_without_exactly_one_file_is_refused_and_leaves_nothing(
     readonly_org: Organization, how: dict[str, Any]
 ) -> None:
     (await posted(readonly_org["ben"], dict(how))).refused()
@@ -183,7 +183,7 @@ async def test_what_is_not_exactly_one_file_is_refused_and_nothing_stays(
     assert await listed(readonly_org["ben"]) == []
 
 
-async def test_fields_beside_the_file_are_told_as_ignored(org: Organization) -> None:
+async def test_other_fields_are_reported_as_ignored(org: Organization) -> None:
     reply = await org["ben"].raw(
         "POST", "/user_uploads?also=1", files={"file": ("a", b"x")}, data={"color": "red"}
     )
@@ -198,19 +198,19 @@ async def test_an_empty_file_is_a_file(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("who", ["ann", "gus", "robo"])
-async def test_everybody_with_an_account_can_upload(org: Organization, who: str) -> None:
+async def test_everyone_with_an_account_can_upload(org: Organization, who: str) -> None:
     path = await org[who].upload()
     assert (await org[who].open(f"/user_uploads/{path}")).status_code == 200
 
 
-async def test_nobody_uploads_without_an_account(org: Organization) -> None:
+async def test_uploading_needs_an_account(org: Organization) -> None:
     (await upload(org.nobody, ("file", ("a", b"x")))).refused("UNAUTHORIZED", 401)
     stranger = Person(org.http, 0, org["ben"].email, "x" * 32)
     (await upload(stranger, ("file", ("a", b"x")))).refused("INVALID_API_KEY", 401)
     assert on_disk(org) == []
 
 
-async def test_an_incoming_webhook_uploads_nothing(org: Organization) -> None:
+async def test_an_incoming_webhook_bot_cannot_upload(org: Organization) -> None:
     credential = await org.node.vault.credential(0, None)
     bot = User(
         id=org.node.state.users.next_id(),
@@ -230,7 +230,7 @@ async def test_an_incoming_webhook_uploads_nothing(org: Organization) -> None:
 
 @pytest.fixture
 def small(config: Config) -> Config:
-    """A server that takes files of a MiB, and two MiB of them."""
+    """A server that accepts files up to 1 MiB, and 2 MiB of them in total."""
     return msgspec.structs.replace(
         config, max_file_upload_size_mib=1, upload_quota_mib=2, max_body_mib=1
     )
@@ -239,7 +239,7 @@ def small(config: Config) -> Config:
 MIB = 1024 * 1024
 
 
-async def test_a_file_of_the_largest_size_is_taken_and_one_byte_more_is_refused(
+async def test_a_file_of_the_maximum_size_is_accepted_and_one_byte_more_is_refused(
     small: Config,
 ) -> None:
     async with founded(small) as org:
@@ -252,7 +252,7 @@ async def test_a_file_of_the_largest_size_is_taken_and_one_byte_more_is_refused(
         assert data["realm_upload_quota_mib"] == 2
 
 
-async def test_a_large_file_is_taken_here_and_a_large_body_nowhere_else(config: Config) -> None:
+async def test_only_the_upload_endpoint_accepts_a_large_body(config: Config) -> None:
     config = msgspec.structs.replace(config, max_body_mib=1)
     async with founded(config) as org:
         content = bytes(range(256)) * 4096 * 6
@@ -262,7 +262,7 @@ async def test_a_large_file_is_taken_here_and_a_large_body_nowhere_else(config: 
         reply.refused(status=413)
 
 
-async def test_fields_beside_the_file_have_a_limit(small: Config) -> None:
+async def test_other_fields_are_limited(small: Config) -> None:
     async with founded(small) as org:
         reply = await org["ann"].raw(
             "POST", "/user_uploads", files={"file": ("a", b"x")}, data={"b": "x" * (MIB + 1)}
@@ -288,7 +288,7 @@ async def test_without_a_quota_register_says_so(org: Organization) -> None:
     assert (await org["ben"].register()).data["realm_upload_quota_mib"] is None
 
 
-async def test_a_full_disk_is_told_and_leaves_nothing(
+async def test_a_full_disk_is_reported_and_leaves_nothing(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
@@ -302,7 +302,7 @@ async def test_a_full_disk_is_told_and_leaves_nothing(
     assert await org["ben"].upload()
 
 
-async def test_a_client_that_goes_away_leaves_nothing(org: Organization) -> None:
+async def test_a_client_that_disconnects_leaves_no_file(org: Organization) -> None:
     async def body() -> Any:
         yield b"--x\r\n" + part('name="f"; filename="f"', b"x" * 1000)
         assert len(on_disk(org)) == 1
@@ -318,7 +318,7 @@ async def test_a_client_that_goes_away_leaves_nothing(org: Organization) -> None
     assert on_disk(org) == []
 
 
-async def test_many_uploads_at_once_are_all_kept(org: Organization) -> None:
+async def test_concurrent_uploads_are_all_stored(org: Organization) -> None:
     paths = await asyncio.gather(
         *(org["ben"].upload(f"{n}.txt", str(n).encode()) for n in range(60))
     )
@@ -328,7 +328,7 @@ async def test_many_uploads_at_once_are_all_kept(org: Organization) -> None:
     assert len(on_disk(org)) == 60
 
 
-async def test_uploads_that_share_the_last_room_do_not_share_it(small: Config) -> None:
+async def test_concurrent_uploads_cannot_share_the_last_room(small: Config) -> None:
     async with founded(small) as org:
         replies = await asyncio.gather(
             *(upload(org["ann"], ("file", (f"{n}", b"x" * MIB))) for n in range(4))
@@ -340,7 +340,7 @@ async def test_uploads_that_share_the_last_room_do_not_share_it(small: Config) -
 # Listing and deleting
 
 
-async def test_the_list_is_of_ones_own_files_with_everybodys_space(org: Organization) -> None:
+async def test_the_list_has_the_client_s_own_files_and_everyone_s_space(org: Organization) -> None:
     before = int(org.node.clock())
     path = await org["ben"].upload("a b.txt", b"12345")
     await org["cleo"].upload("other.txt", b"123")
@@ -375,7 +375,7 @@ async def test_a_file_is_deleted_by_its_owner_or_an_administrator(org: Organizat
             (await org["ben"].delete(f"/attachments/{one['id']}")).refused()
 
 
-async def test_a_deleted_file_and_what_was_made_of_it_is_gone_from_the_disk(
+async def test_a_deleted_file_and_its_thumbnails_are_removed_from_the_disk(
     org: Organization,
 ) -> None:
     path = await org["ben"].upload("p.png", picture(900, 600), "image/png")
@@ -390,7 +390,7 @@ async def test_a_deleted_file_and_what_was_made_of_it_is_gone_from_the_disk(
     await cleanup(org).once()
 
 
-async def test_an_id_is_not_given_again(org: Organization, config: Config) -> None:
+async def test_an_id_is_not_reused(org: Organization, config: Config) -> None:
     await org["ben"].upload()
     await org["ben"].delete("/attachments/1")
     await org["ben"].upload()
@@ -398,14 +398,14 @@ async def test_an_id_is_not_given_again(org: Organization, config: Config) -> No
 
 
 @pytest.mark.parametrize("attachment_id", ["0", "999", "9007199254740993", "x", "-1"])
-async def test_no_such_attachment_is_deleted(
+async def test_an_unknown_attachment_cannot_be_deleted(
     readonly_org: Organization, attachment_id: str
 ) -> None:
     reply = await readonly_org["ben"].delete(f"/attachments/{attachment_id}")
     assert reply.status in {400, 404}
 
 
-async def test_two_who_delete_at_once_are_one_and_a_refusal(org: Organization) -> None:
+async def test_of_two_concurrent_deletions_one_is_refused(org: Organization) -> None:
     await org["ben"].upload()
     replies = await asyncio.gather(*(org[who].delete("/attachments/1") for who in ("ben", "ann")))
     assert sorted(reply.status for reply in replies) == [200, 400]
@@ -414,7 +414,7 @@ async def test_two_who_delete_at_once_are_one_and_a_refusal(org: Organization) -
 # Events
 
 
-async def test_the_owner_alone_hears_of_their_files(org: Organization) -> None:
+async def test_file_events_are_sent_to_the_owner_only(org: Organization) -> None:
     await org.channel("lounge", "ben", "cleo")
     ben, cleo = await org["ben"].register(), await org["cleo"].register()
     path = await org["ben"].upload("a.txt", b"12345")
@@ -441,7 +441,9 @@ async def test_the_owner_alone_hears_of_their_files(org: Organization) -> None:
     assert await cleo.events() == []
 
 
-async def test_the_owner_hears_of_a_message_that_they_do_not_receive(org: Organization) -> None:
+async def test_the_owner_gets_an_event_about_a_message_they_do_not_receive(
+    org: Organization,
+) -> None:
     await org.channel("lounge", "ben", "cleo")
     path = await org["ben"].upload()
     await org["ben"].send("lounge", "t", f"/user_uploads/{path}")
@@ -451,7 +453,7 @@ async def test_the_owner_hears_of_a_message_that_they_do_not_receive(org: Organi
     assert updated["attachment"]["message_ids"][-1] == message_id
 
 
-async def test_a_queue_that_slept_hears_what_is_still_true(config: Config) -> None:
+async def test_a_late_poll_has_events_that_are_still_true(config: Config) -> None:
     async with founded(config) as org:
         await org.channel("lounge", "ann")
         ann = await org["ann"].register()
@@ -467,7 +469,7 @@ async def test_a_queue_that_slept_hears_what_is_still_true(config: Config) -> No
         assert told == [("message", None), ("attachment", "remove")]
 
 
-# Messages that link files
+# Messages with files
 
 
 async def flags(person: Person, message_id: int) -> set[str]:
@@ -496,7 +498,7 @@ WAYS: list[tuple[str, Callable[[str], str]]] = [
 ]
 
 
-async def test_a_message_that_links_a_file_opens_it_to_its_readers(org: Organization) -> None:
+async def test_a_message_with_a_file_gives_its_readers_access(org: Organization) -> None:
     for write in [way for _, way in WAYS]:
         with row(write("path")):
             path = await org["ben"].upload("naïve.txt")
@@ -509,13 +511,13 @@ async def test_a_message_that_links_a_file_opens_it_to_its_readers(org: Organiza
             assert await flags(org["cleo"], message_id) == {"attachment", "link"}
 
 
-async def test_a_message_that_links_a_picture_has_an_image(org: Organization) -> None:
+async def test_a_message_with_an_image_is_found_as_such(org: Organization) -> None:
     path = await org["ben"].upload("p.png", picture(3, 2), "image/png")
     message_id = await org["ben"].write([org["cleo"].user_id], f"[p](/user_uploads/{path})")
     assert await flags(org["cleo"], message_id) == {"attachment", "image", "link"}
 
 
-async def test_who_may_not_open_a_file_opens_it_to_nobody_by_linking_it(
+async def test_linking_an_inaccessible_file_gives_nobody_access(
     org: Organization,
 ) -> None:
     path = await org["ben"].upload()
@@ -526,7 +528,7 @@ async def test_who_may_not_open_a_file_opens_it_to_nobody_by_linking_it(
     assert await flags(org["cleo"], message_id) == {"link"}
 
 
-async def test_who_may_open_a_file_can_pass_it_on(org: Organization) -> None:
+async def test_anyone_with_access_to_a_file_can_share_it(org: Organization) -> None:
     path = await org["ben"].upload()
     await org["ben"].write([org["cleo"].user_id], f"/user_uploads/{path}")
     await org["cleo"].write([org["gus"].user_id], f"/user_uploads/{path}")
@@ -537,19 +539,19 @@ async def test_who_may_open_a_file_can_pass_it_on(org: Organization) -> None:
     "content",
     ["/user_uploads/1/ab/" + "0" * 32 + "/a.txt", "/user_uploads/", "/user_uploads/../../x"],
 )
-async def test_a_link_to_no_file_is_an_ordinary_text(org: Organization, content: str) -> None:
+async def test_a_link_to_an_unknown_file_is_ordinary_text(org: Organization, content: str) -> None:
     message_id = await org["ben"].write([org["cleo"].user_id], content)
     assert "attachment" not in await flags(org["cleo"], message_id)
 
 
-async def test_a_link_to_a_deleted_file_claims_nothing(org: Organization) -> None:
+async def test_a_link_to_a_deleted_file_has_no_effect(org: Organization) -> None:
     path = await org["ben"].upload()
     await org["ben"].delete("/attachments/1")
     message_id = await org["ben"].write([org["cleo"].user_id], f"/user_uploads/{path}")
     assert await flags(org["cleo"], message_id) == set()
 
 
-async def test_what_is_linked_is_known_after_a_restart(config: Config) -> None:
+async def test_links_are_known_after_a_restart(config: Config) -> None:
     async with founded(config) as org:
         await org.channel("lounge", "ann")
         path = await org["ann"].upload("p.png", picture(3, 2), "image/png")
@@ -570,7 +572,7 @@ async def test_what_is_linked_is_known_after_a_restart(config: Config) -> None:
         assert other.picture is None
 
 
-async def test_an_edit_attaches_files_and_takes_them_off(org: Organization) -> None:
+async def test_an_edit_attaches_and_detaches_files(org: Organization) -> None:
     ben, cleo = org["ben"], org["cleo"]
     one, two = [await ben.upload(name) for name in ("one.txt", "two.txt")]
     message_id = await ben.write([cleo.user_id], f"/user_uploads/{one}")
@@ -589,7 +591,7 @@ async def test_an_edit_attaches_files_and_takes_them_off(org: Organization) -> N
     assert await flags(cleo, message_id) == set()
 
 
-async def test_a_deleted_message_does_not_link_its_files_any_more(org: Organization) -> None:
+async def test_deleting_a_message_detaches_its_files(org: Organization) -> None:
     path = await org["ben"].upload()
     message_id = await org["ben"].write([org["cleo"].user_id], f"/user_uploads/{path}")
     queue = await org["ben"].register()
@@ -600,7 +602,7 @@ async def test_a_deleted_message_does_not_link_its_files_any_more(org: Organizat
     assert (await org["cleo"].open(f"/user_uploads/{path}")).status_code == 403
 
 
-# Files that nothing refers to
+# Unused files
 
 
 @pytest.fixture
@@ -608,7 +610,7 @@ def clock() -> TestClock:
     return TestClock()
 
 
-async def test_a_file_that_no_message_links_goes_after_some_weeks(
+async def test_a_file_without_messages_is_deleted_after_some_weeks(
     config: Config, clock: TestClock
 ) -> None:
     async with founded(config, clock=clock) as org:
@@ -632,7 +634,7 @@ async def test_a_file_that_no_message_links_goes_after_some_weeks(
 
 
 @pytest.mark.parametrize("restart", [False, True])
-async def test_what_waits_to_be_sent_keeps_its_files(
+async def test_scheduled_messages_and_drafts_keep_their_files(
     config: Config, clock: TestClock, restart: bool
 ) -> None:
     async with founded(config, clock=clock) as org:
@@ -668,7 +670,7 @@ async def looked_after(org: Organization, clock: TestClock, when: int) -> None:
     assert [one["name"] for one in await listed(org["ann"])] == ["0.txt", "2.txt"]
 
 
-async def test_a_crash_before_a_file_was_moved_to_its_place_loses_nothing(
+async def test_a_crash_before_a_file_was_moved_loses_nothing(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UploadStore, "settle", nothing)
@@ -686,7 +688,7 @@ async def test_a_crash_before_a_file_was_moved_to_its_place_loses_nothing(
     assert (await org["ben"].open(f"/user_uploads/{path}")).content == b"hello"
 
 
-async def test_what_arrived_and_was_never_written_down_is_deleted_a_day_later(
+async def test_a_file_that_was_never_recorded_is_deleted_a_day_later(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft = org.node.uploads.begin()
@@ -699,7 +701,7 @@ async def test_what_arrived_and_was_never_written_down_is_deleted_a_day_later(
     assert on_disk(org) == []
 
 
-async def test_a_file_that_another_node_deletes_is_not_tried_without_end(
+async def test_deleting_a_file_that_another_node_deletes_is_not_retried_forever(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def failing(*_: object) -> None:
@@ -716,7 +718,7 @@ async def test_a_file_that_another_node_deletes_is_not_tried_without_end(
     assert job.trouble is None
 
 
-async def test_a_file_whose_deletion_a_crash_cut_off_is_deleted_at_the_next_start(
+async def test_an_interrupted_deletion_is_completed_at_the_next_start(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:

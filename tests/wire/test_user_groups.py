@@ -1,4 +1,4 @@
-"""User groups: creating, listing and changing them, and taking them out of use."""
+"""User groups: creating, listing, changing, and deactivating them."""
 
 import asyncio
 from collections.abc import Set
@@ -20,7 +20,7 @@ MODERN = {"client_capabilities": {"include_deactivated_groups": True}}
 
 
 async def create(org: Organization, who: str, name: str, **parameters: Any) -> int:
-    """A group of that name, without members where none are given."""
+    """Create a group with this name, without members by default."""
     given = {"description": "", "members": [], **parameters}
     reply = await org[who].post("/user_groups/create", name=name, **given)
     group_id: int = reply.ok["group_id"]
@@ -28,7 +28,7 @@ async def create(org: Organization, who: str, name: str, **parameters: Any) -> i
 
 
 async def group(org: Organization, group_id: int, who: str = "gus") -> dict[str, Any]:
-    """The group as it is listed."""
+    """The group as listed."""
     listed = (await org[who].get("/user_groups", include_deactivated_groups=True)).ok
     (found,) = [one for one in listed["user_groups"] if one["id"] == group_id]
     return dict(found)
@@ -41,7 +41,7 @@ def people(org: Organization, *names: str) -> list[int]:
 # Creating
 
 
-async def test_a_new_group_is_as_it_was_asked_for(org: Organization) -> None:
+async def test_a_new_group_has_the_requested_properties(org: Organization) -> None:
     ben, cleo = people(org, "ben", "cleo")
     inner = await create(org, "ann", "inner")
     group_id = await create(
@@ -78,7 +78,7 @@ async def test_a_new_group_is_as_it_was_asked_for(org: Organization) -> None:
     }
 
 
-async def test_what_is_not_given_has_its_default(org: Organization) -> None:
+async def test_missing_properties_have_defaults(org: Organization) -> None:
     creator = {"direct_members": people(org, "ben"), "direct_subgroups": []}
     shown = await group(org, await create(org, "ben", "cooks"))
     assert {name: value for name, value in shown.items() if name.startswith("can_")} == {
@@ -92,7 +92,7 @@ async def test_what_is_not_given_has_its_default(org: Organization) -> None:
     assert (shown["members"], shown["direct_subgroup_ids"]) == ([], [])
 
 
-async def test_everybody_hears_of_a_new_group(org: Organization) -> None:
+async def test_a_new_group_is_sent_to_everyone(org: Organization) -> None:
     listeners = [await org[name].register(**MODERN) for name in ("ann", "gus")]
     group_id = await create(org, "ben", "cooks", members=people(org, "cleo"))
     for listener in listeners:
@@ -103,7 +103,7 @@ async def test_everybody_hears_of_a_new_group(org: Organization) -> None:
 
 @pytest.fixture(scope="module")
 async def taken(shared_org: Organization) -> Organization:
-    """An organization with a group, and one that is out of use."""
+    """An organization with an active and a deactivated group."""
     await shared_org.do(
         UserGroupCreated(group=UserGroup(id=100, name="Taken")),
         UserGroupCreated(group=UserGroup(id=101, name="gone", deactivated=True)),
@@ -149,7 +149,7 @@ async def taken(shared_org: Organization) -> Organization:
         ({"can_join_group": [6]}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
-async def test_an_impossible_group_is_refused(
+async def test_an_invalid_group_is_refused(
     taken: Organization, readonly_org: Organization, given: dict[str, Any], code: str
 ) -> None:
     asked = {"name": "cooks", "description": "", "members": []}
@@ -164,7 +164,7 @@ async def test_a_group_with_the_longest_texts_is_created(org: Organization) -> N
     assert len((await group(org, group_id))["description"]) == 1024
 
 
-async def test_a_deactivated_account_is_no_member_of_a_new_group(org: Organization) -> None:
+async def test_a_deactivated_account_cannot_be_in_a_new_group(org: Organization) -> None:
     assert (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
     reply = await org["ben"].post(
         "/user_groups/create", name="cooks", description="", members=people(org, "cleo")
@@ -184,7 +184,7 @@ async def test_members_and_their_bots_create_groups(org: Organization) -> None:
             assert (reply.status == 200) is allowed, reply.body
 
 
-async def test_who_may_create_groups_is_a_setting(org: Organization) -> None:
+async def test_the_organization_decides_who_can_create_groups(org: Organization) -> None:
     await org.do(RealmChanged(values={"can_create_groups": ADMINISTRATORS}))
     asked = {"name": "cooks", "description": "", "members": []}
     (await org["ben"].post("/user_groups/create", **asked)).refused()
@@ -194,7 +194,7 @@ async def test_who_may_create_groups_is_a_setting(org: Organization) -> None:
     (await org["gus"].post("/user_groups/create", **(asked | {"name": "guests"}))).refused()
 
 
-async def test_its_first_members_and_subgroups_need_no_permission_of_the_groups(
+async def test_initial_members_and_subgroups_need_no_further_permission(
     org: Organization,
 ) -> None:
     inner = await create(org, "ann", "inner", can_add_members_group=NOBODY)
@@ -220,7 +220,7 @@ SYSTEM: dict[str, Set[int]] = {
 }
 
 
-async def test_each_permission_takes_its_groups_of_roles_and_no_other(org: Organization) -> None:
+async def test_each_permission_accepts_its_system_groups_and_no_others(org: Organization) -> None:
     for setting in SYSTEM:
         with row(setting):
             group_id = await create(org, "ben", f"cooks {setting}")
@@ -249,7 +249,7 @@ async def test_each_permission_takes_its_groups_of_roles_and_no_other(org: Organ
 # Listing
 
 
-async def test_the_groups_of_the_roles_contain_each_other_and_are_nobodys(
+async def test_system_groups_contain_each_other_and_have_no_creator(
     org: Organization,
 ) -> None:
     await org.add("mo", Role.MODERATOR)
@@ -272,7 +272,7 @@ async def test_the_groups_of_the_roles_contain_each_other_and_are_nobodys(
         assert {value for name, value in shown.items() if name.startswith("can_")} == {NOBODY}
 
 
-async def test_deactivated_groups_are_listed_where_they_are_asked_for(org: Organization) -> None:
+async def test_deactivated_groups_are_listed_on_request(org: Organization) -> None:
     group_id = await create(org, "ben", "cooks")
     assert (await org["ben"].post(f"/user_groups/{group_id}/deactivate")).ok
     for asked, expected in (({}, []), ({"include_deactivated_groups": True}, [group_id])):
@@ -281,7 +281,7 @@ async def test_deactivated_groups_are_listed_where_they_are_asked_for(org: Organ
     assert (await group(org, group_id))["deactivated"] is True
 
 
-async def test_a_registration_has_the_groups_that_the_list_has(org: Organization) -> None:
+async def test_register_returns_the_same_groups_as_the_list(org: Organization) -> None:
     kept, gone = [await create(org, "ben", name) for name in ("kept", "gone")]
     assert (await org["ben"].post(f"/user_groups/{gone}/deactivate")).ok
     for way, asked in ((LEGACY, {}), (MODERN, {"include_deactivated_groups": True})):
@@ -292,7 +292,7 @@ async def test_a_registration_has_the_groups_that_the_list_has(org: Organization
 
 
 @pytest.mark.parametrize("name", ["user_group", "realm_user_groups"])
-async def test_events_of_groups_are_asked_for_by_either_name(org: Organization, name: str) -> None:
+async def test_group_events_can_be_requested_by_either_name(org: Organization, name: str) -> None:
     listener = await org["gus"].register(event_types=[name])
     other = await org["gus"].register(event_types=["realm_user"])
     group_id = await create(org, "ben", "cooks")
@@ -329,7 +329,7 @@ CHANGED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 """What is changed, and what of it is shown."""
 
 
-async def test_a_change_is_shown_and_told(org: Organization) -> None:
+async def test_a_change_is_shown_and_sent(org: Organization) -> None:
     listener = await org["gus"].register()
     for number, (given, shown) in enumerate(CHANGED):
         with row(given):
@@ -349,7 +349,7 @@ async def test_a_change_is_shown_and_told(org: Organization) -> None:
             await org.do(UserGroupChanged(group_id=group_id, values=away))
 
 
-async def test_what_is_as_it_was_is_not_told(org: Organization) -> None:
+async def test_an_equal_value_sends_no_event(org: Organization) -> None:
     group_id = await create(org, "ben", "cooks")
     listener = await org["gus"].register()
     same = {"name": "cooks", "description": "", "can_join_group": {"new": NOBODY}}
@@ -359,7 +359,7 @@ async def test_what_is_as_it_was_is_not_told(org: Organization) -> None:
 
 @pytest.fixture(scope="module")
 async def chefs(taken: Organization) -> int:
-    """Another group, of ben's."""
+    """Another group, created by ben."""
     return await create(taken, "ben", "chefs")
 
 
@@ -394,7 +394,7 @@ async def chefs(taken: Organization) -> int:
         ({"name": "bakers", "can_join_group": {"new": EVERYONE}}, "BAD_REQUEST"),
     ],
 )
-async def test_an_impossible_change_is_refused_as_a_whole(
+async def test_an_invalid_change_is_refused_as_a_whole(
     chefs: int, readonly_org: Organization, given: dict[str, Any], code: str
 ) -> None:
     before = await group(readonly_org, chefs)
@@ -411,7 +411,7 @@ CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 @pytest.mark.parametrize(("method", "path", "given"), CALLS)
-async def test_nobody_changes_the_groups_of_the_roles(
+async def test_system_groups_cannot_be_changed(
     readonly_org: Organization, method: str, path: str, given: dict[str, Any]
 ) -> None:
     for number in SystemGroup:
@@ -428,14 +428,15 @@ async def test_nobody_changes_the_groups_of_the_roles(
         ("GET", "/subgroups", {}),
     ],
 )
-async def test_a_group_that_does_not_exist_is_refused(
+async def test_an_unknown_group_is_refused(
     readonly_org: Organization, method: str, path: str, given: dict[str, Any]
 ) -> None:
     (await readonly_org["ann"].request(method, f"/user_groups/999999{path}", **given)).refused()
 
 
-async def test_who_manages_a_group_changes_it(org: Organization) -> None:
-    """Those whom it says, and those who manage all groups; no guest, and not by being in it."""
+async def test_people_who_manage_a_group_change_it(org: Organization) -> None:
+    """Those in its own permission and those who manage all groups; not guests, and not members as
+    such."""
     group_id = await create(org, "ann", "cooks", members=people(org, "ben", "gus"))
     url = f"/user_groups/{group_id}"
 
@@ -466,7 +467,7 @@ async def test_a_bot_changes_a_group_that_it_manages(org: Organization) -> None:
     assert (await org["robo"].get("/user_groups")).ok
 
 
-async def test_of_two_changes_at_once_the_second_learns_of_the_first(org: Organization) -> None:
+async def test_of_two_concurrent_changes_the_second_sees_the_first(org: Organization) -> None:
     group_id = await create(org, "ben", "cooks")
     change = {"new": MEMBERS, "old": NOBODY}
     replies = await asyncio.gather(
@@ -485,7 +486,7 @@ async def test_of_two_changes_at_once_the_second_learns_of_the_first(org: Organi
     assert sorted(reply.status for reply in names) == [200, 400]
 
 
-async def test_groups_outlive_a_restart(org: Organization, config: Config) -> None:
+async def test_groups_survive_a_restart(org: Organization, config: Config) -> None:
     inner = await create(org, "ben", "inner", members=people(org, "gus"))
     outer = await create(org, "ben", "outer", members=people(org, "cleo"), subgroups=[inner])
     assert (await org["ben"].patch(f"/user_groups/{inner}", can_join_group={"new": MEMBERS})).ok
@@ -496,14 +497,14 @@ async def test_groups_outlive_a_restart(org: Organization, config: Config) -> No
         assert members == people(org, "cleo", "gus")
 
 
-# Out of use
+# Deactivating
 
 
 def shapes(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(event["op"], event.get("group_id"), event.get("data")) for event in events]
 
 
-async def test_a_deactivated_group_is_gone_for_clients_that_know_no_such_groups(
+async def test_a_deactivated_group_is_removed_for_clients_without_the_capability(
     org: Organization,
 ) -> None:
     group_id = await create(org, "ben", "cooks", members=people(org, "ben"))
@@ -527,7 +528,7 @@ async def test_a_deactivated_group_is_gone_for_clients_that_know_no_such_groups(
     assert (event["op"], event["group"]) == ("add", await group(org, group_id))
 
 
-async def test_a_deactivated_group_cannot_be_chosen(org: Organization) -> None:
+async def test_a_deactivated_group_cannot_be_used(org: Organization) -> None:
     gone = await create(org, "ben", "gone")
     other = await create(org, "ben", "other")
     channel = await org.channel("lounge", "ben")
@@ -545,10 +546,10 @@ async def test_deactivating_twice_is_refused(org: Organization) -> None:
     (await org["ben"].post(f"/user_groups/{group_id}/deactivate")).refused()
 
 
-async def test_the_members_of_a_deactivated_group_hold_what_it_was_given(
+async def test_members_of_a_deactivated_group_keep_its_permissions(
     org: Organization,
 ) -> None:
-    """Only archived channels can be left with such a group, and they are as they were."""
+    """Only archived channels can still use such a group, and they stay unchanged."""
     group_id = await create(org, "ben", "cooks", members=people(org, "cleo"))
     channel = await org.channel("den", "ann", is_private=True, can_subscribe_group=group_id)
     assert (await org["ann"].delete(f"/streams/{channel}")).ok
@@ -560,7 +561,7 @@ async def objections(reply: Reply) -> Any:
     return reply.refused("CANNOT_DEACTIVATE_GROUP_IN_USE")["objections"]
 
 
-async def test_a_group_in_use_is_not_deactivated(org: Organization) -> None:
+async def test_a_group_in_use_cannot_be_deactivated(org: Organization) -> None:
     group_id = await create(org, "ben", "cooks")
     url = f"/user_groups/{group_id}/deactivate"
     outer = await create(org, "ann", "outer", subgroups=[group_id])
@@ -585,7 +586,7 @@ async def test_a_group_in_use_is_not_deactivated(org: Organization) -> None:
     ]
     seen = await objections(await org["ann"].post(url))
     assert seen[2]["channel_id"] == hidden
-    # What is out of use itself does not object.
+    # Deactivated users of it don't prevent that.
     await org.do(RealmChanged(values={"can_create_groups": MEMBERS}))
     for other in (outer, asking):
         assert (await org["ann"].post(f"/user_groups/{other}/deactivate")).ok
@@ -594,7 +595,7 @@ async def test_a_group_in_use_is_not_deactivated(org: Organization) -> None:
     assert (await org["ben"].post(url)).ok
 
 
-async def test_a_group_that_only_names_itself_is_deactivated(org: Organization) -> None:
+async def test_a_group_that_only_refers_to_itself_can_be_deactivated(org: Organization) -> None:
     group_id = await create(org, "ben", "cooks", members=people(org, "ben"))
     url = f"/user_groups/{group_id}"
     assert (await org["ben"].patch(url, can_manage_group={"new": group_id})).ok

@@ -1,4 +1,4 @@
-"""How one wants to hear of topics: muted, unmuted, followed."""
+"""Topic visibility policies: muted, unmuted, and followed."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ MODERN = {"empty_topic_name": True, "archived_channels": True}
 
 
 async def own(who: Person) -> list[tuple[int, str, int]]:
-    """What POST /register tells somebody of their topics."""
+    """Someone's topics in POST /register."""
     data = (await who.register(fetch_event_types=["user_topic"], client_capabilities=MODERN)).data
     return [(t["stream_id"], t["topic_name"], t["visibility_policy"]) for t in data["user_topics"]]
 
@@ -30,7 +30,7 @@ async def letters(who: Person, narrow: Any, **more: Any) -> str:
 
 
 @pytest.mark.parametrize("policy", [MUTED, UNMUTED, FOLLOWED])
-async def test_a_topic_is_set_and_set_back(org: Organization, policy: int) -> None:
+async def test_a_topic_policy_is_set_and_reset(org: Organization, policy: int) -> None:
     channel = await org.channel("lounge", "ben")
     ben, cleo = await org["ben"].register(), await org["cleo"].register()
     for wanted in (policy, policy, NONE, NONE):
@@ -48,7 +48,7 @@ async def test_a_topic_is_set_and_set_back(org: Organization, policy: int) -> No
     assert await own(org["cleo"]) == []
 
 
-async def test_one_topic_has_one_setting_however_it_is_spelled(org: Organization) -> None:
+async def test_a_topic_has_one_policy_however_it_is_spelled(org: Organization) -> None:
     channel = await org.channel("lounge", "ben")
     for topic, policy in (("tea", MUTED), ("TEA", FOLLOWED)):
         reply = await org["ben"].post(
@@ -58,7 +58,7 @@ async def test_one_topic_has_one_setting_however_it_is_spelled(org: Organization
     assert await own(org["ben"]) == [(channel, "TEA", FOLLOWED)]
 
 
-async def test_the_general_chat_is_a_topic_by_all_its_names(org: Organization) -> None:
+async def test_general_chat_is_a_topic_under_all_its_names(org: Organization) -> None:
     channel = await org.channel("lounge", "ben")
     modern = await org["ben"].register(client_capabilities={"empty_topic_name": True})
     of_old = await org["ben"].register()
@@ -99,7 +99,7 @@ async def lounge(shared_org: Organization) -> int:
     ],
     ids=str,
 )
-async def test_a_setting_that_cannot_be_is_refused(
+async def test_an_invalid_policy_is_refused(
     lounge: int, readonly_org: Organization, wrong: dict[str, Any]
 ) -> None:
     right = {"stream_id": lounge, "topic": "tea", "visibility_policy": MUTED}
@@ -108,18 +108,18 @@ async def test_a_setting_that_cannot_be_is_refused(
     assert await own(readonly_org["ben"]) == []
 
 
-async def test_a_channel_that_one_cannot_read_does_not_exist(org: Organization) -> None:
+async def test_an_inaccessible_channel_looks_like_an_unknown_one(org: Organization) -> None:
     channel = await org.channel("vault", "ben", is_private=True)
     public = await org.channel("lounge")
     wanted = {"topic": "tea", "visibility_policy": MUTED}
     unknown = (await org["cleo"].post(TOPICS, stream_id=999, **wanted)).refused()
     assert (await org["cleo"].post(TOPICS, stream_id=channel, **wanted)).body == unknown
     assert (await org["gus"].post(TOPICS, stream_id=public, **wanted)).body == unknown
-    # Not being subscribed to what one can read is no hindrance.
+    # A subscription isn't needed.
     assert (await org["cleo"].post(TOPICS, stream_id=public, **wanted)).ok
 
 
-async def test_a_setting_can_be_taken_back_where_one_cannot_read_any_more(
+async def test_a_policy_can_be_reset_after_losing_access(
     org: Organization,
 ) -> None:
     channel = await org.channel("vault", "ben", "ann", is_private=True)
@@ -139,7 +139,9 @@ async def test_a_setting_can_be_taken_back_where_one_cannot_read_any_more(
     (await org["ben"].post(TOPICS, **wanted, visibility_policy=NONE)).refused()
 
 
-async def test_there_is_a_limit(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_policies_is_limited(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert MAX_USER_TOPICS == 20_000
     monkeypatch.setattr("tertulia.domain.channels.topics.MAX_USER_TOPICS", 1)
     channel = await org.channel("lounge", "ben")
@@ -151,10 +153,10 @@ async def test_there_is_a_limit(org: Organization, monkeypatch: pytest.MonkeyPat
     ).ok
 
 
-# As it was before
+# Legacy
 
 
-async def test_muted_topics_are_told_in_the_form_of_old_to_those_who_do_not_ask_for_the_new(
+async def test_muted_topics_have_legacy_events_for_clients_without_user_topics(
     org: Organization,
 ) -> None:
     channel = await org.channel("lounge", "ben")
@@ -177,7 +179,7 @@ async def test_muted_topics_are_told_in_the_form_of_old_to_those_who_do_not_ask_
 
 
 @pytest.mark.parametrize("by_name", [True, False])
-async def test_the_older_endpoint_mutes_and_unmutes(org: Organization, by_name: bool) -> None:
+async def test_the_legacy_endpoint_mutes_and_unmutes(org: Organization, by_name: bool) -> None:
     channel = await org.channel("lounge", "ben")
     which = {"stream": "Lounge"} if by_name else {"stream_id": channel}
     path = "/users/me/subscriptions/muted_topics"
@@ -186,7 +188,7 @@ async def test_the_older_endpoint_mutes_and_unmutes(org: Organization, by_name: 
     assert (await org["ben"].patch(path, **which, topic="tea", op="remove")).ok
     assert (await org["ben"].patch(path, **which, topic="tea", op="remove")).ok
     assert await own(org["ben"]) == []
-    # What is followed is not muted, and is left alone.
+    # A followed topic isn't muted, and stays followed.
     assert (
         await org["ben"].post(TOPICS, stream_id=channel, topic="tea", visibility_policy=FOLLOWED)
     ).ok
@@ -206,7 +208,7 @@ async def test_the_older_endpoint_mutes_and_unmutes(org: Organization, by_name: 
     ],
     ids=str,
 )
-async def test_the_older_endpoint_refuses_what_makes_no_sense(
+async def test_the_legacy_endpoint_refuses_invalid_requests(
     lounge: int, readonly_org: Organization, wrong: dict[str, Any]
 ) -> None:
     right = {"stream": "lounge", "topic": "tea", "op": "add"}
@@ -216,11 +218,11 @@ async def test_the_older_endpoint_refuses_what_makes_no_sense(
     assert reply.status == 400, reply.body
 
 
-# What follows from it
+# Effects
 
 
 async def stage(org: Organization) -> tuple[int, int]:
-    """Ben mutes `noisy` but for its topic `news`, and the topic `tea` of `lounge`; and follows
+    """Ben mutes `noisy` except for its topic `news`, mutes the topic `tea` of `lounge`, and follows
     its topic `cake`."""
     lounge = await org.channel("lounge", "ann", "ben")
     noisy = await org.channel("noisy", "ann", "ben")
@@ -259,7 +261,7 @@ NARROWS: tuple[tuple[list[Any], str], ...] = (
 )
 
 
-async def test_narrows_know_what_is_muted_and_followed(org: Organization) -> None:
+async def test_narrows_respect_muted_and_followed_topics(org: Organization) -> None:
     await stage(org)
     for narrow, expected in NARROWS:
         assert await letters(org["ben"], narrow) == expected, narrow
@@ -273,7 +275,7 @@ FIRST_UNREAD: list[tuple[Any, str]] = [
 ]
 
 
-async def test_the_first_unread_message_is_none_of_a_muted_topic(org: Organization) -> None:
+async def test_the_first_unread_message_is_not_in_a_muted_topic(org: Organization) -> None:
     await stage(org)
     for narrow, expected in FIRST_UNREAD:
         with row(narrow, expected):
@@ -283,14 +285,14 @@ async def test_the_first_unread_message_is_none_of_a_muted_topic(org: Organizati
             assert found == expected
 
 
-async def test_what_is_muted_does_not_count_as_unread(org: Organization) -> None:
+async def test_muted_messages_do_not_count_as_unread(org: Organization) -> None:
     await stage(org)
     unread = (await org["ben"].register()).data["unread_msgs"]
     assert unread["count"] == 4
     assert len(unread["streams"]) == 5
 
 
-async def test_a_setting_stays_while_the_channel_is_archived_and_renamed(
+async def test_a_policy_survives_archiving_and_renaming(
     org: Organization,
 ) -> None:
     channel = await org.channel("lounge", "ben")
@@ -302,13 +304,13 @@ async def test_a_setting_stays_while_the_channel_is_archived_and_renamed(
     assert await own(ben) == [(channel, "tea", MUTED)]
 
 
-async def test_spectators_have_no_settings(org: Organization) -> None:
+async def test_spectators_have_no_policies(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     data = (await org.nobody.post("/register", fetch_event_types=["user_topic"])).ok
     assert data["user_topics"] == []
 
 
-async def test_settings_outlive_a_restart(config: Config) -> None:
+async def test_policies_survive_a_restart(config: Config) -> None:
     async with founded(config) as org:
         channel = await org.channel("lounge", "ann")
         wanted = {"stream_id": channel, "visibility_policy": MUTED}
@@ -321,7 +323,7 @@ async def test_settings_outlive_a_restart(config: Config) -> None:
         assert await own(org["ann"]) == [(channel, "cake", MUTED)]
 
 
-# By taking part
+# Participation
 
 
 async def with_settings(org: Organization, name: str, **settings: Any) -> Person:
@@ -364,7 +366,7 @@ WRITING: list[tuple[dict[str, int], bool, int | None, int | None]] = [
 that somebody else began."""
 
 
-async def test_writing_in_a_topic_changes_how_one_hears_of_it(org: Organization) -> None:
+async def test_posting_in_a_topic_changes_its_policy(org: Organization) -> None:
     for number, (settings, muted, first, later) in enumerate(WRITING):
         with row(settings, muted):
             dora = await with_settings(org, f"dora{number}", **settings)
@@ -383,7 +385,7 @@ async def test_writing_in_a_topic_changes_how_one_hears_of_it(org: Organization)
                 events = await queue.events()
                 kinds = ["message", "user_topic"] if expected else ["message"]
                 assert [event["type"] for event in events] == kinds
-                # What is so already is not new.
+                # An equal policy sends no event.
                 assert (
                     "automatic_new_visibility_policy"
                     not in (await dora.post("/messages", **sent)).ok
@@ -398,7 +400,7 @@ async def test_writing_in_a_topic_changes_how_one_hears_of_it(org: Organization)
 @pytest.mark.parametrize(
     ("before", "after"), [(MUTED, FOLLOWED), (UNMUTED, FOLLOWED), (FOLLOWED, FOLLOWED)]
 )
-async def test_taking_part_never_lowers_a_setting(
+async def test_participation_never_lowers_a_policy(
     org: Organization, before: int, after: int
 ) -> None:
     dora = await with_settings(org, "dora", **{FOLLOW: 2})
@@ -409,7 +411,7 @@ async def test_taking_part_never_lowers_a_setting(
     assert await own(dora) == [(channel, "tea", after)]
 
 
-async def test_an_unmuted_topic_is_not_lowered_from_followed(org: Organization) -> None:
+async def test_participation_does_not_change_followed_to_unmuted(org: Organization) -> None:
     dora = await with_settings(org, "dora", **{UNMUTE: 2})
     channel = await org.channel("lounge", "dora")
     await org.do(
@@ -432,7 +434,7 @@ async def test_an_unmuted_topic_is_not_lowered_from_followed(org: Organization) 
         ("@**all** look", True, False),
     ],
 )
-async def test_who_is_mentioned_by_name_follows_the_topic_where_they_wish_so(
+async def test_people_mentioned_by_name_follow_the_topic_if_they_want_to(
     org: Organization, content: str, follows: bool, expected: bool
 ) -> None:
     where_mentioned = {"automatically_follow_topics_where_mentioned": follows}
@@ -453,7 +455,7 @@ async def test_bots_and_direct_messages_follow_nothing(org: Organization) -> Non
     assert await own(dora) == await own(org["robo"]) == []
 
 
-async def test_new_accounts_follow_the_topics_that_they_begin(org: Organization) -> None:
+async def test_new_accounts_follow_the_topics_they_start(org: Organization) -> None:
     await org.add("dora", follows=True)
     channel = await org.channel("lounge", "ann", "dora")
     await org["ann"].send("lounge", "old", "hi")
@@ -464,7 +466,7 @@ async def test_new_accounts_follow_the_topics_that_they_begin(org: Organization)
     assert (channel, "other", FOLLOWED) in await own(org["dora"])
 
 
-def test_the_settings_of_new_accounts_are_the_usual_ones() -> None:
+def test_new_accounts_have_the_default_settings() -> None:
     usual = msgspec.structs.asdict(PersonalSettings(user_id=1))
     assert (usual[FOLLOW], usual[UNMUTE]) == (3, 2)
     assert usual["automatically_follow_topics_where_mentioned"] is True
@@ -478,7 +480,7 @@ async def test_a_reaction_follows_no_topic(org: Organization) -> None:
     assert await own(dora) == []
 
 
-# When messages move
+# Moving
 
 
 @pytest.mark.parametrize(
@@ -493,7 +495,7 @@ async def test_a_reaction_follows_no_topic(org: Organization) -> None:
         (UNMUTED, NONE, True, UNMUTED),
     ],
 )
-async def test_a_setting_goes_with_the_topic_when_all_of_it_is_moved(
+async def test_a_policy_moves_with_a_whole_topic(
     shared_org: Organization, before: int, there: int, joined: bool, after: int
 ) -> None:
     ann, ben = shared_org["ann"], shared_org["ben"]
@@ -505,7 +507,7 @@ async def test_a_setting_goes_with_the_topic_when_all_of_it_is_moved(
     for topic, policy in (("tea", before), ("cake", there)):
         about = {"stream_id": channel, "topic": topic}
         assert (await ben.post(TOPICS, **about, visibility_policy=policy)).ok
-    # While something is left, the setting stays.
+    # If messages remain, the policy stays.
     assert (await ann.patch(f"/messages/{last}", topic="plans")).ok
     assert (channel, "tea", before) in await own(ben)
     listener = await ben.register(event_types=["user_topic"])
@@ -514,12 +516,12 @@ async def test_a_setting_goes_with_the_topic_when_all_of_it_is_moved(
     assert [one for one in await own(ben) if one[0] == channel] == expected
     events = [(e["topic_name"], e["visibility_policy"]) for e in await listener.events()]
     assert events == [("tea", NONE), *([("cake", after)] if after != there else [])]
-    # (Others find none.)
+    # (Others don't find any.)
     left = {"stream_id": channel, "topic": "cake", "visibility_policy": NONE}
     assert (await ben.post(TOPICS, **left)).ok
 
 
-async def test_a_setting_does_not_go_where_one_cannot_read(org: Organization) -> None:
+async def test_a_policy_does_not_move_to_an_inaccessible_channel(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     vault = await org.channel("vault", "ann", is_private=True)
     sent = await org["ann"].send("lounge", "tea", "a")

@@ -1,4 +1,4 @@
-"""Accounts: reading, creating, changing, deactivating, and what others hear of it."""
+"""Accounts: reading, creating, changing, and deactivating, and their events."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ DIGEST = "https://secure.gravatar.com/avatar/"
 
 
 async def hide_address(org: Organization, name: str, visibility: AddressVisibility) -> None:
-    """There is no endpoint for the setting in this part: the state is altered under the node."""
+    """This part has no endpoint for the setting, so change the node's state directly."""
     state = org.node.state
     settings = state.settings[org[name].user_id]
     state.settings.put(msgspec.structs.replace(settings, email_address_visibility=visibility))
@@ -29,7 +29,7 @@ async def limit_guests(org: Organization) -> None:
 
 
 async def crowd(org: Organization, count: int) -> None:
-    """So many more accounts."""
+    """This many more accounts."""
     state = org.node.state
     first = state.users.next_id()
     changes = []
@@ -51,7 +51,7 @@ async def heard(listener: Listener, kind: str, op: str) -> list[dict[str, Any]]:
 # Reading
 
 
-async def test_the_list_has_every_account_but_the_systems_own(org: Organization) -> None:
+async def test_the_list_has_every_account_but_the_system_s(org: Organization) -> None:
     members = (await org["ben"].get("/users")).ok["members"]
     assert [user["full_name"] for user in members] == ["Ann", "Ben", "Cleo", "Gus", "Robo Bot"]
     assert [user["user_id"] for user in members] == sorted(user["user_id"] for user in members)
@@ -73,7 +73,7 @@ async def test_the_list_can_be_limited_to_ids(org: Organization) -> None:
     assert (await org["ben"].get("/users", user_ids=[])).ok["members"] == []
 
 
-async def test_the_list_can_be_had_in_parts(org: Organization) -> None:
+async def test_the_list_can_be_read_in_pages(org: Organization) -> None:
     await crowd(org, 100)
     await limit_guests(org)
     for who in ("ben", "gus"):
@@ -89,7 +89,7 @@ async def test_the_list_can_be_had_in_parts(org: Organization) -> None:
         first = every["members"][0]["user_id"]
         rest = (await org[who].get("/users", after=first)).ok["members"]
         assert rest == every["members"][1:]
-        # Wherever a client begins: nothing more is kept than for everybody.
+        # Wherever a client starts, nothing is cached beyond the whole list.
         ids = [user["user_id"] for user in every["members"]]
         kept = set(org.node.fragments._kept)
         for after in (*ids, 2**52):
@@ -99,7 +99,7 @@ async def test_the_list_can_be_had_in_parts(org: Organization) -> None:
     (await org["ben"].get("/users", user_ids=[1], limit=5)).refused()
 
 
-async def test_profile_data_and_pictures_come_when_asked_for(org: Organization) -> None:
+async def test_profiles_and_avatars_are_included_on_request(org: Organization) -> None:
     reply = await org["ben"].get(
         "/users", include_custom_profile_fields=True, client_gravatar=False
     )
@@ -111,16 +111,16 @@ async def test_profile_data_and_pictures_come_when_asked_for(org: Organization) 
 @pytest.mark.parametrize(
     "user_ids", ['"x"', "[1", '["1"]', "[1.5]", "{}", "[99999999999999999999]"]
 )
-async def test_ids_that_are_none_are_refused(readonly_org: Organization, user_ids: str) -> None:
+async def test_invalid_ids_are_refused(readonly_org: Organization, user_ids: str) -> None:
     reply = await readonly_org["ben"].get("/users", user_ids=user_ids)
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "user_ids"
 
 
-async def test_nobody_reads_accounts_of_a_closed_organization(org: Organization) -> None:
+async def test_accounts_of_a_closed_organization_are_not_public(org: Organization) -> None:
     (await org.nobody.get("/users")).refused("UNAUTHORIZED", 401)
 
 
-async def test_spectators_see_no_address_and_only_the_day(org: Organization) -> None:
+async def test_spectators_see_no_address_and_only_the_date(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     members = (await org.nobody.get("/users")).ok["members"]
     (cleo,) = [user for user in members if user["full_name"] == "Cleo"]
@@ -132,7 +132,7 @@ async def test_spectators_see_no_address_and_only_the_day(org: Organization) -> 
 HOSTS = ["CHAT.test", "elsewhere.test", "sub.chat.test", "chat.test.", ""]
 
 
-async def test_an_address_that_stands_for_another_is_of_this_organization(
+async def test_a_substitute_address_is_in_this_organization(
     org: Organization,
 ) -> None:
     for number, host in enumerate(HOSTS):
@@ -162,7 +162,7 @@ async def test_an_address_that_stands_for_another_is_of_this_organization(
         (AddressVisibility.NOBODY, set()),
     ],
 )
-async def test_an_address_is_seen_by_those_whom_its_owner_lets(
+async def test_an_address_is_visible_to_people_chosen_by_its_owner(
     org: Organization, visibility: AddressVisibility, seen_by: set[str]
 ) -> None:
     await hide_address(org, "cleo", visibility)
@@ -186,7 +186,7 @@ async def test_an_address_is_seen_by_those_whom_its_owner_lets(
     assert own["delivery_email"] == "cleo@example.com"
 
 
-async def test_ones_own_account_is_flat(org: Organization) -> None:
+async def test_the_own_account_is_a_flat_object(org: Organization) -> None:
     await org.channel("lounge", "ben")
     before = (await org["ben"].get("/users/me")).ok
     assert before["max_message_id"] == -1
@@ -201,14 +201,14 @@ async def test_ones_own_account_is_flat(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("path", ["/users/999999", "/users/x@y.z", "/users/user999@chat.test"])
-async def test_an_account_that_does_not_exist_is_refused(
-    readonly_org: Organization, path: str
-) -> None:
+async def test_an_unknown_account_is_refused(readonly_org: Organization, path: str) -> None:
     (await readonly_org["ben"].get(path)).refused()
     (await readonly_org["ann"].patch(path, full_name="Somebody")).refused()
 
 
-async def test_limited_guests_see_only_whom_they_share_something_with(org: Organization) -> None:
+async def test_limited_guests_see_only_people_they_share_a_conversation_with(
+    org: Organization,
+) -> None:
     await limit_guests(org)
     await org.channel("club", "cleo", "gus")
     await org["ann"].write([org["gus"].user_id], "welcome")
@@ -241,7 +241,7 @@ async def test_a_new_person_is_subscribed_to_the_default_channels(org: Organizat
     assert key.ok["user_id"] == user_id
 
 
-async def test_everybody_hears_of_a_new_person(org: Organization) -> None:
+async def test_a_new_person_is_sent_to_everyone(org: Organization) -> None:
     gravatar = await org["ben"].register(client_gravatar=True)
     plain = await org["cleo"].register(client_gravatar=False)
     reply = await org["ann"].post(
@@ -289,7 +289,7 @@ async def test_everybody_hears_of_a_new_person(org: Organization) -> None:
         ({"password": None}, "REQUEST_VARIABLE_MISSING"),
     ],
 )
-async def test_an_impossible_person_is_refused(
+async def test_an_invalid_person_is_refused(
     readonly_org: Organization, changed: dict[str, str | None], code: str
 ) -> None:
     before = len(readonly_org.node.state.users)
@@ -298,7 +298,7 @@ async def test_an_impossible_person_is_refused(
     assert len(readonly_org.node.state.users) == before
 
 
-async def test_who_may_not_create_accounts_is_refused(org: Organization) -> None:
+async def test_creating_accounts_needs_permission(org: Organization) -> None:
     for name in ["ben", "gus", "robo"]:
         with row(name):
             (
@@ -316,7 +316,7 @@ async def test_a_guest_never_creates_accounts(org: Organization) -> None:
     assert (await org["ben"].post("/users", **asked)).ok["user_id"]
 
 
-async def test_names_are_unique_where_the_organization_wants_it(org: Organization) -> None:
+async def test_names_can_be_required_to_be_unique(org: Organization) -> None:
     asked = {"password": "sesame open", "full_name": "BEN"}
     assert (await org["ann"].post("/users", email="b2@example.com", **asked)).ok
     await org.do(RealmChanged(values={"require_unique_names": True}))
@@ -335,7 +335,7 @@ RESERVED = (
 CYRILLIC_BEN, CYRILLIC_CLEO = "\u0412\u0435n", "\u0421l\u0435\u043e"
 
 
-async def test_nobody_is_called_like_the_system_or_like_others_in_other_letters(
+async def test_a_name_that_looks_like_a_system_s_or_another_person_s_is_refused(
     org: Organization,
 ) -> None:
     ann, cleo = org["ann"], org["cleo"].user_id
@@ -348,13 +348,13 @@ async def test_nobody_is_called_like_the_system_or_like_others_in_other_letters(
             (await org["cleo"].patch("/settings", full_name=name)).refused()
             (await ann.post("/bots", full_name=name, short_name="x")).refused()
             (await ann.patch(f"/bots/{hal}", full_name=name)).refused()
-    # Their own name in other letters, the same name again, and names that only begin so.
+    # Their own name in other letters, the same name again, and names that only start alike.
     for name in (CYRILLIC_CLEO, "Ben", "BEN", "Notification Bot 2", "Welcome"):
         with row(name):
             assert (await ann.patch(f"/users/{cleo}", full_name=name)).ok
 
 
-async def test_an_account_that_looks_like_another_can_be_edited_and_left_so(
+async def test_an_account_that_looks_like_another_can_be_edited_otherwise(
     org: Organization,
 ) -> None:
     cleo = org["cleo"].user_id
@@ -365,7 +365,7 @@ async def test_an_account_that_looks_like_another_can_be_edited_and_left_so(
 # Changing
 
 
-async def test_a_new_name_is_told_to_everybody(org: Organization) -> None:
+async def test_a_new_name_is_sent_to_everyone(org: Organization) -> None:
     cleo = org["cleo"].user_id
     listener = await org["gus"].register()
     assert (await org["ann"].patch(f"/users/{cleo}", full_name="Cleopatra")).ok
@@ -375,7 +375,7 @@ async def test_a_new_name_is_told_to_everybody(org: Organization) -> None:
     assert event["person"] == {"user_id": cleo, "full_name": "Cleopatra"}
 
 
-async def test_a_new_role_moves_between_the_groups_of_the_roles(org: Organization) -> None:
+async def test_a_new_role_changes_the_system_groups(org: Organization) -> None:
     cleo = org["cleo"].user_id
     listener = await org["ben"].register()
     assert (await org["ann"].patch(f"/users/{cleo}", role=300)).ok
@@ -415,7 +415,7 @@ async def test_a_new_administrator_sees_what_administrators_see(org: Organizatio
     ]
 
 
-async def test_who_becomes_a_limited_guest_loses_sight_of_the_others(org: Organization) -> None:
+async def test_someone_who_becomes_a_limited_guest_loses_sight_of_others(org: Organization) -> None:
     await limit_guests(org)
     await org.channel("club", "cleo", "ann")
     cleo, ben, gus = [org[name].user_id for name in ("cleo", "ben", "gus")]
@@ -428,7 +428,7 @@ async def test_who_becomes_a_limited_guest_loses_sight_of_the_others(org: Organi
     assert [event["person"]["user_id"] for event in gained] == [ben, gus]
 
 
-async def test_limited_guests_hear_nothing_of_whom_they_do_not_see(org: Organization) -> None:
+async def test_limited_guests_get_no_events_about_invisible_people(org: Organization) -> None:
     await limit_guests(org)
     listener = await org["gus"].register(
         event_types=["realm_user", "subscription", "realm_bot"],
@@ -446,7 +446,7 @@ async def test_limited_guests_hear_nothing_of_whom_they_do_not_see(org: Organiza
     assert await listener.events() == []
 
 
-async def test_a_new_address_is_told_to_those_who_see_it(org: Organization) -> None:
+async def test_a_new_address_is_sent_to_people_who_can_see_it(org: Organization) -> None:
     await hide_address(org, "cleo", AddressVisibility.ADMINISTRATORS)
     cleo = org["cleo"].user_id
     ann = await org["ann"].register(client_gravatar=True)
@@ -456,11 +456,11 @@ async def test_a_new_address_is_told_to_those_who_see_it(org: Organization) -> N
     assert {"user_id": cleo, "delivery_email": "cleo@new.example"} in people
     assert not any("new_email" in person for person in people)
     assert any(person.get("avatar_url", "") is None for person in people)
-    # Who does not see the address sees another picture than the address's.
+    # People who can't see the address get an avatar that doesn't depend on it.
     assert await gus.events() == []
 
 
-async def test_a_new_address_that_all_may_see_is_the_new_name_in_the_interface(
+async def test_a_new_public_address_is_the_new_api_user_name(
     org: Organization,
 ) -> None:
     cleo = org["cleo"].user_id
@@ -474,7 +474,7 @@ async def test_a_new_address_that_all_may_see_is_the_new_name_in_the_interface(
 
 @pytest.fixture(scope="module")
 async def admin(shared_org: Organization) -> Person:
-    """An administrator who is no owner."""
+    """An administrator who isn't an owner."""
     return await shared_org.add("admin", Role.ADMINISTRATOR)
 
 
@@ -501,7 +501,7 @@ async def admin(shared_org: Organization) -> Person:
         ("ann", "ann", {"role": 200}, "CANNOT_DEACTIVATE_LAST_USER"),
     ],
 )
-async def test_a_change_that_is_not_allowed_is_refused(
+async def test_a_forbidden_change_is_refused(
     admin: Person,
     readonly_org: Organization,
     actor: str,
@@ -517,12 +517,12 @@ async def test_a_change_that_is_not_allowed_is_refused(
     assert await listener.events() == []
 
 
-async def test_the_systems_own_bots_cannot_be_changed(org: Organization) -> None:
+async def test_system_bots_cannot_be_changed(org: Organization) -> None:
     (await org["ann"].patch("/users/1", full_name="Other")).refused()
     (await org["ann"].delete("/users/1")).refused()
 
 
-async def test_an_owner_may_go_when_another_stays(org: Organization) -> None:
+async def test_an_owner_can_leave_if_another_remains(org: Organization) -> None:
     refused = await org["ann"].delete("/users/me")
     extra = refused.refused("CANNOT_DEACTIVATE_LAST_USER")
     assert (extra["is_last_owner"], extra["entity"]) == (True, "organization owner")
@@ -533,10 +533,12 @@ async def test_an_owner_may_go_when_another_stays(org: Organization) -> None:
     (await org["ann"].get("/users/me")).refused("USER_DEACTIVATED", 401)
 
 
-# Leaving and coming back
+# Deactivating and reactivating
 
 
-async def test_who_leaves_goes_from_every_list_before_the_account_does(org: Organization) -> None:
+async def test_a_deactivated_person_is_removed_from_lists_before_the_account(
+    org: Organization,
+) -> None:
     lounge = await org.channel("lounge", "ben", "cleo")
     hidden = await org.channel("hidden", "ben", "cleo", is_private=True)
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
@@ -570,7 +572,7 @@ async def test_who_leaves_goes_from_every_list_before_the_account_does(org: Orga
     (await org["ann"].delete(f"/users/{ben}")).refused()
 
 
-async def test_who_comes_back_is_where_they_were(org: Organization) -> None:
+async def test_a_reactivated_person_returns_to_the_same_channels(org: Organization) -> None:
     lounge = await org.channel("lounge", "ben", "cleo")
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
     await org.do(UserGroupCreated(group=UserGroup(id=20, name="crew", members=(ben, cleo))))
@@ -597,7 +599,7 @@ async def test_who_comes_back_is_where_they_were(org: Organization) -> None:
 DEACTIVATING = [("ben", "cleo"), ("gus", "cleo"), ("robo", "ben"), ("admin", "ann")]
 
 
-async def test_others_are_not_for_everybody_to_deactivate(org: Organization) -> None:
+async def test_deactivating_others_needs_permission(org: Organization) -> None:
     await org.add("admin", Role.ADMINISTRATOR)
     for actor, target in DEACTIVATING:
         with row(actor, target):
@@ -606,7 +608,7 @@ async def test_others_are_not_for_everybody_to_deactivate(org: Organization) -> 
             assert org.node.state.users[org[target].user_id].is_active
 
 
-async def test_what_cannot_be_deleted_is_not_left_out_in_silence(org: Organization) -> None:
+async def test_unsupported_deletions_are_refused_explicitly(org: Organization) -> None:
     path = f"/users/{org['cleo'].user_id}"
     before = org.node.state.users[org["cleo"].user_id]
     actions = {"delete_profile": True, "delete_everything": True}
@@ -617,7 +619,7 @@ async def test_what_cannot_be_deleted_is_not_left_out_in_silence(org: Organizati
 
 
 @pytest.mark.parametrize("what", ["public_channel", "private_channel", "direct"])
-async def test_what_an_account_and_its_bots_wrote_is_deleted_where_that_is_wanted(
+async def test_messages_of_an_account_and_its_bots_are_deleted_on_request(
     org: Organization, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deleting, "PIECE", 2)
@@ -652,7 +654,7 @@ async def test_what_an_account_and_its_bots_wrote_is_deleted_where_that_is_wante
 
 
 @pytest.mark.parametrize("deactivated_before", [False, True])
-async def test_an_account_can_be_deactivated_for_good(
+async def test_an_account_can_be_deleted_for_good(
     org: Organization, deactivated_before: bool
 ) -> None:
     ann, cleo, gus = org["ann"], org["cleo"].user_id, org["gus"]
@@ -678,12 +680,12 @@ async def test_an_account_can_be_deactivated_for_good(
     (await ann.delete(path, actions={"delete_profile": True})).refused()
     (await ann.post(f"{path}/reactivate")).refused()
     (await org["cleo"].get("/users/me")).refused("INVALID_API_KEY", 401)
-    # The address is free again.
+    # The address can be used again.
     new = {"email": "cleo@example.com", "password": "long enough", "full_name": "Cleo"}
     assert (await ann.post("/users", **new)).ok["user_id"] != cleo
 
 
-async def test_who_may_not_deactivate_an_account_does_not_delete_it(org: Organization) -> None:
+async def test_deleting_an_account_needs_permission_to_deactivate_it(org: Organization) -> None:
     await org.add("admin", Role.ADMINISTRATOR)
     actions = {"delete_profile": True}
     for who, target in (("ben", "cleo"), ("gus", "gus"), ("admin", "ann")):
@@ -693,7 +695,7 @@ async def test_who_may_not_deactivate_an_account_does_not_delete_it(org: Organiz
     )
 
 
-async def test_a_person_may_leave_and_a_bot_may_not(org: Organization) -> None:
+async def test_people_can_deactivate_themselves_and_bots_cannot(org: Organization) -> None:
     (await org["robo"].delete("/users/me")).refused("UNAUTHORIZED_PRINCIPAL")
     assert (await org["gus"].delete("/users/me")).ok
     (await org["gus"].get("/users/me")).refused("USER_DEACTIVATED", 401)
@@ -702,7 +704,7 @@ async def test_a_person_may_leave_and_a_bot_may_not(org: Organization) -> None:
 # Keys
 
 
-async def test_a_new_key_voids_the_old_one_and_ends_its_polls(org: Organization) -> None:
+async def test_a_new_key_replaces_the_old_one_and_ends_its_polls(org: Organization) -> None:
     ben = org["ben"]
     listener = await ben.register()
     old = ben.api_key
@@ -715,7 +717,7 @@ async def test_a_new_key_voids_the_old_one_and_ends_its_polls(org: Organization)
     (await org["robo"].post("/users/me/api_key/regenerate")).refused("UNAUTHORIZED_PRINCIPAL")
 
 
-async def test_a_new_key_leaves_the_password(org: Organization) -> None:
+async def test_a_new_key_keeps_the_password(org: Organization) -> None:
     new = (await org["ann"].post("/users/me/api_key/regenerate")).ok["api_key"]
     reply = await org.nobody.post(
         "/fetch_api_key", username="ann@example.com", password="correct horse"
@@ -723,7 +725,7 @@ async def test_a_new_key_leaves_the_password(org: Organization) -> None:
     assert reply.ok["api_key"] == new
 
 
-def test_the_defaults_of_a_new_account_show_its_address() -> None:
+def test_a_new_account_s_default_settings_show_its_address() -> None:
     assert PersonalSettings(user_id=1).email_address_visibility is AddressVisibility.EVERYONE
 
 
@@ -749,7 +751,7 @@ async def test_a_new_role_shows_and_hides_channels(org: Organization) -> None:
     assert defaults["default_streams"] == [public]
 
 
-async def test_settings_do_not_name_who_left(org: Organization) -> None:
+async def test_settings_do_not_name_deactivated_people(org: Organization) -> None:
     ben, cleo = org["ben"].user_id, org["cleo"].user_id
     both = Members(direct_members=(ben, cleo))
     open_, hidden = [
@@ -776,7 +778,7 @@ async def test_settings_do_not_name_who_left(org: Organization) -> None:
         assert not any(e["type"] == "stream" for e in await guest.events())
 
 
-async def test_who_slept_through_a_restart_hears_the_same(org: Organization) -> None:
+async def test_a_late_poll_after_a_restart_has_the_same_events(org: Organization) -> None:
     await org.channel("own", "ben", "cleo")
     await org.channel("private", "ann", is_private=True)
     ben, cleo, robo = [org[name].user_id for name in ("ben", "cleo", "robo")]
@@ -795,8 +797,8 @@ async def test_who_slept_through_a_restart_hears_the_same(org: Organization) -> 
             assert await listener.events() == before
 
 
-async def test_events_say_what_was_true_when_it_happened(org: Organization) -> None:
-    """To a client that polls when all of it is over."""
+async def test_events_show_what_was_true_at_the_time(org: Organization) -> None:
+    """For a client that polls after everything has happened."""
     ann, late = org["ann"], await org["ben"].register(event_types=["realm_user"])
     cleo = org["cleo"].user_id
     for name in ("Cleopatra", "Cleo"):
@@ -825,7 +827,7 @@ async def test_events_say_what_was_true_when_it_happened(org: Organization) -> N
         (dora, "Theodora"),
         (dora, False),
     ]
-    # A person who was erased has no history.
+    # An erased person has no history.
     assert (await ann.delete(f"/users/{dora}", actions={"delete_profile": True})).ok
     assert "Dora" not in str(await told())
     assert "Theodora" not in str(await told())

@@ -1,4 +1,4 @@
-"""Addresses that people, programs and browsers try."""
+"""Addresses that people, programs, and browsers commonly try."""
 
 import io
 from pathlib import Path
@@ -35,18 +35,18 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
         ("/api/send-message", "/api"),
     ],
 )
-async def test_what_is_usual_elsewhere_leads_to_what_is_here(
+async def test_common_addresses_redirect_to_ours(
     sqlite_org: Organization, path: str, to: str
 ) -> None:
     response = await sqlite_org.http.get(path)
     assert (response.status_code, response.headers["location"]) == (302, to)
     there = await sqlite_org.http.get(to, headers=BROWSER)
-    assert there.status_code in {200, 302, 303, 403}, there.text  # 403: one has to be invited.
+    assert there.status_code in {200, 302, 303, 403}, there.text  # 403: an invitation is required.
 
 
 @pytest.fixture
 def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a clone, where it may have been built or not."""
+    """As in a clone, which may or may not contain the built manual."""
     monkeypatch.setattr(help, "_MANUAL", BuiltFiles("nowhere"))
 
 
@@ -69,7 +69,7 @@ def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/people", "Guests see"),
     ],
 )
-async def test_help_is_there_by_any_name(sqlite_org: Organization, name: str, said: str) -> None:
+async def test_help_exists_under_any_name(sqlite_org: Organization, name: str, said: str) -> None:
     response = await sqlite_org.http.get(f"/help{name}")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/html")
@@ -77,7 +77,7 @@ async def test_help_is_there_by_any_name(sqlite_org: Organization, name: str, sa
     assert 'href="/help/writing"' in response.text or "**bold**" in response.text
 
 
-async def test_a_package_with_the_manual_shows_it(
+async def test_a_package_with_the_manual_serves_it(
     sqlite_org: Organization, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     contents = {
@@ -118,7 +118,7 @@ async def test_a_package_with_the_manual_shows_it(
             assert (again.status_code, again.content) == (304, b"")
             assert (again.headers["etag"], again.headers["cache-control"]) == (tag, "no-cache")
             assert "content-encoding" not in again.headers
-        # What is asked for by parts comes as a whole, and is not said to come otherwise.
+        # A range request gets the whole page, and the response says so.
         part = {"Range": "bytes=2-3", "If-Range": tag}
         whole = await sqlite_org.http.get(f"/help/{address}", headers=part)
         assert (whole.status_code, whole.text) == (200, contents[name])
@@ -133,13 +133,13 @@ async def test_a_package_with_the_manual_shows_it(
     assert plain.text == contents["operating.html"]
     led = await sqlite_org.http.get("/help/operating")
     assert led.headers["location"] == "/help/operating.html"
-    # What clients link stays what it was, and leads on.
+    # Addresses that clients link to keep working.
     short = await sqlite_org.http.get("/help/message-formatting")
     assert "**bold**" in short.text
     assert 'href="/help/"' in short.text
     for name in ("../secret", "%2e%2e/secret", "_static"):
         assert "nobody" not in (await sqlite_org.http.get(f"/help/{name}")).text
-    # Another release is installed: what was shown stays until the server starts again.
+    # Another release is installed: pages stay as they were until the server restarts.
     (tmp_path / "manual" / "index.html").write_text("<h1>New</h1>")
     before = await sqlite_org.http.get("/help/")
     assert before.text == contents["index.html"]
@@ -151,7 +151,7 @@ async def test_a_package_with_the_manual_shows_it(
     assert "<h1>Operating" not in (await sqlite_org.http.get("/help/operating.html")).text
 
 
-async def test_pictures_that_are_looked_for_are_bitmaps(sqlite_org: Organization) -> None:
+async def test_icons_at_common_addresses_are_bitmaps(sqlite_org: Organization) -> None:
     icon = await sqlite_org.http.get("/favicon.ico")
     assert icon.headers["content-type"] == "image/vnd.microsoft.icon"
     assert Image.open(io.BytesIO(icon.content)).size == (192, 192)
@@ -162,13 +162,13 @@ async def test_pictures_that_are_looked_for_are_bitmaps(sqlite_org: Organization
         assert Image.open(io.BytesIO(picture.content)).format == "PNG"
 
 
-async def test_search_engines_are_told_to_stay_away(sqlite_org: Organization) -> None:
+async def test_search_engines_are_excluded(sqlite_org: Organization) -> None:
     response = await sqlite_org.http.get("/robots.txt")
     assert response.headers["content-type"].startswith("text/plain")
     assert "Disallow: /\n" in response.text
 
 
-async def test_a_browser_gets_pages_also_for_errors(sqlite_org: Organization) -> None:
+async def test_a_browser_gets_html_pages_for_errors(sqlite_org: Organization) -> None:
     async def get(path: str, **headers: str) -> httpx.Response:
         return await sqlite_org.http.get(path, headers=headers)
 

@@ -1,5 +1,4 @@
-"""Guests who may not know of every account: what they are answered about the others, and when they
-hear of somebody new to them."""
+"""Limited guests: what they get about accounts they can't see, and when accounts become visible."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,19 +30,19 @@ async def limit_guests(org: Organization, group: int = MEMBERS) -> None:
     await org.do(RealmChanged(values={"can_access_all_users_group": group}))
 
 
-# As if there were none
+# As if the account didn't exist
 
 Request = tuple[str, str, dict[str, Any]]
 Asking = Callable[[Any], Request]
 
 
 def path(method: str, template: str, **values: Any) -> Asking:
-    """A request that names somebody in its path."""
+    """A request with an account in its path."""
     return lambda who: (method, template.replace("WHO", str(who)), values)
 
 
 def value(method: str, template: str, made: Callable[[Any], dict[str, Any]]) -> Asking:
-    """A request that names somebody in its parameters."""
+    """A request with an account in its parameters."""
     return lambda who: (method, template, made(who))
 
 
@@ -238,7 +237,7 @@ OTHERWISE = {
 }
 
 
-def test_every_endpoint_that_takes_a_user_is_in_the_table() -> None:
+def test_every_endpoint_with_a_user_is_in_the_table() -> None:
     naming = {
         f"{route.method} {route.path}"
         for route in ROUTES
@@ -249,7 +248,7 @@ def test_every_endpoint_that_takes_a_user_is_in_the_table() -> None:
 
 
 async def set_stage(org: Organization) -> dict[str, Any]:
-    """gus, a guest, knows cleo; ben has written where gus reads."""
+    """Gus, a guest, can see cleo. Ben has written where gus reads."""
     club = await org.channel("club", "cleo", "gus")
     cooks = UserGroup(
         id=org.node.state.groups.next_id(),
@@ -283,7 +282,7 @@ async def staged(shared_org: Organization) -> tuple[Organization, dict[str, Any]
 def stage(
     staged: tuple[Organization, dict[str, Any]],
 ) -> Iterator[tuple[Organization, dict[str, Any]]]:
-    """The stage, for what gus may only ask in vain: fails where something was changed."""
+    """The setup for requests by gus that must fail. Fails if something changed."""
     org, _ = staged
     before = org.node.state.seq
     yield staged
@@ -291,7 +290,7 @@ def stage(
 
 
 def put_in(given: Any, known: dict[str, Any]) -> Any:
-    """The values with what only the stage knows."""
+    """The values with the setup's IDs."""
     if isinstance(given, dict):
         return {name: put_in(one, known) for name, one in given.items()}
     if isinstance(given, list):
@@ -300,7 +299,7 @@ def put_in(given: Any, known: dict[str, Any]) -> Any:
 
 
 async def answered(org: Organization, asking: Asking, who: Any, known: dict[str, Any]) -> Any:
-    """What gus is answered, with the one who was asked about as WHO."""
+    """The response for gus, with the account in question as WHO."""
     method, where, values = asking(who)
     for name, known_id in known.items():
         where = where.replace(name, str(known_id))
@@ -310,7 +309,7 @@ async def answered(org: Organization, asking: Asking, who: Any, known: dict[str,
 
 
 @pytest.mark.parametrize("name", BY_ID)
-async def test_an_unseen_account_is_as_one_that_does_not_exist(
+async def test_an_invisible_account_looks_like_an_unknown_one(
     stage: tuple[Organization, dict[str, Any]], name: str
 ) -> None:
     org, known = stage
@@ -320,7 +319,7 @@ async def test_an_unseen_account_is_as_one_that_does_not_exist(
 
 @pytest.mark.parametrize("name", BY_ADDRESS)
 @pytest.mark.parametrize("stand_in", [False, True], ids=["real", "stand-in"])
-async def test_so_it_is_by_address(
+async def test_an_invisible_address_looks_like_an_unknown_one(
     stage: tuple[Organization, dict[str, Any]], name: str, stand_in: bool
 ) -> None:
     org, known = stage
@@ -331,7 +330,9 @@ async def test_so_it_is_by_address(
 
 
 @pytest.mark.parametrize("by", ["id", "address", "stand-in"])
-async def test_so_it_is_in_the_narrow_of_a_queue(org: Organization, by: str) -> None:
+async def test_an_invisible_account_in_a_queue_s_narrow_looks_like_an_unknown_one(
+    org: Organization, by: str
+) -> None:
     await set_stage(org)
     ben = org["ben"].user_id
     operand = {"id": str(ben), "address": "ben@example.com", "stand-in": f"user{ben}@chat.test"}[by]
@@ -342,7 +343,7 @@ async def test_so_it_is_in_the_narrow_of_a_queue(org: Organization, by: str) -> 
     assert [event["message"]["content"] for event in await queue.events()] == ["now you know me"]
 
 
-async def test_an_unseen_namesake_is_not_in_the_way_of_a_mention(org: Organization) -> None:
+async def test_an_invisible_namesake_does_not_affect_a_mention(org: Organization) -> None:
     await set_stage(org)
     assert (await org["ann"].patch(f"/users/{org['ben'].user_id}", full_name="Cleo")).ok
     assert org["ben"].user_id < org["cleo"].user_id
@@ -350,8 +351,8 @@ async def test_an_unseen_namesake_is_not_in_the_way_of_a_mention(org: Organizati
     assert f'data-user-id="{org["cleo"].user_id}"' in reply.ok["rendered"]
 
 
-async def test_an_unseen_sender_is_nobody(org: Organization) -> None:
-    """In what is fetched, and in the event."""
+async def test_an_invisible_sender_is_anonymous(org: Organization) -> None:
+    """In fetched messages and in events."""
     known = await set_stage(org)
     queue = await org["gus"].register(event_types=["message"])
     fetched = (await org["gus"].get(f"/messages/{known['MESSAGE']}")).ok["message"]
@@ -367,7 +368,7 @@ async def test_an_unseen_sender_is_nobody(org: Organization) -> None:
     assert shown["sender_full_name"] == "Ben"
 
 
-async def test_unseen_readers_are_not_in_read_receipts(org: Organization) -> None:
+async def test_invisible_readers_are_not_in_read_receipts(org: Organization) -> None:
     await set_stage(org)
     await org.do(RealmChanged(values={"enable_read_receipts": True}))
     message = await org["cleo"].send("club", "plans", "read me")
@@ -379,7 +380,7 @@ async def test_unseen_readers_are_not_in_read_receipts(org: Organization) -> Non
     assert org["ben"].user_id in (await org["cleo"].get(where)).ok["user_ids"]
 
 
-async def test_an_unseen_person_types_unheard(org: Organization) -> None:
+async def test_an_invisible_person_s_typing_is_not_sent(org: Organization) -> None:
     await set_stage(org)
     capable = {"client_capabilities": {"stream_typing_notifications": True}}
     queues = [
@@ -392,11 +393,11 @@ async def test_an_unseen_person_types_unheard(org: Organization) -> None:
     assert unheard == []
 
 
-# Who comes into sight, and who goes out of it
+# Becoming visible and invisible
 
 
 async def told(listener: Listener) -> list[tuple[str, int]]:
-    """Of which accounts a client hears that they are there, or gone."""
+    """The accounts that a client learns are visible, or no longer visible."""
     events = [event for event in await listener.events() if event["type"] == "realm_user"]
     assert all(event["op"] in {"add", "remove"} for event in events)
     return [(event["op"], event["person"]["user_id"]) for event in events]
@@ -406,7 +407,7 @@ async def guest(org: Organization) -> Listener:
     return await org["gus"].register(client_capabilities={"user_list_incomplete": True})
 
 
-async def test_who_comes_into_a_shared_channel_comes_into_sight(org: Organization) -> None:
+async def test_a_new_subscriber_of_a_shared_channel_becomes_visible(org: Organization) -> None:
     await org.channel("club", "gus", "cleo")
     await limit_guests(org)
     gus, cleo = await guest(org), await org["cleo"].register()
@@ -429,7 +430,7 @@ async def test_who_comes_into_a_shared_channel_comes_into_sight(org: Organizatio
     assert events[1]["person"] == {"user_id": ben, "full_name": "Unknown user"}
 
 
-async def test_a_guest_who_is_let_in_sees_who_is_there(org: Organization) -> None:
+async def test_a_guest_added_to_a_channel_sees_its_subscribers(org: Organization) -> None:
     await org.channel("club", "ann", "ben")
     await limit_guests(org)
     gus, ann = await guest(org), org["ann"]
@@ -439,14 +440,14 @@ async def test_a_guest_who_is_let_in_sees_who_is_there(org: Organization) -> Non
     assert [event["type"] == "realm_user" for event in events[:3]] == [True, True, False]
     gained = [event["person"]["user_id"] for event in events if event["type"] == "realm_user"]
     assert gained == [org["ann"].user_id, org["ben"].user_id]
-    # One of them stays in sight: they write to each other.
+    # One of them stays visible: they have a direct conversation.
     await ann.write([org["gus"].user_id], "welcome")
     assert await told(gus) == []
     assert (await ann.delete("/users/me/subscriptions", subscriptions=["club"], **people)).ok
     assert await told(gus) == [("remove", org["ben"].user_id)]
 
 
-async def test_who_is_shared_twice_is_lost_with_the_second(org: Organization) -> None:
+async def test_a_person_shared_twice_is_hidden_with_the_second(org: Organization) -> None:
     await org.channel("club", "gus", "ben")
     await org.channel("pub", "gus", "ben")
     await limit_guests(org)
@@ -457,7 +458,7 @@ async def test_who_is_shared_twice_is_lost_with_the_second(org: Organization) ->
     assert await told(gus) == [("remove", ben.user_id)]
 
 
-async def test_who_writes_first_comes_into_sight_before_the_message(org: Organization) -> None:
+async def test_a_new_sender_becomes_visible_before_the_message(org: Organization) -> None:
     await limit_guests(org)
     gus = await guest(org)
     await org["ben"].post("/users/me/status", status_text="lunch")
@@ -475,7 +476,7 @@ async def test_who_writes_first_comes_into_sight_before_the_message(org: Organiz
     assert await told(gus) == []
 
 
-async def test_an_archived_channel_is_shared_as_before(org: Organization) -> None:
+async def test_an_archived_channel_is_still_shared(org: Organization) -> None:
     await org.channel("club", "gus", "ben")
     await limit_guests(org)
     gus = await guest(org)
@@ -484,7 +485,7 @@ async def test_an_archived_channel_is_shared_as_before(org: Organization) -> Non
     assert (await org["gus"].get(f"/users/{org['ben'].user_id}")).ok
 
 
-async def test_who_is_deactivated_stays_in_sight(org: Organization) -> None:
+async def test_a_deactivated_person_stays_visible(org: Organization) -> None:
     await org.channel("club", "gus", "ben")
     await limit_guests(org)
     gus, ben = await guest(org), org["ben"].user_id
@@ -495,7 +496,7 @@ async def test_who_is_deactivated_stays_in_sight(org: Organization) -> None:
     assert (await org["gus"].get(f"/users/{ben}")).ok
 
 
-async def test_a_guest_who_becomes_a_member_sees_everybody_and_not_when_back(
+async def test_a_guest_who_becomes_a_member_sees_everyone_until_demoted(
     org: Organization,
 ) -> None:
     await org.channel("club", "gus", "cleo")
@@ -512,7 +513,7 @@ async def test_a_guest_who_becomes_a_member_sees_everybody_and_not_when_back(
     assert [event["person"]["user_id"] for event in events[1:]] == strangers
 
 
-async def test_an_account_that_is_made_is_told_where_it_is_shared(org: Organization) -> None:
+async def test_a_new_account_is_sent_where_it_is_shared(org: Organization) -> None:
     await limit_guests(org)
     gus = await guest(org)
     await org.add("dora")
@@ -524,7 +525,7 @@ async def test_an_account_that_is_made_is_told_where_it_is_shared(org: Organizat
     assert await told(gus) == [("add", reply.ok["user_id"])]
 
 
-async def test_a_client_that_needs_them_is_told_what_stands_for_the_unseen(
+async def test_a_client_that_needs_them_gets_placeholders_for_invisible_people(
     org: Organization,
 ) -> None:
     await org.channel("club", "gus", "ben")
@@ -537,10 +538,10 @@ async def test_a_client_that_needs_them_is_told_what_stands_for_the_unseen(
     assert people == [("remove", "Unknown user"), ("add", "Unknown user"), ("add", "Unknown user")]
 
 
-async def test_a_client_that_slept_hears_of_nobody_before_they_came_into_sight(
+async def test_a_late_poll_has_nobody_from_before_they_became_visible(
     org: Organization,
 ) -> None:
-    """What the log says of them before that is nothing to it, late as well as at once."""
+    """Earlier log entries about them produce no events, either immediately or later."""
     await org.channel("club", "gus", "cleo")
     await limit_guests(org)
     gus, ben = await guest(org), org["ben"]
@@ -556,7 +557,7 @@ async def test_a_client_that_slept_hears_of_nobody_before_they_came_into_sight(
     assert (events[first]["op"], events[first]["person"]["full_name"]) == ("add", "Benno")
 
 
-async def test_an_organization_that_limits_nobody_writes_nothing_of_it(org: Organization) -> None:
+async def test_an_organization_without_limited_guests_logs_no_visibility(org: Organization) -> None:
     await org.channel("club", "gus", "cleo")
     await org["ben"].post("/users/me/subscriptions", subscriptions=TOPIC)
     await org["ben"].write([org["gus"].user_id], "hi")
@@ -565,12 +566,12 @@ async def test_an_organization_that_limits_nobody_writes_nothing_of_it(org: Orga
     assert not org.node.state.contacts.merged
 
 
-# What it costs
+# Cost
 
 
-async def test_what_many_gain_is_found_and_written_once(org: Organization) -> None:
-    """A thousand come where thirty guests are. Nothing is done, written or encoded for each pair
-    of them."""
+async def test_visibility_gained_by_many_is_computed_and_logged_once(org: Organization) -> None:
+    """A thousand people join where thirty guests are. Nothing is done, written, or encoded per
+    pair."""
     people, guests = (
         await many_people(org, "p", 1000, Role.MEMBER),
         await many_people(org, "g", 30, Role.GUEST),
@@ -587,7 +588,7 @@ async def test_what_many_gain_is_found_and_written_once(org: Organization) -> No
     colors = dict.fromkeys(people, "#76ce90")
     await org.do(Subscribed(channel_id=1, colors=colors, after=0))
     gained = (await changes_of_sight(org))[begun:]
-    # gus and the thirty see alike. (An entry has room for some of the thousand.)
+    # gus and the thirty see the same. (An entry has room for a part of the thousand.)
     gains = [gain for change in gained for gain in change.gained]
     assert {gain.viewers for gain in gains} == {tuple(sorted([org["gus"].user_id, *guests]))}
     assert BitMap().union(*(bitmap(gain.users) for gain in gains)) == BitMap(people)
@@ -602,14 +603,14 @@ async def test_what_many_gain_is_found_and_written_once(org: Organization) -> No
 
 
 def encoded(org: Organization) -> list[bytes]:
-    """What was encoded of such entries, for every view."""
+    """The encoded events for these entries, for every view."""
     recent = org.node.delivery.recent
     told = (one for one in recent if isinstance(one.entry.change, UserVisibilityChanged))
     return [event.body for one in told for view in one.views.values() for event in view]
 
 
 async def many_people(org: Organization, name: str, count: int, role: Role) -> list[int]:
-    """So many accounts; those of the first few can be used."""
+    """This many accounts. The first few can send requests."""
     first = org.node.state.users.next_id()
     made = []
     for number in range(count):
@@ -628,7 +629,7 @@ async def many_people(org: Organization, name: str, count: int, role: Role) -> l
 
 
 async def pages(listener: Listener) -> list[dict[str, Any]]:
-    """All events, of which an answer has so many at most."""
+    """All events, which arrive in limited numbers per response."""
     found: list[dict[str, Any]] = []
     while events := await listener.events():
         assert len(events) <= PAGE
@@ -636,7 +637,7 @@ async def pages(listener: Listener) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_picture_of_somebody_unseen_is_that_of_nobody(org: Organization) -> None:
+async def test_an_invisible_person_s_avatar_is_neutral(org: Organization) -> None:
     await set_stage(org)
     ben = org["ben"].user_id
     names = ["999999", "nobody@example.com", str(ben), "ben@example.com", f"user{ben}@chat.test"]
@@ -651,8 +652,8 @@ async def changes_of_sight(org: Organization) -> list[UserVisibilityChanged]:
     return [e.change for e in entries if isinstance(e.change, UserVisibilityChanged)]
 
 
-async def test_a_guests_bot_knows_of_no_more_than_a_guest(org: Organization) -> None:
-    """As its owner becomes one, and is none any more."""
+async def test_a_guest_s_bot_sees_no_more_than_a_guest(org: Organization) -> None:
+    """When its owner becomes a guest, and a member again."""
     await org.channel("club", "robo", "cleo")
     await limit_guests(org)
     capable = {"client_capabilities": {"user_list_incomplete": True}}
@@ -669,8 +670,10 @@ async def test_a_guests_bot_knows_of_no_more_than_a_guest(org: Organization) -> 
     assert {event["person"]["user_id"] for event in events} == everybody - known
 
 
-async def test_who_slept_hears_of_themselves_whomever_they_see_since(org: Organization) -> None:
-    """The accounts that come into sight are ranges, which may have the guest's own."""
+async def test_a_late_poll_contains_one_s_own_changes_despite_new_visibility(
+    org: Organization,
+) -> None:
+    """Accounts that become visible are stored as ranges, which may include the guest's own."""
     await limit_guests(org)
     gus = await guest(org)
     assert (await org["gus"].post("/users/me/status", status_text="asleep")).ok

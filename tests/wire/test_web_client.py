@@ -32,7 +32,7 @@ async def _script(org: Organization) -> str:
     return found[1]
 
 
-async def test_the_page_may_run_no_script_but_the_clients_own(sqlite_org: Organization) -> None:
+async def test_the_page_may_run_only_the_client_s_script(sqlite_org: Organization) -> None:
     policy = (await _page(sqlite_org)).headers["content-security-policy"]
 
     assert "default-src 'none'" in policy
@@ -48,7 +48,7 @@ async def test_the_page_may_use_the_microphone_and_no_other_device(
     assert {"microphone=(self)", "camera=()", "geolocation=()"} <= set(policy.split(", "))
 
 
-async def test_a_file_may_be_kept_forever_because_its_name_tells_its_content(
+async def test_a_file_with_a_hash_in_its_name_is_cached_forever(
     sqlite_org: Organization,
 ) -> None:
     reply = await sqlite_org.http.get(await _script(sqlite_org))
@@ -58,7 +58,9 @@ async def test_a_file_may_be_kept_forever_because_its_name_tells_its_content(
     assert "immutable" in reply.headers["cache-control"]
 
 
-async def test_a_file_is_sent_packed_to_those_who_can_unpack_it(sqlite_org: Organization) -> None:
+async def test_a_file_is_sent_compressed_to_clients_that_accept_it(
+    sqlite_org: Organization,
+) -> None:
     address = await _script(sqlite_org)
     packed = await sqlite_org.http.get(address, headers={"Accept-Encoding": "gzip"})
     plain = await sqlite_org.http.get(address, headers={"Accept-Encoding": "identity"})
@@ -77,8 +79,8 @@ async def test_there_are_no_other_files(sqlite_org: Organization, name: str) -> 
     assert (await sqlite_org.http.get(f"/app/assets/{name}")).status_code == 404
 
 
-async def test_the_first_load_of_script_is_small(sqlite_org: Organization) -> None:
-    """The budget of the project: 150 KB, packed."""
+async def test_the_script_of_the_first_load_is_small(sqlite_org: Organization) -> None:
+    """The budget: 150 KB, compressed."""
     page = (await _page(sqlite_org)).text
     addresses = re.findall(r'(?:src|href)="(/app/assets/[^"]+\.js)"', page)
     sizes = [
@@ -93,12 +95,12 @@ async def test_the_first_load_of_script_is_small(sqlite_org: Organization) -> No
     assert 0 < sum(sizes) <= 150_000
 
 
-async def test_the_page_is_the_same_for_everybody(sqlite_org: Organization) -> None:
-    """The client's worker keeps it: it must not be that of one person, or the door."""
+async def test_the_page_is_the_same_for_everyone(sqlite_org: Organization) -> None:
+    """The service worker caches it, so it must not be one person's page or the sign-in page."""
     assert (await sqlite_org.http.get("/app/")).text == (await _page(sqlite_org)).text
 
 
-async def test_the_worker_is_asked_for_anew_and_may_reach_only_home(
+async def test_the_service_worker_is_revalidated_and_restricted_to_this_origin(
     sqlite_org: Organization,
 ) -> None:
     reply = await sqlite_org.http.get("/worker.js")
@@ -111,7 +113,7 @@ async def test_the_worker_is_asked_for_anew_and_may_reach_only_home(
     assert (await sqlite_org.http.get("/worker.js", headers=known)).status_code == 304
 
 
-async def test_all_that_the_worker_keeps_is_there(sqlite_org: Organization) -> None:
+async def test_everything_the_service_worker_caches_exists(sqlite_org: Organization) -> None:
     script = (await sqlite_org.http.get("/worker.js")).text
     files = set(re.findall(r'"(/app/assets/[^"]+)"', script))
 
@@ -122,7 +124,7 @@ async def test_all_that_the_worker_keeps_is_there(sqlite_org: Organization) -> N
     assert "__FILES__" not in script
 
 
-async def test_the_manifest_names_the_organization_and_pictures_that_are_there(
+async def test_the_manifest_has_the_organization_s_name_and_existing_icons(
     sqlite_org: Organization,
 ) -> None:
     reply = await sqlite_org.http.get("/manifest.webmanifest")
@@ -136,8 +138,8 @@ async def test_the_manifest_names_the_organization_and_pictures_that_are_there(
         assert found.headers["content-type"] == icon["type"]
 
 
-async def test_the_manifests_colours_are_those_of_the_page(sqlite_org: Organization) -> None:
-    """They are written down in three places: the manifest, the page, and the tokens."""
+async def test_the_manifest_s_colors_equal_the_page_s(sqlite_org: Organization) -> None:
+    """They are defined in three places: the manifest, the page, and the design tokens."""
     manifest = (await sqlite_org.http.get("/manifest.webmanifest")).json()
     page = (await _page(sqlite_org)).text
     tokens = (await sqlite_org.http.get("/static/tokens.css")).text
@@ -149,7 +151,7 @@ async def test_the_manifests_colours_are_those_of_the_page(sqlite_org: Organizat
     assert re.findall(r'name="theme-color" content="([^"]+)"', page) == side
 
 
-async def test_without_an_account_the_page_is_there_where_something_is_open(
+async def test_without_an_account_the_page_is_served_if_something_is_web_public(
     org: Organization,
 ) -> None:
     async def answer() -> tuple[int, str | None]:
@@ -166,9 +168,9 @@ async def test_without_an_account_the_page_is_there_where_something_is_open(
     assert await answer() == door
 
 
-async def test_pictures_are_looked_for_only_where_the_operator_has_a_key(config: Config) -> None:
-    """In the browser: the key is told to who is signed in, and its policy lets it ask that service
-    and no other."""
+async def test_gif_search_needs_the_operator_s_key(config: Config) -> None:
+    """The browser searches: signed-in people get the key, and the page's policy allows only that
+    service."""
     policies = {
         key: client_page(msgspec.structs.replace(config, **{key: "k-1"})).headers[
             "content-security-policy"

@@ -1,4 +1,4 @@
-"""What other services send to bots."""
+"""Incoming webhooks."""
 
 import asyncio
 import codecs
@@ -31,7 +31,7 @@ PUSH = {"X-GitHub-Event": "push"}
 
 
 async def made(org: Organization, owner: str = "ben", name: str = "hook", **more: Any) -> Person:
-    """An incoming webhook of the owner's."""
+    """An incoming webhook bot of the owner's."""
     asked = {"full_name": name, "short_name": name, "bot_type": 2} | more
     bot = (await org[owner].post("/bots", **asked)).ok
     return Person(org.http, bot["user_id"], f"{name}-bot@chat.test", bot["api_key"])
@@ -44,8 +44,8 @@ async def sent(
     headers: dict[str, str] | None = None,
     **parameters: str,
 ) -> Reply:
-    """What a service sends to the bot; bytes as they are, a dictionary of texts as a form if
-    `headers` say so, all else as JSON."""
+    """Send a payload to the bot as a service: bytes unchanged, a dictionary of strings as a form if
+    `headers` say so, and everything else as JSON."""
     query = urlencode({"api_key": bot.api_key, **parameters})
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     headers = {"Content-Type": "application/json", "Authorization": "", **(headers or {})}
@@ -58,19 +58,19 @@ async def sent(
 
 
 async def newest(org: Organization, who: str = "ben") -> dict[str, Any]:
-    """The newest message that somebody can read."""
+    """The newest message that someone can read."""
     asked = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
     found: dict[str, Any] = (await org[who].get("/messages", **asked)).ok["messages"][-1]
     return found
 
 
 async def journal(org: Organization, bot: Person, who: str = "ben") -> list[tuple[Any, ...]]:
-    """What the bot's journal says, the newest first."""
+    """The bot's delivery log, newest first."""
     lines = (await org[who].get(f"/bots/{bot.user_id}/deliveries")).ok["deliveries"]
     return [(one["integration"], one["event"], one["outcome"], one["reason"]) for one in lines]
 
 
-async def test_a_service_writes_to_a_topic(org: Organization) -> None:
+async def test_a_service_posts_in_a_topic(org: Organization) -> None:
     lounge = await org.channel("lounge", "ben")
     bot = await made(org)
     for where in ({"stream": "lounge"}, {"stream": str(lounge)}, {"stream": "%6Counge"}):
@@ -91,7 +91,7 @@ async def test_a_service_writes_to_a_topic(org: Organization) -> None:
     assert head.status_code == 200
 
 
-async def test_what_has_no_name_is_written_to_the_services_own_topic(org: Organization) -> None:
+async def test_without_a_topic_a_service_posts_in_its_own(org: Organization) -> None:
     await org.channel("lounge", "ben")
     bot = await made(org)
     for name in ("", " \n ", "\u200b\x07"):
@@ -101,7 +101,7 @@ async def test_what_has_no_name_is_written_to_the_services_own_topic(org: Organi
         assert (await newest(org))["subject"] == "GitHub"
 
 
-async def test_a_service_writes_to_people(org: Organization) -> None:
+async def test_a_service_sends_direct_messages(org: Organization) -> None:
     bot = await made(org)
     assert (await sent(bot, "slack_incoming", {"text": "to the owner"})).ok
     message = await newest(org)
@@ -118,7 +118,7 @@ async def test_a_service_writes_to_people(org: Organization) -> None:
     assert (await newest(org))["display_recipient"] == "lounge"
 
 
-async def test_an_address_says_which_events_it_wants(org: Organization) -> None:
+async def test_the_address_filters_events(org: Organization) -> None:
     await org.channel("lounge", "ben")
     bot = await made(org)
     for wanted in (
@@ -162,7 +162,7 @@ REFUSED: list[tuple[str, Any, dict[str, str], str, str]] = [
 """An integration, what it is sent, with what parameters, and the code and reason of the refusal."""
 
 
-async def test_what_cannot_be_taken_is_refused(org: Organization) -> None:
+async def test_invalid_requests_are_refused(org: Organization) -> None:
     bot = await made(org)
     for number, (integration, payload, parameters, code, reason) in enumerate(REFUSED):
         with row(integration, payload, parameters):
@@ -173,7 +173,7 @@ async def test_what_cannot_be_taken_is_refused(org: Organization) -> None:
             assert (what, outcome, why) == (integration, "refused", refused["msg"])
 
 
-async def test_who_can_be_sent_to(org: Organization) -> None:
+async def test_who_a_bot_can_send_to(org: Organization) -> None:
     bot = await made(org)
     text = {"text": "x"}
     (await sent(org["robo"], "slack_incoming", text)).refused()
@@ -188,7 +188,7 @@ async def test_who_can_be_sent_to(org: Organization) -> None:
     (await sent(bot, "slack_incoming", text)).refused("USER_DEACTIVATED", 401)
 
 
-async def test_a_bot_with_a_secret_takes_what_is_signed(org: Organization) -> None:
+async def test_a_bot_with_a_secret_accepts_signed_requests(org: Organization) -> None:
     bot, options = await made(org), "/bots/{}/webhook"
     place = options.format(bot.user_id)
     assert (await org["ben"].get(place)).ok["has_secret"] is False
@@ -217,7 +217,9 @@ async def test_a_bot_with_a_secret_takes_what_is_signed(org: Organization) -> No
     assert (await sent(bot, "github", body, PUSH)).ok
 
 
-async def test_any_json_by_templates(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_templates_accept_any_json(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bot = await made(org)
     place = f"/bots/{bot.user_id}/webhook"
     payload = {"host": "a@**all**", "load": [1, 2], "deep": {"er": "x"}}
@@ -237,7 +239,7 @@ async def test_any_json_by_templates(org: Organization, monkeypatch: pytest.Monk
     assert message["content"] == "1;2; x of a@\u200b**all**"
     for wrong in ("{{", "{% for %}", "x" * 4001):
         (await org["ben"].patch(place, content_template=wrong)).refused()
-    # What the sandbox keeps from a template is empty, and so there is nothing to send.
+    # The sandbox turns forbidden expressions into empty text, so there is nothing to send.
     for template in ("{{ ''.__class__.__mro__ }}", "{{ payload.__init__.__globals__ }}"):
         assert (await org["ben"].patch(place, content_template=template)).ok
         assert (await sent(bot, "json", payload)).ok
@@ -252,7 +254,7 @@ async def test_any_json_by_templates(org: Organization, monkeypatch: pytest.Monk
     refused = (await sent(bot, "json", payload)).refused()
     assert refused["msg"] == "The template takes too long to render."
     assert (await journal(org, bot))[0][2:] == ("refused", "The template takes too long to render.")
-    # The helper is everybody's: whose templates take too long leave it to others for a while.
+    # Everyone shares the helper process: people with slow templates have to wait for a while.
     monkeypatch.setattr(templates_module, "AT_ONCE_SECONDS", 0.5)
     assert (await sent(bot, "json", payload)).refused("RATE_LIMIT_HIT", 429)["retry-after"] > 1
     assert (await org["ben"].patch(place, content_template="x")).status == 429
@@ -262,7 +264,7 @@ async def test_any_json_by_templates(org: Organization, monkeypatch: pytest.Monk
     assert (await sent(other, "json", payload)).ok
 
 
-def test_each_persons_templates_have_a_share_of_the_time() -> None:
+def test_each_person_s_templates_have_a_share_of_the_time() -> None:
     clock = TestClock(stopped_at=1000.0)
     shares = templates_module.Shares(clock)
 
@@ -282,7 +284,7 @@ def test_each_persons_templates_have_a_share_of_the_time() -> None:
     take(2, 0.01)
     clock.ahead += caught.value.wait
     take(1, 0.01)
-    # Those that are under way count as if they took all that they may.
+    # Renderings in progress count with their maximum time.
     with contextlib.ExitStack() as under_way:
         for _ in range(12):
             under_way.enter_context(shares.spent(3))
@@ -290,7 +292,7 @@ def test_each_persons_templates_have_a_share_of_the_time() -> None:
             take(3, 0.01)
 
 
-def test_no_more_of_a_payload_is_made_than_is_shown() -> None:
+def test_only_the_shown_part_of_a_payload_is_formatted() -> None:
     deep: list[Any] = []
     for _ in range(400):
         deep = [deep]
@@ -302,15 +304,15 @@ def test_no_more_of_a_payload_is_made_than_is_shown() -> None:
         tracemalloc.stop()
     assert isinstance(post, Post)
     assert len(post.content) > 1000
-    assert most < 2_000_000  # Indented, all of it has 16 million characters.
+    assert most < 2_000_000  # With indentation, it has 16 million characters.
 
 
-def test_a_template_says_no_more_than_it_may() -> None:
+def test_a_template_s_output_is_limited() -> None:
     found = template_work.rendered(["{{ a }}{{ a }}", "{{ payload }}"], '{"a": "xyz"}', 4)
     assert found == ["xyzx", "{'a'"]
 
 
-async def test_what_a_template_is_filled_with_mentions_nobody(org: Organization) -> None:
+async def test_template_values_mention_nobody(org: Organization) -> None:
     await org.channel("lounge", "ben")
     bot = await made(org)
     place = f"/bots/{bot.user_id}/webhook"
@@ -322,7 +324,7 @@ async def test_what_a_template_is_filled_with_mentions_nobody(org: Organization)
     assert said.replace("\x01", "") == ("@\u200b**all** @\u200b**all** @\u200b_**Ben** @**Ann**")
 
 
-async def test_mentions_that_the_bot_may_not_make_do_not_cost_the_message(
+async def test_forbidden_mentions_do_not_lose_the_message(
     org: Organization,
 ) -> None:
     await org.channel("lounge", "ben")
@@ -345,7 +347,7 @@ async def test_a_handshake_is_answered(org: Organization) -> None:
     assert shaken.headers["x-hook-secret"] == "b537"
 
 
-async def test_clients_are_told_which_integrations_there_are(org: Organization) -> None:
+async def test_clients_get_the_list_of_integrations(org: Organization) -> None:
     listed = (await org["ben"].register()).data["realm_incoming_webhook_bots"]
     assert {one["name"] for one in listed} == INTEGRATIONS.keys()
     (github,) = (one for one in listed if one["name"] == "github")
@@ -357,14 +359,14 @@ async def test_clients_are_told_which_integrations_there_are(org: Organization) 
     assert (github["config_options"], github["is_signed"]) == ([], True)
 
 
-async def test_the_journal_is_bounded(org: Organization) -> None:
+async def test_the_delivery_log_is_limited(org: Organization) -> None:
     bot = await made(org)
     other = await made(org, name="other")
     assert (await sent(other, "slack_incoming", {"text": "x"})).ok
     for n in range(60):
         assert (await sent(bot, "github", PUSHED, PUSH, only_events="[]", topic=str(n))).ok
         if n == 30:
-            # Written by several at once, it is written once.
+            # Written by several concurrently, it's stored once.
             await asyncio.gather(*(journal(org, bot) for _ in range(3)))
             assert len(await journal(org, bot)) == 31
     assert len(await journal(org, bot)) == 50

@@ -1,4 +1,4 @@
-"""Polls, lists of things to do, and forms: messages that are more than a text."""
+"""Widgets in messages: polls, to-do lists, and forms."""
 
 import asyncio
 import json
@@ -65,8 +65,8 @@ BEGUN: list[tuple[str, dict[str, Any]]] = [
 """What is sent, and the widget that it begins."""
 
 
-async def test_a_command_begins_a_widget(org: Organization) -> None:
-    """The message's text stays what it is; its first submessage says what to show."""
+async def test_a_command_creates_a_widget(org: Organization) -> None:
+    """The message's content stays the same. Its first submessage describes the widget."""
     await org.channel("lounge", "ann", "ben")
     listener = await org["ben"].register()
     for content, widget in BEGUN:
@@ -85,12 +85,12 @@ async def test_a_command_begins_a_widget(org: Organization) -> None:
 @pytest.mark.parametrize(
     "content", ["/polling", "poll", "x /poll", "/ poll", "/POLL a", "/me poll"]
 )
-async def test_other_texts_begin_none(shared_org: Organization, content: str) -> None:
+async def test_other_text_creates_no_widget(shared_org: Organization, content: str) -> None:
     sent = await shared_org["ann"].write([shared_org["ben"].user_id], content)
     assert await parts(shared_org["ben"], sent) == []
 
 
-async def test_a_form_is_sent_as_it_is(org: Organization) -> None:
+async def test_a_form_is_sent_unchanged(org: Organization) -> None:
     to = [org["ben"].user_id]
     sent = await org["robo"].write(to, "What now?", widget_content=FORM)
     (part,) = await parts(org["ben"], sent)
@@ -113,7 +113,7 @@ async def test_a_form_is_sent_as_it_is(org: Organization) -> None:
         json.dumps(FORM).replace("Tea", "x" * 10_000),
     ],
 )
-async def test_what_is_no_form_is_refused(sqlite_org: Organization, form: Any) -> None:
+async def test_an_invalid_form_is_refused(sqlite_org: Organization, form: Any) -> None:
     reply = await sqlite_org["ann"].post(
         "/messages", type="direct", to=[sqlite_org["ben"].user_id], content="x", widget_content=form
     )
@@ -138,9 +138,7 @@ USES: list[tuple[str, dict[str, Any], str]] = [
 """A widget, what is done with it, and by whom."""
 
 
-async def test_what_people_do_with_a_widget_is_kept_and_told(
-    org: Organization, config: Config
-) -> None:
+async def test_submessages_are_stored_and_sent(org: Organization, config: Config) -> None:
     await org.channel("lounge", "ann", "ben")
     told: list[tuple[Listener, int, list[dict[str, Any]]]] = []
     for begun, payload, who in USES:
@@ -205,7 +203,7 @@ async def test_what_people_do_with_a_widget_is_kept_and_told(
         (TODO, {"type": "new_task_list_title", "title": ["x"]}),
     ],
 )
-async def test_what_a_widget_does_not_take_is_refused(
+async def test_an_invalid_submessage_is_refused(
     shared_org: Organization, begun: str, payload: Any
 ) -> None:
     sent = await shared_org["ann"].write([shared_org["ann"].user_id], begun)
@@ -213,14 +211,14 @@ async def test_what_a_widget_does_not_take_is_refused(
     assert len(await parts(shared_org["ann"], sent)) == 1
 
 
-async def test_only_the_sender_changes_the_heading(org: Organization) -> None:
+async def test_only_the_sender_changes_the_title(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     poll, todo = [await org["ann"].send("lounge", "t", text) for text in (POLL, TODO)]
     (await use(org["ben"], poll, {"type": "question", "question": "x"})).refused()
     (await use(org["ben"], todo, {"type": "new_task_list_title", "title": "x"})).refused()
 
 
-async def test_a_message_without_a_widget_takes_nothing(org: Organization) -> None:
+async def test_a_message_without_a_widget_accepts_no_submessages(org: Organization) -> None:
     vote = {"type": "vote", "key": "canned,0", "vote": 1}
     sent = await org["ann"].write([org["ben"].user_id], "no poll")
     (await use(org["ann"], sent, vote)).refused()
@@ -230,7 +228,9 @@ async def test_a_message_without_a_widget_takes_nothing(org: Organization) -> No
         (await use(org["ann"], poll, vote, kind)).refused()
 
 
-async def test_the_widget_of_a_message_out_of_sight_is_as_none(org: Organization) -> None:
+async def test_the_widget_of_an_inaccessible_message_looks_like_an_unknown_one(
+    org: Organization,
+) -> None:
     vote = {"type": "vote", "key": "canned,0", "vote": 1}
     await org.channel("den", "ann", is_private=True)
     hidden = [
@@ -244,7 +244,7 @@ async def test_the_widget_of_a_message_out_of_sight_is_as_none(org: Organization
     (await use(org.nobody, hidden[0], vote)).refused("UNAUTHORIZED", 401)
 
 
-async def test_open_history_is_enough_to_vote(org: Organization) -> None:
+async def test_access_to_the_history_is_enough_to_vote(org: Organization) -> None:
     await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "t", POLL)
     listener = await org["ben"].register()
@@ -252,14 +252,14 @@ async def test_open_history_is_enough_to_vote(org: Organization) -> None:
     assert [event["type"] for event in await listener.events()] == ["submessage"]
 
 
-async def test_messages_sent_at_once_have_widgets_of_their_own(org: Organization) -> None:
+async def test_messages_sent_together_have_their_own_widgets(org: Organization) -> None:
     sent = [await org["ann"].write([org["ben"].user_id], POLL) for _ in range(3)]
     found = [(await parts(org["ben"], one))[0] for one in sent]
     assert [part["message_id"] for part in found] == sent
     assert len({part["id"] for part in found}) == 3
 
 
-async def test_what_people_add_to_a_widget_has_a_limit_in_bytes(
+async def test_additions_to_a_widget_are_limited_in_bytes(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = ("ann", "ben", "cleo", "gus")
