@@ -252,7 +252,7 @@ SHOWS_ROLES = {
     Path("wire/api/users/roles.py"),
     Path("wire/api/server.py"),
     Path("wire/api/users/endpoints.py"),
-    Path("wire/api/snapshot/people.py"),
+    Path("wire/api/users/sections.py"),
 }
 """Where the role that an account was given is meant, and not what it may do."""
 WHO_ACTS = {

@@ -5,7 +5,7 @@ import json
 from tertulia.model.changes import (
     SubscriptionChanged,
 )
-from tertulia.wire.api.snapshot.conversations import unread_messages
+from tertulia.wire.api.messages.unread import unread_messages
 from tertulia.wire.http.fragments import Fragments, body_of
 from tests.support import Listener, Organization
 from tests.wire.stage import Data, flag

@@ -12,7 +12,7 @@ from tertulia.model.changes import (
     UserGroupCreated,
 )
 from tertulia.model.groups import UserGroup
-from tertulia.wire.api.snapshot import people
+from tertulia.wire.api.users import sections as people
 from tests.support import Organization
 from tests.wire.stage import LIMITED, Data, appear, lived_in, named
 
@@ -173,5 +173,5 @@ async def test_of_many_accounts_those_needed_first_are_returned(
     # Very many participants of direct conversations aren't all returned, either.
     ida, joe = await org.add("ida"), await org.add("joe")
     await org["ben"].write([ida.user_id, joe.user_id], "hello all")
-    monkeypatch.setattr(people, "NAMED_PEOPLE", 4)
+    monkeypatch.setattr(people, "MAX_PARTICIPANTS", 4)
     assert named(await told("ben", 0), "realm_users") == ["Ben", "Ida", "Joe"]

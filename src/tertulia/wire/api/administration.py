@@ -23,6 +23,7 @@ from tertulia.wire.api.projection import (
     to_everybody,
     to_owner,
 )
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.settings import settings_object, wire_name
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path, Reads
@@ -435,6 +436,30 @@ async def remove_playground(call: Caller, params: OnePlayground) -> ApiResponse:
     """Remove a code playground, for administrators."""
     await call.submit(playgrounds.remove, params.playground_id)
     return ApiResponse()
+
+
+def linkifiers_section(context: SectionContext) -> dict[str, Any]:
+    """The linkifiers, for clients that support their URL templates."""
+    supported = context.registration.capabilities.linkifier_url_template
+    return {"realm_linkifiers": linkifier_objects(context.state) if supported else []}
+
+
+def onboarding_section(context: SectionContext) -> dict[str, Any]:
+    """The onboarding steps that the viewer hasn't seen. There's no video tour."""
+    viewer = context.viewer
+    left = [] if viewer is None else navigation.onboarding_steps_left(context.state, viewer.id)
+    return {"onboarding_steps": onboarding_objects(left), "navigation_tour_video_url": None}
+
+
+SECTIONS: Final[Sections] = {
+    ("realm_domains",): lambda context: {"realm_domains": domain_objects(context.state)},
+    ("realm_linkifiers",): linkifiers_section,
+    ("realm_filters",): lambda _: {"realm_filters": []},
+    ("realm_playgrounds",): lambda context: {
+        "realm_playgrounds": playground_objects(context.state)
+    },
+    ("onboarding_steps",): onboarding_section,
+}
 
 
 PROJECTIONS: Final[Projections] = (

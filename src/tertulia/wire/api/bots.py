@@ -1,7 +1,7 @@
 """Bots on the wire, as those who administer them see them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -20,6 +20,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.pictures import kept_if_sent
 from tertulia.wire.api.projection import ProjectionContext, Viewer
+from tertulia.wire.api.section import Sections
 from tertulia.wire.api.users.endpoints import NewKey, RoleNumber
 from tertulia.wire.api.users.objects import api_email, avatar_address
 from tertulia.wire.http import sign_in
@@ -512,3 +513,10 @@ async def regenerate_bot_key(call: Call, params: OneBot) -> NewKey:
     vault, site = call.node.vault, call.node.config.mail_site
     credential = await call.submit(bots.replace_key, params.bot_id, vault.new_key(), site)
     return NewKey(api_key=vault.api_key(credential))
+
+
+SECTIONS: Final[Sections] = {
+    ("realm_bot",): lambda context: {
+        "realm_bots": [] if context.viewer is None else bot_objects(context.state, context.viewer)
+    }
+}

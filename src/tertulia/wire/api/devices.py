@@ -15,6 +15,7 @@ from tertulia.service.notifications.push_sender import send_test_push
 from tertulia.store.pushes import statuses
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
+from tertulia.wire.api.section import Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
 from tertulia.wire.http.routing import ApiResponse
@@ -288,6 +289,16 @@ class PushSubscriptionsEvent(Event, kw_only=True, tag="push_subscriptions"):
     """The list of the account's programs is another one: it is to be fetched again."""
 
     op: str = "change"
+
+
+SECTIONS: Final[Sections] = {
+    ("device",): lambda context: {
+        "devices": {
+            str(device.id): DeviceObject()
+            for device in context.state.devices.of_user[context.viewer_id]
+        }
+    }
+}
 
 
 PROJECTIONS: Final[Projections] = (

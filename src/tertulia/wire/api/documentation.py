@@ -1,4 +1,4 @@
-"""The interface's own description: as an OpenAPI document, and as a page to read."""
+"""The API documentation: the OpenAPI document and a page for people."""
 
 from functools import cache
 from importlib import resources
@@ -27,7 +27,7 @@ _HEADERS: Final = {
 
 @cache
 def _document() -> bytes:
-    from tertulia.wire.api.openapi import document  # Few servers are ever asked for it.
+    from tertulia.wire.api.openapi import document  # Rarely requested, so loaded late.
 
     return msgspec.json.encode(document())
 
@@ -48,17 +48,14 @@ def _styles() -> bytes:
 
 
 async def _get_document(request: Request) -> Response:
-    """The OpenAPI document."""
     return unless_known(request, _document(), "application/json", _HEADERS)
 
 
 async def _get_page(request: Request) -> Response:
-    """The same for people."""
     return unless_known(request, _page(), "text/html", _HEADERS)
 
 
 async def _get_styles(request: Request) -> Response:
-    """The page's stylesheet."""
     return unless_known(request, _styles(), "text/css", _HEADERS)
 
 

@@ -9,6 +9,7 @@ from tertulia.model import changes
 from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
+from tertulia.wire.api.section import Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Path
 from tertulia.wire.http.routing import ApiResponse
@@ -257,6 +258,20 @@ async def delete_snippet(call: Call, params: DeleteSnippet) -> ApiResponse:
     """Delete a snippet."""
     await call.submit(drafts.delete_snippet, params.saved_snippet_id)
     return ApiResponse()
+
+
+SECTIONS: Final[Sections] = {
+    ("drafts",): lambda context: {
+        "drafts": [
+            draft_object(draft) for draft in drafts.of_user(context.state, context.viewer_id)
+        ]
+    },
+    ("saved_snippets",): lambda context: {
+        "saved_snippets": [
+            snippet_object(snippet) for snippet in context.state.snippets.of_user[context.viewer_id]
+        ]
+    },
+}
 
 
 PROJECTIONS: Final[Projections] = (

@@ -19,6 +19,7 @@ from tertulia.service.files.pictures import MAX_EMOJI_MIB, add_emoji
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import C, ForEverybody, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.section import Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.parameters import Params, Path
@@ -200,6 +201,11 @@ def emoji_data() -> bytes:
 def emoji_url() -> str:
     """Where the file is, below the organization's address. Another content is elsewhere."""
     return f"{EMOJI_PATH}?version={hashlib.sha256(emoji_data()).hexdigest()[:16]}"
+
+
+SECTIONS: Final[Sections] = {
+    ("realm_emoji",): lambda context: {"realm_emoji": custom_emoji(context.state)}
+}
 
 
 PROJECTIONS: Final[Projections] = (

@@ -1,4 +1,4 @@
-"""From entries and transient events to the bytes of each queue's events."""
+"""Encode entries and transient events as the events of each queue."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,23 +17,23 @@ from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext
 
 _UNSEEN: Projection[Any] = unseen(Change)
 _MANY: Final = 32
-"""From so many queues on it is worth finding who is of the usual view group."""
+"""From this many queues on, it's worth finding the users of the most common view group."""
 
 
 class TransientViews(ABC):
-    """How transient events are shown."""
+    """How transient events are presented."""
 
     @abstractmethod
     def audience(self, state: State, transient: Transient) -> Collection[int] | None:
-        """The users whom it may concern; None for everybody."""
+        """The users that the event may concern, or None for everyone."""
 
     @abstractmethod
     def event(self, state: State, transient: Transient, viewer: Viewer, host: str) -> Event | None:
-        """The viewer's event, if they have one."""
+        """The event for this viewer, if any."""
 
 
 class EventEncoder:
-    """The API's side of delivery. See `tertulia.delivery.encoder.Encoder`."""
+    """The API's part of delivery: see `tertulia.delivery.encoder.Encoder`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class EventEncoder:
         self._projections = {projection.of: projection for projection in projections}
         self._transients = transients
         self.encoded = 0
-        """How many events were encoded: tests see by it that queues share them."""
+        """The number of encoded events; tests check that queues share them."""
 
     def _projection(self, change: AnyChange) -> Projection[Any]:
         return self._projections.get(type(change), _UNSEEN)
@@ -60,7 +60,7 @@ class EventEncoder:
         self, cached: CachedEntry, count: int = 1
     ) -> Callable[[QueueRecord], Sequence[bytes]]:
         state = self._state()
-        # A group's events hold for one state: in another, the same group may see more, or less.
+        # In another state, the same group may see more or less.
         if cached.view_groups_at != state.seq:
             change = cached.entry.change
             cached.view_groups.clear()
@@ -78,17 +78,15 @@ class EventEncoder:
             if queue.user_id not in usual or registration.narrow:
                 return self._viewed_in_group(state, cached, queue)
             key = (None, registration, queue.counted_from)
-            found = groups.get(key)
-            if found is None:
-                found = groups[key] = self._viewed_alone(state, cached, queue)
-            return found
+            if (encoded := groups.get(key)) is None:
+                encoded = groups[key] = self._viewed_alone(state, cached, queue)
+            return encoded
 
         return events
 
     def _viewed_alone(
         self, state: State, cached: CachedEntry, queue: QueueRecord
     ) -> Sequence[bytes]:
-        """The queue's events of the entry."""
         user = state.users.get(queue.user_id)
         if user is None or not user.is_active:
             return ()
@@ -97,7 +95,7 @@ class EventEncoder:
     def _viewed_in_group(
         self, state: State, cached: CachedEntry, queue: QueueRecord
     ) -> Sequence[bytes]:
-        """The same, shared with those of the same view group."""
+        """Like `_viewed_alone`, but shared within a view group."""
         user = state.users.get(queue.user_id)
         if user is None or not user.is_active:
             return ()
@@ -106,17 +104,15 @@ class EventEncoder:
         if group is None:
             return self._viewed(cached, Viewer(user, queue))
         key = (group, queue.registration, queue.counted_from)
-        found = cached.view_groups.get(key)
-        if found is None:
-            found = cached.view_groups[key] = self._viewed(cached, Viewer(user, queue))
-        return found
+        if (encoded := cached.view_groups.get(key)) is None:
+            encoded = cached.view_groups[key] = self._viewed(cached, Viewer(user, queue))
+        return encoded
 
     def _viewed(self, cached: CachedEntry, viewer: Viewer) -> Sequence[bytes]:
-        """The events that the viewer has of the entry."""
         state, change, registration = self._state(), cached.entry.change, viewer.registration
         projection = self._projection(change)
         if registration.all_public_channels and not projection.for_all_public:
-            # Delivery asks such queues of every entry; most are for their audience alone.
+            # Delivery offers every entry to such queues, but most are only for their audience.
             audience = projection.audience(state, change)
             if audience is not None and viewer.user.id not in audience:
                 return ()
@@ -125,16 +121,15 @@ class EventEncoder:
         view = projection.view(context, change, viewer)
         if view is None:
             return ()
-        found = cached.views.get((numbering, view))
-        if found is None:
-            found = projection.encoded(context, change, view)
-            cached.views[numbering, view] = found
-            self.encoded += len(found)
-            cached.size += sum(len(body) for _, body in found)
-        # A queue's event types are no part of the view: a client may choose any of them, and each
-        # choice would be kept.
+        encoded = cached.views.get((numbering, view))
+        if encoded is None:
+            encoded = cached.views[numbering, view] = projection.encoded(context, change, view)
+            self.encoded += len(encoded)
+            cached.size += sum(len(body) for _, body in encoded)
+        # Event types aren't part of the view: clients can choose any set of them, and the events
+        # of each set would be cached.
         types = registration.event_types
-        return [body for tag, body in found if types is None or tag in types]
+        return [body for tag, body in encoded if types is None or tag in types]
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:
         return self._transients.audience(self._state(), transient)

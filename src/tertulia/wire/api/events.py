@@ -1,4 +1,4 @@
-"""Events, as clients get them: their base, and their bytes."""
+"""The base class of events, and their encoding."""
 
 from typing import NamedTuple
 
@@ -11,27 +11,27 @@ _encoder = msgspec.json.Encoder()
 
 
 class Event(Struct, kw_only=True, tag_field="type"):
-    """The base of all events. Each gets its `id` when it is encoded."""
+    """The base of all events. The `id` is added when an event is encoded."""
 
 
 class HeartbeatEvent(Event, kw_only=True, tag="heartbeat"):
-    """Nothing happened, and the connection is alive."""
+    """Nothing happened; the connection is alive."""
 
 
 class EncodedEvent(NamedTuple):
-    """An event of an entry as it is sent, with its ID."""
+    """An event as bytes, including its ID."""
 
     type: str
     body: bytes
 
 
 def with_id(event: Event, event_id: int) -> bytes:
-    """The event as it is sent, beginning with its ID."""
+    """Return the event as JSON that begins with its ID."""
     return b'{"id":%d,' % event_id + _encoder.encode(event)[1:]
 
 
-def encoded(event: Event, numbering: Numbering, seq: int, place: int) -> EncodedEvent:
-    """An event as it is sent, at its place among those of an entry. OverflowError where these are
-    too many."""
-    body = with_id(event, numbering.of_entry(seq, place))
+def encoded(event: Event, numbering: Numbering, seq: int, index: int) -> EncodedEvent:
+    """Return the event as bytes. `index` is its position among the events of its entry; raises
+    OverflowError if that is too large to number."""
+    body = with_id(event, numbering.of_entry(seq, index))
     return EncodedEvent(str(event.__struct_config__.tag), body)

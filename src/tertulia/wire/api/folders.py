@@ -1,8 +1,8 @@
-"""Channel folders on the wire."""
+"""Channel folders."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain.channels import folders
 from tertulia.domain.channels.folders import FolderEdit
@@ -11,6 +11,7 @@ from tertulia.model.folders import ChannelFolder
 from tertulia.service.caller import Caller
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_everybody
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import ApiResponse
@@ -30,7 +31,6 @@ class ChannelFolderObject(Struct, kw_only=True):
 
 
 def folder_object(folder: ChannelFolder) -> ChannelFolderObject:
-    """The folder, which everybody sees alike."""
     return ChannelFolderObject(
         id=folder.id,
         name=folder.name,
@@ -44,14 +44,14 @@ def folder_object(folder: ChannelFolder) -> ChannelFolderObject:
 
 
 class ChannelFolderAddEvent(Event, kw_only=True, tag="channel_folder"):
-    """There is a new channel folder."""
+    """A channel folder was created."""
 
     op: str = "add"
     channel_folder: ChannelFolderObject
 
 
 class FolderData(Struct, kw_only=True):
-    """What is new of a channel folder."""
+    """The changed properties of a channel folder."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -60,7 +60,7 @@ class FolderData(Struct, kw_only=True):
 
 
 class ChannelFolderUpdateEvent(Event, kw_only=True, tag="channel_folder"):
-    """Something of a channel folder is new."""
+    """A channel folder changed."""
 
     op: str = "update"
     channel_folder_id: int
@@ -68,46 +68,42 @@ class ChannelFolderUpdateEvent(Event, kw_only=True, tag="channel_folder"):
 
 
 class ChannelFolderReorderEvent(Event, kw_only=True, tag="channel_folder"):
-    """The channel folders stand in this order, archived ones too."""
+    """The channel folders have a new order. Lists all of them, including archived ones."""
 
     op: str = "reorder"
     order: list[int]
 
 
 class CreateChannelFolder(Params, kw_only=True, frozen=True):
-    """A folder to add; the description may be empty."""
-
     name: str
     description: str
 
 
 class CreatedChannelFolder(ApiResponse, kw_only=True):
-    """The new folder's ID."""
+    """The ID of the new folder."""
 
     channel_folder_id: int
 
 
 async def create_channel_folder(call: Caller, params: CreateChannelFolder) -> CreatedChannelFolder:
-    """Add a channel folder."""
+    """Create a channel folder."""
     await call.prepare(params.description)
     folder = await call.submit(folders.create, params.name, params.description, call.render)
     return CreatedChannelFolder(channel_folder_id=folder.id)
 
 
 class GetChannelFolders(Params, kw_only=True, frozen=True):
-    """Whether to list archived folders too."""
-
     include_archived: bool = False
 
 
 class ChannelFolders(ApiResponse, kw_only=True):
-    """Channel folders, in their order."""
+    """Channel folders in their order."""
 
     channel_folders: list[ChannelFolderObject]
 
 
 async def get_channel_folders(call: Call, params: GetChannelFolders) -> ChannelFolders:
-    """The organization's channel folders."""
+    """List the organization's channel folders."""
     return ChannelFolders(
         channel_folders=[
             folder_object(folder)
@@ -118,20 +114,18 @@ async def get_channel_folders(call: Call, params: GetChannelFolders) -> ChannelF
 
 
 class ReorderChannelFolders(Params, kw_only=True, frozen=True):
-    """The IDs of all channel folders, archived ones too."""
-
-    order: list[Int]
+    order: Annotated[
+        list[Int], Meta(description="The IDs of all channel folders, including archived ones.")
+    ]
 
 
 async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> ApiResponse:
-    """Arrange the channel folders."""
+    """Change the order of the channel folders."""
     await call.submit(folders.reorder, params.order)
     return ApiResponse()
 
 
 class UpdateChannelFolder(Params, kw_only=True, frozen=True):
-    """New values for a channel folder; what is not sent stays."""
-
     channel_folder_id: Annotated[Int, Path()]
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -139,13 +133,26 @@ class UpdateChannelFolder(Params, kw_only=True, frozen=True):
 
 
 async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> ApiResponse:
-    """Change a channel folder."""
+    """Change, archive, or unarchive a channel folder. What you don't send stays the same."""
     edit = FolderEdit(
         name=params.name, description=params.description, is_archived=params.is_archived
     )
     await call.prepare(params.description)
     await call.submit(folders.change, params.channel_folder_id, edit, call.render)
     return ApiResponse()
+
+
+def folders_section(context: SectionContext) -> dict[str, Any]:
+    """All channel folders in their order, including archived ones. Spectators get those with
+    channels that they can see."""
+    listed = folders.in_order(context.state)
+    if context.viewer is None:
+        seen = {channel.folder_id for channel in context.channels.values()}
+        listed = [folder for folder in listed if folder.id in seen]
+    return {"channel_folders": [folder_object(folder) for folder in listed]}
+
+
+SECTIONS: Final[Sections] = {("channel_folders",): folders_section}
 
 
 PROJECTIONS: Final[Projections] = (

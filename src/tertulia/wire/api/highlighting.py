@@ -1,4 +1,4 @@
-"""Marking in messages what a search found."""
+"""Highlighting search matches in messages."""
 
 import asyncio
 import html
@@ -11,30 +11,30 @@ from tertulia.model.narrow import Term, phrases_in
 from tertulia.model.tokenizer import MAX_LENGTH, Phrase, places
 
 _PIECES = re.compile(r"<[^>]*>|&#?\w+;|[^<&]+|&")
-"""The HTML's tags, characters that are written as names, and stretches of text."""
+"""Tags, character references, and text between them."""
 _INLINE = re.compile(r"</?(?:a|code|del|em|span|strong|time)\b")
-"""Elements inside of which a word may go on, as it may in the source between asterisks."""
+"""Elements that can end in the middle of a word, as asterisks can in the Markdown source."""
 _INSIDE, _BETWEEN = "*", "\n"
 _OPENING, _CLOSING = '<span class="highlight">', "</span>"
 
 _ODD = re.compile(r"&(?!(?:amp|lt|gt|quot|#x27|#39);)")
-"""A character that may be written by the name of a letter."""
+"""A character reference that may be part of a word."""
 
 
 @lru_cache(maxsize=200)
 def _single_words(phrases: tuple[Phrase, ...]) -> re.Pattern[str] | None:
-    """What finds tags, named characters and, as group 1, the phrases, in HTML of ASCII where names
-    stand for separators alone: most of what people write. None where a phrase has several words,
-    or there is none."""
-    found: list[str] = []
+    """Return a pattern that matches tags, character references, and, as group 1, the phrases in
+    ASCII HTML whose references are only separators, as most messages are. Return None if a phrase
+    has several words or there are no phrases."""
+    patterns: list[str] = []
     for phrase in phrases:
         word = phrase.words[0]
         if len(phrase.words) > 1 or not word.isascii() or len(word) >= MAX_LENGTH:
             return None
-        found.append(f"{re.escape(word)}{'' if phrase.is_open else _NO_LETTER}")
-    if not found:
+        patterns.append(f"{re.escape(word)}{'' if phrase.is_open else _NO_LETTER}")
+    if not patterns:
         return None
-    either = "|".join(found)
+    either = "|".join(patterns)
     return re.compile(rf"<[^>]*>|&#?\w+;|(?<![a-z0-9])((?:{either})[a-z0-9]*)", re.IGNORECASE)
 
 
@@ -47,20 +47,19 @@ def _mark(match: re.Match[str]) -> str:
 
 
 MAX_WORDS: Final = 50
-"""Words of a search that are marked. A page that has more of them is not easier to read."""
+"""Highlight only this many words of a search: more don't make a page easier to read."""
 PAGE_WORK: Final = 10_000_000
-"""What may be marked on one page: that many characters of ASCII where one phrase is searched, or a
-twentieth of that in other alphabets. Later messages of the page are shown without marks."""
+"""The limit of work per page: the number of ASCII characters times phrases, or a twentieth of it in
+other alphabets. Messages beyond it aren't highlighted."""
 STEP_WORK: Final = 200_000
-"""The same for one turn of the event loop: some 10 ms."""
+"""The limit of work per turn of the event loop: about 10 ms."""
 _OTHER_ALPHABETS: Final = 20
-"""How many times longer a character takes that is not ASCII: it can be written in several ways, or
-be a word of its own."""
+"""How many times slower characters outside ASCII are: they can have several forms, or be words by
+themselves."""
 
 
 class Highlighter:
-    """Marks what a narrow's terms search for in the messages of one page: true where they search
-    for anything."""
+    """Highlights the search terms of a narrow in the messages of a page. True if there are any."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
         phrases, words = list[Phrase](), 0
@@ -77,11 +76,11 @@ class Highlighter:
         return self._is_search
 
     async def content(self, content: str, *, is_html: bool) -> str:
-        """Return a message's content as HTML with what is found in it marked."""
+        """Return a message's content as HTML with highlighted matches."""
         return await self._marked(content if is_html else html.escape(content))
 
     async def topic(self, name: str) -> str:
-        """Return a topic's name as HTML with what is found in it marked."""
+        """Return a topic as HTML with highlighted matches."""
         if name not in self._topics:
             self._topics[name] = await self._marked(html.escape(name))
         return self._topics[name]
@@ -100,20 +99,20 @@ class Highlighter:
 
 
 def marked(text: str, phrases: Sequence[Phrase]) -> str:
-    """HTML with the phrases in its text marked. A phrase that reaches into another element is
-    marked in each of them."""
+    """Return HTML with the phrases in its text highlighted. A phrase that spans several elements is
+    highlighted in each of them."""
     if text.isascii() and (pattern := _single_words(tuple(phrases))) and not _ODD.search(text):
         return pattern.sub(_mark, text)
     pieces = [
         (piece, _seen(piece) if piece[0] in "<&" else piece) for piece in _PIECES.findall(text)
     ]
     plain = "".join(seen for _, seen in pieces)
-    found = places(plain, phrases)
-    if not found:
+    matches = places(plain, phrases)
+    if not matches:
         return text
     made: list[str] = []
     at, is_open = 0, False
-    remaining = iter([*found, (len(plain) + 1, len(plain) + 1)])
+    remaining = iter([*matches, (len(plain) + 1, len(plain) + 1)])
     start, end = next(remaining)
     for piece, seen in pieces:
         if piece[0] == "<":
@@ -145,7 +144,7 @@ def marked(text: str, phrases: Sequence[Phrase]) -> str:
 
 
 def _seen(piece: str) -> str:
-    """What a tag, or a character that is written as a name, is to a reader."""
+    """Return what a tag or character reference is to a reader."""
     if piece[0] == "<":
         return _INSIDE if _INLINE.match(piece) else _BETWEEN
     return html.unescape(piece)

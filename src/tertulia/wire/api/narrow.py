@@ -1,4 +1,4 @@
-"""Narrows as they are written in requests."""
+"""Reading narrows from requests."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -48,24 +48,23 @@ class _Term(msgspec.Struct):
 
 
 _MAX_TERMS = 100
-_MAX_CHARACTERS = 64 * 1024
-"""Of a narrow as JSON: as much as a query can have."""
+_MAX_CHARACTERS = 64 * 1024  # As long as a query can be.
 
 
 def read(text: str) -> tuple[NarrowTerm, ...]:
-    """The terms of a narrow. Raises ValueError for what is not JSON, BadNarrow for what is no
+    """Return the terms of a narrow. Raises ValueError for invalid JSON, BadNarrow for an invalid
     narrow."""
     if len(text) > _MAX_CHARACTERS:
         raise BadNarrow(f"more than {_MAX_CHARACTERS} characters")
     try:
-        found = msgspec.json.decode(text)
+        terms = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise ValueError("it is not valid JSON") from None
-    if not isinstance(found, list):
+    if not isinstance(terms, list):
         raise BadNarrow("a narrow must be a list of terms")
-    if len(found) > _MAX_TERMS:
+    if len(terms) > _MAX_TERMS:
         raise BadNarrow(f"more than {_MAX_TERMS} terms")
-    return tuple(_term(term) for term in found)
+    return tuple(_term(term) for term in terms)
 
 
 def _term(term: Any) -> NarrowTerm:

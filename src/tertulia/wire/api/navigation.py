@@ -9,6 +9,7 @@ from tertulia.model import changes
 from tertulia.model.navigation import NavigationView
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
+from tertulia.wire.api.section import Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params, Path
 from tertulia.wire.http.routing import ApiResponse
@@ -118,6 +119,15 @@ async def remove_navigation_view(call: Call, params: RemoveNavigationView) -> Ap
     """Remove a view, or settings of a built-in one."""
     await call.submit(navigation.remove, params.fragment)
     return ApiResponse()
+
+
+SECTIONS: Final[Sections] = {
+    ("navigation_views",): lambda context: {
+        "navigation_views": [
+            view_object(view) for view in context.state.navigation_views.of_user[context.viewer_id]
+        ]
+    }
+}
 
 
 PROJECTIONS: Final[Projections] = (

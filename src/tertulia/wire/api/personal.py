@@ -1,6 +1,6 @@
 """Muted users on the wire."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
@@ -11,6 +11,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, to_owner
 from tertulia.wire.api.quiet_times import QuietTimesObject, quiet_times_object
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import ApiResponse
@@ -110,6 +111,19 @@ async def unmute_user(call: Call, params: OtherUser) -> ApiResponse:
     """Unmute a user. What counts as read stays read."""
     await call.submit(personal.unmute_user, params.muted_user_id)
     return ApiResponse()
+
+
+def alert_words_section(context: SectionContext) -> dict[str, Any]:
+    own = context.state.alert_words.get(context.viewer_id)
+    return {"alert_words": list(own.words) if own else []}
+
+
+SECTIONS: Final[Sections] = {
+    ("alert_words",): alert_words_section,
+    ("muted_users",): lambda context: {
+        "muted_users": muted_users(context.state, context.viewer_id) if context.viewer else []
+    },
+}
 
 
 PROJECTIONS: Final[Projections] = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -11,6 +11,7 @@ from tertulia.domain import permissions
 from tertulia.model.errors import Refused
 from tertulia.model.transients import PresenceChanged
 from tertulia.model.users import User
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import objects as people
 from tertulia.wire.api.users.objects import presence_key
 from tertulia.wire.http.call import Call
@@ -236,3 +237,23 @@ async def get_realm_presence(call: Call, params: NoParams) -> RealmPresences:
     """Who was there in the last two weeks."""
     found, _ = presences(call.node, call.user, DEFAULT_DAYS, call.now, modern=False)
     return RealmPresences(presences=found, server_timestamp=call.now)
+
+
+def presence_section(context: SectionContext) -> dict[str, Any]:
+    """Presence in the last days; empty for spectators."""
+    registration = context.registration
+    modern = registration.slim_presence or registration.capabilities.simplified_presence_events
+    shown: JsonParts | dict[str, Any] = {}
+    last, viewer, days = -1, context.viewer, context.presence_days
+    if viewer is not None and modern:
+        shown, last = all_presences(context.node, viewer, days, context.now)
+    elif viewer is not None:
+        shown, last = presences(context.node, viewer, days, context.now, modern=False)
+    return {
+        "presences": shown if days else {},
+        "presence_last_update_id": last,
+        "server_timestamp": context.now,
+    }
+
+
+SECTIONS: Final[Sections] = {("presence",): presence_section}

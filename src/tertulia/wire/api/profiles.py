@@ -33,6 +33,7 @@ from tertulia.wire.api.projection import (
     Viewer,
     to_everybody,
 )
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.visibility import sees_account, sees_user
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
@@ -387,6 +388,15 @@ async def empty_own_profile(call: Call, params: EmptyProfile) -> ApiResponse:
     """Take what one's own profile has in some fields away."""
     await call.submit(profiles.empty_own, params.data)
     return ApiResponse()
+
+
+def profile_fields_section(context: SectionContext) -> dict[str, Any]:
+    """The custom profile fields and their possible types. Spectators don't see profiles."""
+    shown = [] if context.viewer is None else profile_field_objects(context.state)
+    return {"custom_profile_fields": shown, "custom_profile_field_types": FIELD_TYPES}
+
+
+SECTIONS: Final[Sections] = {("custom_profile_fields",): profile_fields_section}
 
 
 PROJECTIONS: Final[Projections] = (

@@ -1,11 +1,8 @@
-"""How a change is shown to clients: what a projection says of it, and short ways to declare one.
+"""How a change is presented to clients.
 
-A projection says whom a change may concern, which of the possible views a given queue has of it,
-and what events the change makes in that view. Views are hashable and few: the events of a change
-are encoded once for each view, and all queues that have it share the bytes.
-
-A change that makes one event, the same for all who get it, is declared by `to_everybody` or
-`to_owner`; one that makes none by `unseen`. Where there is more to say, there is a class.
+A projection names the users a change may concern, the view that each queue has of it, and the
+events of that view. Views are hashable and few: events are encoded once per view, and all queues
+with that view share the bytes.
 """
 
 from abc import ABC, abstractmethod
@@ -26,20 +23,19 @@ C = TypeVar("C", bound=Change)
 
 
 class ProjectionContext(Struct, frozen=True):
-    """What a projection looks at: the organization as it is now, and the entry's circumstances.
+    """The current state and the entry to present.
 
-    The state may be later than the entry; whatever cannot be told from a later state is in the
-    change itself.
+    The state may be newer than the entry: anything that a newer state no longer tells has to be in
+    the change.
     """
 
     state: State
     host: str
-    """Of the addresses that stand for hidden ones."""
+    """The host of stand-in email addresses."""
     entry: Entry
     numbering: Numbering
-    """How the queue's events are numbered."""
     dev: bool = False
-    """Whether the server is for developers."""
+    """Whether this is a development server."""
 
     @property
     def at(self) -> float:
@@ -47,7 +43,7 @@ class ProjectionContext(Struct, frozen=True):
 
 
 class Viewer(Struct, frozen=True):
-    """The user whose queue it is, and how the queue was registered."""
+    """A queue and the user it belongs to."""
 
     user: User
     queue: QueueRecord
@@ -58,48 +54,46 @@ class Viewer(Struct, frozen=True):
 
 
 class Grouping(NamedTuple):
-    """What users have in common: those of the same view group whose queues were registered alike
-    have the same view."""
+    """How to find users with the same view: those of one view group whose queues have the same
+    registration."""
 
     of: Callable[[User, QueueRecord], Hashable | None]
-    """The view group of a user; None where their view must be looked up by itself. It is asked for
-    each user who waits, and must cost next to nothing."""
+    """The view group of a user, or None if their view has to be computed separately. It is called
+    for each waiting user, so it has to be cheap."""
     usual: Callable[[], BitMap]
-    """Finds the users whose view group is the usual one, unless their queue has a narrow. That is
-    worth it where very many are asked about: it stays in the processor's cache, and what else is
-    known of them does not."""
+    """The users of the most common view group, unless their queue has a narrow. With very many
+    users, a lookup in a bitmap is much faster than `of`."""
 
 
 class Projection(ABC, Generic[C]):
-    """How one kind of change is shown."""
+    """How one kind of change is presented."""
 
     of: type[C]
     for_all_public: ClassVar[bool] = False
-    """Whether queues that follow all public channels are asked too, beyond the audience."""
+    """Whether queues that follow all public channels are included, beyond the audience."""
 
     @abstractmethod
     def audience(self, state: State, change: C) -> Collection[int] | None:
-        """The users whom it may concern; None for everybody. `view` decides for each."""
+        """The users that the change may concern, or None for everyone. `view` decides for each."""
 
     @abstractmethod
     def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
-        """Which view the queue has of the change; None for none."""
+        """The queue's view of the change, or None if it gets no events."""
 
     def grouping(self, state: State, change: C) -> Grouping | None:
-        """How to find what users have in common, as long as the state is that one; None where each
-        view must be looked up by itself."""
+        """How to group users in this state, or None to compute each view separately."""
         return None
 
     @abstractmethod
     def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        """The events in that view, in order. Their number must depend on nothing but the change
-        and the view."""
+        """The events of a view, in order. Their number may depend only on the change and the
+        view."""
 
     def encoded(self, context: ProjectionContext, change: C, view: Any) -> Sequence[EncodedEvent]:
-        """The same events as they are sent."""
+        """The events as bytes."""
         return [
-            encoded(event, context.numbering, context.entry.seq, place)
-            for place, event in enumerate(self.events(context, change, view))
+            encoded(event, context.numbering, context.entry.seq, index)
+            for index, event in enumerate(self.events(context, change, view))
         ]
 
 
@@ -107,7 +101,7 @@ Projections = tuple[Projection[Any], ...]
 
 
 class ForEverybody(Projection[C]):
-    """A change that everybody sees, unless its `view` says otherwise."""
+    """A change that everyone sees, unless its `view` says otherwise."""
 
     def audience(self, state: State, change: C) -> None:
         return None
@@ -116,78 +110,73 @@ class ForEverybody(Projection[C]):
         return ()
 
 
-class ForOwner(Projection[C]):
-    """A change of what belongs to one account, its `user_id`, and is shown to nobody else."""
+# Declarations
 
-    def audience(self, state: State, change: C) -> Collection[int]:
-        owner: int = change.user_id  # type: ignore[attr-defined]  # every such change has one
-        return (owner,)
-
-    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
-        return ()
-
-
-# Declared in a line
-
+AudienceOf = Callable[[State, C], Collection[int] | None]
+ViewOf = Callable[[ProjectionContext, C, Viewer], Hashable | None]
+EventsOf = Callable[[ProjectionContext, C, Any], Iterable[Event]]
 EventOf = Callable[[ProjectionContext, C], Event]
 Condition = Callable[[ProjectionContext, C, Viewer], bool]
 
 
-class _ToEverybody(ForEverybody[C]):
-    def __init__(self, of: type[C], event: EventOf[C], only_if: Condition[C] | None) -> None:
+class _Declared(Projection[C]):
+    def __init__(
+        self, of: type[C], audience: AudienceOf[C], view: ViewOf[C], events: EventsOf[C]
+    ) -> None:
         self.of = of
-        self._event = event
-        self._only_if = only_if
+        self._audience, self._view, self._events = audience, view, events
+
+    def audience(self, state: State, change: C) -> Collection[int] | None:
+        return self._audience(state, change)
 
     def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
-        return () if self._only_if is None or self._only_if(context, change, viewer) else None
+        return self._view(context, change, viewer)
 
     def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        return (self._event(context, change),)
+        return self._events(context, change, view)
 
 
-class _ToOwner(ForOwner[C]):
-    def __init__(self, of: type[C], event: EventOf[C], only_if: Condition[C] | None) -> None:
-        self.of = of
-        self._event = event
-        self._only_if = only_if
-
-    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
-        return () if self._only_if is None or self._only_if(context, change, viewer) else None
-
-    def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        return (self._event(context, change),)
+def everybody(state: State, change: Change) -> None:
+    """The audience of a change that may concern everyone."""
+    return
 
 
-class _Unseen(Projection[C]):
-    def __init__(self, of: type[C]) -> None:
-        self.of = of
+def owner(state: State, change: Any) -> Collection[int]:
+    """The audience of a change that concerns only the account with its `user_id`."""
+    return (change.user_id,)
 
-    def audience(self, state: State, change: C) -> Collection[int]:
-        return ()
 
-    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> None:
-        return None
+def projected(
+    of: type[C], view: ViewOf[C], events: EventsOf[C], *, audience: AudienceOf[C] = everybody
+) -> Projection[C]:
+    """Declare a projection by functions."""
+    return _Declared(of, audience, view, events)
 
-    def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        return ()
+
+def _one_event(
+    of: type[C], event: EventOf[C], only_if: Condition[C] | None, audience: AudienceOf[C]
+) -> Projection[C]:
+    def view(context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
+        return () if only_if is None or only_if(context, change, viewer) else None
+
+    return _Declared(of, audience, view, lambda context, change, _: (event(context, change),))
 
 
 def to_everybody(
     of: type[C], event: EventOf[C], *, only_if: Condition[C] | None = None
 ) -> Projection[C]:
-    """The change makes this one event for everybody, or for the viewers that meet the condition."""
-    return _ToEverybody(of, event, only_if)
+    """Declare a change that makes one event, for every viewer that meets the condition."""
+    return _one_event(of, event, only_if, everybody)
 
 
 def to_owner(
     of: type[C], event: EventOf[C], *, only_if: Condition[C] | None = None
 ) -> Projection[C]:
-    """The change makes this one event for the account whose `user_id` it has, if the condition is
-    met."""
-    return _ToOwner(of, event, only_if)
+    """Declare a change that makes one event for the account with its `user_id`, if the condition
+    is met."""
+    return _one_event(of, event, only_if, owner)
 
 
 def unseen(of: type[C]) -> Projection[C]:
-    """No client gets an event of the change."""
-    return _Unseen(of)
+    """Declare a change that makes no events."""
+    return _Declared(of, lambda *_: (), lambda *_: None, lambda *_: ())

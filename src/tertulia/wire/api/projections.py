@@ -1,4 +1,4 @@
-"""How each change is shown to clients: the projections, one module for each resource."""
+"""The projections of all changes."""
 
 from typing import Final
 
@@ -69,4 +69,4 @@ PROJECTIONS: Final[Projections] = (
     *guest_visibility.PROJECTIONS,
     *users.PROJECTIONS,
 )
-"""One for each change: a test holds this against the changes there are."""
+"""One for each kind of change; a test checks that none is missing."""

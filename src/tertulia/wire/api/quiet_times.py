@@ -1,6 +1,6 @@
 """When people are left in peace, on the wire."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -9,6 +9,7 @@ from tertulia.domain.notifications import quiet
 from tertulia.model.personal import QuietHours, QuietTimes
 from tertulia.model.users import User
 from tertulia.state.state import State
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params
 from tertulia.wire.http.routing import ApiResponse
@@ -96,3 +97,13 @@ async def revise_quiet_times(call: Call, params: ReviseQuietTimes) -> OneQuietTi
 
 def _shown(call: Call) -> OneQuietTimes:
     return OneQuietTimes(quiet_times=quiet_times_object(call.state, call.user, call.now))
+
+
+def quiet_times_section(context: SectionContext) -> dict[str, Any]:
+    if context.viewer is None:
+        return {"quiet_times": QuietTimesObject(paused_until=None, hours=[], timezone="", spans=[])}
+    return {"quiet_times": quiet_times_object(context.state, context.viewer, context.now)}
+
+
+NAMED_SECTIONS: Final[Sections] = {("quiet_times",): quiet_times_section}
+"""Sent only to clients that name them, since Zulip's clients don't know them."""

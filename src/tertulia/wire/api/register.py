@@ -1,4 +1,4 @@
-"""Event queues: registering one, reading it, deleting it; and what is not written down."""
+"""Event queues: registering, reading, and deleting them."""
 
 import asyncio
 import re
@@ -17,7 +17,8 @@ from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.state import State
 from tertulia.store.writing import QueueDeleted
-from tertulia.wire.api import narrow, snapshot
+from tertulia.wire.api import narrow, sections
+from tertulia.wire.api.section import SectionContext
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.parameters import Params, Reads
@@ -28,7 +29,7 @@ MAX_IDLE_SECONDS = 7 * 86400
 
 
 class ClientCapabilities(Struct, kw_only=True, frozen=True):
-    """What a client says it understands."""
+    """The features that a client supports."""
 
     notification_settings_null: bool = False
     bulk_message_deletion: bool = False
@@ -45,14 +46,15 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     server_extensions: Annotated[
         bool,
         Meta(
-            description="Of this server alone: what the organization has that the reference's"
-            " interface does not: `realm_banners`, `realm_upload_quota_per_user_mib`, and their"
-            " events (`realm`, `update`); and events of pinned messages (`pins`)."
+            description="Tertulia only: get `realm_banners`, `realm_upload_quota_per_user_mib`, and"
+            " their events (`realm`, `update`), which Zulip doesn't have, and events of pinned"
+            " messages (`pins`)."
         ),
     ] = False
 
     def model(self) -> Capabilities:
-        """The same in the names of the domain. `user_settings_object` has no effect any more."""
+        """Return the capabilities by the domain's names. `user_settings_object` no longer has an
+        effect."""
         fields = msgspec.structs.asdict(self)
         fields.pop("user_settings_object")
         fields["channel_typing_notifications"] = fields.pop("stream_typing_notifications")
@@ -81,8 +83,6 @@ def _read_idle(text: str) -> int:
 
 
 class Register(Params, kw_only=True, frozen=True):
-    """How a client wants to be told of changes, and what it wants to know at once."""
-
     apply_markdown: bool = False
     client_gravatar: bool | None = None
     include_subscribers: Annotated[
@@ -93,41 +93,47 @@ class Register(Params, kw_only=True, frozen=True):
     presence_history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = 14
     event_types: Annotated[
         Annotated[list[str], Meta(max_length=500)] | None,
-        Meta(description="The events wanted; all by default."),
+        Meta(description="The types of events to receive; all by default."),
     ] = None
     fetch_event_types: Annotated[
         list[str] | None,
-        Meta(description="The kinds of initial data wanted; as event_types by default."),
+        Meta(description="The types of initial data to return; `event_types` by default."),
     ] = None
     all_public_streams: bool = False
     most_users: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Of this server alone: where the organization has more accounts,"
-            " `realm_users` and `realm_non_active_users` have only the caller and those with whom"
-            " the caller wrote last, `realm_users_incomplete` is true, groups with more members,"
-            " or more than half as many, may name none, and `realm_user_groups_own` are the"
-            " caller's. `GET /users` and"
-            " `GET /user_groups` have the others. Null: all of them."
+            description="Tertulia only: if the organization has more accounts than this,"
+            " `realm_users` and `realm_non_active_users` contain only you and the people in your"
+            " most recent direct conversations, and `realm_users_incomplete` is true. Groups with"
+            " more members than this, or than half of it, may have an empty member list, and"
+            " `realm_user_groups_own` lists your groups. Get the rest from GET /users and"
+            " GET /user_groups. Null returns all accounts."
         ),
     ] = None
     client_capabilities: ClientCapabilities = ClientCapabilities()
     narrow: Annotated[
         list[tuple[str, str]],
-        Meta(max_length=100, description="Only messages for which each (operator, operand) holds."),
+        Meta(
+            max_length=100,
+            description="Receive only messages that match each [operator, operand] pair.",
+        ),
     ] = []
     idle_queue_timeout: Annotated[
         int | None,
         Reads(_read_idle, {"oneOf": [{"type": "integer"}, {"const": "mobile"}]}),
-        Meta(description="Seconds without a poll after which the queue goes; or `mobile`."),
+        Meta(
+            description="The number of seconds without a request after which the queue is deleted,"
+            " or `mobile` for 12 hours."
+        ),
     ] = None
 
 
-Taken = tuple[dict[str, Any], list[Fragment]]
+Fetched = tuple[dict[str, Any], list[Fragment]]
 
 
 class Registered(OpenAnswer, kw_only=True):
-    """The queue, and the initial data that was asked for (see the field list in the docs)."""
+    """The queue, and the initial data that was requested."""
 
     queue_id: str | None
     last_event_id: int
@@ -147,28 +153,27 @@ _QUEUE_NARROWS = {
 
 
 def _queue_narrow(terms: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    found = []
+    narrowed = []
     for operator, operand in terms:
         name = narrow.ALIASES.get(operator, operator)
         value = "dm" if (name, operand) == ("is", "private") else operand
         operands = _QUEUE_NARROWS.get(name, set())
         if operands is not None and value not in operands:
             raise Refused(f"Operator {operator} {operand} isn't supported for event queues.")
-        found.append((name, value))
-    return tuple(found)
+        narrowed.append((name, value))
+    return tuple(narrowed)
 
 
-_KEPT_UP_BY = {"realm_user_groups": "user_group"}
-"""Events that are asked for by the name of the data that they keep up, as well as by their own."""
+_EVENTS_OF_DATA = {"realm_user_groups": "user_group"}
+"""Event types that clients may also request by the name of the initial data they update."""
 
 
-def _event_types(wanted: Iterable[str]) -> tuple[str, ...]:
-    types = set(wanted)
-    return tuple(sorted(types | {_KEPT_UP_BY[one] for one in types if one in _KEPT_UP_BY}))
+def _event_types(requested: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*requested, *(_EVENTS_OF_DATA.get(one, one) for one in requested)}))
 
 
 async def register(call: Call, params: Register) -> Registered:
-    """Register an event queue, and fetch the state from which its events go on."""
+    """Register an event queue, and get the initial data that its events update."""
     node = call.node
     user = call.user if call.user_id is not None else None
     if user is None and params.client_gravatar:
@@ -178,7 +183,7 @@ async def register(call: Call, params: Register) -> Registered:
     if user is not None and params.all_public_streams and permissions.is_guest(call.state, user):
         raise Refused("Guests can't receive events of all public channels.")
     if user is not None and not node.delivery.queues.has_room(user.id):
-        raise Refused("Too many of this account's event queues are being polled.")
+        raise Refused("Too many of this account's event queues are in use. Delete one and retry.")
     gravatar = user is not None if params.client_gravatar is None else params.client_gravatar
     event_types = None if params.event_types is None else _event_types(params.event_types)
     registration = Registration(
@@ -195,11 +200,11 @@ async def register(call: Call, params: Register) -> Registered:
     fetch = params.fetch_event_types
     if fetch is None:
         fetch = params.event_types
-    made: list[QueueRecord] = []
+    queues: list[QueueRecord] = []
 
     def queue(seq: int) -> QueueRecord:
         now = int(call.now)
-        made.append(
+        queues.append(
             QueueRecord(
                 id=str(uuid.uuid4()),
                 user_id=0 if user is None else user.id,
@@ -211,11 +216,11 @@ async def register(call: Call, params: Register) -> Registered:
                 counted_from=event_ids.base_for(seq),
             )
         )
-        return made[-1]
+        return queues[-1]
 
-    def taken(state: State, fetch: Iterable[str] | None) -> Taken:
-        return snapshot.taken(
-            snapshot.SnapshotContext(
+    def fetched(state: State, fetch: Iterable[str] | None) -> Fetched:
+        return sections.fetched(
+            SectionContext(
                 state=state,
                 node=node,
                 viewer=None if user is None else state.users[user.id],
@@ -228,9 +233,9 @@ async def register(call: Call, params: Register) -> Registered:
             None if fetch is None else frozenset(fetch),
         )
 
-    needs_reading = user is not None and (fetch is None or bool(snapshot.READS & set(fetch)))
+    needs_reading = user is not None and (fetch is None or bool(sections.READS & set(fetch)))
 
-    async def shot(conclude: Callable[[State, None], Taken]) -> Taken:
+    async def snapshot(conclude: Callable[[State, None], Fetched]) -> Fetched:
         return await node.log.snapshot(
             user.id if user is not None and needs_reading else None,
             state_only,
@@ -239,42 +244,47 @@ async def register(call: Call, params: Register) -> Registered:
         )
 
     try:
-        data, kept = await shot(
-            lambda state, _: node.fragments.in_one_turn(lambda: taken(state, fetch))
+        data, fragments = await snapshot(
+            lambda state, _: node.fragments.in_one_turn(lambda: fetched(state, fetch))
         )
     except TooLongForOneTurn:
-        if made:
-            node.log.note(QueueDeleted(made.pop().id), soon=False)
-        wanted = snapshot.TYPES if fetch is None else snapshot.TYPES & set(fetch)
+        if queues:
+            node.log.note(QueueDeleted(queues.pop().id), soon=False)
+        types = sections.TYPES if fetch is None else sections.TYPES & set(fetch)
 
-        def prepared() -> Taken:
-            # What was read is loaded by now, unless it was evicted meanwhile.
+        def prepare() -> Fetched:
+            # The viewer's read state is loaded by now, unless it was evicted in the meantime.
             state = node.state
             is_loaded = user is None or not state.unread.missing(state, user.id)
-            return taken(state, wanted if is_loaded else wanted - snapshot.READS)
+            return fetched(state, types if is_loaded else types - sections.READS)
 
-        await node.fragments.in_turns(prepared)
-        data, kept = await shot(lambda state, _: taken(state, fetch))
-    if made:
-        node.delivery.add(made[-1])
+        await node.fragments.in_turns(prepare)
+        data, fragments = await snapshot(lambda state, _: fetched(state, fetch))
+    last_event_id = -1
+    if queues:
+        node.delivery.add(queues[-1])
+        last_event_id = event_ids.of_queue(queues[-1]).end_of(queues[-1].start)
     queue_fields = {
-        "queue_id": made[-1].id if made else None,
-        "last_event_id": event_ids.of_queue(made[-1]).end_of(made[-1].start) if made else -1,
+        "queue_id": queues[-1].id if queues else None,
+        "last_event_id": last_event_id,
         "idle_queue_timeout_secs": idle,
     }
-    return fragmented(Registered, {**queue_fields, **data}, kept)
+    return fragmented(Registered, {**queue_fields, **data}, fragments)
 
 
 class GetEvents(Params, kw_only=True, frozen=True):
-    """A queue, and how far its client has come."""
-
     queue_id: str
-    last_event_id: Annotated[int, Meta(ge=-1, le=2**53)]
-    dont_block: bool = False
+    last_event_id: Annotated[
+        int,
+        Meta(ge=-1, le=2**53, description="The ID of the last event you handled, or -1 for none."),
+    ]
+    dont_block: Annotated[
+        bool, Meta(description="Respond immediately, even if there are no new events.")
+    ] = False
 
 
 AnyEvent = Annotated[msgspec.Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Event"})]
-"""An event, encoded already."""
+"""An encoded event."""
 
 
 class Events(ApiResponse, kw_only=True):
@@ -285,7 +295,7 @@ class Events(ApiResponse, kw_only=True):
 
 
 async def get_events(call: Call, params: GetEvents) -> Events:
-    """The queue's events after one; where there is none yet, wait for it."""
+    """Get new events of a queue, waiting until there is one."""
     user = call.user
     poll = asyncio.ensure_future(
         call.node.delivery.poll(
@@ -309,18 +319,16 @@ async def get_events(call: Call, params: GetEvents) -> Events:
 
 
 async def _gone(request: Request) -> None:
-    """Returns when the client has closed the connection."""
+    """Wait until the client closes the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 class DeleteQueue(Params, kw_only=True, frozen=True):
-    """A queue to delete."""
-
     queue_id: str
 
 
 async def delete_queue(call: Call, params: DeleteQueue) -> ApiResponse:
-    """Delete the queue."""
+    """Delete an event queue."""
     await call.node.delivery.delete(params.queue_id, call.user.id)
     return ApiResponse()

@@ -1,4 +1,4 @@
-"""The whole interface on one page."""
+"""All endpoints of the API."""
 
 from tertulia.wire.api import (
     administration,
@@ -263,7 +263,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/users/{user_id:int}/presence", presence.get_presence),
     Route("GET", "/users/{email}/presence", presence.get_presence_by_email),
     Route("GET", "/realm/presence", presence.get_realm_presence),
-    # What one writes before it is sent
+    # Drafts, snippets, scheduled messages, and reminders
     Route("GET", "/drafts", drafts.get_drafts),
     Route("POST", "/drafts", drafts.create_drafts),
     Route("PATCH", "/drafts/{draft_id:int}", drafts.edit_draft),
@@ -304,14 +304,14 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/bots/{bot_id:int}/feeds", feeds.add_feed),
     Route("PATCH", "/bots/{bot_id:int}/feeds/{feed_id:int}", feeds.update_feed),
     Route("DELETE", "/bots/{bot_id:int}/feeds/{feed_id:int}", feeds.remove_feed),
-    # Views of the sidebar
+    # Navigation views
     Route("GET", "/navigation_views", navigation.get_navigation_views),
     Route("POST", "/navigation_views", navigation.add_navigation_view),
     Route("PATCH", "/navigation_views/{fragment:path}", navigation.update_navigation_view),
     Route("DELETE", "/navigation_views/{fragment:path}", navigation.remove_navigation_view),
     # Video calls
     Route("GET", "/calls/bigbluebutton/create", calls.create_bigbluebutton_call),
-    # Browsers
+    # Sessions
     Route("GET", "/sessions", sessions.get_sessions),
     Route("POST", "/sessions/confirm", sessions.confirm_password),
     Route("DELETE", "/sessions", sessions.end_other_sessions),

@@ -14,6 +14,7 @@ from tertulia.service.messages.scheduled import ScheduledEdit
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.sending import SentMessage, counts_as_read, sent_message
 from tertulia.wire.api.projection import Projections, to_owner
+from tertulia.wire.api.section import Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import ApiResponse
@@ -272,6 +273,22 @@ async def delete_reminder(call: Call, params: DeleteReminder) -> ApiResponse:
     """Delete a reminder."""
     await call.submit(reminders.delete_reminder, params.reminder_id)
     return ApiResponse()
+
+
+SECTIONS: Final[Sections] = {
+    ("scheduled_messages",): lambda context: {
+        "scheduled_messages": [
+            scheduled_object(message)
+            for message in scheduled.of_user(context.state, context.viewer_id)
+        ]
+    },
+    ("reminders",): lambda context: {
+        "reminders": [
+            reminder_object(reminder)
+            for reminder in scheduled.reminders_of(context.state, context.viewer_id)
+        ]
+    },
+}
 
 
 PROJECTIONS: Final[Projections] = (

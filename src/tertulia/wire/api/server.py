@@ -14,7 +14,7 @@ from tertulia.service.credentials import BadToken
 from tertulia.service.mailing import send_test_mail
 from tertulia.wire.api import versions
 from tertulia.wire.api.organization.objects import picture_url
-from tertulia.wire.api.users.objects import UserObject, user_shown
+from tertulia.wire.api.users.objects import UserFormat, UserObject, user_shown
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, NoParams, Params
@@ -196,9 +196,8 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
     profile: UserObject | UnsetType = UNSET
     if params.include_profile:
         host = call.node.config.address_host
-        profile = user_shown(
-            call.state, call.state.users[user.id], host, sees_address=True, with_profile=True
-        )
+        form = UserFormat(with_profile=True)
+        profile = user_shown(call.state, call.state.users[user.id], host, form, sees_address=True)
     return ApiKeyAndProfile(**msgspec.structs.asdict(known), user=profile)
 
 

@@ -1,6 +1,6 @@
-"""Personal settings on the wire."""
+"""Personal settings."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
@@ -23,10 +23,10 @@ from tertulia.model.errors import Refused
 from tertulia.model.settings import declared_settings
 from tertulia.model.users import AddressVisibility, PersonalSettings
 from tertulia.service.passwords import good_password
-from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.presence import follow_settings
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
+from tertulia.wire.api.section import Section, SectionContext, Sections
 from tertulia.wire.api.statuses import UserStatusEvent
 from tertulia.wire.api.users import account_events
 from tertulia.wire.api.users.account_events import AccountView, account_view
@@ -50,7 +50,7 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
     "send_direct_typing_notifications": "send_private_typing_notifications",
     "web_channel_unreads_count_display_policy": "web_stream_unreads_count_display_policy",
 }
-"""Settings that the wire calls differently."""
+"""Settings with another name in the API."""
 
 EMOJI_SETS: Final[Mapping[str, str]] = {
     "google": "Google",
@@ -58,12 +58,12 @@ EMOJI_SETS: Final[Mapping[str, str]] = {
     "text": "Plain text",
     "google-blob": "Google blobs",
 }
-"""How emoji can look, and what people call it."""
+"""The emoji sets and their display names."""
 
 
 FIXED: Final[Mapping[str, str]] = {"resolved_topic_notice_auto_read_policy": "never"}
-"""What is a setting elsewhere, and is as it is here: the notice that a topic was resolved is unread
-like any other message."""
+"""Settings that Zulip has and that are fixed here: messages about resolved topics are unread like
+any other."""
 
 LEGACY_DISPLAY: Final = (
     "color_scheme",
@@ -107,31 +107,31 @@ LEGACY_NOTIFICATIONS: Final = (
     "receives_typing_notifications",
     "wildcard_mentions_notify",
 )
-"""The settings that the legacy events and fields have: of display, and of notifications."""
+"""The settings in the legacy events and fields: display settings above, notification settings
+here."""
 
 
 def wire_name(field: str) -> str:
-    """What clients call a setting."""
+    """Return the API's name of a setting."""
     return WIRE_NAMES.get(field, field)
 
 
 @cache
 def field_names() -> Mapping[str, str]:
-    """The setting by the name that clients call it."""
+    """Return the settings by their API names."""
     return {wire_name(field): field for field in RULES}
 
 
 def settings_object(settings: PersonalSettings) -> dict[str, Any]:
-    """All settings by their wire names, with the choices that there are for two of them, and those
-    that nobody can change."""
-    shown: dict[str, Any] = {}
-    for name, field in field_names().items():
-        value = getattr(settings, field)
-        shown[name] = value.value if isinstance(value, Enum) else value
-    shown |= FIXED
-    shown["emojiset_choices"] = [{"key": key, "text": text} for key, text in EMOJI_SETS.items()]
-    shown["available_notification_sounds"] = list(NOTIFICATION_SOUNDS)
-    return shown
+    """Return all settings by their API names, including the choices for some of them and fixed
+    settings."""
+    values = ((name, getattr(settings, field)) for name, field in field_names().items())
+    return {
+        **{name: value.value if isinstance(value, Enum) else value for name, value in values},
+        **FIXED,
+        "emojiset_choices": [{"key": key, "text": text} for key, text in EMOJI_SETS.items()],
+        "available_notification_sounds": list(NOTIFICATION_SOUNDS),
+    }
 
 
 @with_optional(
@@ -141,17 +141,17 @@ def settings_object(settings: PersonalSettings) -> dict[str, Any]:
     }
 )
 class SettingParams(Params, kw_only=True, frozen=True):
-    """Personal settings as parameters: those that are not sent stay as they are."""
+    """Personal settings as parameters. Settings that aren't sent stay the same."""
 
 
 def settings_sent(params: SettingParams) -> dict[str, Any]:
-    """The settings that were sent, by their own names."""
+    """Return the settings that were sent, by their names in the domain."""
     sent = ((field, getattr(params, name)) for name, field in field_names().items())
     return {field: value for field, value in sent if value is not UNSET}
 
 
 class UserSettingsEvent(Event, kw_only=True, tag="user_settings"):
-    """One of one's own settings is new. `language_name` is with `default_language` alone."""
+    """One of your settings changed. `language_name` is present only for `default_language`."""
 
     op: str = "update"
     property: str
@@ -160,7 +160,8 @@ class UserSettingsEvent(Event, kw_only=True, tag="user_settings"):
 
 
 class DisplaySettingEvent(Event, kw_only=True, tag="update_display_settings"):
-    """The same of old, for those who ask for it by name. `user` is the address."""
+    """The legacy form of `user_settings`, for clients that request it. `user` is your email
+    address."""
 
     user: str
     setting_name: str
@@ -169,7 +170,8 @@ class DisplaySettingEvent(Event, kw_only=True, tag="update_display_settings"):
 
 
 class NotificationSettingEvent(Event, kw_only=True, tag="update_global_notifications"):
-    """The same of old, for those who ask for it by name. `user` is the address."""
+    """The legacy form of `user_settings`, for clients that request it. `user` is your email
+    address."""
 
     user: str
     notification_name: str
@@ -177,14 +179,13 @@ class NotificationSettingEvent(Event, kw_only=True, tag="update_global_notificat
 
 
 class LegacyEvents(NamedTuple):
-    """Which of the legacy events of settings the client asked for by name."""
+    """Which of the legacy settings events the client requested."""
 
     display: bool
     notifications: bool
 
 
 def legacy_events(viewer: Viewer) -> LegacyEvents:
-    """The legacy events among the event types of the queue."""
     types = viewer.registration.event_types or ()
     return LegacyEvents("update_display_settings" in types, "update_global_notifications" in types)
 
@@ -192,7 +193,7 @@ def legacy_events(viewer: Viewer) -> LegacyEvents:
 def own_setting_events(
     context: ProjectionContext, user_id: int, legacy: LegacyEvents, name: str, value: Any
 ) -> Iterable[Event]:
-    """The events of one setting, named as in the API: the current one and the legacy ones."""
+    """Return the events of one setting, by its API name: the current one and the legacy ones."""
     language = LANGUAGES.get(value, UNSET) if name == "default_language" else UNSET
     yield UserSettingsEvent(property=name, value=value, language_name=language)
     address = api_email(context.state, context.state.users[user_id], context.host)
@@ -205,7 +206,7 @@ def own_setting_events(
 
 
 class ExportConsentEvent(Event, kw_only=True, tag="realm_export_consent"):
-    """Somebody lets an export have what is private of theirs, or does not any more."""
+    """Someone changed whether exports may contain their private data."""
 
     user_id: int
     consented: bool
@@ -223,49 +224,38 @@ _CONSENT: Final = "allow_private_data_export"
 _SEEN_BY_OTHERS: Final = frozenset({_CONSENT, "email_address_visibility", "presence_enabled"})
 
 
-class SettingsChangedProjection(Projection[SettingsChanged]):
-    """New settings, to their owner; and to others what they see of them."""
+def _changed_view(
+    context: ProjectionContext, change: SettingsChanged, viewer: Viewer
+) -> Hashable | None:
+    own = legacy_events(viewer) if viewer.user.id == change.user_id else None
+    if not _SEEN_BY_OTHERS & change.values.keys():
+        return None if own is None else _View(own, None, False)
+    user = context.state.users[change.user_id]
+    return _View(
+        own,
+        account_view(context, user, viewer),
+        _address_changes(context, change, viewer),
+        permissions.is_administrator(context.state, viewer.user) and not user.is_bot,
+    )
 
-    of = SettingsChanged
 
-    def audience(self, state: State, change: SettingsChanged) -> Collection[int] | None:
-        return None if _SEEN_BY_OTHERS & change.values.keys() else (change.user_id,)
-
-    def view(
-        self, context: ProjectionContext, change: SettingsChanged, viewer: Viewer
-    ) -> Hashable | None:
-        own = legacy_events(viewer) if viewer.user.id == change.user_id else None
-        if not _SEEN_BY_OTHERS & change.values.keys():
-            return None if own is None else _View(own, None, False)
-        user = context.state.users[change.user_id]
-        consent = permissions.is_administrator(context.state, viewer.user) and not user.is_bot
-        return _View(
-            own,
-            account_view(context, user, viewer),
-            _address_changes(context, change, viewer),
-            consent,
-        )
-
-    def events(
-        self, context: ProjectionContext, change: SettingsChanged, view: Any
-    ) -> Iterable[Event]:
-        if view.own is not None:
-            for name, value in change.values.items():
-                if name in RULES:  # What was one once is stored still.
-                    yield from own_setting_events(
-                        context, change.user_id, view.own, wire_name(name), value
-                    )
-        if view.consent and _CONSENT in change.values:
-            yield ExportConsentEvent(user_id=change.user_id, consented=change.values[_CONSENT])
-        if view.account is None:
-            return
-        user = context.state.users[change.user_id]
-        if view.address_changed:
-            yield from account_events.address_seen(user, view.account)
-        if _is_new_name(change) and not user.is_bot:
-            yield account_events.email(context, user)
-        if "presence_enabled" in change.values:
-            yield UserStatusEvent(user_id=user.id, away=not change.values["presence_enabled"])
+def _changed(context: ProjectionContext, change: SettingsChanged, view: Any) -> Iterable[Event]:
+    user_id, values = change.user_id, change.values
+    if view.own is not None:
+        for name, value in values.items():
+            if name in RULES:  # Old changes may have settings that no longer exist.
+                yield from own_setting_events(context, user_id, view.own, wire_name(name), value)
+    if view.consent and _CONSENT in values:
+        yield ExportConsentEvent(user_id=user_id, consented=values[_CONSENT])
+    if view.account is None:
+        return
+    user = context.state.users[user_id]
+    if view.address_changed:
+        yield from account_events.address_seen(user, view.account)
+    if AddressVisibility.EVERYONE in (_visibilities(change) or ()) and not user.is_bot:
+        yield account_events.email(context, user)
+    if "presence_enabled" in values:
+        yield UserStatusEvent(user_id=user_id, away=not values["presence_enabled"])
 
 
 def _visibilities(change: SettingsChanged) -> tuple[AddressVisibility, AddressVisibility] | None:
@@ -276,7 +266,7 @@ def _visibilities(change: SettingsChanged) -> tuple[AddressVisibility, AddressVi
 
 
 def _address_changes(context: ProjectionContext, change: SettingsChanged, viewer: Viewer) -> bool:
-    """Whether the address came into the viewer's sight, or went out of it."""
+    """Whether the viewer gained or lost access to the address."""
     both = _visibilities(change)
     if both is None or viewer.user.id == change.user_id:
         return False
@@ -285,17 +275,9 @@ def _address_changes(context: ProjectionContext, change: SettingsChanged, viewer
     return permissions.opens_address(was, role) != permissions.opens_address(now, role)
 
 
-def _is_new_name(change: SettingsChanged) -> bool:
-    """Whether the interface knows the account by another address now."""
-    both = _visibilities(change)
-    return both is not None and (AddressVisibility.EVERYONE in both)
-
-
 class TargetUsers(Struct, kw_only=True, frozen=True):
-    """Whose settings are changed: these accounts, and all active members of these groups.
-
-    `skip_if_already_edited` leaves out those who have ever changed settings of their own.
-    """
+    """Whose settings to change: these accounts, and all active members of these groups.
+    `skip_if_already_edited` leaves out people who have changed any of their settings."""
 
     user_ids: list[Int] = []
     group_ids: list[Int] = []
@@ -303,25 +285,25 @@ class TargetUsers(Struct, kw_only=True, frozen=True):
 
 
 class UpdateSettings(SettingParams, kw_only=True, frozen=True):
-    """What is to be new; what is not sent stays as it is."""
-
     target_users: Annotated[
-        TargetUsers | None, Meta(description="Others, for administrators. The caller by default.")
+        TargetUsers | None,
+        Meta(description="Change the settings of other users. Administrators only."),
     ] = None
     full_name: str | UnsetType = UNSET
     email: Annotated[
         str | UnsetType,
-        Meta(description="It is changed when the link is used that is mailed to this address."),
+        Meta(description="The new email address. It's changed when you follow the emailed link."),
     ] = UNSET
-    timezone: Annotated[str | UnsetType, Meta(description="An IANA name, or nothing.")] = UNSET
-    old_password: str | UnsetType = UNSET
-    new_password: Annotated[str | UnsetType, Meta(description="Needs the old one beside it.")] = (
+    timezone: Annotated[str | UnsetType, Meta(description="An IANA time zone name, or empty.")] = (
         UNSET
     )
+    old_password: str | UnsetType = UNSET
+    new_password: Annotated[str | UnsetType, Meta(description="Requires `old_password`.")] = UNSET
 
 
 async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
-    """Change personal settings. What has the value already is named among the ignored."""
+    """Change your personal settings. Settings that already have the value are listed in
+    `ignored_parameters_unsupported`."""
     settings = settings_sent(params)
     revision = PersonalSettingsUpdate(
         settings=settings,
@@ -334,22 +316,22 @@ async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
     if targets is None:
         changed = await call.submit(personal_settings.change, revision)
     else:
-        whom = Targets(
+        accounts = Targets(
             user_ids=tuple(targets.user_ids),
             group_ids=tuple(targets.group_ids),
             skip_if_already_edited=targets.skip_if_already_edited,
         )
-        changed = await call.submit(personal_settings.change_for, whom, revision)
+        changed = await call.submit(personal_settings.change_for, accounts, revision)
     for user_id in changed.users_with("presence_enabled"):
         follow_settings(call.node, user_id, is_here=user_id == call.user.id)
     new = frozenset[str]().union(*changed.names.values())
-    asked = [
+    sent = [
         *settings,
         *(n for n in ("full_name", "email", "timezone") if getattr(params, n) is not UNSET),
     ]
     if "password" in new and call.session_id is not None:
         session_cookies.know_device(call.node, call.request, call.user.id)
-    call.ignored.extend(wire_name(name) for name in asked if name not in new)
+    call.ignored.extend(wire_name(name) for name in sent if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")
     return ApiResponse()
@@ -365,9 +347,9 @@ def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
     )
 
 
-async def _password(call: Call, params: UpdateSettings) -> PasswordChange | UnsetType:
-    """The new password as it is kept, where one was sent. Refused where the old one is not the
-    present one, or the new one cannot be one."""
+async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetType:
+    """Return the hashed new password, if one was sent. Refuses a wrong old password and an
+    unsuitable new one."""
     if params.new_password is UNSET:
         return UNSET
     if params.target_users is not None:
@@ -391,4 +373,41 @@ async def _password(call: Call, params: UpdateSettings) -> PasswordChange | Unse
     )
 
 
-PROJECTIONS: Final[Projections] = (SettingsChangedProjection(),)
+def user_settings_section(context: SectionContext) -> dict[str, Any]:
+    """The viewer's settings. Spectators have the defaults."""
+    own = context.state.settings.get(context.viewer_id) or context.state.default_settings
+    timezone = "" if context.viewer is None else context.viewer.timezone
+    return {"user_settings": {**settings_object(own), "timezone": timezone}}
+
+
+def _at_top_level(names: tuple[str, ...]) -> Section:
+    def section(context: SectionContext) -> dict[str, Any]:
+        own = user_settings_section(context)["user_settings"]
+        return {name: own[name] for name in names}
+
+    return section
+
+
+SECTIONS: Final[Sections] = {
+    ("user_settings",): user_settings_section,
+    ("realm_user_settings_defaults",): lambda context: {
+        "realm_user_settings_defaults": settings_object(context.state.default_settings)
+    },
+}
+NAMED_SECTIONS: Final[Sections] = {
+    ("update_display_settings",): _at_top_level(LEGACY_DISPLAY),
+    ("update_global_notifications",): _at_top_level(LEGACY_NOTIFICATIONS),
+}
+"""Fetch types that Zulip removed at feature level 439, and that zulip-terminal 0.7 needs."""
+
+
+PROJECTIONS: Final[Projections] = (
+    projected(
+        SettingsChanged,
+        _changed_view,
+        _changed,
+        audience=lambda _, change: (
+            None if _SEEN_BY_OTHERS & change.values.keys() else (change.user_id,)
+        ),
+    ),
+)

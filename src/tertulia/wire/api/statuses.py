@@ -1,5 +1,7 @@
 """What people say that they are doing, on the wire."""
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -17,8 +19,11 @@ from tertulia.wire.api.emoji import REACTION_TYPES, TYPE_OF
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.presence import follow_settings
 from tertulia.wire.api.projection import ProjectionContext, Projections, to_everybody
+from tertulia.wire.api.section import SectionContext, Sections
+from tertulia.wire.api.users.objects import AccountVisibility, by_visibility
 from tertulia.wire.api.visibility import sees_account
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.fragments import json_object, object_fields
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import ApiResponse
 
@@ -165,6 +170,30 @@ async def get_status(call: Call, params: GetStatus) -> OneStatus:
     """What somebody says that they are doing."""
     user = permissions.visible_user(call.state, call.user, params.user_id)
     return OneStatus(status=StatusObject(**status_object(call.state, user)))
+
+
+def status_section(context: SectionContext) -> dict[str, Any]:
+    """The statuses that people have set; empty for spectators."""
+    state, viewer = context.state, context.viewer
+    if viewer is None:
+        return {"user_status": {}}
+
+    def statuses_of(user_ids: Iterable[int]) -> bytes:
+        statuses = {str(one): status_object(state, state.users[one]) for one in user_ids}
+        return object_fields({user_id: status for user_id, status in statuses.items() if status})
+
+    return {
+        "user_status": json_object(
+            context.node.fragments.get(
+                ("user_status", one.first, one.size), one.version, partial(statuses_of, one.ids)
+            )
+            for one in by_visibility(state, viewer)
+            if one.kind is not AccountVisibility.UNKNOWN
+        )
+    }
+
+
+SECTIONS: Final[Sections] = {("user_status",): status_section}
 
 
 PROJECTIONS: Final[Projections] = (to_everybody(StatusChanged, _changed, only_if=sees_account),)

@@ -1,4 +1,4 @@
-"""The names of topics."""
+"""Topics of a channel, and links in their names."""
 
 import asyncio
 from itertools import islice
@@ -16,59 +16,58 @@ from tertulia.wire.http.routing import ApiResponse
 
 
 class TopicLink(Struct, kw_only=True):
-    """A link in the name of a topic."""
+    """A link in a topic's name."""
 
     text: str
     url: str
 
 
 def topic_links(state: State, topic: str) -> list[TopicLink]:
-    """What the name of a topic links, in its order."""
+    """Return the links in a topic's name, in order."""
     if not len(state.linkifiers) and "://" not in topic:
         return []
-    from tertulia.markup import linkifiers  # The parser of messages comes with it.
+    from tertulia.markup import linkifiers  # Loads the Markdown parser.
 
     return [TopicLink(text=text, url=url) for text, url in linkifiers.in_topic(state, topic)]
 
 
 def topic_shown(topic: str, *, empty_topic_name: bool) -> str:
-    """The topic; for the general chat, its display name where the client knows no empty topics."""
+    """Return the topic, or the display name of the general chat if the client doesn't support empty
+    topics."""
     return topic if topic or empty_topic_name else EMPTY_TOPIC_NAME
 
 
 STEP: Final = 2000
-"""Topics that are encoded in one turn of the event loop."""
+"""The number of topics encoded in one turn of the event loop."""
 
 
 class GetTopics(Params, kw_only=True, frozen=True):
-    """The topics of a channel."""
-
     stream_id: Annotated[Int, Path()]
     allow_empty_topic_name: bool = False
 
 
 class TopicEntry(Struct, kw_only=True):
-    """A topic by its newest message."""
+    """A topic and the ID of its newest message."""
 
     name: str
     max_id: int
 
 
 class Topics(ApiResponse, kw_only=True):
-    """Topics, the most recent first."""
+    """Topics, most recent first."""
 
     topics: list[TopicEntry]
 
 
 async def get_topics(call: Call, params: GetTopics) -> Topics:
-    """The topics of a channel that the caller can read, the most recent first."""
-    found, items = iter(await topics_of(call, params.stream_id)), list[bytes]()
+    """List the topics in a channel that you can read, most recent first."""
+    topics, items = iter(await topics_of(call, params.stream_id)), list[bytes]()
     while some := array_items(
         TopicEntry(
             name=topic_shown(one.name, empty_topic_name=params.allow_empty_topic_name),
             max_id=one.newest_id,
         )
-        for one in islice(found, STEP)
+        for one in islice(topics, STEP)
     ):
         items.append(some)
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The events of transient events: typing and presence."""
+"""Typing and presence events."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,18 +17,18 @@ from tertulia.wire.api.topics import topic_shown
 from tertulia.wire.api.users.objects import api_email, presence_key
 
 TYPING_LIMIT = 100
-"""In channels with more subscribers, typing is not shown."""
+"""Channels with more subscribers than this don't show typing."""
 
 
 class TypingPerson(Struct, kw_only=True):
-    """Somebody in a direct conversation in which somebody types."""
+    """A participant of a direct conversation that someone is typing in."""
 
     user_id: int
     email: str
 
 
 class TypingDirectEvent(Event, kw_only=True, tag="typing"):
-    """Somebody began or ceased to type in a direct conversation."""
+    """Someone started or stopped typing in a direct conversation."""
 
     op: str
     message_type: str = "direct"
@@ -37,7 +37,7 @@ class TypingDirectEvent(Event, kw_only=True, tag="typing"):
 
 
 class TypingChannelEvent(Event, kw_only=True, tag="typing"):
-    """Somebody began or ceased to type in a topic."""
+    """Someone started or stopped typing in a topic."""
 
     op: str
     message_type: str = "stream"
@@ -47,7 +47,7 @@ class TypingChannelEvent(Event, kw_only=True, tag="typing"):
 
 
 class EditedInChannel(Struct, kw_only=True):
-    """Where a channel message that is being edited stands."""
+    """The location of a channel message that is being edited."""
 
     type: str = "channel"
     channel_id: int
@@ -55,14 +55,14 @@ class EditedInChannel(Struct, kw_only=True):
 
 
 class EditedDirect(Struct, kw_only=True):
-    """Between whom a direct message that is being edited stands."""
+    """The participants of the conversation of a direct message that is being edited."""
 
     type: str = "direct"
     user_ids: list[int]
 
 
 class TypingEditChannelEvent(Event, kw_only=True, tag="typing_edit_message"):
-    """Somebody began or ceased to edit a channel message of theirs."""
+    """Someone started or stopped editing a channel message."""
 
     op: str
     sender_id: int
@@ -71,7 +71,7 @@ class TypingEditChannelEvent(Event, kw_only=True, tag="typing_edit_message"):
 
 
 class TypingEditDirectEvent(Event, kw_only=True, tag="typing_edit_message"):
-    """Somebody began or ceased to edit a direct message of theirs."""
+    """Someone started or stopped editing a direct message."""
 
     op: str
     sender_id: int
@@ -80,7 +80,7 @@ class TypingEditDirectEvent(Event, kw_only=True, tag="typing_edit_message"):
 
 
 class PresenceDetail(Struct, kw_only=True):
-    """One client's report of a user's presence; there is only one client, `website`."""
+    """A client's report of a user's presence. The only client is `website`."""
 
     client: str = "website"
     status: str
@@ -89,7 +89,7 @@ class PresenceDetail(Struct, kw_only=True):
 
 
 class PresenceEvent(Event, kw_only=True, tag="presence"):
-    """A user is there, in the form of old."""
+    """A user is active or idle, in the legacy format."""
 
     user_id: int
     email: str | msgspec.UnsetType = msgspec.UNSET
@@ -98,14 +98,14 @@ class PresenceEvent(Event, kw_only=True, tag="presence"):
 
 
 class PresenceTimes(Struct, kw_only=True):
-    """When a user was last active, and last there. UNIX seconds."""
+    """When a user was last active and last online, in UNIX seconds."""
 
     active_timestamp: int
     idle_timestamp: int
 
 
 class SimplePresenceEvent(Event, kw_only=True, tag="presence"):
-    """Users are there."""
+    """Users are active or idle, by ID."""
 
     presences: dict[str, PresenceTimes]
 
@@ -122,12 +122,12 @@ TRANSIENT_EVENTS: Sequence[type[Event]] = (
 
 
 def typing_person(state: State, user_id: int, host: str) -> TypingPerson:
-    """Somebody who types, or is typed to."""
     return TypingPerson(user_id=user_id, email=api_email(state, state.users[user_id], host))
 
 
 class TypingAndPresence(TransientViews):
-    """How both are shown. `limited`: a user gets the presence of accounts alone that they see."""
+    """How typing and presence are presented. With `limited`, users get presence only of accounts
+    that they can see."""
 
     def __init__(self, *, limited: bool) -> None:
         self._limited = limited
@@ -190,12 +190,12 @@ class TypingAndPresence(TransientViews):
                 op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=members
             )
         empty = viewer.registration.capabilities.empty_topic_name
-        place = EditedInChannel(
+        recipient = EditedInChannel(
             channel_id=typing.channel_id,
             topic=topic_shown(typing.topic, empty_topic_name=empty),
         )
         return TypingEditChannelEvent(
-            op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=place
+            op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=recipient
         )
 
     def _presence(

@@ -1,4 +1,4 @@
-"""How somebody wants to hear of topics, on the wire."""
+"""Muted, unmuted, and followed topics."""
 
 from collections.abc import Hashable, Iterable
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -13,18 +13,19 @@ from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.projection import ForOwner, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, owner, projected
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.topics import topic_shown
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params
 from tertulia.wire.http.routing import ApiResponse
 
 MutedTopic = tuple[str, str, int]
-"""The channel's name, the topic, and since when (UNIX seconds)."""
+"""The channel's name, the topic, and when it was muted (UNIX seconds)."""
 
 
 class UserTopicObject(Struct, kw_only=True):
-    """How one wants to hear of a topic: 1 not at all, 2 even where the channel is muted, 3 it is
+    """Your visibility setting for a topic: 1 muted, 2 unmuted even if the channel is muted, 3
     followed. `last_updated` is UNIX seconds."""
 
     stream_id: int
@@ -34,7 +35,6 @@ class UserTopicObject(Struct, kw_only=True):
 
 
 def user_topic(topic: UserTopic, *, empty_topic_name: bool) -> UserTopicObject:
-    """One topic's setting."""
     return UserTopicObject(
         stream_id=topic.channel_id,
         topic_name=topic_shown(topic.name, empty_topic_name=empty_topic_name),
@@ -44,7 +44,7 @@ def user_topic(topic: UserTopic, *, empty_topic_name: bool) -> UserTopicObject:
 
 
 def muted_topics(state: State, user: User, *, empty_topic_name: bool) -> list[MutedTopic]:
-    """The muted topics in the legacy format, of channels that the user sees."""
+    """Return the muted topics in the legacy format, in channels that the user can see."""
     return [
         (
             state.channels[topic.channel_id].name,
@@ -58,7 +58,7 @@ def muted_topics(state: State, user: User, *, empty_topic_name: bool) -> list[Mu
 
 
 class UserTopicEvent(Event, kw_only=True, tag="user_topic"):
-    """One's own setting of a topic is new; a policy of 0 takes it away."""
+    """Your visibility setting for a topic changed. A policy of 0 removes it."""
 
     stream_id: int
     topic_name: str
@@ -67,62 +67,50 @@ class UserTopicEvent(Event, kw_only=True, tag="user_topic"):
 
 
 class MutedTopicsEvent(Event, kw_only=True, tag="muted_topics"):
-    """All of one's muted topics, for clients that do not ask for `user_topic` by name."""
+    """All of your muted topics, for clients that don't request `user_topic`."""
 
     muted_topics: list[MutedTopic]
 
 
 class _View(NamedTuple):
     empty_topic_name: bool
-    of_old: bool
+    muted_topics: bool
 
 
-class UserTopicChangedProjection(ForOwner[UserTopicChanged]):
-    """One's setting, to one's own clients."""
+def _changed_view(_: ProjectionContext, change: UserTopicChanged, viewer: Viewer) -> Hashable:
+    types = viewer.registration.event_types
+    is_legacy = types is None or "user_topic" not in types
+    return _View(
+        viewer.registration.capabilities.empty_topic_name,
+        is_legacy and Visibility.MUTED in {change.visibility, change.was},
+    )
 
-    of = UserTopicChanged
 
-    def view(
-        self, context: ProjectionContext, change: UserTopicChanged, viewer: Viewer
-    ) -> Hashable | None:
-        types = viewer.registration.event_types
-        return _View(
-            viewer.registration.capabilities.empty_topic_name,
-            (types is None or "user_topic" not in types)
-            and Visibility.MUTED in {change.visibility, change.was},
-        )
-
-    def events(
-        self, context: ProjectionContext, change: UserTopicChanged, view: Any
-    ) -> Iterable[Event]:
-        yield UserTopicEvent(
-            stream_id=change.channel_id,
-            topic_name=topic_shown(change.topic, empty_topic_name=view.empty_topic_name),
-            last_updated=change.at,
-            visibility_policy=int(change.visibility),
-        )
-        if view.of_old:
-            user = context.state.users[change.user_id]
-            yield MutedTopicsEvent(
-                muted_topics=muted_topics(
-                    context.state, user, empty_topic_name=view.empty_topic_name
-                )
-            )
+def _changed(context: ProjectionContext, change: UserTopicChanged, view: Any) -> Iterable[Event]:
+    yield UserTopicEvent(
+        stream_id=change.channel_id,
+        topic_name=topic_shown(change.topic, empty_topic_name=view.empty_topic_name),
+        last_updated=change.at,
+        visibility_policy=int(change.visibility),
+    )
+    if view.muted_topics:
+        user, empty_name = context.state.users[change.user_id], view.empty_topic_name
+        muted = muted_topics(context.state, user, empty_topic_name=empty_name)
+        yield MutedTopicsEvent(muted_topics=muted)
 
 
 class SetUserTopic(Params, kw_only=True, frozen=True):
-    """How to hear of a topic, which need not have messages."""
-
     stream_id: Int
     topic: str
     visibility_policy: Annotated[
         Literal[0, 1, 2, 3],
-        Meta(description="0 as of its channel, 1 muted, 2 unmuted, 3 followed."),
+        Meta(description="0 the channel's setting, 1 muted, 2 unmuted, 3 followed."),
     ]
 
 
 async def set_user_topic(call: Call, params: SetUserTopic) -> ApiResponse:
-    """Follow, mute or unmute a topic for oneself."""
+    """Mute, unmute, or follow a topic, or remove the setting. The topic doesn't need to have
+    messages."""
     await call.submit(
         topics.set_visibility,
         params.stream_id,
@@ -133,16 +121,14 @@ async def set_user_topic(call: Call, params: SetUserTopic) -> ApiResponse:
 
 
 class UpdateMutedTopics(Params, kw_only=True, frozen=True):
-    """A topic of a channel, which is named by its ID or its name."""
-
     topic: str
     op: Literal["add", "remove"]
     stream_id: Int | None = None
-    stream: str | None = None
+    stream: Annotated[str | None, Meta(description="The channel's name, instead of its ID.")] = None
 
 
 async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> ApiResponse:
-    """Mute a topic for oneself, or not any more: the older form of POST /user_topics."""
+    """Mute or unmute a topic. Older form of POST /user_topics."""
     channel: int | str | None = params.stream if params.stream_id is None else params.stream_id
     if channel is None or (params.stream_id is not None and params.stream is not None):
         raise Refused("Give either the channel's ID or its name, but not both.")
@@ -150,4 +136,29 @@ async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> ApiRespo
     return ApiResponse()
 
 
-PROJECTIONS: Final[Projections] = (UserTopicChangedProjection(),)
+def muted_topics_section(context: SectionContext) -> dict[str, Any]:
+    """The legacy form of `user_topics`, for clients that don't ask for it."""
+    event_types, viewer = context.registration.event_types, context.viewer
+    if event_types is not None and "user_topic" in event_types:
+        return {}
+    if viewer is None:
+        return {"muted_topics": []}
+    empty_name = context.registration.capabilities.empty_topic_name
+    return {"muted_topics": muted_topics(context.state, viewer, empty_topic_name=empty_name)}
+
+
+def user_topics_section(context: SectionContext) -> dict[str, Any]:
+    own = context.state.user_topics.of_user[context.viewer_id]
+    empty_name = context.registration.capabilities.empty_topic_name
+    return {"user_topics": [user_topic(one, empty_topic_name=empty_name) for one in own]}
+
+
+SECTIONS: Final[Sections] = {
+    ("muted_topics",): muted_topics_section,
+    ("user_topic",): user_topics_section,
+}
+
+
+PROJECTIONS: Final[Projections] = (
+    projected(UserTopicChanged, _changed_view, _changed, audience=owner),
+)

@@ -1,4 +1,4 @@
-"""What viewers see of channels and accounts, and events of channels that come and go."""
+"""What viewers may know of channels and accounts, including at the time of an entry."""
 
 from msgspec import Struct
 
@@ -15,20 +15,20 @@ from tertulia.wire.api.projection import ProjectionContext, Viewer
 
 
 class ChannelCreateEvent(Event, kw_only=True, tag="stream"):
-    """Channels that one can see now, and could not before."""
+    """Channels that you can see now and couldn't see before."""
 
     op: str = "create"
     streams: list[ChannelObject]
 
 
 class GoneChannel(Struct, kw_only=True):
-    """A channel that one cannot see any more."""
+    """A channel that you can no longer see."""
 
     stream_id: int
 
 
 class ChannelDeleteEvent(Event, kw_only=True, tag="stream"):
-    """Channels that one cannot see any more. `streams` is what came before `stream_ids`."""
+    """Channels that you can no longer see. `streams` is the older form of `stream_ids`."""
 
     op: str = "delete"
     stream_ids: list[int]
@@ -36,8 +36,8 @@ class ChannelDeleteEvent(Event, kw_only=True, tag="stream"):
 
 
 def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
-    """Whether the user sees the channel, and did when the entry was written: one who sees it as
-    a subscriber only, and became that later, did not."""
+    """Whether the user can see the channel, and could when the entry was written. A user who can
+    see it only through a subscription that began later couldn't."""
     state = context.state
     if channel_access.sees_unsubscribed(state, user, channel):
         return True
@@ -50,8 +50,8 @@ def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
 
 
 def read_then(context: ProjectionContext, user: User, channel: Channel) -> Spans:
-    """Which of the channel's messages the user may read, and could when the entry was written: one
-    who reads them as a subscriber alone, and became that later, could not."""
+    """Return the channel's messages that the user can read, and could when the entry was written. A
+    user who can read them only through a subscription that began later couldn't."""
     state = context.state
     subscription = state.subscription(user.id, channel.id)
     came_later = (
@@ -65,10 +65,10 @@ def read_then(context: ProjectionContext, user: User, channel: Channel) -> Spans
 
 
 def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
-    """Whether the user may know of the other account, and did when the entry was written: a client
-    that has slept gets the account first by the entry that let its owner know of it."""
+    """Whether the user may know of the other account, and could when the entry was written. A
+    client that was offline first gets the account from the entry that made it visible."""
     state = context.state
-    if other.id == user.id:  # Gains are ranges of accounts, which may have their viewers' own.
+    if other.id == user.id:  # Gains are ranges of IDs, which may include the viewer's.
         return True
     return permissions.sees_user(state, user, other) and not state.contacts.gained_since(
         context.entry.seq, user.id, other.id
@@ -78,37 +78,37 @@ def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
 def sees_account(
     context: ProjectionContext, change: StatusChanged | ProfileChanged, viewer: Viewer
 ) -> bool:
-    """Whether the viewer may know of the account whose change it is."""
+    """Whether the viewer may know of the changed account."""
     return sees_user(context, viewer.user, context.state.users[change.user_id])
 
 
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
-    """Whether the user sees the channel's subscribers, and did when the entry was written."""
-    return sees(context, user, channel) and channel_access.sees_subscribers(
+    """Whether the user can see the channel's subscribers, and could when the entry was written."""
+    return sees(context, user, channel) and permissions.sees_subscribers(
         context.state, user, channel
     )
 
 
 def channel_gone(channel_id: int) -> ChannelDeleteEvent:
-    """The event that takes a channel away."""
+    """Return the event that removes a channel."""
     return ChannelDeleteEvent(stream_ids=[channel_id], streams=[GoneChannel(stream_id=channel_id)])
 
 
 def channel_appeared(
     state: State, channel: Channel, now: float, subscriber_count: int
 ) -> ChannelCreateEvent:
-    """The event that brings a channel, with the number of subscribers of that moment."""
-    shown = channel_object(state, channel, now)
-    shown.subscriber_count = subscriber_count
-    return ChannelCreateEvent(streams=[shown])
+    """Return the event that adds a channel, with the number of subscribers it had at that time."""
+    appeared = channel_object(state, channel, now)
+    appeared.subscriber_count = subscriber_count
+    return ChannelCreateEvent(streams=[appeared])
 
 
 def reads_where_it_is(
     context: ProjectionContext, message_id: int, moved_to: int | None, viewer: Viewer
 ) -> bool:
-    """Whether the viewer may read a message there, to which channel it was moved since (None: it
-    was not)."""
+    """Whether the viewer can read a message in the channel that it was moved to (None: it wasn't
+    moved)."""
     if moved_to is None:
         return True
-    there = MessagePlace(id=message_id, channel_id=moved_to)
-    return channel_access.reads_message(context.state, viewer.user, there)
+    message = MessagePlace(id=message_id, channel_id=moved_to)
+    return permissions.reads_message(context.state, viewer.user, message)

@@ -21,7 +21,8 @@ from tertulia.service.webhooks.receiving import Address, Arrived
 from tertulia.store import webhooks
 from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.bots import OneBot
-from tertulia.wire.api.messages.objects import MessageObjects
+from tertulia.wire.api.messages.objects import MessageFormat, MessageObjects
+from tertulia.wire.api.section import Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import fields
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -68,14 +69,8 @@ def encoded_call(
     """What the bot's service is told. None for direct messages in Slack's format."""
     if service.format is ServiceFormat.SLACK:
         return _slack(node, bot, call, message, token)
-    objects = MessageObjects(
-        node.state,
-        bot,
-        node.config.address_host,
-        apply_markdown=False,
-        client_gravatar=False,
-        empty_topic_name=True,
-    )
+    form = MessageFormat(apply_markdown=False, client_gravatar=False, empty_topic_name=True)
+    objects = MessageObjects(node.state, bot, node.config.address_host, form)
     shown = msgspec.to_builtins(objects.of(message, details))
     told = {
         "bot_email": bot.address,
@@ -394,3 +389,10 @@ async def get_deliveries(call: Call, params: OneBot) -> Deliveries:
             for line in lines
         ]
     )
+
+
+SECTIONS: Final[Sections] = {
+    ("realm_incoming_webhook_bots",): lambda _: {
+        "realm_incoming_webhook_bots": integration_objects()
+    }
+}

@@ -1,1 +1,1 @@
-"""Channels, their subscribers, and who can do what in them."""
+"""Channels, subscriptions, and the permissions of a channel."""

@@ -1,6 +1,6 @@
-"""Channels: finding, creating, changing and archiving them."""
+"""Finding, creating, changing, and archiving channels."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -11,24 +11,26 @@ from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.domain.organization.realms import EMAIL_GATEWAY
 from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import Refused
-from tertulia.model.groups import GroupSetting
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
 from tertulia.service.caller import Caller
 from tertulia.service.mail_in.addresses import MailAddresses, Options
 from tertulia.wire.api.channels.objects import ChannelObject, channel_object
-from tertulia.wire.api.groups.objects import GivenChange, GivenSetting, given_change, given_setting
+from tertulia.wire.api.groups.objects import (
+    GivenChange,
+    GivenSetting,
+    given_changes,
+    given_settings,
+)
 from tertulia.wire.api.organization.objects import own_limit
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.parameters import Alias, Int, Params, Path
+from tertulia.wire.http.parameters import Alias, Int, Params, Path, with_optional
 from tertulia.wire.http.routing import ApiResponse
 
 # Finding
 
 
 class GetChannels(Params, kw_only=True, frozen=True):
-    """Which kinds of channels to list."""
-
     include_public: bool = True
     include_web_public: bool = False
     include_subscribed: bool = True
@@ -36,41 +38,41 @@ class GetChannels(Params, kw_only=True, frozen=True):
     include_all: Annotated[
         bool,
         Alias("include_all_active"),
-        Meta(description="All that the caller may know of, whatever else is asked."),
+        Meta(description="Include all channels that you can see, whatever the other parameters."),
     ] = False
-    include_default: Annotated[bool, Meta(description="Adds is_default.")] = False
+    include_default: Annotated[bool, Meta(description="Add `is_default` to each channel.")] = False
     include_owner_subscribed: Annotated[
-        bool, Meta(description="For bots: those that their owner is subscribed to.")
+        bool, Meta(description="For bots: include the channels their owner is subscribed to.")
     ] = False
     include_can_access_content: Annotated[
-        bool, Meta(description="Those whose messages the caller may read.")
+        bool, Meta(description="Include channels whose messages you can read.")
     ] = False
 
 
 class Channels(ApiResponse, kw_only=True):
-    """Channels, by ID."""
+    """Channels in ascending order of ID."""
 
     streams: list[ChannelObject]
 
 
 async def get_streams(call: Call, params: GetChannels) -> Channels:
-    """The channels that the caller may know of, of the kinds asked for."""
-    found = [
+    """List channels. You get those that you can see and that one of the `include_` parameters
+    selects."""
+    selected = (
         channel
         for channel in call.state.channels
         if not (params.exclude_archived and channel.is_archived)
-        and _is_wanted(call, call.user, channel, params)
-    ]
-    found.sort(key=lambda channel: channel.id)
+        and _is_selected(call, call.user, channel, params)
+    )
     return Channels(
         streams=[
             channel_object(call.state, channel, call.now, with_default=params.include_default)
-            for channel in found
+            for channel in sorted(selected, key=lambda channel: channel.id)
         ]
     )
 
 
-def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) -> bool:
+def _is_selected(call: Call, user: User, channel: Channel, params: GetChannels) -> bool:
     state = call.state
     owner_id = user.bot.owner_id if user.bot is not None else None
     if (
@@ -97,19 +99,17 @@ def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) ->
 
 
 class GetChannelId(Params, kw_only=True, frozen=True):
-    """A channel's name."""
-
     stream: str
 
 
 class ChannelId(ApiResponse, kw_only=True):
-    """A channel's ID."""
+    """The ID of a channel."""
 
     stream_id: int
 
 
 async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
-    """The ID of the channel of that name."""
+    """Get a channel's ID by its name."""
     channel = call.state.channel_named(params.stream)
     if channel is None or not channel_access.sees_channel(call.state, call.user, channel):
         raise Refused(
@@ -120,31 +120,27 @@ async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
 
 
 class OneChannel(Params, kw_only=True, frozen=True):
-    """A channel."""
-
     stream_id: Annotated[Int, Path()]
 
 
 class ChannelAnswer(ApiResponse, kw_only=True):
-    """One channel."""
-
     stream: ChannelObject
 
 
 async def get_stream(call: Call, params: OneChannel) -> ChannelAnswer:
-    """One channel, archived or not."""
+    """Get a channel, archived or not."""
     channel = channels.known(call.state, call.user, params.stream_id)
     return ChannelAnswer(stream=channel_object(call.state, channel, call.now))
 
 
 class Subscribers(ApiResponse, kw_only=True):
-    """The IDs of active accounts, ascending."""
+    """The IDs of active subscribers, in ascending order."""
 
     subscribers: list[int]
 
 
 async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
-    """Who is subscribed to a channel."""
+    """List a channel's subscribers."""
     channel = channels.known(call.state, call.user, params.stream_id)
     if not channel_access.sees_subscribers(call.state, call.user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
@@ -152,36 +148,35 @@ async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
 
 
 class GetEmailAddress(Params, kw_only=True, frozen=True):
-    """A channel, and how emails to its address become messages."""
-
     stream_id: Annotated[Int, Path()]
     sender_id: Annotated[
         Int | None,
         Meta(
-            description="The account that sends the messages: the Email Gateway (the default), the"
-            " caller, or one of the caller's bots."
+            description="The account that the messages are sent from: the email gateway (the"
+            " default), you, or one of your bots."
         ),
     ] = None
     show_sender: Annotated[
-        bool, Meta(description="Begin each message with the email's sender.")
+        bool, Meta(description="Begin each message with the sender of the email.")
     ] = False
     include_footer: Annotated[bool, Meta(description="Include signatures.")] = False
-    include_quotes: Annotated[bool, Meta(description="Include quoted text of replies.")] = False
+    include_quotes: Annotated[bool, Meta(description="Include quoted text in replies.")] = False
     prefer_html: Annotated[
-        bool, Meta(description="Use the email's HTML even if it has plain text.")
+        bool, Meta(description="Use the HTML part even if the email has plain text.")
     ] = False
 
 
 class ChannelAddress(ApiResponse, kw_only=True):
-    """Where mails become messages of the channel."""
+    """The email address of a channel."""
 
     email: str
 
 
 async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddress:
-    """The channel's email address. Emails sent to it become messages of the sender, as long as the
-    caller and the sender may write in the channel, and until the API key of one of them is renewed.
-    The address contains the options and a proof, so that nobody can change them."""
+    """Get the channel's email address. Emails to it are posted in the channel as messages from the
+    sender account. The address works as long as you and that account can post in the channel, and
+    until the API key of either is regenerated. It contains the options and a signature, so it can't
+    be edited."""
     state, user = call.state, call.user
     channel = channels.known(state, user, params.stream_id)
     sender = state.users.get(EMAIL_GATEWAY if params.sender_id is None else params.sender_id)
@@ -217,43 +212,28 @@ TopicsPolicyName = Literal[
 ]
 
 
+@with_optional(dict.fromkeys(CHANNEL_SETTINGS, GivenSetting | None))
 class NewChannelOptions(Params, kw_only=True, frozen=True):
-    """How a channel is that does not exist yet."""
-
     announce: Annotated[
-        bool, Meta(description="Tell of it in the organization's channel for that; never private.")
+        bool,
+        Meta(description="Announce the channel in the organization's channel for that purpose."),
     ] = False
     invite_only: bool = False
     is_web_public: bool = False
     is_default_stream: bool = False
     history_public_to_subscribers: Annotated[
-        bool | None, Meta(description="By default, unless the channel is private.")
+        bool | None, Meta(description="True by default, unless the channel is private.")
     ] = None
     message_retention_days: Annotated[int | None, RETENTION] = None
     topics_policy: TopicsPolicyName = "inherit"
     folder_id: Int | None = None
     send_new_subscription_messages: bool = True
-    can_add_subscribers_group: GivenSetting | None = None
-    can_administer_channel_group: GivenSetting | None = None
-    can_create_topic_group: GivenSetting | None = None
-    can_delete_any_message_group: GivenSetting | None = None
-    can_delete_own_message_group: GivenSetting | None = None
-    can_move_messages_out_of_channel_group: GivenSetting | None = None
-    can_move_messages_within_channel_group: GivenSetting | None = None
-    can_remove_subscribers_group: GivenSetting | None = None
-    can_resolve_topics_group: GivenSetting | None = None
-    can_send_message_group: GivenSetting | None = None
-    can_subscribe_group: GivenSetting | None = None
 
 
 def new_channel(
     call: Caller, name: str, description: str | None, options: NewChannelOptions
 ) -> NewChannel:
-    """The channel that a client asks to create."""
-    given: dict[str, Any] = {setting: getattr(options, setting) for setting in CHANNEL_SETTINGS}
-    groups: dict[str, GroupSetting] = {
-        setting: given_setting(value) for setting, value in given.items() if value is not None
-    }
+
     return NewChannel(
         name=name,
         description=names.channel_description(description or ""),
@@ -264,49 +244,46 @@ def new_channel(
         retention_days=options.message_retention_days,
         topics_policy=TopicsPolicy(options.topics_policy),
         folder_id=options.folder_id,
-        groups=groups,
+        groups=given_settings(options, CHANNEL_SETTINGS),
         web_is_open=call.node.config.web_public_streams_enabled,
     )
 
 
 class CreateChannel(NewChannelOptions, kw_only=True, frozen=True):
-    """A channel to create, and who is to be subscribed to it."""
-
     name: str
     subscribers: list[Int]
     description: str = ""
 
 
 class CreatedChannel(ApiResponse, kw_only=True):
-    """The new channel."""
+    """The ID of the new channel."""
 
     id: int
     new_subscription_messages_sent: bool | UnsetType = UNSET
 
 
 async def create_channel(call: Caller, params: CreateChannel) -> CreatedChannel:
-    """Create a channel with its first subscribers."""
-    wanted = subscriptions.SubscribeRequest(
+    """Create a channel and subscribe users to it."""
+    request = subscriptions.SubscribeRequest(
         channels=(new_channel(call, params.name, params.description, params),),
         principals=tuple(params.subscribers),
         announce=params.announce,
         notify_subscribed=params.send_new_subscription_messages,
         must_be_new=True,
     )
-    outcome = await bulk_subscriptions.subscribe(call, wanted)
+    outcome = await bulk_subscriptions.subscribe(call, request)
     (channel,) = outcome.created
     return CreatedChannel(
         id=channel.id,
-        new_subscription_messages_sent=outcome.notified if wanted.notify_subscribed else UNSET,
+        new_subscription_messages_sent=outcome.notified if request.notify_subscribed else UNSET,
     )
 
 
 # Changing
 
 
+@with_optional(dict.fromkeys(CHANNEL_SETTINGS, GivenChange))
 class UpdateChannel(Params, kw_only=True, frozen=True):
-    """New values for a channel; what is not sent stays."""
-
     stream_id: Annotated[Int, Path()]
     description: str | UnsetType = UNSET
     new_name: str | UnsetType = UNSET
@@ -315,29 +292,17 @@ class UpdateChannel(Params, kw_only=True, frozen=True):
     history_public_to_subscribers: bool | UnsetType = UNSET
     is_default_stream: bool | UnsetType = UNSET
     is_archived: Annotated[
-        bool | UnsetType, Meta(description="Only false: DELETE archives a channel.")
+        bool | UnsetType, Meta(description="False unarchives the channel. To archive, use DELETE.")
     ] = UNSET
     message_retention_days: Annotated[int | UnsetType | None, RETENTION] = UNSET
     topics_policy: TopicsPolicyName | UnsetType = UNSET
     folder_id: Int | UnsetType | None = UNSET
-    can_add_subscribers_group: GivenChange | UnsetType = UNSET
-    can_administer_channel_group: GivenChange | UnsetType = UNSET
-    can_create_topic_group: GivenChange | UnsetType = UNSET
-    can_delete_any_message_group: GivenChange | UnsetType = UNSET
-    can_delete_own_message_group: GivenChange | UnsetType = UNSET
-    can_move_messages_out_of_channel_group: GivenChange | UnsetType = UNSET
-    can_move_messages_within_channel_group: GivenChange | UnsetType = UNSET
-    can_remove_subscribers_group: GivenChange | UnsetType = UNSET
-    can_resolve_topics_group: GivenChange | UnsetType = UNSET
-    can_send_message_group: GivenChange | UnsetType = UNSET
-    can_subscribe_group: GivenChange | UnsetType = UNSET
 
 
 async def update_stream(call: Caller, params: UpdateChannel) -> ApiResponse:
-    """Change a channel."""
+    """Change a channel's properties and permissions. What you don't send stays the same."""
     if params.is_archived is True:
         raise Refused("To archive a channel, use DELETE /streams/{stream_id}.")
-    given: dict[str, Any] = {setting: getattr(params, setting) for setting in CHANNEL_SETTINGS}
     policy = params.topics_policy
     edit = ChannelEdit(
         name=params.new_name,
@@ -351,9 +316,7 @@ async def update_stream(call: Caller, params: UpdateChannel) -> ApiResponse:
         folder_id=params.folder_id,
         unarchive=params.is_archived is False,
         web_is_open=call.node.config.web_public_streams_enabled,
-        groups={
-            setting: given_change(value) for setting, value in given.items() if value is not UNSET
-        },
+        groups=given_changes(params, CHANNEL_SETTINGS),
     )
     await call.prepare(params.description)
     await call.submit(channels.change, params.stream_id, edit, call.render)
@@ -367,19 +330,17 @@ async def archive_stream(call: Call, params: OneChannel) -> ApiResponse:
 
 
 class DefaultChannel(Params, kw_only=True, frozen=True):
-    """A channel that new users are subscribed to."""
-
     stream_id: Int
 
 
 async def add_default_stream(call: Call, params: DefaultChannel) -> ApiResponse:
-    """Subscribe new users to a channel from now on."""
+    """Add a channel to those that new users are subscribed to."""
     await _make_default(call, params.stream_id, is_default=True)
     return ApiResponse()
 
 
 async def remove_default_stream(call: Call, params: DefaultChannel) -> ApiResponse:
-    """Subscribe new users to a channel no longer."""
+    """Remove a channel from those that new users are subscribed to."""
     await _make_default(call, params.stream_id, is_default=False)
     return ApiResponse()
 

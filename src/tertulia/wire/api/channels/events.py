@@ -1,35 +1,36 @@
-"""Events of channels: created, changed, seen no more."""
+"""Events of channels that are created, changed, or deleted."""
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from tertulia.domain import channel_access, permissions
+from tertulia.domain import permissions
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.model.changes import ChannelChanged, ChannelCreated, ChannelSight
 from tertulia.model.channels import Channel
 from tertulia.state.folds import revised
 from tertulia.state.state import State
-from tertulia.wire.api.channels.objects import GROUP_SETTINGS, WIRE_NAMES, excluded, post_policy
+from tertulia.wire.api.channels.objects import WIRE_NAMES, excluded, post_policy
 from tertulia.wire.api.channels.subscription_events import (
     PeerAddEvent,
-    SubscriptionAddEvent,
+    SubscriberView,
+    subscriber_view,
     subscription_added,
 )
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.groups.objects import GroupSettingValue, group_setting
-from tertulia.wire.api.projection import ForEverybody, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
 from tertulia.wire.api.visibility import channel_appeared, channel_gone, sees
 
 ChannelValue = str | int | bool | None | GroupSettingValue
 
 
 class ChannelUpdateEvent(Event, kw_only=True, tag="stream"):
-    """One property of a channel has a new value. `name` is the channel's, the one before for a
-    new name; some properties bring others along."""
+    """A property of a channel changed. `name` is the channel's name, or its old name if that
+    changed. Some properties come with related ones."""
 
     op: str = "update"
     stream_id: int
@@ -42,223 +43,162 @@ class ChannelUpdateEvent(Event, kw_only=True, tag="stream"):
 
 
 class DefaultChannelsEvent(Event, kw_only=True, tag="default_streams"):
-    """The channels that new users are subscribed to: all of them."""
+    """The channels that new users are subscribed to changed. Lists all of them."""
 
     default_streams: list[int]
 
 
 def default_channels(state: State) -> DefaultChannelsEvent:
-    """The event that lists them."""
     return DefaultChannelsEvent(
         default_streams=sorted(c.id for c in state.channels if c.is_default and not c.is_archived)
     )
 
 
-class ChannelCreatedProjection(ForEverybody[ChannelCreated]):
-    """A new channel, to users who see it without being subscribed; its subscribers get it with
-    their subscription."""
-
-    of = ChannelCreated
-
-    def view(
-        self, context: ProjectionContext, change: ChannelCreated, viewer: Viewer
-    ) -> Hashable | None:
-        state, user = context.state, viewer.user
-        if not channel_access.sees_unsubscribed(state, user, change.channel):
-            return None
-        present = state.channels[change.channel.id]
-        if excluded(present, viewer.registration) or not channel_access.sees_channel(
-            state, user, present
-        ):
-            return None
-        return (
-            ("default",)
-            if change.channel.is_default and not permissions.is_guest(state, user)
-            else ()
-        )
-
-    def events(
-        self, context: ProjectionContext, change: ChannelCreated, view: Any
-    ) -> Iterable[Event]:
-        yield channel_appeared(context.state, change.channel, context.at, 0)
-        if view:
-            yield default_channels(context.state)
+def _created_view(
+    context: ProjectionContext, change: ChannelCreated, viewer: Viewer
+) -> Hashable | None:
+    """For users who see the channel without being subscribed: subscribers get it with their
+    subscription."""
+    state, user = context.state, viewer.user
+    current = state.channels[change.channel.id]
+    if (
+        not permissions.sees_unsubscribed(state, user, change.channel)
+        or excluded(current, viewer.registration)
+        or not permissions.sees_channel(state, user, current)
+    ):
+        return None
+    is_member = not permissions.is_guest(state, user)
+    return ("default",) if change.channel.is_default and is_member else ()
 
 
-class _Shown(Enum):
-    """What a change of a channel is to somebody."""
+def _created(context: ProjectionContext, change: ChannelCreated, view: Any) -> Iterable[Event]:
+    yield channel_appeared(context.state, change.channel, context.at, 0)
+    if view:
+        yield default_channels(context.state)
+
+
+class _Effect(Enum):
+    """What a change of a channel means to a viewer."""
 
     APPEARED = "appeared"
-    """The channel came into sight."""
     GONE = "gone"
     CHANGED = "changed"
     NOTHING = "nothing"
 
 
 class _ChangeView(NamedTuple):
-    shown: _Shown
+    effect: _Effect
     defaults: bool
     sees_subscribers: bool = False
-    subscriber: tuple[int, str, bool] | None = None
-    """Whose subscription appears with the channel: user, include_subscribers, nulls."""
+    subscriber: SubscriberView | None = None
+    """For a viewer whose subscription appears with the channel."""
 
 
-class ChannelChangedProjection(ForEverybody[ChannelChanged]):
-    """New values, to users who see the channel; to others, that it came or went."""
+def _changed_view(
+    context: ProjectionContext, change: ChannelChanged, viewer: Viewer
+) -> Hashable | None:
+    state, user = context.state, viewer.user
+    channel = state.channels[change.channel_id]
+    effect = _effect(context, change, viewer)
+    defaults = "is_default" in change.values and not permissions.is_guest(state, user)
+    if effect is _Effect.NOTHING and not defaults:
+        return None
+    if effect is not _Effect.APPEARED:
+        return _ChangeView(effect, defaults)
+    subscribed = user.id in change.subscribers and state.is_subscribed(user.id, channel.id)
+    return _ChangeView(
+        effect,
+        defaults,
+        permissions.sees_subscribers(state, user, channel),
+        subscriber_view(viewer) if subscribed else None,
+    )
 
-    of = ChannelChanged
 
-    def view(
-        self, context: ProjectionContext, change: ChannelChanged, viewer: Viewer
-    ) -> Hashable | None:
-        shown = self._shown(context, change, viewer)
-        defaults = "is_default" in change.values and not permissions.is_guest(
-            context.state, viewer.user
+def _effect(context: ProjectionContext, change: ChannelChanged, viewer: Viewer) -> _Effect:
+    user, channel = viewer.user, context.state.channels[change.channel_id]
+    knows_archived = viewer.registration.capabilities.archived_channels
+    if user.id in change.lost:
+        # A client that was offline may not know that the channel was archived, so it is removed
+        # even if the client no longer has it.
+        return _Effect.GONE
+    if not sees(context, user, channel):
+        return _Effect.NOTHING
+    archiving = change.values.get("is_archived")
+    if archiving and not knows_archived:
+        return _Effect.GONE
+    was_archived = change.archived and archiving is not False
+    if excluded(channel, viewer.registration, archived=was_archived):
+        return _Effect.NOTHING
+    returned = archiving is False and not knows_archived
+    return _Effect.APPEARED if user.id in change.gained or returned else _Effect.CHANGED
+
+
+def _changed(context: ProjectionContext, change: ChannelChanged, view: Any) -> Iterable[Event]:
+    channel = revised(context.state.channels[change.channel_id], change.values)
+    match view.effect:
+        case _Effect.GONE:
+            yield channel_gone(channel.id)
+        case _Effect.APPEARED:
+            yield from _appeared(context, change, channel, view)
+        case _Effect.CHANGED:
+            yield from _updates(context.state, change, channel)
+    if view.defaults:
+        yield default_channels(context.state)
+
+
+def _appeared(
+    context: ProjectionContext, change: ChannelChanged, channel: Channel, view: _ChangeView
+) -> Iterable[Event]:
+    """The channel, followed by its subscribers as if they had just subscribed."""
+    count = len(change.subscribers)
+    follows = view.subscriber is None and view.sees_subscribers and count > 0
+    yield channel_appeared(context.state, channel, context.at, 0 if follows else count)
+    if view.subscriber is not None:
+        yield subscription_added(context, channel.id, view.subscriber, count)
+    elif follows:
+        yield PeerAddEvent(stream_ids=[channel.id], user_ids=list(change.subscribers))
+
+
+_SENT_WITH_OTHERS: Final = frozenset(
+    {"is_default", "rendered_description", "history_public", "is_web_public", "read_until"}
+)
+"""Fields without an event: they're sent with another field, or not at all."""
+
+
+def _updates(
+    state: State, change: ChannelChanged, channel: Channel
+) -> Iterable[ChannelUpdateEvent]:
+    for field in change.values:
+        if field in _SENT_WITH_OTHERS:
+            continue
+        event = ChannelUpdateEvent(
+            stream_id=channel.id,
+            name=change.was["name"] if field == "name" else channel.name,
+            property=WIRE_NAMES.get(field, field),
+            value=getattr(channel, field),
         )
-        if shown is _Shown.NOTHING and not defaults:
-            return None
-        if shown is not _Shown.APPEARED:
-            return _ChangeView(shown, defaults)
-        state, user = context.state, viewer.user
-        channel = state.channels[change.channel_id]
-        registration = viewer.registration
-        subscribed = user.id in change.subscribers and state.is_subscribed(user.id, channel.id)
-        return _ChangeView(
-            shown,
-            defaults,
-            channel_access.sees_subscribers(state, user, channel),
-            (
-                user.id,
-                registration.include_subscribers,
-                registration.capabilities.notification_settings_null,
+        match field:
+            case "description":
+                event.rendered_description = channel.rendered_description
+            case "is_private":
+                event.history_public_to_subscribers = channel.history_public
+                event.is_web_public = channel.is_web_public
+            case "topics_policy":
+                event.value = channel.topics_policy.value
+            case _ if field in CHANNEL_SETTINGS:
+                event.value = group_setting(state, getattr(channel, field))
+        yield event
+        if field == "can_send_message_group":
+            yield ChannelUpdateEvent(
+                stream_id=channel.id,
+                name=channel.name,
+                property="stream_post_policy",
+                value=post_policy(channel),
             )
-            if subscribed
-            else None,
-        )
-
-    def _shown(self, context: ProjectionContext, change: ChannelChanged, viewer: Viewer) -> _Shown:
-        state, user = context.state, viewer.user
-        channel = state.channels[change.channel_id]
-        knows_archived = viewer.registration.capabilities.archived_channels
-        if user.id in change.lost:
-            # A client that slept may not know that it was archived: the channel is taken away
-            # whether the client still has it or not.
-            return _Shown.GONE
-        if not sees(context, user, channel):
-            return _Shown.NOTHING
-        archiving = change.values.get("is_archived")
-        if archiving and not knows_archived:
-            return _Shown.GONE
-        returned = archiving is False and not knows_archived
-        if excluded(
-            channel, viewer.registration, archived=change.archived and archiving is not False
-        ):
-            return _Shown.NOTHING
-        if user.id in change.gained or returned:
-            return _Shown.APPEARED
-        return _Shown.CHANGED
-
-    def events(
-        self, context: ProjectionContext, change: ChannelChanged, view: Any
-    ) -> Iterable[Event]:
-        state = context.state
-        channel = revised(state.channels[change.channel_id], change.values)
-        match view.shown:
-            case _Shown.GONE:
-                yield channel_gone(channel.id)
-            case _Shown.APPEARED:
-                yield from self._appeared(context, change, channel, view)
-            case _Shown.CHANGED:
-                yield from self._updates(state, change, channel)
-            case _:
-                pass
-        if view.defaults:
-            yield default_channels(state)
-
-    def _appeared(
-        self,
-        context: ProjectionContext,
-        change: ChannelChanged,
-        channel: Channel,
-        view: _ChangeView,
-    ) -> Iterable[Event]:
-        """The channel, and then its subscribers as if they had just subscribed."""
-        state = context.state
-        if view.subscriber is not None:
-            yield channel_appeared(state, channel, context.at, len(change.subscribers))
-            yield self._added(context, channel, len(change.subscribers), view.subscriber)
-        elif view.sees_subscribers and change.subscribers:
-            yield channel_appeared(state, channel, context.at, 0)
-            yield PeerAddEvent(stream_ids=[channel.id], user_ids=list(change.subscribers))
-        else:
-            yield channel_appeared(state, channel, context.at, len(change.subscribers))
-
-    def _added(
-        self,
-        context: ProjectionContext,
-        channel: Channel,
-        count: int,
-        subscriber: tuple[int, str, bool],
-    ) -> SubscriptionAddEvent:
-        user_id, include_subscribers, nulls = subscriber
-        return subscription_added(
-            context.state,
-            channel.id,
-            user_id,
-            context.at,
-            include_subscribers=include_subscribers,
-            nulls=nulls,
-            count=count,
-        )
-
-    def _updates(
-        self, state: State, change: ChannelChanged, channel: Channel
-    ) -> Iterable[ChannelUpdateEvent]:
-        event = ChannelUpdateEvent(stream_id=channel.id, name=channel.name, property="", value=None)
-        for field in change.values:
-            value = getattr(channel, field)
-            name = WIRE_NAMES.get(field, field)
-            match field:
-                case "is_default" | "rendered_description" | "history_public" | "is_web_public":
-                    continue
-                case "read_until":
-                    continue
-                case "name":
-                    before = change.was["name"]
-                    yield _with(event, property=name, value=value, name=before)
-                case "description":
-                    yield _with(
-                        event,
-                        property=name,
-                        value=value,
-                        rendered_description=channel.rendered_description,
-                    )
-                case "is_private":
-                    yield _with(
-                        event,
-                        property=name,
-                        value=value,
-                        history_public_to_subscribers=channel.history_public,
-                        is_web_public=channel.is_web_public,
-                    )
-                case "topics_policy":
-                    yield _with(event, property=name, value=value.value)
-                case field if field in GROUP_SETTINGS:
-                    yield _with(event, property=name, value=group_setting(state, value))
-                    if field == "can_send_message_group":
-                        policy = post_policy(channel)
-                        yield _with(event, property="stream_post_policy", value=policy)
-                case _:
-                    yield _with(event, property=name, value=value)
-
-
-def _with(event: ChannelUpdateEvent, **values: Any) -> ChannelUpdateEvent:
-    """The event with other values."""
-    return msgspec.structs.replace(event, **values)
 
 
 class Appeared(NamedTuple):
-    """A channel that the viewer gained sight of, with its subscribers at that moment."""
+    """A channel that the viewer gained access to, with its subscribers at that time."""
 
     channel_id: int
     subscribers: tuple[int, ...]
@@ -266,7 +206,7 @@ class Appeared(NamedTuple):
 
 
 class ChannelVisibilityChanges(NamedTuple):
-    """The channels that one viewer gained and lost sight of."""
+    """The channels that a viewer gained and lost access to."""
 
     lost: tuple[int, ...] = ()
     gained: tuple[Appeared, ...] = ()
@@ -278,9 +218,9 @@ class ChannelVisibilityChanges(NamedTuple):
 def visibility_changes(
     context: ProjectionContext, changes: Iterable[ChannelSight], viewer: Viewer
 ) -> ChannelVisibilityChanges:
-    """The channels that the viewer gained and lost sight of. A gained one is left out if the viewer
-    does not see it any more; a lost one is always reported, since the client may know it even if
-    it was archived."""
+    """Return the channels that the viewer gained and lost access to. A gained channel is left out
+    if the viewer can no longer see it. A lost one is always included, since the client may know it
+    even if it was archived."""
     state, user = context.state, viewer.user
     lost: list[int] = []
     gained: list[Appeared] = []
@@ -306,8 +246,7 @@ def _has(ascending: Sequence[int], user_id: int) -> bool:
 def visibility_events(
     context: ProjectionContext, changes: ChannelVisibilityChanges
 ) -> Iterable[Event]:
-    """The events for the channels: lost ones are deleted; gained ones are created, followed by an
-    event with their subscribers."""
+    """Delete the lost channels, and create the gained ones followed by their subscribers."""
     state = context.state
     for channel_id in changes.lost:
         yield channel_gone(channel_id)
@@ -320,6 +259,6 @@ def visibility_events(
 
 
 PROJECTIONS: Final[Projections] = (
-    ChannelCreatedProjection(),
-    ChannelChangedProjection(),
+    projected(ChannelCreated, _created_view, _created),
+    projected(ChannelChanged, _changed_view, _changed),
 )

@@ -1,4 +1,4 @@
-"""Channels and subscriptions on the wire."""
+"""Channels and subscriptions as JSON objects."""
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
@@ -6,39 +6,24 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import channel_access
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.groups import SystemGroup
 from tertulia.model.queues import Registration
-from tertulia.model.users import PersonalSettings, User
+from tertulia.model.users import PersonalSettings
 from tertulia.state.state import State
 from tertulia.wire.api.groups.objects import GroupSettingValue, group_setting
 
 WEEK: Final = 7 * 86400
 PARTIAL_FROM: Final = 250
-"""Channels with fewer subscribers have their list complete even where it may be partial."""
-
-GROUP_SETTINGS: Final = (
-    "can_add_subscribers_group",
-    "can_administer_channel_group",
-    "can_create_topic_group",
-    "can_delete_any_message_group",
-    "can_delete_own_message_group",
-    "can_move_messages_out_of_channel_group",
-    "can_move_messages_within_channel_group",
-    "can_remove_subscribers_group",
-    "can_resolve_topics_group",
-    "can_send_message_group",
-    "can_subscribe_group",
-)
-"""The permission settings of a channel; called the same in the model."""
+"""Channels with fewer subscribers than this list all of them, even if a partial list is allowed."""
 
 WIRE_NAMES: Final[Mapping[str, str]] = {
     "is_private": "invite_only",
     "history_public": "history_public_to_subscribers",
     "retention_days": "message_retention_days",
 }
-"""Fields of a channel that the wire calls differently."""
+"""Fields of a channel with another name in the API."""
 
 POST_POLICY: Final = {
     SystemGroup.ADMINISTRATORS.value: 2,
@@ -86,7 +71,7 @@ class ChannelObject(Struct, kw_only=True):
 
 
 class SubscriptionObject(ChannelObject, kw_only=True):
-    """A channel with one user's own settings of it."""
+    """A channel with your personal settings for it."""
 
     color: str
     is_muted: bool
@@ -101,8 +86,8 @@ class SubscriptionObject(ChannelObject, kw_only=True):
 
 
 def post_policy(channel: Channel) -> int:
-    """Who may post, in the numbers of old: 1 everybody (or a group of its own), 2 administrators,
-    3 full members, 4 moderators."""
+    """Return the legacy number for who can post: 1 everyone or a custom group, 2 administrators, 3
+    full members, 4 moderators."""
     setting = channel.can_send_message_group
     return POST_POLICY.get(setting, 1) if isinstance(setting, int) else 1
 
@@ -129,14 +114,13 @@ def _channel_fields(state: State, channel: Channel, now: float) -> dict[str, Any
         "is_recently_active": channel.is_recently_active,
         "stream_weekly_traffic": weekly_traffic(state, [channel], now)[channel.id],
         "subscriber_count": len(state.active_subscribers.as_set(channel.id)),
-        **{name: group_setting(state, getattr(channel, name)) for name in GROUP_SETTINGS},
+        **{name: group_setting(state, getattr(channel, name)) for name in CHANNEL_SETTINGS},
     }
 
 
 def weekly_traffic(state: State, channels: Iterable[Channel], now: float) -> dict[int, int | None]:
-    """Messages a week in each of the channels, by its ID: on average over the channel's life; None
-    in its first week."""
-    # Without a call for each: all channels are asked for at once.
+    """Return the average number of messages per week in each channel, or None in a channel's first
+    week."""
     counts = state.topics.message_counts.by_channel
     return {
         one.id: None
@@ -149,11 +133,10 @@ def weekly_traffic(state: State, channels: Iterable[Channel], now: float) -> dic
 def channel_object(
     state: State, channel: Channel, now: float, *, with_default: bool = False
 ) -> ChannelObject:
-    """The channel, for those who may know of it."""
-    shown = ChannelObject(**_channel_fields(state, channel, now))
+    made = ChannelObject(**_channel_fields(state, channel, now))
     if with_default:
-        shown.is_default = channel.is_default
-    return shown
+        made.is_default = channel.is_default
+    return made
 
 
 NOTIFICATIONS: Final[Mapping[str, str]] = {
@@ -163,7 +146,7 @@ NOTIFICATIONS: Final[Mapping[str, str]] = {
     "email_notifications": "enable_channel_email_notifications",
     "wildcard_mentions_notify": "wildcard_mentions_notify",
 }
-"""A channel's notification settings, and the personal setting that each inherits from."""
+"""A channel's notification settings, and the personal settings that they inherit from."""
 
 
 def subscription_object(
@@ -173,7 +156,7 @@ def subscription_object(
     *,
     nulls: bool,
 ) -> SubscriptionObject:
-    """The subscription. Without `nulls`, inherited notification settings are spelled out."""
+    """Return the subscription. Without `nulls`, inherited notification settings are filled in."""
     channel = state.channels[subscription.channel_id]
     return SubscriptionObject(
         **_channel_fields(state, channel, now),
@@ -186,11 +169,11 @@ def subscription_object(
 
 _INHERITED = attrgetter(*NOTIFICATIONS.values())
 OwnSettings = tuple[Any, ...]
-"""What a subscriber has set of a channel, or has for all channels: for `subscription_fields`."""
+"""The values of `own_settings` or `inherited_settings`."""
 
 
 def inherited_settings(state: State, user_id: int, *, nulls: bool) -> OwnSettings | None:
-    """What the user has for all channels; None where that is not spelled out."""
+    """Return the user's settings for all channels, or None if `nulls` stay."""
     if nulls:
         return None
     settings = state.settings.get(user_id) or PersonalSettings(user_id=user_id)
@@ -200,11 +183,11 @@ def inherited_settings(state: State, user_id: int, *, nulls: bool) -> OwnSetting
 own_settings: Final[Callable[[Subscription], OwnSettings]] = attrgetter(
     "color", "is_muted", "pin_to_top", *NOTIFICATIONS
 )
-"""What the subscriber has set of the channel; None for what is inherited."""
+"""The subscriber's settings for the channel; None if inherited."""
 
 
 def subscription_fields(own: OwnSettings, inherited: OwnSettings | None) -> dict[str, Any]:
-    """What a subscription adds to its channel."""
+    """Return the fields that a subscription adds to its channel."""
     if inherited is not None:
         own = tuple(
             other if one is None else one for one, other in zip(own, inherited, strict=True)
@@ -216,22 +199,9 @@ def subscription_fields(own: OwnSettings, inherited: OwnSettings | None) -> dict
         "in_home_view": not is_muted,
         "pin_to_top": pin_to_top,
         **dict(zip(NOTIFICATIONS, notifications, strict=True)),
-        # For clients of old, which cannot show a channel without it: no channel takes mail.
+        # Older clients can't display a channel without this field.
         "email_address": "",
     }
-
-
-def add_subscribers(
-    state: State,
-    viewer: User | None,
-    channel: Channel,
-    shown: ChannelObject,
-    wanted: str,
-    lately: frozenset[int] = frozenset(),
-) -> None:
-    """Add the list of subscribers, as far as the viewer may know it."""
-    visible = viewer is None or channel_access.sees_subscribers(state, viewer, channel)
-    list_subscribers(state, channel, shown, wanted, lately, visible=visible)
 
 
 def list_subscribers(
@@ -239,12 +209,12 @@ def list_subscribers(
     channel: Channel,
     shown: ChannelObject,
     wanted: str,
-    lately: frozenset[int],
+    lately: frozenset[int] = frozenset(),
     *,
     visible: bool,
 ) -> None:
-    """Add the list of subscribers, complete (`true`) or, for large channels and `partial`, of
-    bots and those seen `lately`; an empty one if they are not `visible`."""
+    """Add the subscribers that `include_subscribers` asks for: all of them (`true`), or in large
+    channels (`partial`) only bots and users seen `lately`. The list is empty unless `visible`."""
     if wanted == "false":
         return
     if not visible:
@@ -252,13 +222,13 @@ def list_subscribers(
         return
     subscribers = state.subscribers(channel.id)
     if wanted == "partial" and len(subscribers) >= PARTIAL_FROM:
-        there = lately | {*state.users.bots}
-        shown.partial_subscribers = [user_id for user_id in subscribers if user_id in there]
+        listed = lately | {*state.users.bots}
+        shown.partial_subscribers = [user_id for user_id in subscribers if user_id in listed]
     else:
         shown.subscribers = list(subscribers)
 
 
 def excluded(channel: Channel, registration: Registration, *, archived: bool = False) -> bool:
-    """Whether the client does not know what an archived channel is, and this is one, or was one
-    (`archived`) when something happened to it."""
+    """Whether the channel is archived, or was at the time of an event (`archived`), and the client
+    doesn't support archived channels."""
     return (channel.is_archived or archived) and not registration.capabilities.archived_channels

@@ -1,4 +1,4 @@
-"""Events of subscriptions: one's own, and those of one's peers."""
+"""Events of subscriptions: your own and other people's."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, Final, NamedTuple
@@ -7,47 +7,40 @@ from msgspec import Struct
 
 from tertulia.domain import channel_access
 from tertulia.model.changes import Subscribed, SubscriptionChanged, Unsubscribed
-from tertulia.state.state import State
 from tertulia.wire.api.channels.objects import (
     SubscriptionObject,
-    add_subscribers,
     excluded,
+    list_subscribers,
     subscription_object,
 )
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.projection import (
-    ForEverybody,
-    ForOwner,
-    ProjectionContext,
-    Projections,
-    Viewer,
-)
+from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, owner, projected
 from tertulia.wire.api.visibility import channel_appeared, channel_gone, sees_subscribers
 
 
 class SubscriptionAddEvent(Event, kw_only=True, tag="subscription"):
-    """One is subscribed to these channels now."""
+    """You were subscribed to these channels."""
 
     op: str = "add"
     subscriptions: list[SubscriptionObject]
 
 
 class LeftChannel(Struct, kw_only=True):
-    """A channel that one is not subscribed to any more."""
+    """A channel that you're no longer subscribed to."""
 
     stream_id: int
     name: str
 
 
 class SubscriptionRemoveEvent(Event, kw_only=True, tag="subscription"):
-    """One is not subscribed to these channels any more."""
+    """You were unsubscribed from these channels."""
 
     op: str = "remove"
     subscriptions: list[LeftChannel]
 
 
 class SubscriptionUpdateEvent(Event, kw_only=True, tag="subscription"):
-    """One's own setting of a channel has a new value."""
+    """One of your settings for a channel changed."""
 
     op: str = "update"
     stream_id: int
@@ -56,7 +49,7 @@ class SubscriptionUpdateEvent(Event, kw_only=True, tag="subscription"):
 
 
 class PeerAddEvent(Event, kw_only=True, tag="subscription"):
-    """Others are subscribed to these channels now."""
+    """Other users were subscribed to these channels."""
 
     op: str = "peer_add"
     stream_ids: list[int]
@@ -64,168 +57,143 @@ class PeerAddEvent(Event, kw_only=True, tag="subscription"):
 
 
 class PeerRemoveEvent(Event, kw_only=True, tag="subscription"):
-    """Others are not subscribed to these channels any more."""
+    """Other users were unsubscribed from these channels."""
 
     op: str = "peer_remove"
     stream_ids: list[int]
     user_ids: list[int]
 
 
-def subscription_added(
-    state: State,
-    channel_id: int,
-    user_id: int,
-    now: float,
-    *,
-    include_subscribers: str,
-    nulls: bool,
-    count: int | None,
-) -> SubscriptionAddEvent:
-    """The event that brings a subscription. Where a client wants some of the subscribers, it gets
-    all of them; `count` is how many there were at that moment, where that is known."""
-    user, channel = state.users[user_id], state.channels[channel_id]
-    shown = subscription_object(state, state.subscriptions[(channel_id, user_id)], now, nulls=nulls)
-    wanted = "false" if include_subscribers == "false" else "true"
-    add_subscribers(state, user, channel, shown, wanted)
-    if count is not None:
-        shown.subscriber_count = count
-    return SubscriptionAddEvent(subscriptions=[shown])
+class SubscriberView(NamedTuple):
+    """How a new subscriber's client presents the channel."""
 
-
-class _OwnView(NamedTuple):
     user_id: int
     include_subscribers: str
     nulls: bool
+
+
+def subscriber_view(viewer: Viewer) -> SubscriberView:
+    registration = viewer.registration
+    nulls = registration.capabilities.notification_settings_null
+    return SubscriberView(viewer.user.id, registration.include_subscribers, nulls)
+
+
+def subscription_added(
+    context: ProjectionContext, channel_id: int, view: SubscriberView, count: int | None
+) -> SubscriptionAddEvent:
+    """Return the event for a new subscriber. A client that asked for part of the subscribers gets
+    all of them. `count` is the number of subscribers at that time, if known."""
+    state = context.state
+    user, channel = state.users[view.user_id], state.channels[channel_id]
+    subscription = state.subscriptions[(channel_id, user.id)]
+    added = subscription_object(state, subscription, context.at, nulls=view.nulls)
+    if view.include_subscribers != "false":
+        visible = permissions.sees_subscribers(state, user, channel)
+        list_subscribers(state, channel, added, "true", visible=visible)
+    if count is not None:
+        added.subscriber_count = count
+    return SubscriptionAddEvent(subscriptions=[added])
+
+
+class _OwnView(NamedTuple):
+    subscriber: SubscriberView
     gained: bool
 
 
 class _PeerView(NamedTuple):
-    """Other people's subscriptions, which all who see them see alike."""
+    """Other people's subscriptions, which look the same to everyone who can see them."""
 
 
-class SubscribedProjection(ForEverybody[Subscribed]):
-    """To the subscribers, the channel with their settings; to others, the subscribers."""
+def _subscribed_view(
+    context: ProjectionContext, change: Subscribed, viewer: Viewer
+) -> Hashable | None:
+    state, user = context.state, viewer.user
+    channel = state.channels[change.channel_id]
+    if excluded(channel, viewer.registration, archived=change.archived):
+        return None
+    if user.id not in change.colors:
+        return _PeerView() if sees_subscribers(context, user, channel) else None
+    # A later entry tells viewers that they have lost access to the channel.
+    if not permissions.sees_channel(state, user, channel):
+        return None
+    # A viewer who sees the channel only as a subscriber may never have received it. Receiving it
+    # twice does no harm.
+    gained = user.id in change.gained or not permissions.sees_unsubscribed(state, user, channel)
+    return _OwnView(subscriber_view(viewer), gained)
 
-    of = Subscribed
 
-    def view(
-        self, context: ProjectionContext, change: Subscribed, viewer: Viewer
-    ) -> Hashable | None:
-        state, user, registration = context.state, viewer.user, viewer.registration
-        channel = state.channels[change.channel_id]
-        if excluded(channel, registration, archived=change.archived):
-            return None
-        if user.id not in change.colors:
-            sees = sees_subscribers(context, user, channel)
-            return _PeerView() if sees else None
-        # A viewer who has lost sight of the channel since gets that from a later entry.
-        if not channel_access.sees_channel(state, user, channel):
-            return None
-        return _OwnView(
-            user.id,
-            registration.include_subscribers,
-            registration.capabilities.notification_settings_null,
-            # A viewer who sees the channel only as a subscriber may never have got it; to get it
-            # twice does no harm.
-            user.id in change.gained or not channel_access.sees_unsubscribed(state, user, channel),
-        )
-
-    def events(self, context: ProjectionContext, change: Subscribed, view: Any) -> Iterable[Event]:
-        state = context.state
-        if isinstance(view, _PeerView):
-            yield PeerAddEvent(stream_ids=[change.channel_id], user_ids=list(change.user_ids))
-            return
-        channel = state.channels[change.channel_id]
-        count = change.count
-        if view.gained:
-            known = len(state.subscribers(channel.id)) if count is None else count
-            yield channel_appeared(state, channel, context.at, known)
-        yield subscription_added(
-            state,
-            channel.id,
-            view.user_id,
-            context.at,
-            include_subscribers=view.include_subscribers,
-            nulls=view.nulls,
-            count=count,
-        )
+def _subscribed(context: ProjectionContext, change: Subscribed, view: Any) -> Iterable[Event]:
+    if isinstance(view, _PeerView):
+        yield PeerAddEvent(stream_ids=[change.channel_id], user_ids=list(change.user_ids))
+        return
+    state, channel_id, count = context.state, change.channel_id, change.count
+    if view.gained:
+        known = len(state.subscribers(channel_id)) if count is None else count
+        yield channel_appeared(state, state.channels[channel_id], context.at, known)
+    yield subscription_added(context, channel_id, view.subscriber, count)
 
 
 class _GoneView(NamedTuple):
     lost: bool
     others: tuple[int, ...]
-    """Who left with the viewer, as far as the viewer may still know."""
+    """The users unsubscribed with the viewer, if the viewer may still know of them."""
     known: bool
-    """Whether the client could know of the subscription: not where the channel was archived."""
+    """Whether the client could know of the subscription: not if the channel was archived."""
 
 
-class UnsubscribedProjection(ForEverybody[Unsubscribed]):
-    """To the unsubscribed, that they are, and that the channel is gone where they lost sight of it;
-    to others, who was unsubscribed."""
-
-    of = Unsubscribed
-
-    def view(
-        self, context: ProjectionContext, change: Unsubscribed, viewer: Viewer
-    ) -> Hashable | None:
-        state, user, registration = context.state, viewer.user, viewer.registration
-        channel = state.channels[change.channel_id]
-        archived = excluded(channel, registration, archived=change.archived)
-        sees = not archived and sees_subscribers(context, user, channel)
-        if user.id not in change.user_ids:
-            return _PeerView() if sees else None
-        lost = user.id in change.lost
-        known = not (change.archived and archived)
-        # Nothing else may tell a viewer who has lost sight of the channel, be it archived or not.
-        if not known and not lost:
-            return None
-        others = tuple(other for other in change.user_ids if other != user.id)
-        return _GoneView(lost, others if sees and not lost else (), known)
-
-    def events(
-        self, context: ProjectionContext, change: Unsubscribed, view: Any
-    ) -> Iterable[Event]:
-        if isinstance(view, _PeerView):
-            yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(change.user_ids))
-            return
-        if view.known:
-            left = LeftChannel(stream_id=change.channel_id, name=change.name)
-            yield SubscriptionRemoveEvent(subscriptions=[left])
-        if view.others:
-            yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(view.others))
-        if view.lost:
-            yield channel_gone(change.channel_id)
+def _unsubscribed_view(
+    context: ProjectionContext, change: Unsubscribed, viewer: Viewer
+) -> Hashable | None:
+    user, channel = viewer.user, context.state.channels[change.channel_id]
+    archived = excluded(channel, viewer.registration, archived=change.archived)
+    sees = not archived and sees_subscribers(context, user, channel)
+    if user.id not in change.user_ids:
+        return _PeerView() if sees else None
+    lost = user.id in change.lost
+    known = not (change.archived and archived)
+    # No other entry tells viewers that they have lost access to the channel, archived or not.
+    if not known and not lost:
+        return None
+    others = tuple(other for other in change.user_ids if other != user.id)
+    return _GoneView(lost, others if sees and not lost else (), known)
 
 
-class SubscriptionChangedProjection(ForOwner[SubscriptionChanged]):
-    """A setting of a subscription, to its owner; muting under its legacy name as well."""
+def _unsubscribed(context: ProjectionContext, change: Unsubscribed, view: Any) -> Iterable[Event]:
+    if isinstance(view, _PeerView):
+        yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(change.user_ids))
+        return
+    if view.known:
+        left = LeftChannel(stream_id=change.channel_id, name=change.name)
+        yield SubscriptionRemoveEvent(subscriptions=[left])
+    if view.others:
+        yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(view.others))
+    if view.lost:
+        yield channel_gone(change.channel_id)
 
-    of = SubscriptionChanged
 
-    def view(
-        self, context: ProjectionContext, change: SubscriptionChanged, viewer: Viewer
-    ) -> Hashable | None:
-        if viewer.user.id != change.user_id:
-            return None
-        state, channel = context.state, context.state.channels[change.channel_id]
-        if excluded(channel, viewer.registration, archived=change.archived):
-            return None
-        # A viewer who has lost sight of the channel since may never have got the subscription.
-        return () if channel_access.sees_channel(state, viewer.user, channel) else None
+def _changed_view(
+    context: ProjectionContext, change: SubscriptionChanged, viewer: Viewer
+) -> Hashable | None:
+    channel = context.state.channels[change.channel_id]
+    if viewer.user.id != change.user_id or excluded(
+        channel, viewer.registration, archived=change.archived
+    ):
+        return None
+    # A viewer who has lost access to the channel since may never have received the subscription.
+    return () if permissions.sees_channel(context.state, viewer.user, channel) else None
 
-    def events(
-        self, context: ProjectionContext, change: SubscriptionChanged, view: Any
-    ) -> Iterable[Event]:
-        channel_id, value = change.channel_id, change.value
-        yield SubscriptionUpdateEvent(stream_id=channel_id, property=change.property, value=value)
-        if change.property == "is_muted":
-            yield SubscriptionUpdateEvent(
-                stream_id=channel_id, property="in_home_view", value=not value
-            )
+
+def _changed(_: ProjectionContext, change: SubscriptionChanged, view: Any) -> Iterable[Event]:
+    channel_id, name, value = change.channel_id, change.property, change.value
+    yield SubscriptionUpdateEvent(stream_id=channel_id, property=name, value=value)
+    if name == "is_muted":  # The older name of the setting.
+        yield SubscriptionUpdateEvent(
+            stream_id=channel_id, property="in_home_view", value=not value
+        )
 
 
 PROJECTIONS: Final[Projections] = (
-    SubscribedProjection(),
-    UnsubscribedProjection(),
-    SubscriptionChangedProjection(),
+    projected(Subscribed, _subscribed_view, _subscribed),
+    projected(Unsubscribed, _unsubscribed_view, _unsubscribed),
+    projected(SubscriptionChanged, _changed_view, _changed, audience=owner),
 )

@@ -1,4 +1,4 @@
-"""Subscriptions: one's own and, where that is allowed, other people's."""
+"""Subscriptions: your own and, with permission, other people's."""
 
 from typing import Annotated, Literal
 
@@ -9,11 +9,12 @@ from tertulia.domain import channel_access, permissions
 from tertulia.domain.channels import channels, subscriptions
 from tertulia.domain.channels.subscriptions import SubscribeRequest, SubscriptionProperty
 from tertulia.model.errors import Refused
+from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
 from tertulia.wire.api.channels.endpoints import NewChannelOptions, new_channel
 from tertulia.wire.api.channels.objects import (
     SubscriptionObject,
-    add_subscribers,
+    list_subscribers,
     subscription_object,
 )
 from tertulia.wire.api.register import read_include_subscribers
@@ -23,54 +24,50 @@ from tertulia.wire.http.routing import ApiResponse
 
 
 class GetSubscriptions(Params, kw_only=True, frozen=True):
-    """Whether to list each channel's subscribers."""
-
     include_subscribers: Annotated[
         str, Reads(read_include_subscribers, {"enum": [True, False, "partial"]})
     ] = "false"
 
 
 class OwnSubscriptions(ApiResponse, kw_only=True):
-    """The caller's subscriptions to channels that are not archived, by ID."""
+    """Your subscriptions in ascending order of channel ID, without archived channels."""
 
     subscriptions: list[SubscriptionObject]
 
 
 async def get_subscriptions(call: Call, params: GetSubscriptions) -> OwnSubscriptions:
-    """The channels that the caller is subscribed to."""
+    """List the channels you're subscribed to."""
     state, user, now = call.state, call.user, call.now
-    seen = call.node.delivery.presence.lately
-    shown = []
+    lately = call.node.delivery.presence.lately
+    subscriptions = []
     for channel_id in sorted(state.channel_ids_of(user.id)):
         channel = state.channels[channel_id]
         if channel.is_archived:
             continue
         subscription = state.subscriptions[(channel_id, user.id)]
         one = subscription_object(state, subscription, now, nulls=True)
-        add_subscribers(state, user, channel, one, params.include_subscribers, seen)
-        shown.append(one)
-    return OwnSubscriptions(subscriptions=shown)
+        visible = permissions.sees_subscribers(state, user, channel)
+        wanted = params.include_subscribers
+        list_subscribers(state, channel, one, wanted, lately, visible=visible)
+        subscriptions.append(one)
+    return OwnSubscriptions(subscriptions=subscriptions)
 
 
 class GetSubscriptionStatus(Params, kw_only=True, frozen=True):
-    """Somebody and a channel."""
-
     user_id: Annotated[Int, Path()]
     stream_id: Annotated[Int, Path()]
 
 
 class SubscriptionStatus(ApiResponse, kw_only=True):
-    """Whether the one is subscribed to the other."""
+    """Whether the user is subscribed."""
 
     is_subscribed: bool
 
 
 async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> SubscriptionStatus:
-    """Whether somebody is subscribed to a channel."""
+    """Check whether a user is subscribed to a channel."""
     state, user = call.state, call.user
-    other = state.users.get(params.user_id)
-    if other is None or not permissions.sees_user(state, user, other):
-        raise Refused("This user doesn't exist.")
+    other = _known_user(call, params.user_id)
     channel = channels.known(state, user, params.stream_id)
     if other.id != user.id and not channel_access.sees_subscribers(state, user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
@@ -79,46 +76,49 @@ async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> 
     )
 
 
-class GetChannelsOf(Params, kw_only=True, frozen=True):
-    """Somebody."""
+def _known_user(call: Call, user_id: int) -> User:
+    other = call.state.users.get(user_id)
+    if other is None or not permissions.sees_user(call.state, call.user, other):
+        raise Refused("This user doesn't exist.")
+    return other
 
+
+class GetChannelsOf(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
 class ChannelsOf(ApiResponse, kw_only=True):
-    """IDs of channels, ascending."""
+    """The IDs of channels, in ascending order."""
 
     subscribed_channel_ids: list[int]
 
 
 async def get_user_channels(call: Call, params: GetChannelsOf) -> ChannelsOf:
-    """The channels that somebody is subscribed to, as far as the caller may know."""
-    state, user = call.state, call.user
-    other = state.users.get(params.user_id)
-    if other is None or not permissions.sees_user(state, user, other):
-        raise Refused("This user doesn't exist.")
-    found = [
-        channel_id
-        for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
-        if not state.channels[channel_id].is_archived
-        and channel_access.sees_subscribers(state, user, state.channels[channel_id])
-    ]
-    return ChannelsOf(subscribed_channel_ids=sorted(found))
+    """List the channels that a user is subscribed to, as far as you can see their subscribers."""
+    state, user, other = call.state, call.user, _known_user(call, params.user_id)
+    return ChannelsOf(
+        subscribed_channel_ids=sorted(
+            channel_id
+            for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
+            if not state.channels[channel_id].is_archived
+            and permissions.sees_subscribers(state, user, state.channels[channel_id])
+        )
+    )
 
 
 # Subscribing and unsubscribing
 
 Principals = Annotated[
-    list[Int | str], Meta(description="People by ID (or address); the caller by default.")
+    list[Int | str], Meta(description="Users by ID or email address; you by default.")
 ]
 
 
 MAX_CHANNELS = 1000
-"""Channels that one request may name."""
+"""The maximum number of channels in a request."""
 
 
 class NamedChannel(Struct, kw_only=True, frozen=True):
-    """A channel by name; the description is for one that does not exist yet."""
+    """A channel by name. `description` is used only if the channel is created."""
 
     name: str
     description: str | None = None
@@ -130,18 +130,20 @@ ChannelNames = Annotated[list[str], Meta(max_length=MAX_CHANNELS)]
 
 
 class Subscribe(NewChannelOptions, kw_only=True, frozen=True):
-    """Channels, who is to be subscribed to them, and how those are that do not exist yet."""
-
     subscriptions: NamedChannels
     principals: Principals = []
     authorization_errors_fatal: Annotated[
-        bool, Meta(description="False lists channels that are closed to the caller instead.")
+        bool,
+        Meta(
+            description="If true, the request fails if you can't access one of the channels. If"
+            " false, such channels are listed in `unauthorized`."
+        ),
     ] = True
 
 
 class SubscribeAnswer(ApiResponse, kw_only=True):
-    """Names of channels by user ID. `unauthorized` and `new_subscription_messages_sent` are only
-    there where the request asked for it."""
+    """Names of channels by user ID. `unauthorized` and `new_subscription_messages_sent` are present
+    only if the request asked for them."""
 
     subscribed: dict[str, list[str]]
     already_subscribed: dict[str, list[str]]
@@ -150,8 +152,8 @@ class SubscribeAnswer(ApiResponse, kw_only=True):
 
 
 async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
-    """Subscribe oneself or others to channels, creating those that do not exist."""
-    wanted = SubscribeRequest(
+    """Subscribe yourself or others to channels. Channels that don't exist are created."""
+    request = SubscribeRequest(
         channels=tuple(
             new_channel(call, one.name, one.description, params) for one in params.subscriptions
         ),
@@ -161,57 +163,55 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         announce=params.announce,
         notify_subscribed=params.send_new_subscription_messages,
     )
-    outcome = await bulk_subscriptions.subscribe(call, wanted)
+    outcome = await bulk_subscriptions.subscribe(call, request)
     return SubscribeAnswer(
         subscribed=_by_user(outcome.subscribed),
         already_subscribed=_by_user(outcome.already_subscribed),
-        unauthorized=UNSET if wanted.refusals_are_fatal else outcome.unauthorized,
-        new_subscription_messages_sent=outcome.notified if wanted.notify_subscribed else UNSET,
+        unauthorized=UNSET if request.refusals_are_fatal else outcome.unauthorized,
+        new_subscription_messages_sent=outcome.notified if request.notify_subscribed else UNSET,
     )
 
 
 def _principals(call: Call, given: list[int | str]) -> tuple[int, ...] | None:
-    """People by ID; None for the caller. Refused for unknown addresses."""
-    found: list[int] = []
+    """Return the users' IDs, or None for the caller. Unknown addresses are refused."""
+    user_ids: list[int] = []
     for one in given:
         if isinstance(one, int):
-            found.append(one)
+            user_ids.append(one)
             continue
         user = call.account_with(one)
         if user is None:
             raise Refused(f"User {one[:100]} doesn't exist.")
-        found.append(user.id)
-    return tuple(found) or None
+        user_ids.append(user.id)
+    return tuple(user_ids) or None
 
 
-def _colors(wanted: list[NamedChannel]) -> dict[str, str]:
+def _colors(named: list[NamedChannel]) -> dict[str, str]:
     return {
         one.name.strip().casefold(): subscriptions.color(one.color)
-        for one in wanted
+        for one in named
         if one.color is not None
     }
 
 
-def _by_user(found: dict[int, list[str]]) -> dict[str, list[str]]:
-    return {str(user_id): channel_names for user_id, channel_names in found.items()}
+def _by_user(names: dict[int, list[str]]) -> dict[str, list[str]]:
+    return {str(user_id): channel_names for user_id, channel_names in names.items()}
 
 
 class Unsubscribe(Params, kw_only=True, frozen=True):
-    """Channels by name, and whose subscriptions are to end."""
-
     subscriptions: ChannelNames
     principals: Principals = []
 
 
 class UnsubscribeAnswer(ApiResponse, kw_only=True):
-    """Names of channels; one may be in both lists where several people are concerned."""
+    """Names of channels. A channel may be in both lists if the request was for several users."""
 
     removed: list[str]
     not_removed: list[str]
 
 
 async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
-    """Unsubscribe oneself or others from channels."""
+    """Unsubscribe yourself or others from channels."""
     removal = await bulk_subscriptions.unsubscribe(
         call, params.subscriptions, _principals(call, params.principals)
     )
@@ -219,14 +219,12 @@ async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
 
 
 class ExchangeSubscriptions(Params, kw_only=True, frozen=True):
-    """Channels to subscribe oneself to, and to unsubscribe from."""
-
     add: NamedChannels = []
     delete: ChannelNames = []
 
 
 class ExchangeAnswer(ApiResponse, kw_only=True):
-    """Names of channels, as subscribing and unsubscribing tell them."""
+    """Names of channels, as in the responses of subscribing and unsubscribing."""
 
     subscribed: dict[str, list[str]]
     already_subscribed: dict[str, list[str]]
@@ -235,15 +233,17 @@ class ExchangeAnswer(ApiResponse, kw_only=True):
 
 
 async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> ExchangeAnswer:
-    """Subscribe oneself to some channels and unsubscribe from others, at once."""
+    """Subscribe to some channels and unsubscribe from others in one request."""
     if not params.add and not params.delete:
         raise Refused('Nothing to change: list at least one channel in "add" or "delete".')
-    usual = NewChannelOptions()
-    wanted = SubscribeRequest(
-        channels=tuple(new_channel(call, one.name, one.description, usual) for one in params.add),
+    defaults = NewChannelOptions()
+    request = SubscribeRequest(
+        channels=tuple(
+            new_channel(call, one.name, one.description, defaults) for one in params.add
+        ),
         colors=_colors(params.add),
     )
-    done = await bulk_subscriptions.exchange(call, wanted, params.delete)
+    done = await bulk_subscriptions.exchange(call, request, params.delete)
     return ExchangeAnswer(
         subscribed=_by_user(done.outcome.subscribed),
         already_subscribed=_by_user(done.outcome.already_subscribed),
@@ -252,7 +252,7 @@ async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> Exc
     )
 
 
-# One's own settings
+# Personal settings of a channel
 
 PropertyName = Literal[
     "color",
@@ -268,7 +268,7 @@ PropertyName = Literal[
 
 
 def _read_value(text: str) -> bool | str | None:
-    """A boolean or null as JSON, or a color as it is or as JSON."""
+    """Read a boolean or null as JSON, or a color as JSON or as is."""
     if "\0" in text:
         raise ValueError("it contains a null byte")
     try:
@@ -278,34 +278,30 @@ def _read_value(text: str) -> bool | str | None:
 
 
 class UpdateProperty(Params, kw_only=True, frozen=True):
-    """A setting of a channel for oneself."""
-
     stream_id: Annotated[Int, Path()]
     property: PropertyName
     value: Annotated[
         bool | str | None,
         Reads(_read_value, {"oneOf": [{"type": "boolean"}, {"type": "string"}, {"type": "null"}]}),
-        Meta(description="null, of notifications: as one's general settings say."),
+        Meta(description="For notification settings, null means to use your general settings."),
     ]
 
 
 class PropertyChange(Struct, kw_only=True, frozen=True):
-    """The same, one of several."""
+    """A setting of a channel to change."""
 
     stream_id: Int
     property: str
     value: bool | str | None
-    """null, of notifications: as one's general settings say."""
+    """For notification settings, null means to use your general settings."""
 
 
 class UpdateProperties(Params, kw_only=True, frozen=True):
-    """Settings of channels for oneself."""
-
     subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
 
 
-def _property(channel_id: int, name: str, value: bool | str | None) -> SubscriptionProperty:
-    """`in_home_view` is what not being muted was called."""
+def _property(channel_id: int, name: str, value: bool | str | None) -> Property:
+    """Convert the setting. `in_home_view` is the older name for the opposite of `is_muted`."""
     if name == "in_home_view":
         if not isinstance(value, bool):
             raise Refused("in_home_view must be true or false.")
@@ -314,14 +310,14 @@ def _property(channel_id: int, name: str, value: bool | str | None) -> Subscript
 
 
 async def update_subscription_property(call: Call, params: UpdateProperty) -> ApiResponse:
-    """Change one setting of a channel for oneself."""
+    """Change one of your settings for a channel."""
     given = [_property(params.stream_id, params.property, params.value)]
     await call.submit(subscriptions.set_properties, given)
     return ApiResponse()
 
 
 async def update_subscription_properties(call: Call, params: UpdateProperties) -> ApiResponse:
-    """Change settings of channels for oneself, all of them or none."""
+    """Change your settings for channels. Either all changes are made or none."""
     given = [_property(one.stream_id, one.property, one.value) for one in params.subscription_data]
     await call.submit(subscriptions.set_properties, given)
     return ApiResponse()

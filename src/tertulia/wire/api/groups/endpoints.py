@@ -1,6 +1,6 @@
-"""User groups."""
+"""User groups, their members, and their subgroups."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -15,21 +15,20 @@ from tertulia.wire.api.groups.objects import (
     GivenSetting,
     UserGroupObject,
     all_groups,
-    given_change,
-    given_setting,
+    given_changes,
+    given_settings,
 )
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import fragmented
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import Int, Params, Path, with_optional
 from tertulia.wire.http.routing import ApiResponse
 
 
 class GetUserGroups(Params, kw_only=True, frozen=True):
-    """Which groups."""
-
-    include_deactivated_groups: Annotated[
-        bool, Meta(description="Whether groups that are out of use are wanted, too.")
-    ] = False
+    include_deactivated_groups: Annotated[bool, Meta(description="Include deactivated groups.")] = (
+        False
+    )
 
 
 class UserGroups(ApiResponse, kw_only=True):
@@ -39,115 +38,99 @@ class UserGroups(ApiResponse, kw_only=True):
 
 
 async def get_user_groups(call: Call, params: GetUserGroups) -> UserGroups:
-    """The organization's groups, those of the roles among them."""
+    """List the organization's user groups, including the groups of roles."""
     with_deactivated = params.include_deactivated_groups
     listed = all_groups(call.node.fragments, call.state, with_deactivated=with_deactivated)
     return fragmented(UserGroups, {"user_groups": listed})
 
 
+@with_optional(dict.fromkeys(GROUP_SETTINGS, GivenSetting | None))
 class CreateUserGroup(Params, kw_only=True, frozen=True):
-    """A group to be. Permissions that are not given are everybody's, nobody's or the creator's,
-    as `server_supported_permission_settings` says."""
-
     name: str
     description: str
     members: list[Int]
     subgroups: Annotated[
-        list[Int], Meta(description="Groups whose members are the new one's members, too.")
+        list[Int], Meta(description="Groups whose members are also members of the new group.")
     ] = []
-    can_add_members_group: GivenSetting | None = None
-    can_join_group: GivenSetting | None = None
-    can_leave_group: GivenSetting | None = None
-    can_manage_group: GivenSetting | None = None
-    can_mention_group: GivenSetting | None = None
-    can_remove_members_group: GivenSetting | None = None
 
 
 class CreatedUserGroup(ApiResponse, kw_only=True):
-    """The new group's ID."""
+    """The ID of the new group."""
 
     group_id: int
 
 
 async def create_user_group(call: Caller, params: CreateUserGroup) -> CreatedUserGroup:
-    """Create a user group."""
-    given: dict[str, Any] = {name: getattr(params, name) for name in GROUP_SETTINGS}
+    """Create a user group. The defaults of its permissions are in
+    `server_supported_permission_settings`."""
     new = NewGroup(
         name=params.name,
         description=params.description,
         members=tuple(params.members),
         subgroups=tuple(params.subgroups),
-        settings={name: given_setting(v) for name, v in given.items() if v is not None},
+        settings=given_settings(params, GROUP_SETTINGS),
     )
     group = await call.submit(groups.create, new)
     return CreatedUserGroup(group_id=group.id)
 
 
+@with_optional(dict.fromkeys(GROUP_SETTINGS, GivenChange))
 class UpdateUserGroup(Params, kw_only=True, frozen=True):
-    """New values for a group; what is not sent stays."""
-
     user_group_id: Annotated[Int, Path()]
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     deactivated: Annotated[
         bool | UnsetType,
-        Meta(description="Only false: POST /user_groups/{user_group_id}/deactivate deactivates."),
+        Meta(
+            description="False reactivates the group. To deactivate it, use POST"
+            " /user_groups/{user_group_id}/deactivate."
+        ),
     ] = UNSET
-    can_add_members_group: GivenChange | UnsetType = UNSET
-    can_join_group: GivenChange | UnsetType = UNSET
-    can_leave_group: GivenChange | UnsetType = UNSET
-    can_manage_group: GivenChange | UnsetType = UNSET
-    can_mention_group: GivenChange | UnsetType = UNSET
-    can_remove_members_group: GivenChange | UnsetType = UNSET
 
 
 async def update_user_group(call: Caller, params: UpdateUserGroup) -> ApiResponse:
-    """Change a user group, or take it into use again."""
+    """Change a user group's properties and permissions, or reactivate it. What you don't send stays
+    the same."""
     if params.deactivated is True:
         raise Refused("To deactivate a group, use POST /user_groups/{user_group_id}/deactivate.")
-    given: dict[str, Any] = {name: getattr(params, name) for name in GROUP_SETTINGS}
     edit = GroupEdit(
         name=params.name,
         description=params.description,
         reactivate=params.deactivated is False,
-        settings={name: given_change(v) for name, v in given.items() if v is not UNSET},
+        settings=given_changes(params, GROUP_SETTINGS),
     )
     await call.submit(groups.change, params.user_group_id, edit)
     return ApiResponse()
 
 
 class OneUserGroup(Params, kw_only=True, frozen=True):
-    """A group."""
-
     user_group_id: Annotated[Int, Path()]
 
 
 async def deactivate_user_group(call: Caller, params: OneUserGroup) -> ApiResponse:
-    """Take a user group out of use."""
+    """Deactivate a user group."""
     await call.submit(groups.deactivate, params.user_group_id)
     return ApiResponse()
 
 
-# People
+# Members
 
-_DIRECT_MEMBER = Meta(description="Whether members of its subgroups do not count.")
+_DIRECT_MEMBER = Meta(description="Leave out members of subgroups.")
 
 
 class GetMembers(Params, kw_only=True, frozen=True):
-    """A group, and which of its members."""
-
     user_group_id: Annotated[Int, Path()]
     direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
 
 
 class GroupMembers(ApiResponse, kw_only=True):
-    """The IDs of active accounts, ascending."""
+    """The IDs of active members, in ascending order."""
 
     members: list[int]
 
 
 async def get_group_members(call: Call, params: GetMembers) -> GroupMembers:
-    """Who is in a user group."""
+    """List the members of a user group."""
     return GroupMembers(
         members=sorted(_members(call, params.user_group_id, direct=params.direct_member_only))
     )
@@ -161,29 +144,25 @@ def _members(call: Call, group_id: int, *, direct: bool) -> frozenset[int]:
 
 
 class GetMember(Params, kw_only=True, frozen=True):
-    """A group and an account."""
-
     user_group_id: Annotated[Int, Path()]
     user_id: Annotated[Int, Path()]
     direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
 
 
 class IsMember(ApiResponse, kw_only=True):
-    """Whether the account is in the group."""
+    """Whether the user is a member."""
 
     is_user_group_member: bool
 
 
 async def get_group_membership(call: Call, params: GetMember) -> IsMember:
-    """Whether an account is in a user group."""
+    """Check whether a user is a member of a user group."""
     members = _members(call, params.user_group_id, direct=params.direct_member_only)
     user = permissions.visible_user(call.state, call.user, params.user_id)
     return IsMember(is_user_group_member=user.id in members)
 
 
 class UpdateMembers(Params, kw_only=True, frozen=True):
-    """Who is to come into a group, and who is to leave it: by ID, people and other groups."""
-
     user_group_id: Annotated[Int, Path()]
     add: list[Int] = []
     delete: list[Int] = []
@@ -192,7 +171,7 @@ class UpdateMembers(Params, kw_only=True, frozen=True):
 
 
 async def update_group_members(call: Caller, params: UpdateMembers) -> ApiResponse:
-    """Change who is directly in a user group: all that is asked for, or nothing."""
+    """Add and remove direct members and subgroups, by ID. Either all changes are made or none."""
     edit = MembersEdit(
         add=tuple(params.add),
         remove=tuple(params.delete),
@@ -202,45 +181,39 @@ async def update_group_members(call: Caller, params: UpdateMembers) -> ApiRespon
     return await _change(call, params.user_group_id, edit)
 
 
-# Groups in groups
+# Subgroups
 
 
 class GetSubgroups(Params, kw_only=True, frozen=True):
-    """A group, and which of the groups in it."""
-
     user_group_id: Annotated[Int, Path()]
-    direct_subgroup_only: Annotated[
-        bool, Meta(description="Whether the subgroups of its subgroups do not count.")
-    ] = False
+    direct_subgroup_only: Annotated[bool, Meta(description="Leave out subgroups of subgroups.")] = (
+        False
+    )
 
 
 class Subgroups(ApiResponse, kw_only=True):
-    """The IDs of groups, ascending."""
+    """The IDs of groups, in ascending order."""
 
     subgroups: list[int]
 
 
 async def get_subgroups(call: Call, params: GetSubgroups) -> Subgroups:
-    """Which groups are in a user group."""
+    """List the subgroups of a user group."""
     group = groups.known(call.state, params.user_group_id)
-    found = (
-        group.subgroups
-        if params.direct_subgroup_only
-        else call.state.memberships.subgroups(group.id)
+    everything = call.state.memberships.subgroups(group.id)
+    return Subgroups(
+        subgroups=sorted(group.subgroups if params.direct_subgroup_only else everything)
     )
-    return Subgroups(subgroups=sorted(found))
 
 
 class UpdateSubgroups(Params, kw_only=True, frozen=True):
-    """Which groups are to come into a group, and which are to leave it."""
-
     user_group_id: Annotated[Int, Path()]
     add: list[Int] = []
     delete: list[Int] = []
 
 
 async def update_subgroups(call: Call, params: UpdateSubgroups) -> ApiResponse:
-    """Change which groups are directly in a user group: all that is asked for, or nothing."""
+    """Add and remove direct subgroups. Either all changes are made or none."""
     edit = MembersEdit(add_groups=tuple(params.add), remove_groups=tuple(params.delete))
     return await _change(call, params.user_group_id, edit)
 
@@ -248,3 +221,24 @@ async def update_subgroups(call: Call, params: UpdateSubgroups) -> ApiResponse:
 async def _change(call: Caller, group_id: int, edit: MembersEdit) -> ApiResponse:
     await call.submit(groups.change_members, group_id, edit, call.render)
     return ApiResponse()
+
+
+def groups_section(context: SectionContext) -> dict[str, Any]:
+    """User groups, including the groups of roles. Deactivated ones are only for clients that
+    support them. Clients that want fewer accounts don't get the members of large groups, but the
+    IDs of the viewer's own groups."""
+    state, viewer = context.state, context.viewer
+    most = context.most_accounts if context.has_more_accounts else None
+    groups = all_groups(
+        context.node.fragments,
+        state,
+        with_deactivated=context.registration.capabilities.include_deactivated_groups,
+        most=most,
+    )
+    if most is None:
+        return {"realm_user_groups": groups}
+    own = () if viewer is None else state.memberships.groups_of(viewer)
+    return {"realm_user_groups": groups, "realm_user_groups_own": list(own)}
+
+
+SECTIONS: Final[Sections] = {("realm_user_groups",): groups_section}

@@ -1,16 +1,18 @@
-"""User groups and permission settings on the wire."""
+"""User groups and permission settings as JSON objects."""
+
+from collections.abc import Iterable
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain.groups.group_settings import PermissionUpdate
+from tertulia.domain.groups.group_settings import GROUP_SETTINGS, Given
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.state.state import State
 from tertulia.wire.http.fragments import Fragments, JsonParts, encode
-from tertulia.wire.http.parameters import Int
+from tertulia.wire.http.parameters import Int, Params
 
 
 class MembersObject(Struct, kw_only=True):
-    """A permission held by an anonymous group."""
+    """The members and subgroups of an anonymous group that has a permission."""
 
     direct_members: list[int]
     direct_subgroups: list[int]
@@ -20,7 +22,7 @@ GroupSettingValue = int | MembersObject
 
 
 def group_setting(state: State, setting: GroupSetting) -> GroupSettingValue:
-    """A permission's holder; deactivated users are left out."""
+    """Return who has the permission, without deactivated users."""
     if isinstance(setting, Members):
         return MembersObject(
             direct_members=[u for u in setting.direct_members if state.users[u].is_active],
@@ -30,33 +32,44 @@ def group_setting(state: State, setting: GroupSetting) -> GroupSettingValue:
 
 
 class GivenMembers(Struct, kw_only=True, frozen=True):
-    """A permission to be held by an anonymous group."""
+    """The members and subgroups of an anonymous group to give a permission to."""
 
     direct_members: list[Int]
     direct_subgroups: list[Int]
 
 
 GivenSetting = Int | GivenMembers
-"""A permission's holder as a client sends it."""
+"""Who has a permission, as sent by a client: a group's ID or an anonymous group."""
 
 
 class GivenChange(Struct, kw_only=True, frozen=True):
-    """A new holder of a permission, and who the client believes it to be now."""
+    """A new value for a permission, and optionally the value that the client believes it to
+    have."""
 
     new: GivenSetting
     old: GivenSetting | UnsetType = UNSET
 
 
 def given_setting(given: GivenSetting) -> GroupSetting:
-    """What a client sent, as yet unchecked."""
     if isinstance(given, int):
         return given
     return Members(tuple(given.direct_members), tuple(given.direct_subgroups))
 
 
-def given_change(given: GivenChange) -> PermissionUpdate:
-    """The same for a change."""
-    return PermissionUpdate(
+def given_settings(params: Params, names: Iterable[str]) -> dict[str, GroupSetting]:
+    """Return the permissions of those `names` that were sent, unchecked."""
+    given = ((name, getattr(params, name)) for name in names)
+    return {name: given_setting(v) for name, v in given if v is not UNSET and v is not None}
+
+
+def given_changes(params: Params, names: Iterable[str]) -> dict[str, Given]:
+    """Return the changes of permissions that were sent, unchecked."""
+    given = ((name, getattr(params, name)) for name in names)
+    return {name: given_change(value) for name, value in given if value is not UNSET}
+
+
+def given_change(given: GivenChange) -> Given:
+    return Given(
         new=given_setting(given.new),
         old=None if given.old is UNSET else given_setting(given.old),
     )
@@ -85,10 +98,10 @@ class UserGroupObject(Struct, kw_only=True):
 def all_groups(
     fragments: Fragments, state: State, *, with_deactivated: bool, most: int | None = None
 ) -> JsonParts:
-    """All groups in ascending order of ID; those with more than `most` members name none, nor some
-    with more than half as many."""
+    """Return all groups in ascending order of ID. Groups with more than `most` members, or in some
+    cases more than half as many, have an empty member list."""
     if most is not None:
-        # A power of two: whoever counts through all numbers fills no memory with as many answers.
+        # Round to a power of two, so that few responses are cached whatever clients ask for.
         most = 1 << most.bit_length() >> 1
 
     def listed() -> bytes:
@@ -105,7 +118,8 @@ def all_groups(
 
 
 def user_group(state: State, group: UserGroup, most: int | None = None) -> UserGroupObject:
-    """The group with its direct members as of now; without them where they are more than `most`."""
+    """Return the group with its direct members, or with an empty list if there are more than
+    `most`."""
     members = state.memberships.direct_members(group)
     return UserGroupObject(
         id=group.id,
@@ -117,10 +131,5 @@ def user_group(state: State, group: UserGroup, most: int | None = None) -> UserG
         direct_subgroup_ids=list(group.subgroups),
         is_system_group=group.is_system,
         deactivated=group.deactivated,
-        can_add_members_group=group_setting(state, group.can_add_members_group),
-        can_join_group=group_setting(state, group.can_join_group),
-        can_leave_group=group_setting(state, group.can_leave_group),
-        can_manage_group=group_setting(state, group.can_manage_group),
-        can_mention_group=group_setting(state, group.can_mention_group),
-        can_remove_members_group=group_setting(state, group.can_remove_members_group),
+        **{name: group_setting(state, getattr(group, name)) for name in GROUP_SETTINGS},
     )

@@ -1,7 +1,7 @@
-"""What a message was before it was edited and moved."""
+"""Editing and deleting messages, and their edit history."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -20,7 +20,7 @@ from tertulia.store.queries import Relation
 from tertulia.wire.api.attachments import AttachmentObject, WithAttachments, attachment_object
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flags_of
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
+from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected, unseen
 from tertulia.wire.api.topics import TopicLink, topic_shown
 from tertulia.wire.api.visibility import reads_where_it_is
 from tertulia.wire.http.call import Call
@@ -29,7 +29,7 @@ from tertulia.wire.http.routing import ApiResponse
 
 
 class PastEdit(Struct, kw_only=True):
-    """One change of a message: what was different before."""
+    """One edit of a message, with the values before it."""
 
     timestamp: int
     user_id: int | None
@@ -41,20 +41,18 @@ class PastEdit(Struct, kw_only=True):
     stream: int | UnsetType = UNSET
 
 
-def edited_at(edits: Sequence[MessageEdit]) -> int | UnsetType:
-    """When the content was last changed. `edits` are newest first, here as below."""
+def edited_at(edits: Sequence[Edit]) -> int | UnsetType:
+    """Return when the content was last edited. `edits` are newest first, here and below."""
     return next((edit.at for edit in edits if edit.changed_content), UNSET)
 
 
-def moved_at(edits: Sequence[MessageEdit]) -> int | UnsetType:
-    """When the message was last moved."""
+def moved_at(edits: Sequence[Edit]) -> int | UnsetType:
+    """Return when the message was last moved."""
     return next((edit.at for edit in edits if _is_move(edit)), UNSET)
 
 
-def past_edits(
-    state: State, edits: Sequence[MessageEdit], *, empty_topic_name: bool
-) -> list[PastEdit]:
-    """What the message was before, as far as the organization shows it."""
+def past_edits(state: State, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[PastEdit]:
+    """Return the edits that the organization's policy shows."""
     policy = state.realm.message_edit_history_visibility_policy
     return [
         _past(edit, empty_topic_name=empty_topic_name)
@@ -63,8 +61,8 @@ def past_edits(
     ]
 
 
-def _is_move(edit: MessageEdit) -> bool:
-    """Whether the message went somewhere; a topic that is only resolved stays where it is."""
+def _is_move(edit: Edit) -> bool:
+    """Whether the message was moved. Resolving a topic doesn't count."""
     if edit.was_channel_id is not None:
         return True
     if edit.was_topic is None or edit.topic is None:
@@ -86,10 +84,10 @@ def _past(edit: MessageEdit, *, empty_topic_name: bool) -> PastEdit:
 
 
 class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
-    """A message says something else, or messages are somewhere else.
+    """A message was edited, or messages were moved.
 
-    The fields of the content are there where that changed; those of the move (`propagate_mode`,
-    `orig_subject` and what follows) where the channel or the topic did.
+    Fields of the content are present if it changed; fields of the move (`propagate_mode`,
+    `orig_subject`, and those after it) if the channel or topic did.
     """
 
     user_id: int | None
@@ -123,82 +121,74 @@ def flags_by_name(
     return tuple(flags_of(state, user_id, message, relation))
 
 
-class _EditView(NamedTuple):
-    flags: tuple[str, ...]
-    empty_topic_name: bool
+def _audience(state: State, change: MessageEdited) -> Collection[int]:
+    message = change.message
+    if message.channel_id is None:
+        return state.directs[message.direct_id].members
+    return {*state.subscriptions.of_channel[message.channel_id], *change.flags}
 
 
-class MessageEditedProjection(Projection[MessageEdited]):
-    """New content, to users who may read the message and whose client may have it."""
+def _view(context: ProjectionContext, change: MessageEdited, viewer: Viewer) -> Hashable | None:
+    state, user, message = context.state, viewer.user, change.message
+    if (
+        change.gone
+        or not permissions.reads_message(state, user, message)
+        or not reads_where_it_is(context, message.id, change.moved_to, viewer)
+    ):
+        return None
+    return flags_by_name(state, user.id, message, change.flags, change.read_by)
 
-    of = MessageEdited
 
-    def audience(self, state: State, change: MessageEdited) -> Collection[int]:
-        message = change.message
-        if message.channel_id is None:
-            return state.directs[message.direct_id].members
-        return {*state.subscriptions.of_channel[message.channel_id], *change.flags}
-
-    def view(
-        self, context: ProjectionContext, change: MessageEdited, viewer: Viewer
-    ) -> Hashable | None:
-        state, user, message = context.state, viewer.user, change.message
-        if (
-            change.gone
-            or not channel_access.reads_message(state, user, message)
-            or not reads_where_it_is(context, message.id, change.moved_to, viewer)
-        ):
-            return None
-        return _EditView(
-            flags_by_name(state, user.id, message, change.flags, change.read_by),
-            viewer.registration.capabilities.empty_topic_name,
-        )
-
-    def events(
-        self, context: ProjectionContext, change: MessageEdited, view: Any
-    ) -> Iterable[Event]:
-        message = change.message
-        event = UpdateMessageEvent(
-            user_id=None if change.rendering_only else context.entry.actor_id,
-            rendering_only=change.rendering_only,
-            message_id=message.id,
-            message_ids=[message.id],
-            flags=list(view.flags),
-            edit_timestamp=int(context.at),
-            content=message.content,
-            rendered_content=message.rendered,
-        )
-        if message.channel_id is not None:
-            event.stream_id = message.channel_id
-            event.stream_name = context.state.channels[message.channel_id].name
-        if not change.rendering_only:
-            event.orig_content = change.was_content
-            event.orig_rendered_content = change.was_rendered
-            event.is_me_message = message.is_me
-        yield event
+def _edited(context: ProjectionContext, change: MessageEdited, view: Any) -> Iterable[Event]:
+    message = change.message
+    event = UpdateMessageEvent(
+        user_id=None if change.rendering_only else context.entry.actor_id,
+        rendering_only=change.rendering_only,
+        message_id=message.id,
+        message_ids=[message.id],
+        flags=list(view),
+        edit_timestamp=int(context.at),
+        content=message.content,
+        rendered_content=message.rendered,
+    )
+    if message.channel_id is not None:
+        event.stream_id = message.channel_id
+        event.stream_name = context.state.channels[message.channel_id].name
+    if not change.rendering_only:
+        event.orig_content = change.was_content
+        event.orig_rendered_content = change.was_rendered
+        event.is_me_message = message.is_me
+    yield event
 
 
 class UpdateMessage(Params, kw_only=True, frozen=True):
-    """What shall be different."""
-
     message_id: Annotated[Int, Path()]
-    content: str | None = None
-    prev_content_sha256: str | None = None
-    topic: Annotated[str | None, Alias("subject")] = None
-    stream_id: Int | None = None
-    propagate_mode: Literal["change_one", "change_later", "change_all"] = "change_one"
+    content: Annotated[str | None, Meta(description="The new Markdown content.")] = None
+    prev_content_sha256: Annotated[
+        str | None,
+        Meta(
+            description="The SHA-256 hash of the content you edited, in hexadecimal. The request"
+            " fails if the message has changed since."
+        ),
+    ] = None
+    topic: Annotated[str | None, Alias("subject"), Meta(description="The topic to move to.")] = None
+    stream_id: Annotated[Int | None, Meta(description="The channel to move to.")] = None
+    propagate_mode: Annotated[
+        Literal["change_one", "change_later", "change_all"],
+        Meta(description="Whether to move only this message, also later ones, or the whole topic."),
+    ] = "change_one"
     send_notification_to_old_thread: bool = False
     send_notification_to_new_thread: bool = True
 
 
 class UpdatedMessage(ApiResponse, kw_only=True):
-    """Done. `detached_uploads` are the caller's files that no message links any more."""
+    """`detached_uploads` are your files that no message links to anymore."""
 
     detached_uploads: list[AttachmentObject]
 
 
 async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
-    """Edit a message, or move it and others of its topic."""
+    """Edit a message, or move it and other messages of its topic."""
     moves = params.topic is not None or params.stream_id is not None
     if params.content is None and not moves:
         raise Refused("Nothing to change: the request has no new value.")
@@ -226,61 +216,56 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
         )
     elif move is not None:
         await service.move_messages(call, params.message_id, move)
-    return UpdatedMessage(detached_uploads=_left(call, detached))
+    return UpdatedMessage(detached_uploads=_unused(call, detached))
 
 
-def _left(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]:
+def _unused(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]:
     state = call.state
     files = (state.attachments.get(attachment_id) for attachment_id in attachment_ids)
-    shown = [
+    objects = [
         attachment_object(state, file) for file in files if file and file.user_id == call.user_id
     ]
-    return [one for one in shown if not one.message_ids]
+    return [one for one in objects if not one.message_ids]
 
 
 class DeleteMessage(Params, kw_only=True, frozen=True):
-    """The message to delete."""
-
     message_id: Annotated[Int, Path()]
 
 
 async def delete_message(call: Call, params: DeleteMessage) -> ApiResponse:
-    """Delete a message for good."""
+    """Permanently delete a message."""
     await deleting.delete_message(call, params.message_id)
     return ApiResponse()
 
 
 class DeleteTopic(Params, kw_only=True, frozen=True):
-    """The topic to delete."""
-
     stream_id: Annotated[Int, Path()]
     topic_name: str
 
 
 class DeletedTopic(ApiResponse, kw_only=True):
-    """Whether all of it is deleted; otherwise the request is to be repeated."""
+    """Whether all messages were deleted. If false, send the request again."""
 
     complete: bool
 
 
 async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
-    """Delete all messages of a topic."""
+    """Permanently delete all messages in a topic."""
     complete = await deleting.delete_topic(call, params.stream_id, params.topic_name)
     return DeletedTopic(complete=complete)
 
 
 class GetHistory(Params, kw_only=True, frozen=True):
-    """The message whose history is asked for."""
-
     message_id: Annotated[Int, Path()]
     allow_empty_topic_name: bool = False
     before: Annotated[
-        Int | None, Meta(description="The `next_before` of another page, for the one before it.")
+        Int | None, Meta(description="`next_before` from a response, to get older versions.")
     ] = None
 
 
 class Version(Struct, kw_only=True):
-    """The message as it was for a time. What did not change from the one before is as it was."""
+    """A version of a message. Fields with `prev_` are present if they changed from the version
+    before."""
 
     topic: str
     prev_topic: str | UnsetType = UNSET
@@ -295,15 +280,15 @@ class Version(Struct, kw_only=True):
 
 
 class MessageHistory(ApiResponse, kw_only=True):
-    """The versions, the oldest first: the newest page of them, or the one that was asked for. If
-    there are older ones, `next_before` is the parameter that asks for these."""
+    """Versions of a message, oldest first. If there are older ones, `next_before` is present: pass
+    it as `before`."""
 
     message_history: list[Version]
     next_before: int | UnsetType = UNSET
 
 
 async def get_history(call: Call, params: GetHistory) -> MessageHistory:
-    """What a message was before it was edited or moved."""
+    """Get the versions of a message before it was edited or moved."""
     message = await readable_message(call.node, call.user, params.message_id)
     if message is None:
         raise NoSuchMessage
@@ -324,16 +309,14 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     )
 
 
-def _versions(
-    message: Message, edits: Sequence[MessageEdit], *, empty_topic_name: bool
-) -> list[Version]:
-    """From the newest edit back to the beginning. Only those of the page have their contents."""
+def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:
+    """Return the versions, newest first. Only those of the page have their contents."""
 
     def shown(topic: str) -> str:
         return topic_shown(topic, empty_topic_name=empty_topic_name)
 
     content, rendered, topic = message.content, message.rendered, message.topic
-    found: list[Version] = []
+    versions: list[Version] = []
     for edit in edits:
         version = Version(
             topic=shown(topic),
@@ -349,8 +332,8 @@ def _versions(
         if edit.was_content is not None and edit.was_rendered is not None:
             version.prev_content = content = edit.was_content
             version.prev_rendered_content = rendered = edit.was_rendered
-        found.append(version)
-    found.append(
+        versions.append(version)
+    versions.append(
         Version(
             topic=shown(topic),
             content=content,
@@ -359,10 +342,13 @@ def _versions(
             timestamp=message.sent_at,
         )
     )
-    return found
+    return versions
 
 
 PROJECTIONS: Final[Projections] = (
-    WithAttachments(MessageEditedProjection(), lambda change: (*change.attached, *change.detached)),
+    WithAttachments(
+        projected(MessageEdited, _view, _edited, audience=_audience),
+        lambda change: (*change.attached, *change.detached),
+    ),
     unseen(PreviewsGivenUp),
 )

@@ -1,4 +1,4 @@
-"""Events of messages and of what readers do with them."""
+"""Events of new messages."""
 
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,7 @@ from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.attachments import WithAttachments
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flags_on_arrival
-from tertulia.wire.api.messages.objects import MessageObject, message_object
+from tertulia.wire.api.messages.objects import MessageFormat, MessageObject, message_object
 from tertulia.wire.api.projection import (
     Grouping,
     Projection,
@@ -32,7 +32,7 @@ from tertulia.wire.api.visibility import reads_where_it_is, sees_user
 def in_narrow(
     context: ProjectionContext, message: Message, viewer: Viewer, flags: Collection[str]
 ) -> bool:
-    """Whether the message is in the queue's narrow, which knows only a few operators."""
+    """Whether the message is in the queue's narrow, which supports only a few operators."""
     return all(
         _holds(context, message, viewer.user, operator, operand, flags)
         for operator, operand in viewer.registration.narrow
@@ -78,25 +78,32 @@ def _holds(
 
 
 class MessageEvent(Event, kw_only=True, tag="message"):
-    """A message came in."""
+    """A new message."""
 
     message: MessageObject
     flags: list[str]
     local_message_id: str | UnsetType = UNSET
 
 
+def message_format(viewer: Viewer) -> MessageFormat:
+    registration = viewer.registration
+    return MessageFormat(
+        apply_markdown=registration.apply_markdown,
+        client_gravatar=registration.client_gravatar,
+        empty_topic_name=registration.capabilities.empty_topic_name,
+    )
+
+
 class _MessageView(NamedTuple):
-    apply_markdown: bool
-    client_gravatar: bool
+    form: MessageFormat
     sees_sender: bool
     sees_address: bool
-    empty_topic_name: bool
     flags: tuple[str, ...]
     local_id: str | None
 
 
 class MessageSentProjection(Projection[MessageSent]):
-    """A message, to those who received it and to queues that follow all public channels."""
+    """For recipients of the message, and queues that follow all public channels."""
 
     of = MessageSent
     for_all_public = True
@@ -108,14 +115,14 @@ class MessageSentProjection(Projection[MessageSent]):
         return state.subscriptions.of_channel[message.channel_id]
 
     def grouping(self, state: State, change: MessageSent) -> Grouping | None:
-        """The role of a subscriber whose view depends on nothing else; most are members."""
+        """Group subscribers by role if their view depends on nothing else; most are members."""
         message = change.message
         channel_id = message.channel_id
         if channel_id is None or change.gone or change.moved_to is not None:
             return None
         message_id, flags = message.id, change.flags
         own = frozenset((message.sender_id, *change.readers))
-        # What such a guest sees of the sender is their own.
+        # Each of these may see something else of the sender.
         limited, gainers = state.memberships.limited_guests, state.contacts.gainers
         subscribers = state.subscriptions.of_channel[channel_id]
 
@@ -156,8 +163,8 @@ class MessageSentProjection(Projection[MessageSent]):
                 state.received(user.id, message)
                 or (registration.all_public_channels and _is_public(context, message, viewer))
             )
-            # Who has left a private channel since cannot read what they received in it any more.
-            or not channel_access.reads_message(state, user, message)
+            # Users who have left a private channel since can no longer read its messages.
+            or not permissions.reads_message(state, user, message)
             or not reads_where_it_is(context, message.id, change.moved_to, viewer)
         ):
             return None
@@ -168,11 +175,9 @@ class MessageSentProjection(Projection[MessageSent]):
         is_own = message.sender_id == user.id
         echo = is_own and change.queue_id is not None and change.queue_id == viewer.queue.id
         return _MessageView(
-            apply_markdown=registration.apply_markdown,
-            client_gravatar=registration.client_gravatar,
+            form=message_format(viewer),
             sees_sender=sees_user(context, user, sender),
             sees_address=permissions.sees_address(state, user, sender),
-            empty_topic_name=registration.capabilities.empty_topic_name,
             flags=flags,
             local_id=change.local_id if echo else None,
         )
@@ -183,11 +188,9 @@ class MessageSentProjection(Projection[MessageSent]):
                 context.state,
                 change.message,
                 context.host,
+                view.form,
                 sees_sender=view.sees_sender,
                 sees_address=view.sees_address,
-                apply_markdown=view.apply_markdown,
-                client_gravatar=view.client_gravatar,
-                empty_topic_name=view.empty_topic_name,
                 details=MessageDetails(submessages=(change.widget,) if change.widget else ()),
             ),
             flags=list(view.flags),

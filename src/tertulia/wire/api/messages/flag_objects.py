@@ -1,4 +1,4 @@
-"""The flags that a reader has on a message, by name."""
+"""The names of flags."""
 
 from functools import lru_cache
 
@@ -22,23 +22,22 @@ _WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
 
 
 def flag_names(flags: Flag, *, read: bool, historical: bool = False) -> list[str]:
-    """A reader's flags by name."""
     return [*_flag_names(int(flags), read, historical)]
 
 
 def flags_of(state: State, user_id: int, message: Message, relation: Relation) -> list[str]:
-    """All flags of a fetched message, by name."""
+    """Return all flags of a fetched message."""
     flags, is_read, is_received = ReaderFlags(state, user_id).of(message, relation)
     return flag_names(flags, read=is_read, historical=not is_received)
 
 
 def encoded_flags(flags: Flag, is_read: bool, is_received: bool) -> bytes:
-    """All flags as JSON: those that `ReaderFlags` found."""
+    """Return the flags that `ReaderFlags` returns, as JSON."""
     return _encoded_flags(int(flags), is_read, not is_received)
 
 
 def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
-    """The flags in a message's event: those that it came with."""
+    """Return the flags that a message arrives with, for its event."""
     message = sent.message
     relation = Relation(sent.flags.get(user_id, Flag(0)), user_id in sent.readers)
     flags, _, is_received = ReaderFlags(state, user_id).of(message, relation)

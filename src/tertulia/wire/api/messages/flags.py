@@ -1,6 +1,6 @@
-"""Events of the flags that readers have on messages, and of what they have read."""
+"""Flags of messages, read state, and read receipts."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -23,15 +23,15 @@ from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flag_names
 from tertulia.wire.api.messages.pages import GetMessages
-from tertulia.wire.api.projection import ForOwner, ProjectionContext, Projections, Viewer, to_owner
+from tertulia.wire.api.projection import ProjectionContext, Projections, owner, projected, to_owner
 from tertulia.wire.api.topics import topic_shown
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.parameters import Alias, Int, Params, Path, Reads
+from tertulia.wire.http.parameters import Alias, Int, NoParams, Params, Path, Reads
 from tertulia.wire.http.routing import ApiResponse
 
 
 class UnreadDetails(Struct, kw_only=True):
-    """Where a message is that became unread."""
+    """The conversation of a message that was marked as unread."""
 
     type: str
     mentioned: bool | UnsetType = UNSET
@@ -41,7 +41,7 @@ class UnreadDetails(Struct, kw_only=True):
 
 
 class FlagsEvent(Event, kw_only=True, tag="update_message_flags"):
-    """One's own messages gained or lost a flag. `operation` is what `op` was called before."""
+    """A flag was added to messages or removed from them. `operation` is the older name of `op`."""
 
     op: str
     operation: str
@@ -54,38 +54,26 @@ class FlagsEvent(Event, kw_only=True, tag="update_message_flags"):
 def flags_event(
     op: str, flag: str, message_ids: Iterable[int], *, everything: bool = False
 ) -> FlagsEvent:
-    """The messages gained the flag (`add`) or lost it (`remove`)."""
     return FlagsEvent(op=op, operation=op, flag=flag, messages=list(message_ids), all=everything)
 
 
-class MessagesUnreadProjection(ForOwner[MessagesUnread]):
-    """What one made unread again, to one's other clients."""
-
-    of = MessagesUnread
-
-    def view(self, context: ProjectionContext, change: MessagesUnread, viewer: Viewer) -> Hashable:
-        return viewer.registration.capabilities.empty_topic_name
-
-    def events(
-        self, context: ProjectionContext, change: MessagesUnread, view: Any
-    ) -> Iterable[Event]:
-        details = {}
-        for message in change.messages:
-            mentioned = True if message.mentioned else UNSET
-            if message.channel_id is None:
-                details[str(message.id)] = UnreadDetails(
-                    type="private", user_ids=list(message.others), mentioned=mentioned
-                )
-            else:
-                details[str(message.id)] = UnreadDetails(
-                    type="stream",
-                    stream_id=message.channel_id,
-                    topic=topic_shown(message.topic, empty_topic_name=view),
-                    mentioned=mentioned,
-                )
-        event = flags_event("remove", "read", [message.id for message in change.messages])
-        event.message_details = details
-        yield event
+def _unread(_: ProjectionContext, change: MessagesUnread, view: Any) -> Iterable[Event]:
+    details = {}
+    for message in change.messages:
+        mentioned = True if message.mentioned else UNSET
+        if message.channel_id is None:
+            unread = UnreadDetails(
+                type="private", user_ids=list(message.others), mentioned=mentioned
+            )
+        else:
+            topic = topic_shown(message.topic, empty_topic_name=view)
+            unread = UnreadDetails(
+                type="stream", stream_id=message.channel_id, topic=topic, mentioned=mentioned
+            )
+        details[str(message.id)] = unread
+    event = flags_event("remove", "read", [message.id for message in change.messages])
+    event.message_details = details
+    yield event
 
 
 def _flag_changed(_: ProjectionContext, change: FlagsChanged) -> FlagsEvent:
@@ -99,15 +87,14 @@ def _read(_: ProjectionContext, change: MessagesRead) -> FlagsEvent:
 
 
 class UpdateFlags(Params, kw_only=True, frozen=True):
-    """A flag to set or clear on messages."""
-
     messages: Annotated[list[Int], Meta(max_length=10_000)]
     op: Annotated[Literal["add", "remove"], Alias("operation")]
     flag: str
 
 
 class UpdatedFlags(ApiResponse, kw_only=True):
-    """The messages that have the flag as asked now."""
+    """The messages that were sent, and channels whose messages stayed read since you aren't
+    subscribed."""
 
     messages: list[int]
     ignored_because_not_subscribed_channels: list[int]
@@ -117,7 +104,7 @@ _SETTABLE = {"starred": Flag.STARRED, "collapsed": Flag.COLLAPSED}
 
 
 async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
-    """Mark messages as read or unread, starred, collapsed, or not."""
+    """Add a flag to messages, or remove it: `read`, `starred`, or `collapsed`."""
     _check_settable(params.flag)
     updated = await _update(call, params.messages, params.flag, add=params.op == "add")
     return UpdatedFlags(
@@ -137,10 +124,12 @@ async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> FlagUp
 
 
 class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
-    """A flag to set or clear on a page of messages."""
-
     anchor: Annotated[
-        str, Meta(description="As for GET /messages: an ID, `newest`, `oldest`, `first_unread`, …")
+        str,
+        Meta(
+            description="A message ID, `newest`, `oldest`, `first_unread`, or `date`, as for"
+            " GET /messages."
+        ),
     ]
     anchor_date: Annotated[str | None, Meta(description="ISO 8601.")] = None
     include_anchor: bool = True
@@ -149,14 +138,14 @@ class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
     narrow: Annotated[
         tuple[NarrowTerm, ...],
         Reads(wire_narrow.read, wire_narrow.SCHEMA),
-        Meta(description="Terms that must all hold; empty for all messages received."),
+        Meta(description="Terms that messages have to match; empty for all messages you received."),
     ]
     op: Annotated[Literal["add", "remove"], Alias("operation")]
     flag: str
 
 
 class UpdatedPage(ApiResponse, kw_only=True):
-    """How far the page went, and how many of its messages have changed."""
+    """The range of messages that were processed, and how many of them changed."""
 
     processed_count: int
     updated_count: int
@@ -168,7 +157,7 @@ class UpdatedPage(ApiResponse, kw_only=True):
 
 
 async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> UpdatedPage:
-    """Set or clear a flag on the messages of a narrow, a page at a time."""
+    """Add or remove a flag on a page of messages that match a narrow."""
     _check_settable(params.flag)
     page = GetMessages(
         anchor=params.anchor,
@@ -178,77 +167,67 @@ async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> Upd
         num_after=params.num_after,
         narrow=params.narrow,
     )
-    found = (await find_messages(call.node, call.user, page.query(), extras=False)).page
-    ids = [message.id for message in found.messages]
+    matches = (await find_messages(call.node, call.user, page.query(), extras=False)).page
+    ids = [message.id for message in matches.messages]
     updated = await _update(call, ids, params.flag, add=params.op == "add")
     return UpdatedPage(
         processed_count=len(ids),
         updated_count=updated.changed,
         first_processed_id=ids[0] if ids else None,
         last_processed_id=ids[-1] if ids else None,
-        found_oldest=found.found_oldest,
-        found_newest=found.found_newest,
+        found_oldest=matches.found_oldest,
+        found_newest=matches.found_newest,
         ignored_because_not_subscribed_channels=sorted(updated.ignored),
     )
 
 
-class MarkAll(Params, kw_only=True, frozen=True):
-    """Everything that is unread."""
-
-
 class Marked(ApiResponse, kw_only=True):
-    """Whether nothing is left to mark; otherwise ask again."""
+    """Whether everything was marked. If false, send the request again."""
 
     complete: bool
 
 
-async def mark_all_as_read(call: Call, params: MarkAll) -> Marked:
-    """Mark everything as read."""
+async def mark_all_as_read(call: Call, params: NoParams) -> Marked:
+    """Mark all messages as read."""
     return Marked(complete=await flags.mark_all_read(call))
 
 
 class MarkChannel(Params, kw_only=True, frozen=True):
-    """A channel whose messages one has read."""
-
     stream_id: Int
 
 
 async def mark_stream_as_read(call: Call, params: MarkChannel) -> ApiResponse:
-    """Mark a channel's messages as read."""
+    """Mark all messages in a channel as read."""
     await flags.mark_channel_read(call, params.stream_id)
     return ApiResponse()
 
 
 class MarkTopic(Params, kw_only=True, frozen=True):
-    """A topic whose messages one has read."""
-
     stream_id: Int
     topic_name: str
 
 
 async def mark_topic_as_read(call: Call, params: MarkTopic) -> ApiResponse:
-    """Mark a topic's messages as read."""
+    """Mark all messages in a topic as read."""
     topic = topic_name(params.topic_name)
     await flags.mark_topic_read(call, params.stream_id, topic)
     return ApiResponse()
 
 
 class OfMessage(Params, kw_only=True, frozen=True):
-    """A message."""
-
     message_id: Annotated[Int, Path()]
 
 
 class ReadReceipts(ApiResponse, kw_only=True):
-    """Who has read it, as far as they let others know."""
+    """The IDs of users who have read the message and share read receipts."""
 
     user_ids: list[int]
 
 
 async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
-    """Who has read a message: without its sender, bots, deactivated users, those who do not let
-    others know, those whom the caller has muted, or who have muted the caller, and those of whom
-    the caller may not know."""
+    """List the users who have read a message. The list leaves out its sender, bots, deactivated
+    users, users who don't share read receipts, users you muted or who muted you, and users you
+    can't see."""
     message = await readable_message(call.node, call.user, params.message_id)
     if message is None:
         raise NoSuchMessage
@@ -261,7 +240,7 @@ async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
 
 
 def _shown(state: State, message: Message, viewer: User, holders: tuple[int, ...]) -> list[int]:
-    """The people whose reading of the message the viewer may be told of."""
+    """Return the people whose read state of the message the viewer may know."""
     if message.channel_id is None:
         received = set(state.directs[message.direct_id].members)
     else:
@@ -282,5 +261,10 @@ def _shown(state: State, message: Message, viewer: User, holders: tuple[int, ...
 PROJECTIONS: Final[Projections] = (
     to_owner(FlagsChanged, _flag_changed),
     to_owner(MessagesRead, _read),
-    MessagesUnreadProjection(),
+    projected(
+        MessagesUnread,
+        lambda _, __, viewer: viewer.registration.capabilities.empty_topic_name,
+        _unread,
+        audience=owner,
+    ),
 )

@@ -26,9 +26,9 @@ from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.events import EncodedEvent, Event, encoded
 from tertulia.wire.api.messages.deletions import messages_gone
 from tertulia.wire.api.messages.edits import UpdateMessageEvent, flags_by_name
-from tertulia.wire.api.messages.events import MessageEvent, in_narrow
+from tertulia.wire.api.messages.events import MessageEvent, in_narrow, message_format
 from tertulia.wire.api.messages.flag_objects import flag_names
-from tertulia.wire.api.messages.objects import message_object
+from tertulia.wire.api.messages.objects import MessageFormat, message_object
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
 from tertulia.wire.api.reactions import Reactor, reaction_object, reactor
 from tertulia.wire.api.topics import topic_links, topic_shown
@@ -36,30 +36,29 @@ from tertulia.wire.api.visibility import read_then, sees_user
 
 
 class _NewView(NamedTuple):
-    """Messages that are new to a viewer, and how they look."""
+    """Messages that a viewer can read only since the move."""
 
     new: IdRanges
     received: IdRanges
     mentioned: IdRanges
-    """Those that mention the viewer with everybody else."""
+    """Messages that mention the viewer by a wildcard."""
     flags: tuple[tuple[int, Flag], ...]
     """The viewer's other flags, by message."""
     unknown: tuple[int, ...]
-    """Those of the senders, and of the people who reacted, of whom the viewer does not know."""
+    """Senders and people who reacted whom the viewer can't see."""
     role: Role
     own_id: int
-    """The viewer's, where they are one of these people; otherwise 0."""
-    apply_markdown: bool
-    client_gravatar: bool
+    """The viewer's ID if they're one of these people; otherwise 0."""
+    form: MessageFormat
 
 
 class _MoveView(NamedTuple):
     lost: IdRanges
-    """Messages that are out of sight."""
+    """Messages that the viewer can no longer read."""
     shown: IdRanges
-    """Messages that are seen where they are."""
+    """Messages that the viewer can read in the new place."""
     names_source: bool
-    """Whether the viewer may know what the old channel is called now."""
+    """Whether the viewer may know the old channel's current name."""
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
@@ -82,11 +81,11 @@ class _Move:
         self.mentioned_of: dict[int, IdRanges] = {}
         self.flags_of: dict[int, list[tuple[int, Flag]]] = defaultdict(list)
         self.people = BitMap()
-        """Who wrote the arrivals, and who reacted to them."""
+        """The senders of the arrivals, and the people who reacted to them."""
         self._moved_on: dict[int, BitMap] = {}
-        """Those that are in yet another channel now, by that."""
+        """Messages that have moved to another channel since, by that channel."""
         self._gone = BitMap()
-        """Those that were deleted."""
+        """Messages that were deleted since."""
         for channel_id, some in change.moved_on:
             if channel_id is None:
                 self._gone = BitMap.deserialize(some)
@@ -112,14 +111,15 @@ class _Move:
                 self.flags_of[user_id].append((one.message_id, flag))
 
     def since(self, state: State, user: User) -> tuple[Places, ...]:
-        """Which messages the user can read of those that moved on, by channel."""
+        """Return which of the messages that have moved on the user can read, by channel."""
         return tuple(
             places(ids, channel_access.readable_spans(state, user, state.channels[channel_id]))
             for channel_id, ids in self._moved_on.items()
         )
 
     def hidden(self, since: tuple[Places, ...]) -> BitMap:
-        """The messages that were deleted since, or moved on to where one cannot read them."""
+        """Return the messages that were deleted since, or moved on to a place where the user can't
+        read them."""
         found = self._hidden.get(since)
         if found is None:
             found = self._gone
@@ -129,17 +129,17 @@ class _Move:
         return found
 
     def listed(self, shown: IdRanges) -> list[int]:
-        """The messages as a list, which is made once for all views: of a whole topic, that takes
-        longer than encoding it. It isn't the caller's to change."""
-        found = self._listed.get(shown)
-        if found is None:
+        """Return the messages as a list that callers mustn't change. It's cached, since making it
+        for a whole topic takes longer than encoding it."""
+        if (ids := self._listed.get(shown)) is None:
             # Several times as fast as `list`.
-            found = self._listed[shown] = ids_of(shown, self.ids).to_array().tolist()
-        return found
+            ids = self._listed[shown] = ids_of(shown, self.ids).to_array().tolist()
+        return ids
 
     def news(self, new: IdRanges | None, before: Spans, after: Spans) -> BitMap:
-        """The arrivals of one to whom those messages were new then (None: all that they cannot
-        read in the old channel now), and who can read these in the new one, now."""
+        """Return the arrivals for a user. `new` are the messages that were new to them at the time
+        (None: all that they can't read in the old channel now). `before` and `after` are what they
+        can read in the old and the new channel now."""
         ids = self.ids
         key = (new, () if new is not None else places(ids, before), places(ids, after))
         found = self._news.get(key)
@@ -161,18 +161,22 @@ class _Move:
         stayed: Spans,
         since: tuple[Places, ...],
         *,
-        is_told_later: bool,
+        is_notified_later: bool,
     ) -> tuple[IdRanges, IdRanges]:
-        """What is out of sight, and what is seen where it is, of one who lost the first then, and
-        to whom the second were new; who can read those in the old channel, and could then (None: it
-        is the same), and these in the new one, now; and who has been able to read the messages
-        `stayed` in the new one since before the move. To whom they are new, nothing is said of
-        where they were; and of those that are out of sight `since` (as in `hidden`), only what
-        became of them: by the entries that did it, if one `is_told_later` of what happens in the
-        new channel, or else here."""
+        """Return the messages that a user can no longer read, and those that they see moved.
+
+        - `lost` and `new` are the messages that the user lost and gained access to at the time.
+        - `before` is what they can read in the old channel, and could at the time (None: the
+          channel is the same); `after` is what they can read in the new channel now.
+        - `stayed` is what they could read in the new channel since before the move.
+        - `since` is what they can read of the messages that moved on, as in `hidden`.
+
+        New messages aren't shown as moved. Messages that became hidden since are reported as lost
+        here, unless `is_notified_later` by the entries about the new channel.
+        """
         ids = self.ids
         places_before = None if before is None else places(ids, before)
-        told = is_told_later or before is None
+        told = is_notified_later or before is None
         key = (lost, new, places_before, places(ids, after), places(ids, stayed), since, told)
         found = self._parts.get(key)
         if found is None:
@@ -181,7 +185,7 @@ class _Move:
             if places_before is not None:
                 known = ids_at(ids, self.ids, places_before)
                 gone = (gone | known) - shown
-                # What was new to no such reader they could read in the old channel then.
+                # They could read these in the old channel at the time, as they weren't new.
                 known = known | ids_at(ids, self.ids, key[4])
                 shown = (shown & known) - ids_of(new, self.ids)
             hidden = self.hidden(since)
@@ -193,9 +197,9 @@ class _Move:
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
-    """A move, to users who may read the messages both in the old channel and in the new one. For
-    users who can read only the old one the messages are deleted; for users who can read only the
-    new one the newest messages come in."""
+    """For users who can read both channels, messages are moved. For users who can read only the old
+    channel, they're deleted; for users who can read only the new one, the newest arrive as new
+    messages."""
 
     of = MessagesMoved
     for_all_public = True
@@ -232,7 +236,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
     ) -> Hashable | None:
         state, user, moved = context.state, viewer.user, self._moved(change)
         channel = state.channels[change.new_channel_id]
-        # A user who could read both channels then may not read one of them now.
+        # A user who could read both channels at the time may have lost access to one since.
         before: Spans | None = None
         stayed: Spans = ()
         if change.changes_channel:
@@ -255,7 +259,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
                 after,
                 stayed,
                 since,
-                is_told_later=user.id in state.subscriptions.of_channel[change.new_channel_id],
+                is_notified_later=user.id in state.subscriptions.of_channel[change.new_channel_id],
             )
         if not lost and not shown and news is None:
             return None
@@ -291,7 +295,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         after: Spans,
         since: tuple[Places, ...],
     ) -> _NewView | None:
-        """What of it is new to the viewer, where their queue wants it."""
+        """Return the messages that are new to the viewer and match the queue's narrow."""
         state, change, user = context.state, moved.change, viewer.user
         registration = viewer.registration
         new = moved.new_of.get(user.id)
@@ -314,39 +318,38 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             unknown=_unknown(context, user, moved.people),
             role=permissions.role_of(state, user),
             own_id=user.id if user.id in moved.people else 0,
-            apply_markdown=registration.apply_markdown,
-            client_gravatar=registration.client_gravatar,
+            form=message_format(viewer),
         )
         if registration.narrow:
-            wanted = BitMap(
+            matches = BitMap(
                 message.id
                 for message, flags in _new_messages(moved, view)
                 if in_narrow(context, message, viewer, flags)
             )
-            return view._replace(new=ranges_of(wanted, moved.ids)) if wanted else None
+            return view._replace(new=ranges_of(matches, moved.ids)) if matches else None
         return view
 
     def encoded(
         self, context: ProjectionContext, change: MessagesMoved, view: Any
     ) -> Sequence[EncodedEvent]:
-        # Each arrival has a place of its own: others may be gone by the next time.
-        place_of = {one.message_id: place for place, one in enumerate(change.arrivals)}
-        place = len(place_of)
-        found = []
+        # Each arrival has a fixed index: others may be deleted before the next encoding.
+        index_of = {one.message_id: index for index, one in enumerate(change.arrivals)}
+        next_index = len(index_of)
+        events = []
         for event in self.events(context, change, view):
             if isinstance(event, MessageEvent):
-                at = place_of[event.message.id]
+                index = index_of[event.message.id]
             else:
-                at, place = place, place + 1
-            found.append(encoded(event, context.numbering, context.entry.seq, at))
-        return found
+                index, next_index = next_index, next_index + 1
+            events.append(encoded(event, context.numbering, context.entry.seq, index))
+        return events
 
     def events(
         self, context: ProjectionContext, change: MessagesMoved, view: Any
     ) -> Iterable[Event]:
         if view.news is not None:
             moved = self._moved(change)
-            yield from _news_events(context, moved, view.news, view.empty_topic_name)
+            yield from _news_events(context, moved, view.news)
         yield from self._move_events(context, change, view)
 
     def _move_events(
@@ -363,7 +366,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         event = UpdateMessageEvent(
             user_id=context.entry.actor_id,
             rendering_only=False,
-            # The viewer may be unable to read the message that was asked to be moved.
+            # The viewer may not be able to read the message that the request named.
             message_id=(
                 change.anchor_id if change.anchor_id in ids_of(view.shown, moved.ids) else shown[0]
             ),
@@ -386,8 +389,8 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
 
 
 def _readable_since_before(context: ProjectionContext, change: MessagesMoved, user: User) -> Spans:
-    """The messages of the new channel that the user has been able to read since before the move, as
-    a subscriber."""
+    """Return the messages of the new channel that the user could read, as a subscriber, since
+    before the move."""
     subscription = context.state.subscription(user.id, change.new_channel_id)
     if (
         subscription is None
@@ -399,7 +402,7 @@ def _readable_since_before(context: ProjectionContext, change: MessagesMoved, us
 
 
 def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:
-    """Those of the people of whom the user may not know, or did not when the entry was written."""
+    """Return the people whom the user can't see, or couldn't when the entry was written."""
     state = context.state
     if user.id not in state.memberships.limited_guests and user.id not in state.contacts.gainers:
         return ()
@@ -407,8 +410,7 @@ def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[in
 
 
 def _new_messages(moved: _Move, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
-    """The arrivals of a view, with their flags as they are when they arrive: what is new to
-    somebody counts as read."""
+    """Return the arrivals of a view with their flags. New messages count as read."""
     new, received, mentioned = (
         ids_of(some, moved.ids) for some in (view.new, view.received, view.mentioned)
     )
@@ -423,9 +425,7 @@ def _new_messages(moved: _Move, view: _NewView) -> Iterable[tuple[Message, list[
         yield one.message, flag_names(own, read=True, historical=historical)
 
 
-def _news_events(
-    context: ProjectionContext, moved: _Move, view: _NewView, empty_topic_name: bool
-) -> Iterable[Event]:
+def _news_events(context: ProjectionContext, moved: _Move, view: _NewView) -> Iterable[Event]:
     state, unknown = context.state, frozenset(view.unknown)
     arrivals = {one.message_id: one for one in moved.change.arrivals}
 
@@ -444,23 +444,21 @@ def _news_events(
 
     for message, flags in _new_messages(moved, view):
         arrival = arrivals[message.id]
-        shown = message_object(
+        arrived = message_object(
             state,
             message,
             context.host,
+            view.form,
             sees_sender=message.sender_id not in unknown,
             sees_address=sees_address(message.sender_id),
-            apply_markdown=view.apply_markdown,
-            client_gravatar=view.client_gravatar,
-            empty_topic_name=empty_topic_name,
             details=MessageDetails(submessages=arrival.submessages),
         )
-        shown.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
-        yield MessageEvent(message=shown, flags=flags)
+        arrived.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
+        yield MessageEvent(message=arrived, flags=flags)
 
 
 PROJECTIONS: Final[Projections] = (
     MessagesMovedProjection(),
-    unseen(TopicMoveStarted),  # What is moved is told as it is moved.
+    unseen(TopicMoveStarted),  # Each batch of messages has its own change.
     unseen(TopicMoveEnded),
 )

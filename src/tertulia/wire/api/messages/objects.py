@@ -1,6 +1,7 @@
-"""Messages on the wire."""
+"""Messages as JSON objects."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -29,7 +30,7 @@ from tertulia.wire.api.users.objects import (
 
 
 class Participant(Struct, kw_only=True):
-    """One of the people of a direct conversation."""
+    """A participant of a direct conversation."""
 
     id: int
     email: str
@@ -38,7 +39,8 @@ class Participant(Struct, kw_only=True):
 
 
 class MessageObject(Struct, kw_only=True):
-    """A message. `flags` are in fetched messages only; events have them beside it."""
+    """A message. `flags` is only in fetched messages; message events have it next to the
+    message."""
 
     id: int
     type: str
@@ -68,22 +70,29 @@ class MessageObject(Struct, kw_only=True):
 
 
 def recipient_id(message: Message) -> int:
-    """One number for each channel and each direct conversation."""
+    """Return a unique number for the channel or direct conversation."""
     if message.channel_id is not None:
         return message.channel_id * 2
     return (message.direct_id or 0) * 2 + 1
 
 
 def subject_of(message: Message, *, empty_topic_name: bool) -> str:
-    """The topic as it is shown; empty for direct messages."""
+    """Return the topic as displayed, or an empty string for direct messages."""
     if message.channel_id is None:
         return ""
     return topic_shown(message.topic, empty_topic_name=empty_topic_name)
 
 
-class _Sender(Struct, frozen=True):
-    """A message's sender as a kind of viewers see it: who know of the sender or not, and see their
-    real address or not."""
+class MessageFormat(NamedTuple):
+    """What a client wants of message objects."""
+
+    apply_markdown: bool
+    client_gravatar: bool
+    empty_topic_name: bool
+
+
+class _Sender(NamedTuple):
+    """What viewers with the same access to a sender see of them."""
 
     id: int
     address: str
@@ -102,12 +111,7 @@ def _sender(
 ) -> _Sender:
     user = state.users[user_id]
     if not sees_sender:
-        return _Sender(
-            id=user_id,
-            address=stand_in(user, host),
-            full_name=UNKNOWN_NAME,
-            avatar_url=UNKNOWN_AVATAR,
-        )
+        return _Sender(user_id, stand_in(user, host), UNKNOWN_NAME, UNKNOWN_AVATAR)
     return _Sender(
         id=user_id,
         address=api_email(state, user, host, sees_address=sees_address),
@@ -120,33 +124,23 @@ def message_object(
     state: State,
     message: Message,
     host: str,
+    form: MessageFormat,
     *,
     sees_sender: bool,
     sees_address: bool,
-    apply_markdown: bool,
-    client_gravatar: bool,
-    empty_topic_name: bool,
     details: MessageDetails = NO_DETAILS,
 ) -> MessageObject:
-    """The message as all viewers see it who know of its sender or not (`sees_sender`), and see
-    their real address or not (`sees_address`). Without reactions."""
+    """Return the message as viewers see it who can see its sender or not, and the sender's real
+    address or not. Without reactions."""
     sender = _sender(
         state,
         message.sender_id,
         host,
         sees_sender=sees_sender,
         sees_address=sees_address,
-        client_gravatar=client_gravatar,
+        client_gravatar=form.client_gravatar,
     )
-    return _message_object(
-        state,
-        message,
-        sender,
-        host,
-        apply_markdown=apply_markdown,
-        empty_topic_name=empty_topic_name,
-        details=details,
-    )
+    return _message_object(state, message, sender, host, form, details)
 
 
 def _message_object(
@@ -154,9 +148,7 @@ def _message_object(
     message: Message,
     sender: _Sender,
     host: str,
-    *,
-    apply_markdown: bool,
-    empty_topic_name: bool,
+    form: MessageFormat,
     details: MessageDetails,
 ) -> MessageObject:
     channel_id = message.channel_id
@@ -172,18 +164,17 @@ def _message_object(
             )
             for user_id in state.directs[message.direct_id].members
         ]
-    is_channel = channel_id is not None
     return MessageObject(
         id=message.id,
-        type="stream" if is_channel else "private",
+        type="private" if channel_id is None else "stream",
         sender_id=sender.id,
         sender_email=sender.address,
         sender_full_name=sender.full_name,
         client=message.client,
-        content=message.rendered if apply_markdown else message.content,
-        content_type="text/html" if apply_markdown else "text/x-markdown",
+        content=message.rendered if form.apply_markdown else message.content,
+        content_type="text/html" if form.apply_markdown else "text/x-markdown",
         timestamp=message.sent_at,
-        subject=subject_of(message, empty_topic_name=empty_topic_name),
+        subject=subject_of(message, empty_topic_name=form.empty_topic_name),
         topic_links=topic_links(state, message.topic),
         stream_id=UNSET if channel_id is None else channel_id,
         display_recipient=recipient,
@@ -197,53 +188,31 @@ def _message_object(
 class MessageObjects:
     """Makes message objects for one viewer (None: a spectator)."""
 
-    def __init__(
-        self,
-        state: State,
-        viewer: User | None,
-        host: str,
-        *,
-        apply_markdown: bool,
-        client_gravatar: bool,
-        empty_topic_name: bool,
-    ) -> None:
-        self._state = state
-        self._viewer = viewer
-        self._host = host
-        self._apply_markdown = apply_markdown
-        self._client_gravatar = client_gravatar
-        self._empty_topic_name = empty_topic_name
+    def __init__(self, state: State, viewer: User | None, host: str, form: MessageFormat) -> None:
+        self._state, self._viewer, self._host, self._form = state, viewer, host, form
         self._senders: dict[int, _Sender] = {}
 
     def of(self, message: Message, details: MessageDetails) -> MessageObject:
-        """The object of the message, without flags."""
+        """Return the message without flags and edit history."""
         sender = self._senders.get(message.sender_id)
         if sender is None:
             sender = self._senders[message.sender_id] = self._sender(message.sender_id)
-        shown = _message_object(
-            self._state,
-            message,
-            sender,
-            self._host,
-            apply_markdown=self._apply_markdown,
-            empty_topic_name=self._empty_topic_name,
-            details=details,
-        )
+        made = _message_object(self._state, message, sender, self._host, self._form, details)
         if details.reactions:
             reactors = {reaction.user_id for reaction in details.reactions}
             by = {user_id: self._reactor(user_id) for user_id in reactors}
-            shown.reactions = [reaction_object(one, by[one.user_id]) for one in details.reactions]
-        return shown
+            made.reactions = [reaction_object(one, by[one.user_id]) for one in details.reactions]
+        return made
 
     def _sender(self, user_id: int) -> _Sender:
-        sender = self._state.users[user_id]
+        state, viewer, user = self._state, self._viewer, self._state.users[user_id]
         return _sender(
-            self._state,
+            state,
             user_id,
             self._host,
-            sees_sender=self._knows_of(sender),
-            sees_address=permissions.sees_address(self._state, self._viewer, sender),
-            client_gravatar=self._client_gravatar,
+            sees_sender=self._sees(user),
+            sees_address=permissions.sees_address(state, viewer, user),
+            client_gravatar=self._form.client_gravatar,
         )
 
     def _reactor(self, user_id: int) -> Reactor:
@@ -252,26 +221,25 @@ class MessageObjects:
             state,
             user,
             self._host,
-            sees_user=self._knows_of(user),
+            sees_user=self._sees(user),
             sees_address=permissions.sees_address(state, viewer, user),
         )
 
-    def _knows_of(self, user: User) -> bool:
-        """Spectators see the names of all who write and react."""
+    def _sees(self, user: User) -> bool:
+        """Spectators see the names of everyone who writes or reacts."""
         viewer = self._viewer
         return viewer is None or permissions.sees_user(self._state, viewer, user)
 
 
 def unread_key(user_ids: Sequence[int]) -> str:
-    """How a direct conversation of several people is called among the unread messages."""
+    """Return the key of a group conversation in the unread messages."""
     return ",".join(str(user_id) for user_id in sorted(user_ids))
 
 
 def add_history(
-    state: State, shown: MessageObject, edits: Sequence[MessageEdit], *, empty_topic_name: bool
+    state: State, message: MessageObject, edits: Sequence[Edit], *, empty_topic_name: bool
 ) -> None:
-    """Add to a fetched message when it was edited and moved, and what it was before. `edits` are
-    newest first."""
-    shown.last_edit_timestamp = edited_at(edits)
-    shown.last_moved_timestamp = moved_at(edits)
-    shown.edit_history = past_edits(state, edits, empty_topic_name=empty_topic_name) or UNSET
+    """Add the edit history to a fetched message. `edits` are newest first."""
+    message.last_edit_timestamp = edited_at(edits)
+    message.last_moved_timestamp = moved_at(edits)
+    message.edit_history = past_edits(state, edits, empty_topic_name=empty_topic_name) or UNSET

@@ -12,20 +12,18 @@ from tertulia.wire.http.routing import ApiResponse
 
 
 class ReportMessage(Params, kw_only=True, frozen=True):
-    """What is wrong with a message."""
-
     message_id: Annotated[Int, Path()]
     report_type: Annotated[
-        str, Meta(description="A key of server_report_message_types in the register data.")
+        str, Meta(description="A key of `server_report_message_types` from POST /register.")
     ]
     description: Annotated[
         str,
-        Meta(description=f"At most {reporting.MAX_DESCRIPTION} characters; needed for `other`."),
+        Meta(description=f"At most {reporting.MAX_DESCRIPTION} characters; required for `other`."),
     ] = ""
 
 
 async def report_message(call: Call, params: ReportMessage) -> ApiResponse:
-    """Report a message to the moderators, in the channel that the organization has for it."""
+    """Report a message to the moderators, in the organization's channel for reports."""
     message = await stored_message(call.node, params.message_id)
     await call.submit(
         reporting.report, call.render, message, params.report_type, params.description

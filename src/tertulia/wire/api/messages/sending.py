@@ -1,4 +1,4 @@
-"""Sending messages."""
+"""Sending messages, typing indicators, and slash commands."""
 
 import re
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from tertulia.wire.http.routing import ApiResponse
 
 Recipient = list[int] | list[str] | int | str
 _BEGINS_JSON: Final = re.compile(r"[\s\[\"\d-]")
-"""How a number, a list or a string in quotes begins."""
+"""The beginning of a JSON number, list, or string."""
 
 
 def _read_recipient(text: str) -> Recipient:
-    """A name, an ID, or a JSON list of either: clients write it in each of these ways."""
+    """Read a name, an ID, or a JSON list of either; clients use all of these forms."""
     if "\0" in text:
         raise ValueError("it contains a null byte")
     if _BEGINS_JSON.match(text) is None:
@@ -64,49 +64,54 @@ _READS_OWN = frozenset(
         "android",
     }
 )
-"""Programs in which people write: what they send counts as read by them."""
+"""Clients that people write with: their messages are marked as read by the sender."""
 
 
 class SendMessage(Params, kw_only=True, frozen=True):
-    """A message to send."""
-
     type: Annotated[
         Literal["direct", "private", "channel", "stream"],
-        Meta(description="To people or to a channel; `private` and `stream` are the older names."),
+        Meta(description="`direct` or `channel`; `private` and `stream` are the older names."),
     ]
     to: Annotated[
         Recipient | None,
         Reads(_read_recipient, _RECIPIENT_SCHEMA, text=True),
-        Meta(description="The channel's name or ID; or user IDs or addresses as a JSON list."),
+        Meta(
+            description="For a channel message, the channel's name or ID; for a direct message, a"
+            " list of user IDs or email addresses."
+        ),
     ] = None
-    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
+    content: Annotated[str, Meta(description="Markdown, at most `max_message_length` characters.")]
     topic: Annotated[
         str | None, Alias("subject"), Meta(description="Required for channel messages.")
     ] = None
     queue_id: Annotated[
-        str | None, Meta(description="The sender's queue, whose event gets `local_message_id`.")
+        str | None, Meta(description="Your event queue, whose event gets the `local_message_id`.")
     ] = None
-    local_id: Annotated[str | None, Meta(description="What that shall be.")] = None
+    local_id: Annotated[str | None, Meta(description="The `local_message_id` for that event.")] = (
+        None
+    )
     widget_content: Annotated[
-        str | None,
-        Meta(description="A form to choose from, as JSON text: how bots show one."),
+        str | None, Meta(description="For bots: a form with choices, as JSON text.")
     ] = None
     read_by_sender: Annotated[
         bool | None,
-        Meta(description="Whether it is read already; by default, for programs people write in."),
+        Meta(
+            description="Whether to mark the message as read for you. The default depends on the"
+            " client: true for apps that people write with."
+        ),
     ] = None
 
 
 class SentMessage(ApiResponse, kw_only=True):
-    """The new message's ID; and how the sender hears of its topic from now on, where that is new:
-    2 even where the channel is muted, 3 it is followed."""
+    """The ID of the new message. `automatic_new_visibility_policy` is present if sending changed
+    your setting for the topic: 2 unmuted, 3 followed."""
 
     id: int
     automatic_new_visibility_policy: int | UnsetType = UNSET
 
 
 async def send_message(call: Call, params: SendMessage) -> SentMessage:
-    """Send a message to a topic of a channel, or directly to people."""
+    """Send a message to a topic in a channel, or directly to people."""
     sent = await sending.send_message(
         call,
         _destination(call, params),
@@ -121,13 +126,12 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
 
 
 def sent_message(sent: Sent) -> SentMessage:
-    """What is answered of it."""
     visibility = UNSET if sent.visibility is None else int(sent.visibility)
     return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
 
 
 def counts_as_read(call: Call, asked: bool | None) -> bool:
-    """Whether the caller has read what they write, if they do not say so themselves."""
+    """Whether the message is marked as read for the caller; `asked` if the request says so."""
     return call.client.lower() in _READS_OWN if asked is None else asked
 
 
@@ -146,7 +150,7 @@ def _destination(call: Call, params: SendMessage) -> ToChannel | ToPeople:
 
 
 def _named(to: Recipient | None) -> Sequence[int | str]:
-    """The people whom a destination names, each by an ID or an address."""
+    """Return the IDs or addresses of the people in a recipient."""
     if isinstance(to, list):
         return to
     if isinstance(to, str):
@@ -155,8 +159,6 @@ def _named(to: Recipient | None) -> Sequence[int | str]:
 
 
 class SetTyping(Params, kw_only=True, frozen=True):
-    """Where somebody began or ceased to type."""
-
     op: Annotated[Literal["start", "stop"], Alias("operator")]
     type: Literal["direct", "private", "channel", "stream"] = "direct"
     to: Annotated[list[Int] | None, Meta(description="User IDs, for direct messages.")] = None
@@ -165,7 +167,7 @@ class SetTyping(Params, kw_only=True, frozen=True):
 
 
 async def set_typing(call: Call, params: SetTyping) -> ApiResponse:
-    """Tell those who would get the message that the caller types, or no longer does."""
+    """Notify the recipients of a message that you started or stopped typing it."""
     started = params.op == "start"
     if params.type in {"direct", "private"}:
         if not params.to:
@@ -181,44 +183,38 @@ async def set_typing(call: Call, params: SetTyping) -> ApiResponse:
 
 
 class SetTypingEdit(Params, kw_only=True, frozen=True):
-    """Which message somebody began or ceased to edit."""
-
     message_id: Annotated[Int, Path()]
     op: Literal["start", "stop"]
 
 
 async def set_typing_edit(call: Call, params: SetTypingEdit) -> ApiResponse:
-    """Tell those who read a message of the caller's that it is being edited, or no longer is."""
+    """Notify the recipients of your message that you started or stopped editing it."""
     await typing.type_edit(call, params.message_id, started=params.op == "start")
     return ApiResponse()
 
 
 class RenderMessage(Params, kw_only=True, frozen=True):
-    """A text to look at."""
-
-    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
+    content: Annotated[str, Meta(description="Markdown, at most `max_message_length` characters.")]
 
 
 class RenderedMessage(ApiResponse, kw_only=True):
-    """The text as HTML."""
+    """The content as HTML."""
 
     rendered: str
 
 
 async def render_message(call: Call, params: RenderMessage) -> RenderedMessage:
-    """How a message of this content would be shown."""
+    """Render Markdown as it would appear in a message."""
     content = names.message_content(params.content)
     return RenderedMessage(rendered=(await call.node.rendered(content, call.user.id)).html)
 
 
-class Command(Params, kw_only=True, frozen=True):
-    """What was typed, with its slash."""
-
-    command: str
+class RunCommand(Params, kw_only=True, frozen=True):
+    command: Annotated[str, Meta(description="The command with its slash.")]
 
 
 class Told(ApiResponse, kw_only=True):
-    """What the command did, in words; empty for a ping."""
+    """A description of what the command did; empty for `/ping`."""
 
     msg: str
 
@@ -231,11 +227,11 @@ _SETTINGS: Final[dict[str, tuple[str, Any, str]]] = {
     "fluid-width": ("fluid_layout_width", True, "Messages now use the full width of the window."),
     "fixed-width": ("fluid_layout_width", False, "Messages now use a limited width."),
 }
-"""Commands that are a setting: its name, its value, and what is said of it."""
+"""Commands that change a personal setting: its name, its value, and the response."""
 
 
-async def run_command(call: Call, params: Command) -> Told:
-    """Carry out a slash command of the caller's."""
+async def run_command(call: Call, params: RunCommand) -> Told:
+    """Run a slash command."""
     slash, name = params.command[:1], params.command[1:].strip()
     if slash != "/":
         raise Refused("Commands must begin with a slash.")
@@ -243,18 +239,16 @@ async def run_command(call: Call, params: Command) -> Told:
         return Told(msg="")
     if name not in _SETTINGS:
         raise Refused("This command doesn't exist.")
-    setting, value, said = _SETTINGS[name]
-    await call.submit(personal_settings.change, PersonalSettingsUpdate(settings={setting: value}))
-    return Told(msg=said)
+    setting, value, response = _SETTINGS[name]
+    await call.submit(personal_settings.change, Revision(settings={setting: value}))
+    return Told(msg=response)
 
 
 class TakeStep(Params, kw_only=True, frozen=True):
-    """A hint for beginners, by its name."""
-
     onboarding_step: str
 
 
 async def take_onboarding_step(call: Call, params: TakeStep) -> ApiResponse:
-    """The caller has seen the hint, and does not need it again."""
+    """Mark an onboarding step as seen."""
     await call.submit(navigation.complete_onboarding_step, params.onboarding_step)
     return ApiResponse()

@@ -1,7 +1,7 @@
-"""The OpenAPI document: the whole interface, described from the table of endpoints alone.
+"""The OpenAPI document, generated from the table of endpoints.
 
-Responses and events are described strictly, as closed sets of fields of which all are sent but
-those that may be unset; the tests hold everything they see against it.
+Responses and events are described strictly: as closed sets of fields that are always present,
+unless they're UNSET by default. Tests validate all responses and events against it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,33 +19,33 @@ from tertulia.wire.http.request_head import CSRF_COOKIE, SESSION_COOKIE
 from tertulia.wire.http.routing import PREFIX, Route
 
 _EVENT_MODULES: Final = (projections, transients)
-"""Events are found because these, which declare them, are loaded."""
+"""Loading these modules loads all subclasses of `Event`."""
 
 _CONVENTIONS: Final = """\
-Paths are relative to `/api/v1`. Parameters are sent in the query for GET, and otherwise as a form,
-`application/x-www-form-urlencoded` or `multipart/form-data`. A parameter that is no string is
-written as JSON within it. Every response is a JSON object with `result` and `msg`; errors have a
-`code` to decide by, and `msg` is for people. Parameters that are not known are ignored, and named
-in `ignored_parameters_unsupported`. Timestamps are UNIX seconds.
+Paths are relative to `/api/v1`. Send parameters in the query for GET requests, and otherwise as a
+form (`application/x-www-form-urlencoded` or `multipart/form-data`). Parameters that aren't strings
+are encoded as JSON. Every response is a JSON object with `result` and `msg`. Errors also have a
+`code` for programs; their `msg` is for people. Unknown parameters are ignored and listed in
+`ignored_parameters_unsupported`. Timestamps are UNIX seconds.
 
-Requests are counted for each account, GET /events apart, and for each address where there is no
-account. A response tells of the count in its headers: `X-RateLimit-Limit` requests may be made at
-once and again in each minute, `X-RateLimit-Remaining` are left, and at `X-RateLimit-Reset` (UNIX
-seconds) there are all again. What is more is not done and answered with status 429, the code
-RATE_LIMIT_HIT, and how many seconds to wait: `retry-after`, in whole ones in the header
-`Retry-After`.
+Requests are limited per account, not counting GET /events, and per IP address for requests without
+an account. Response headers tell the state of the limit: you can make up to `X-RateLimit-Limit`
+requests in a burst and as many in each minute, `X-RateLimit-Remaining` are left, and at
+`X-RateLimit-Reset` (UNIX seconds) the full number is available again. Further requests fail with
+status 429 and the code RATE_LIMIT_HIT. The field `retry-after` is the number of seconds to wait;
+the header `Retry-After` has it rounded up.
 
-Where several nodes may answer, a response to an account has the header `Tertulia-Position`. Send
-the newest one back with each request, and whichever node answers, it has all that the client has
-seen and done until then; it waits for it up to two seconds, and otherwise says 503 with
-`Retry-After`. Clients that keep cookies need not do anything for what they have done themselves:
-after each change the position is also in a cookie. Of two positions that are equal up to the dot,
-that with the greater number is newer; they mean nothing else to a client. Positions that cannot be
-read, are of another database or were never given out are ignored."""
+If the server has several nodes, responses to an account have the header `Tertulia-Position`. Send
+the newest position back with each request, so that any node that handles it has everything you have
+seen and done so far. A node that is behind waits for up to two seconds, and then responds with
+status 503 and `Retry-After`. Clients that keep cookies don't need to do this for their own changes:
+after each change, the position is also in a cookie. If two positions are equal up to the dot, the
+one with the greater number is newer; otherwise, treat positions as opaque. The server ignores
+positions that are malformed, from another database, or not issued by it."""
 
 
 def document(routes: Sequence[Route] = ROUTES) -> Json:
-    """The OpenAPI 3.1 document of these endpoints."""
+    """Return the OpenAPI 3.1 document of these endpoints."""
     schemas = Schemas()
     components = schemas.components
     bodies = [answered(route.answer, schemas) for route in routes]
@@ -53,7 +53,8 @@ def document(routes: Sequence[Route] = ROUTES) -> Json:
     for event in events:
         _number(components[schemas.name_of(event, sent=True)])
     components["Event"] = {
-        "description": "What happened; each has its `id`, by which the next ones are asked for.",
+        "description": "Something that happened. Pass the `id` of the last event you handled as"
+        " `last_event_id` to get the next ones.",
         "anyOf": [schemas.of(event, sent=True) for event in events],
     }
     components["Error"] = error()
@@ -63,7 +64,7 @@ def document(routes: Sequence[Route] = ROUTES) -> Json:
         "info": {
             "title": "Tertulia",
             "version": tertulia.__version__,
-            "summary": f"Zulip's HTTP interface at feature level {FEATURE_LEVEL}.",
+            "summary": f"Zulip's HTTP API at feature level {FEATURE_LEVEL}.",
             "description": _CONVENTIONS,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -76,19 +77,20 @@ def document(routes: Sequence[Route] = ROUTES) -> Json:
                 "basic": {
                     "type": "http",
                     "scheme": "basic",
-                    "description": "The account's e-mail address, and its API key as password.",
+                    "description": "The account's email address, with its API key as the password.",
                 },
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": SESSION_COOKIE,
-                    "description": "A browser's session, begun at `/login` or by `POST /sessions`.",
+                    "description": "A browser session, started at `/login` or with POST /sessions.",
                 },
                 "csrf": {
                     "type": "apiKey",
                     "in": "header",
                     "name": "X-CSRF-Token",
-                    "description": f"The value of the cookie `{CSRF_COOKIE}`, beside a session.",
+                    "description": f"The value of the cookie `{CSRF_COOKIE}`, required with a"
+                    " session.",
                 },
             },
         },
@@ -102,7 +104,7 @@ def _number(component: Json) -> None:
 
 def _event_types(base: type[Event]) -> Iterator[type[Event]]:
     for event in base.__subclasses__():
-        # The tag of a class that declares none is its name: it is but a base of others.
+        # A class without a declared tag has its name as the tag; it's only a base of others.
         if _tag(event) != event.__name__:
             yield event
         yield from _event_types(event)

@@ -1,4 +1,4 @@
-"""What each endpoint is: its name, its parameters, who may call it."""
+"""The operations of the OpenAPI document: each endpoint's name, parameters, and access."""
 
 import re
 import sys
@@ -20,11 +20,11 @@ _API_KEY: Final[Json] = {
     "name": "api_key",
     "in": "query",
     "required": False,
-    "description": "The bot's key, in place of HTTP Basic authentication.",
+    "description": "The bot's API key, instead of HTTP Basic authentication.",
     "schema": {"type": "string"},
 }
 _PAYLOAD: Final[Json] = {
-    "description": "What the service sends.",
+    "description": "The payload of the service.",
     "content": {
         _JSON: {"schema": {}},
         "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
@@ -43,14 +43,14 @@ _FILE: Final[Json] = {
         }
     },
 }
-"""The body of an endpoint that takes a file. Its field may have any name."""
+"""The body of a file upload. The field can have any name."""
 
 
 def operations(
     routes: Sequence[Route], bodies: Sequence[Json], inputs: dict[Parameter, Json]
 ) -> dict[str, Json]:
-    """The operations by path and method. `bodies` are the schemas of what the routes answer,
-    `inputs` those of their parameters."""
+    """Return the operations by path and method. `bodies` are the schemas of responses, `inputs`
+    those of parameters."""
     paths: dict[str, Json] = {}
     used: set[str] = set()
     for route, body in zip(routes, bodies, strict=True):
@@ -92,39 +92,40 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
 
 
 def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json]:
-    """The schema of every parameter."""
-    found: dict[Parameter, Json] = {}
+    """Return the schema of every parameter."""
+    inputs: dict[Parameter, Json] = {}
     for parameter in dict.fromkeys(p for route in routes for p in declared(route.params)):
         if parameter.schema is not None:
-            found[parameter] = dict(parameter.schema)
+            inputs[parameter] = dict(parameter.schema)
             continue
         schema = schemas.of(parameter.type, sent=False)
-        found[parameter] = dict(schema if parameter.is_json else _as_text(schema))
-    for parameter, schema in found.items():
+        inputs[parameter] = dict(schema if parameter.is_json else _as_text(schema))
+    for parameter, schema in inputs.items():
         if parameter.description:
             schema["description"] = parameter.description
-        # What has a reader of its own may have a default that is not as it is written.
+        # The default of a parameter with a custom reader may not be in the form that is sent.
         if parameter.schema is None and parameter.default not in (None, UNSET):
             schema["default"] = msgspec.to_builtins(parameter.default)
         if parameter.aliases:
             schema["x-aliases"] = list(parameter.aliases)
-    return found
+    return inputs
 
 
 def _as_text(schema: Json) -> Json:
-    """Without null, which as text would be a word like any other: it is left out instead."""
+    """Return the schema without null: in text, `null` would be an ordinary word, so the parameter
+    is left out instead."""
     options = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if len(options) != 1:
         return schema
     return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
 
 
-def _described(parameter: Parameter, place: str, schema: Json) -> Json:
-    described: Json = {"name": parameter.name, "in": place}
+def _described(parameter: Parameter, location: str, schema: Json) -> Json:
+    described: Json = {"name": parameter.name, "in": location}
     if parameter.description:
         described["description"] = parameter.description
     described["required"] = parameter.in_path or parameter.required
-    if place == "query" and _as_json(parameter):
+    if location == "query" and _as_json(parameter):
         described["content"] = {_JSON: {"schema": schema}}
     else:
         described["schema"] = schema
@@ -144,7 +145,7 @@ def _form(parameters: Sequence[Parameter], inputs: dict[Parameter, Json]) -> Jso
 
 
 def _as_json(parameter: Parameter) -> bool:
-    """Whether the parameter's text is JSON, as a list or an object among strings must be."""
+    """Whether the parameter is sent as JSON, like lists and objects."""
     if parameter.schema is not None:
         return parameter.schema.get("type") in {"array", "object"}
     return parameter.is_json
@@ -153,9 +154,9 @@ def _as_json(parameter: Parameter) -> bool:
 def _description(route: Route) -> str:
     lines = [(route.handler.__doc__ or "").strip().replace("\n    ", "\n")]
     if route.webhooks:
-        lines.append("Incoming webhook bots may call it.")
+        lines.append("Incoming webhook bots can use this endpoint.")
     if route.dev:
-        lines.append("On development servers only.")
+        lines.append("Available only on development servers.")
     return "\n\n".join(lines)
 
 
@@ -175,17 +176,17 @@ def _accounts(route: Route) -> list[Json]:
 
 
 def _template(path: str) -> str:
-    """The path without its parts' converters."""
+    """Return the path without converters."""
     return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
 
 
 def _unique(route: Route) -> str:
-    """A name for an endpoint whose handler has several."""
+    """Return a name for an endpoint whose handler has several routes."""
     return re.sub(r"\W+", "_", f"{route.method.lower()}{_template(route.path)}").strip("_")
 
 
 _TAGS: Final = {"register": "events"}
-"""Tags that have another name than their module: generated clients are built on them."""
+"""Tags that aren't the name of their module. Generated clients depend on tags."""
 
 
 _NOUNS: Final = "tertulia.wire.api"
@@ -197,7 +198,8 @@ def _module(route: Route) -> str:
 
 
 def tags(routes: Sequence[Route]) -> list[Json]:
-    """A tag for each noun, described by the first line of its module's or package's docstring."""
+    """Return a tag for each noun, described by the first line of its module's or package's
+    docstring."""
     tags: dict[str, Json] = {}
     for route in routes:
         package = route.handler.__module__.rpartition(".")[0]

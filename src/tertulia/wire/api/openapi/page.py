@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page for people: plain HTML, readable without any script."""
+"""The API documentation for people: HTML that works without scripts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,15 +9,15 @@ from tertulia.wire.api.openapi.schemas import REF, Json
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _ACCESS: Final = {
-    "none": "Nobody needs to sign in.",
-    "optional": "For accounts, and for anybody where the organization is open to the public.",
-    "basic": "For accounts.",
+    "none": "No authentication required.",
+    "optional": "Authentication is optional if the organization allows public access.",
+    "basic": "Authentication required.",
 }
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
 def rendered(document: Json, *, styles: str, source: str) -> str:
-    """The page. `styles` and `source` are the addresses of its stylesheet and of the document."""
+    """Return the page. `styles` and `source` are the URLs of its stylesheet and of the document."""
     return "".join(_page(document, styles, source))
 
 
@@ -41,10 +41,10 @@ def _page(document: Json, styles: str, source: str) -> Iterator[str]:
             )
         yield "</ul>"
     yield (
-        '<h2><a href="#happenings">Events</a></h2><h2><a href="#records">Records</a></h2></nav>'
+        '<h2><a href="#happenings">Events</a></h2><h2><a href="#records">Objects</a></h2></nav>'
         f'<main id="top"><header><h1>{title}</h1><p class="lead">{escape(info["summary"])} '
         f"Version {escape(info['version'])}.</p>{_prose(info['description'])}"
-        f'<p>For programs: <a href="{escape(source)}">the same as an OpenAPI document</a>.</p>'
+        f'<p>This page is also available as an <a href="{escape(source)}">OpenAPI document</a>.</p>'
         "</header>"
     )
     for name, description, operations in sections:
@@ -57,7 +57,7 @@ def _page(document: Json, styles: str, source: str) -> Iterator[str]:
 
 
 def _sections(document: Json) -> list[tuple[str, str, list[tuple[str, str, Json]]]]:
-    found = []
+    sections = []
     for tag in document["tags"]:
         operations = [
             (path, method, methods[method])
@@ -65,8 +65,8 @@ def _sections(document: Json) -> list[tuple[str, str, list[tuple[str, str, Json]
             for method in _METHODS
             if method in methods and tag["name"] in methods[method]["tags"]
         ]
-        found.append((tag["name"], tag["description"], operations))
-    return found
+        sections.append((tag["name"], tag["description"], operations))
+    return sections
 
 
 def _endpoint(document: Json, path: str, method: str, operation: Json) -> Iterator[str]:
@@ -80,14 +80,14 @@ def _endpoint(document: Json, path: str, method: str, operation: Json) -> Iterat
     if rows:
         yield _table("Parameters", rows)
     body = _success(operation)
-    fields = list(_answer_fields(document, body))
-    yield _table("Response", fields) if fields else '<p class="note">It answers nothing more.</p>'
-    refusals = [
+    fields = list(_response_fields(document, body))
+    yield _table("Response", fields) if fields else '<p class="note">No further fields.</p>'
+    errors = [
         f"<li><strong>{status}</strong> {_inline(response['description'])}</li>"
         for status, response in operation["responses"].items()
         if status != "200"
     ]
-    yield f"<details><summary>Errors</summary><ul>{''.join(refusals)}</ul></details></article>"
+    yield f"<details><summary>Errors</summary><ul>{''.join(errors)}</ul></details></article>"
 
 
 def _access(operation: Json) -> str:
@@ -107,7 +107,7 @@ def _parameters(operation: Json) -> Iterator[str]:
 
 
 def _success(operation: Json) -> Json:
-    """The schema of what an endpoint answers; empty for one that answers with another address."""
+    """Return the schema of the success response, or an empty one for a redirect."""
     content = operation["responses"].get("200", {}).get("content", {})
     schema: Json = content.get("application/json", {}).get("schema", {})
     return schema
@@ -117,7 +117,7 @@ def _need(required: bool) -> str:
     return "required" if required else ""
 
 
-def _answer_fields(document: Json, schema: Json) -> Iterator[str]:
+def _response_fields(document: Json, schema: Json) -> Iterator[str]:
     for option in schema.get("anyOf", [schema]):
         component = _component(document, option)
         if component is None:
@@ -137,13 +137,13 @@ def _fields(component: Json, without: Iterable[str] = ()) -> Iterator[str]:
         if name not in without:
             yield _row(name, schema, "" if name in required else "may be absent")
     if component.get("additionalProperties") is True:
-        yield '<tr><td colspan="3">and further fields</td></tr>'
+        yield '<tr><td colspan="3">and other fields</td></tr>'
 
 
 def _records(document: Json) -> Iterator[str]:
     schemas = document["components"]["schemas"]
     events = [one["$ref"].removeprefix(REF) for one in schemas["Event"]["anyOf"]]
-    answers = {
+    responses = {
         option.get("$ref", "").removeprefix(REF)
         for methods in document["paths"].values()
         for operation in methods.values()
@@ -151,12 +151,12 @@ def _records(document: Json) -> Iterator[str]:
         for option in body.get("anyOf", [body])
     }
     yield f'<section id="happenings"><h2>Events</h2>{_prose(schemas["Event"]["description"])}'
-    yield '<p id="schema-Event">An event is one of these.</p>'
+    yield '<p id="schema-Event">An event is one of the following:</p>'
     for name in events:
         yield from _record(name, schemas[name])
-    yield '</section><section id="records"><h2>Records</h2>'
+    yield '</section><section id="records"><h2>Objects</h2>'
     for name, schema in schemas.items():
-        if name not in answers and name not in events and name != "Event":
+        if name not in responses and name not in events and name != "Event":
             yield from _record(name, schema)
     yield "</section>"
 
@@ -169,9 +169,6 @@ def _record(name: str, schema: Json) -> Iterator[str]:
     yield (_table("Fields", rows) if rows else f"<p>{_kind(schema)}</p>") + "</article>"
 
 
-# Pieces
-
-
 def _table(title: str, rows: Iterable[str]) -> str:
     return (
         f'<div class="scroll"><table><caption>{title}</caption><tbody>'
@@ -182,9 +179,9 @@ def _table(title: str, rows: Iterable[str]) -> str:
 def _row(name: str, schema: Json, hint: str) -> str:
     hints = [hint] if hint else []
     if "default" in schema:
-        hints.append(f"by default <code>{escape(_literal(schema['default']))}</code>")
+        hints.append(f"default: <code>{escape(_literal(schema['default']))}</code>")
     if "x-aliases" in schema:
-        hints.append("also called " + ", ".join(f"<code>{a}</code>" for a in schema["x-aliases"]))
+        hints.append("alias: " + ", ".join(f"<code>{a}</code>" for a in schema["x-aliases"]))
     description = _inline(schema.get("description", ""))
     notes = f"<small>{'; '.join(hints)}</small>" if hints else ""
     return (
@@ -200,7 +197,7 @@ def _literal(value: Any) -> str:
 
 
 def _kind(schema: Json) -> str:
-    """The type in words."""
+    """Describe the type in words."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(REF)
         return f'<a href="#schema-{_anchor(name)}">{escape(name)}</a>'
@@ -231,7 +228,7 @@ def _badge(method: str) -> str:
 
 
 def _heading(tag: str) -> str:
-    """The tag as people write it: the style begins each word with a capital letter."""
+    """Return the tag as words; the stylesheet capitalizes them."""
     return escape(tag.replace("_", " "))
 
 

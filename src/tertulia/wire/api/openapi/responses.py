@@ -1,4 +1,4 @@
-"""What endpoints answer: the fields that all answers have, and errors."""
+"""The responses of the OpenAPI document, and errors."""
 
 from collections.abc import Iterator
 from typing import Any, Final, get_args
@@ -10,9 +10,9 @@ from tertulia.wire.http.routing import Access, ApiResponse, OpenAnswer, Redirect
 
 _JSON: Final = "application/json"
 
-_TOO_OFTEN: Final = "Too many requests. Nothing was changed. Wait and try again."
+_RATE_LIMITED: Final = "Too many requests. Nothing was changed. Wait and try again."
 
-_NOT_NOW: Final = (
+_UNAVAILABLE: Final = (
     "The server is overloaded or can't write at the moment. Nothing was changed. Try again after"
     " the number of seconds in Retry-After."
 )
@@ -24,32 +24,41 @@ _ENVELOPE: Final[Json] = {
         "type": "array",
         "items": {"type": "string"},
         "minItems": 1,
-        "description": "Parameters that were sent and are not known; absent where there are none.",
+        "description": "Unknown parameters of the request; absent if all are known.",
     },
 }
 
 _ERROR_FIELDS: Final[Json] = {
-    "var_name": {"type": "string", "description": "Of REQUEST_VARIABLE_MISSING and _INVALID."},
-    "var_name1": {"type": "string", "description": "Of REQUEST_CONFUSING_VAR."},
-    "var_name2": {"type": "string", "description": "Of REQUEST_CONFUSING_VAR."},
+    "var_name": {
+        "type": "string",
+        "description": "With REQUEST_VARIABLE_MISSING and REQUEST_VARIABLE_INVALID.",
+    },
+    "var_name1": {"type": "string", "description": "With REQUEST_CONFUSING_VAR."},
+    "var_name2": {"type": "string", "description": "With REQUEST_CONFUSING_VAR."},
     "allowed_methods": {"type": "array", "items": {"type": "string"}},
-    "stream": {"type": "string", "description": "Of STREAM_DOES_NOT_EXIST, when asked by name."},
-    "stream_id": {"type": "integer", "description": "Of STREAM_DOES_NOT_EXIST, when asked by ID."},
-    "queue_id": {"type": "string", "description": "Of BAD_EVENT_QUEUE_ID."},
-    "desc": {"type": "string", "description": "Of BAD_NARROW: what is wrong with it."},
-    "is_last_owner": {"type": "boolean", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
-    "entity": {"type": "string", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
+    "stream": {
+        "type": "string",
+        "description": "With STREAM_DOES_NOT_EXIST, if the request had a name.",
+    },
+    "stream_id": {
+        "type": "integer",
+        "description": "With STREAM_DOES_NOT_EXIST, if the request had an ID.",
+    },
+    "queue_id": {"type": "string", "description": "With BAD_EVENT_QUEUE_ID."},
+    "desc": {"type": "string", "description": "With BAD_NARROW: the reason."},
+    "is_last_owner": {"type": "boolean", "description": "With CANNOT_DEACTIVATE_LAST_USER."},
+    "entity": {"type": "string", "description": "With CANNOT_DEACTIVATE_LAST_USER."},
     "first_message_id_allowed_to_move": {
         "anyOf": [{"type": "integer"}, {"type": "null"}],
-        "description": "Of MOVE_MESSAGES_TIME_LIMIT_EXCEEDED.",
+        "description": "With MOVE_MESSAGES_TIME_LIMIT_EXCEEDED.",
     },
     "total_messages_in_topic": {"type": "integer"},
     "total_messages_allowed_to_move": {"type": "integer"},
-    "retry-after": {"type": "number", "description": "Of RATE_LIMIT_HIT: seconds to wait."},
-    "setting_name": {"type": "string", "description": "Of SYSTEM_GROUP_REQUIRED."},
+    "retry-after": {"type": "number", "description": "With RATE_LIMIT_HIT: seconds to wait."},
+    "setting_name": {"type": "string", "description": "With SYSTEM_GROUP_REQUIRED."},
     "objections": {
         "type": "array",
-        "description": "Of CANNOT_DEACTIVATE_GROUP_IN_USE: where the group is in use.",
+        "description": "With CANNOT_DEACTIVATE_GROUP_IN_USE: where the group is used.",
         "items": {
             "type": "object",
             "additionalProperties": False,
@@ -71,28 +80,28 @@ _ERROR_FIELDS: Final[Json] = {
             "minItems": 3,
             "maxItems": 3,
         },
-        "description": "Of INVITATION_FAILED: each address that was not invited, why, and whether"
-        " it has a deactivated account.",
+        "description": "With INVITATION_FAILED: each address that wasn't invited, the reason, and"
+        " whether it has a deactivated account.",
     },
     "sent_invitations": {
         "type": "boolean",
-        "description": "Of INVITATION_FAILED: whether the others were invited.",
+        "description": "With INVITATION_FAILED: whether the other addresses were invited.",
     },
-    "daily_limit_reached": {"type": "boolean", "description": "Of INVITATION_FAILED."},
-    "quota": {"type": "string", "description": "Of QUOTA_REACHED: the setting with the limit."},
-    "limit": {"type": "integer", "description": "Of QUOTA_REACHED."},
-    "webhook_name": {"type": "string", "description": "Of UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
-    "event_type": {"type": "string", "description": "Of UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
+    "daily_limit_reached": {"type": "boolean", "description": "With INVITATION_FAILED."},
+    "quota": {"type": "string", "description": "With QUOTA_REACHED: the setting of the limit."},
+    "limit": {"type": "integer", "description": "With QUOTA_REACHED."},
+    "webhook_name": {"type": "string", "description": "With UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
+    "event_type": {"type": "string", "description": "With UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
     "license_limit_reached": {
         "type": "boolean",
-        "description": "Of INVITATION_FAILED; there is no such limit here.",
+        "description": "With INVITATION_FAILED; always false.",
     },
 }
-"""What errors have beside `msg` and `code`; see `tertulia.wire.http.errors`."""
+"""The fields of errors other than `msg` and `code`; see `tertulia.wire.http.errors`."""
 
 
 def answered(answer: Any, schemas: Schemas) -> Json:
-    """The schema of a success response: the answer's, with the fields that all have."""
+    """Return the schema of a success response, including the fields that all responses have."""
     schema = schemas.of(answer, sent=True)
     answers = [kind for kind in get_args(answer) or [answer] if isinstance(kind, type)]
     structs = [kind for kind in answers if issubclass(kind, Struct)]
@@ -106,17 +115,16 @@ def answered(answer: Any, schemas: Schemas) -> Json:
         if issubclass(struct, OpenAnswer):
             component["additionalProperties"] = True
         if struct is ApiResponse:
-            component["description"] = "Done; there is nothing to tell."
+            component["description"] = "Success, without further fields."
     return schema
 
 
 def error() -> Json:
-    """The schema of all errors."""
+    """Return the schema of all errors."""
     return {
         "title": "Error",
         "type": "object",
-        "description": "Why the request was not done. What further fields there are follows from"
-        " the code.",
+        "description": "Why the request failed. The code determines the other fields.",
         "properties": {
             "result": {"const": "error"},
             "msg": {"type": "string", "minLength": 1, "description": "For people."},
@@ -129,7 +137,7 @@ def error() -> Json:
 
 
 def responses(route: Route, body: Json) -> Json:
-    """All that the endpoint answers, by status. `body` is the schema of its success."""
+    """Return the endpoint's responses by status. `body` is the schema of its success."""
     return {
         **_done(route, body),
         **{
@@ -137,41 +145,39 @@ def responses(route: Route, body: Json) -> Json:
                 "description": reason,
                 "content": {_JSON: {"schema": {"$ref": REF + "Error"}}},
             }
-            for status, reason in _refusals(route)
+            for status, reason in _errors(route)
         },
     }
 
 
 def _done(route: Route, body: Json) -> Json:
     if route.answer is Redirect:
-        return {"302": {"description": "What was asked for is at the address in `Location`."}}
+        return {"302": {"description": "The result is at the URL in `Location`."}}
     if route.payload and route.method == "POST":
-        # Services turn off what answers their events with failures.
+        # Services disable webhooks that respond with failures, so some errors have status 200.
         body = {"anyOf": [body, {"$ref": REF + "Error"}]}
-    return {"200": {"description": "Done.", "content": {_JSON: {"schema": body}}}}
+    return {"200": {"description": "Success.", "content": {_JSON: {"schema": body}}}}
 
 
-def _refusals(route: Route) -> Iterator[tuple[str, str]]:
-    yield "400", "The request cannot be done as asked."
+def _errors(route: Route) -> Iterator[tuple[str, str]]:
+    yield "400", "The request is invalid or was refused."
     if route.access is not Access.ANYONE or route.method == "POST":
         yield "401", "The credentials are missing or wrong, or the account is deactivated."
     if route.forbids:
-        yield "403", "It is there, and not for the caller."
+        yield "403", "You don't have access."
     elif route.method != "GET" and (route.access is not Access.ANYONE or route.limits_guesses):
-        yield "403", "A browser's session is used without its X-CSRF-Token, or by a foreign page."
+        yield "403", "A session was used without its X-CSRF-Token, or from another site."
     if "{" in route.path:
-        yield "404", "There is nothing at this path."
+        yield "404", "This path doesn't exist."
     if route.method != "GET":
         yield "413", "The request is too large."
-    yield (
-        "429",
-        _TOO_OFTEN if not route.limits_guesses else f"{_TOO_OFTEN} Or it was tried too often.",
-    )
-    yield "503", _NOT_NOW
+    guesses = " Also after too many failed attempts." if route.limits_guesses else ""
+    yield "429", f"{_RATE_LIMITED}{guesses}"
+    yield "503", _UNAVAILABLE
 
 
 def _envelop(component: Json) -> None:
-    # An answer may have words of its own in place of the empty `msg`.
+    # Some responses have a `msg` that isn't empty.
     own = component["properties"].get("msg")
     fields = {n: f for n, f in component["properties"].items() if n not in _ENVELOPE}
     component["properties"] = {**_ENVELOPE, **({"msg": own} if own else {}), **fields}

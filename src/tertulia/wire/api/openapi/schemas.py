@@ -1,8 +1,8 @@
 """JSON schemas of the types of requests and responses.
 
-What consists of plain values is described by msgspec; objects are described here, because those
-that are only sent may be more than msgspec can read, and shall be stricter: an object has exactly
-the fields of its struct, and all of them but those that may be unset.
+msgspec describes types that consist of plain values. Objects are described here, since responses
+may contain types that msgspec can't decode, and should be described more strictly: an object has
+exactly the fields of its struct, and all of them except those that may be unset.
 """
 
 import inspect
@@ -22,10 +22,10 @@ _UNIONS: Final = frozenset({Union, types.UnionType})
 
 
 class Schemas:
-    """Gathers the components that schemas refer to.
+    """Collects the components that schemas refer to.
 
-    With `sent`, a type is described as in responses: closed, and complete. Otherwise as in
-    requests: with defaults, and open to fields that are ignored.
+    With `sent`, a type is described as in responses: closed and complete. Otherwise, it's described
+    as in requests: with defaults, and open to fields that are ignored.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Schemas:
         self._names: dict[tuple[type[Struct], bool], str] = {}
 
     def of(self, kind: Any, *, sent: bool) -> Json:
-        """The schema of a type; structs are references to components."""
+        """Return the schema of a type. Structs are references to components."""
         if _is_struct(kind):
             return {"$ref": REF + self.name_of(kind, sent=sent)}
         if not any(_is_struct(part) for part in _parts(kind)):
@@ -54,7 +54,7 @@ class Schemas:
         return {"type": "array", "items": self.of(arguments[0], sent=sent)}
 
     def name_of(self, struct: type[Struct], *, sent: bool) -> str:
-        """The name of the struct's component, which is described if it was not yet."""
+        """Return the name of the struct's component, adding the component if necessary."""
         key = (struct, sent)
         if key not in self._names:
             module = struct.__module__.rpartition(".")[2].title().replace("_", "")

@@ -1,1 +1,1 @@
-"""The organization: its settings and permissions."""
+"""The organization: its settings, permissions, and deactivation."""

@@ -1,4 +1,4 @@
-"""The organization: its settings, those that new accounts begin with, and its end."""
+"""Changing the organization's settings, and deactivating it."""
 
 import re
 from collections.abc import Mapping
@@ -49,17 +49,17 @@ def _read_call_server(text: str) -> str | None:
 
 
 CALL_SERVER = Reads(_read_call_server, {"type": "string"})
-"""A string that clients also send as JSON, with its quotes."""
+"""A string that some clients send as JSON, with quotes."""
 
 _READ_AS: Final[Mapping[str, Any]] = {
     "jitsi_server_url": CALL_SERVER,
     "message_retention_days": LIMIT,
 }
-"""How settings are read whose type doesn't tell."""
+"""Readers of settings whose type doesn't determine how they're sent."""
 
 
-def _parameter(name: str, one: DeclaredSetting) -> Any:
-    """The type of the parameter that changes a setting."""
+def _parameter(name: str, one: Declared) -> Any:
+    """Return the type of the parameter for a setting."""
     about = Meta(description=one.description or None)
     if isinstance(one.setting, Permission):
         return Annotated[GivenChange, about]
@@ -77,8 +77,6 @@ _CHANGEABLE: Final = {
 
 @with_optional({wire_name(field): kind for field, kind in _CHANGEABLE.items()})
 class UpdateRealm(Params, kw_only=True, frozen=True):
-    """New values for settings of the organization; what is not sent stays."""
-
     string_id: Annotated[
         str | UnsetType,
         Meta(description="Not supported: the organization doesn't have a subdomain."),
@@ -93,7 +91,8 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
 
 
 async def update_realm(call: Caller, params: UpdateRealm) -> ApiResponse:
-    """Change the organization's settings, for administrators; all that is sent, or nothing."""
+    """Change the organization's settings. Administrators only. Either all changes are made or
+    none."""
     permissions.require_administrator(call.state, call.user)
     if params.string_id is not UNSET:
         raise Refused("This server hosts a single organization, so its subdomain can't be changed.")
@@ -118,8 +117,8 @@ async def update_realm(call: Caller, params: UpdateRealm) -> ApiResponse:
 
 
 def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
-    """Whether people shall sign in by password. Refused for methods that there are not, and where
-    none would be left; signing in without a password is the server's own decision."""
+    """Return whether to allow password sign-in. Refuses unknown methods, turning off a method that
+    the server's operator has enabled, and turning off the last one."""
     realm = call.state.realm
     known = authentication_methods(realm, dev=call.node.config.dev)
     for name, enabled in methods.items():
@@ -135,7 +134,7 @@ def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
 
 
 async def update_default_settings(call: Call, params: SettingParams) -> ApiResponse:
-    """Change the settings that new accounts begin with, for administrators. Their language is a
+    """Change the default settings of new users. Administrators only. Their default language is a
     setting of the organization."""
     sent = settings_sent(params)
     if sent.pop("default_language", None) is not None:
@@ -145,35 +144,31 @@ async def update_default_settings(call: Call, params: SettingParams) -> ApiRespo
 
 
 class ShowWelcome(Params, kw_only=True, frozen=True):
-    """Words of the organization's own for newcomers."""
-
     welcome_message_custom_text: str
 
 
 class WelcomeShown(ApiResponse, kw_only=True):
-    """The message's ID."""
+    """The ID of the message."""
 
     message_id: int
 
 
 async def show_welcome(call: Call, params: ShowWelcome) -> WelcomeShown:
-    """Send the caller, an administrator, what the Welcome Bot would say with these words."""
+    """Send yourself a preview of the Welcome Bot's message with this text. Administrators only."""
     text = params.welcome_message_custom_text
     await call.prepare(text)
     return WelcomeShown(message_id=await call.submit(signup.preview_welcome, call.render, text))
 
 
 class DeactivateRealm(Params, kw_only=True, frozen=True):
-    """What becomes of the organization's data."""
-
     deletion_delay_days: Annotated[
-        Int | None, Meta(description="Null keeps the data. This server does not delete it.")
+        Int | None, Meta(description="Must be null: this server keeps the data.")
     ] = None
 
 
 async def deactivate_realm(call: Call, params: DeactivateRealm) -> ApiResponse:
-    """Deactivate the organization, for owners: nobody can use it until its operator reactivates it
-    with `tertulia reactivate`."""
+    """Deactivate the organization. Owners only. Nobody can use it until the server's operator runs
+    `tertulia reactivate`."""
     permissions.require_owner(call.state, call.user)
     sign_in.require_confirmed(call)
     if params.deletion_delay_days is not None:

@@ -1,4 +1,4 @@
-"""Events of the organization itself."""
+"""Events of the organization's settings and its deactivation."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, Final, NamedTuple
@@ -21,10 +21,10 @@ from tertulia.wire.api.organization.objects import (
     wire_name,
 )
 from tertulia.wire.api.projection import (
-    ForEverybody,
     ProjectionContext,
     Projections,
     Viewer,
+    projected,
     to_everybody,
     unseen,
 )
@@ -33,7 +33,7 @@ from tertulia.wire.api.users.account_events import AccountView, account_view
 
 
 class RealmUpdateEvent(Event, kw_only=True, tag="realm"):
-    """One setting of the organization has a new value."""
+    """A setting of the organization changed."""
 
     op: str = "update"
     property: str
@@ -41,7 +41,7 @@ class RealmUpdateEvent(Event, kw_only=True, tag="realm"):
 
 
 class RealmUpdateDictEvent(Event, kw_only=True, tag="realm"):
-    """Settings of the organization have new values."""
+    """Settings of the organization changed."""
 
     op: str = "update_dict"
     property: str = "default"
@@ -49,7 +49,7 @@ class RealmUpdateDictEvent(Event, kw_only=True, tag="realm"):
 
 
 class RealmDeactivatedEvent(Event, kw_only=True, tag="realm"):
-    """The organization is deactivated: the next request will be refused."""
+    """The organization was deactivated. Further requests will be refused."""
 
     op: str = "deactivated"
     realm_id: int
@@ -65,79 +65,74 @@ _TOGETHER: Final = frozenset(
         "topics_policy",
     }
 )
-"""Settings that share one event with the permissions, instead of an event for each."""
+"""Settings that share one event with the permissions."""
 
 
 class _View(NamedTuple):
-    """Accounts that a guest lost and gained by it."""
-
     lost: tuple[int, ...] = ()
+    """Accounts that a guest lost access to; only in changes written by version 0.1.0."""
     gained: tuple[tuple[int, AccountView], ...] = ()
     extended: bool = False
-    """Whether the client knows of settings that only this server has."""
+    """Whether the client supports settings that only Tertulia has."""
 
 
-class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
-    """New settings, to everybody; and, where 0.1.0 wrote them down, to guests the accounts that
-    they may know of because of it."""
+def _changed_view(
+    context: ProjectionContext, change: changes.RealmChanged, viewer: Viewer
+) -> Hashable:
+    users, viewer_id = context.state.users, viewer.user.id
+    gained = (
+        (user_id, account_view(context, users[user_id], viewer))
+        for user_id in change.gained.get(viewer_id, ())
+    )
+    return _View(
+        lost=change.lost.get(viewer_id, ()),
+        gained=tuple((user_id, account) for user_id, account in gained if account is not None),
+        extended=viewer.registration.capabilities.server_extensions,
+    )
 
-    of = changes.RealmChanged
 
-    def view(
-        self, context: ProjectionContext, change: changes.RealmChanged, viewer: Viewer
-    ) -> Hashable:
-        users, viewer_id = context.state.users, viewer.user.id
-        gained = (
-            (user_id, account_view(context, users[user_id], viewer))
-            for user_id in change.gained.get(viewer_id, ())
-        )
-        return _View(
-            lost=change.lost.get(viewer_id, ()),
-            gained=tuple((user_id, account) for user_id, account in gained if account is not None),
-            extended=viewer.registration.capabilities.server_extensions,
-        )
+def _changed(
+    context: ProjectionContext, change: changes.RealmChanged, view: Any
+) -> Iterable[Event]:
+    yield from _setting_events(context, change, extended=view.extended)
+    for user_id in view.lost:
+        yield account_events.removed(user_id)
+    for user_id, account in view.gained:
+        yield account_events.added(context, context.state.users[user_id], account)
 
-    def events(
-        self, context: ProjectionContext, change: changes.RealmChanged, view: Any
-    ) -> Iterable[Event]:
-        yield from self._settings(context, change, extended=view.extended)
-        for user_id in view.lost:
-            yield account_events.removed(user_id)
-        for user_id, account in view.gained:
-            yield account_events.added(context, context.state.users[user_id], account)
 
-    def _settings(
-        self, context: ProjectionContext, change: changes.RealmChanged, *, extended: bool
-    ) -> Iterable[Event]:
-        realm: Realm = revised(context.state.realm, change.values)
-        following = computed(realm)
-        together: dict[str, Any] = {}
-        for field in change.values:
-            value = getattr(realm, field)
-            if field in PICTURES:
-                yield RealmUpdateDictEvent(property=field, data=picture_fields(realm, field))
-            elif field in REALM_SETTINGS:
-                together[wire_name(field)] = group_setting(context.state, value)
-            elif field in _TOGETHER:
-                together[field] = value
-            elif field == SIGN_IN_SETTING:
-                together["authentication_methods"] = authentication_methods(realm, dev=context.dev)
-            elif (one := shown_settings().get(field)) and (extended or not one.setting.extension):
-                yield RealmUpdateEvent(property=wire_name(field), value=value)
-            if field == "default_language":
-                yield DefaultSettingEvent(property=field, value=value)
-            together |= {name: following[f"realm_{name}"] for name in FOLLOWING.get(field, ())}
-        if together:
-            yield RealmUpdateDictEvent(data=together)
+def _setting_events(
+    context: ProjectionContext, change: changes.RealmChanged, *, extended: bool
+) -> Iterable[Event]:
+    realm: Realm = revised(context.state.realm, change.values)
+    legacy = computed(realm)
+    together: dict[str, Any] = {}
+    for field in change.values:
+        value = getattr(realm, field)
+        if field in PICTURES:
+            yield RealmUpdateDictEvent(property=field, data=picture_fields(realm, field))
+        elif field in REALM_SETTINGS:
+            together[wire_name(field)] = group_setting(context.state, value)
+        elif field in _TOGETHER:
+            together[field] = value
+        elif field == SIGN_IN_SETTING:
+            together["authentication_methods"] = authentication_methods(realm, dev=context.dev)
+        elif (one := shown_settings().get(field)) and (extended or not one.setting.extension):
+            yield RealmUpdateEvent(property=wire_name(field), value=value)
+        if field == "default_language":
+            yield DefaultSettingEvent(property=field, value=value)
+        together |= {name: legacy[f"realm_{name}"] for name in FOLLOWING.get(field, ())}
+    if together:
+        yield RealmUpdateDictEvent(data=together)
 
 
 PROJECTIONS: Final[Projections] = (
-    unseen(changes.RealmCreated),  # There are no accounts yet.
+    unseen(changes.RealmCreated),  # No accounts exist yet.
     to_everybody(
         changes.RealmDeactivated,
         lambda context, _: RealmDeactivatedEvent(realm_id=context.state.realm.id),
     ),
-    unseen(changes.RealmReactivated),  # Clients see it when they are let in again.
-    RealmChangedProjection(),
-    unseen(changes.CredentialChanged),  # Polls with the old key end by themselves.
+    unseen(changes.RealmReactivated),  # Clients notice when their requests succeed again.
+    projected(changes.RealmChanged, _changed_view, _changed),
+    unseen(changes.CredentialChanged),  # Delivery ends polls that use the old key.
 )

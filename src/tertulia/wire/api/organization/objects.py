@@ -1,4 +1,4 @@
-"""The organization on the wire."""
+"""The organization's settings as JSON."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from tertulia.wire.api.groups.objects import group_setting
 from tertulia.wire.http.parameters import SAFE_INTEGER, Reads
 
 ICON_PATH: Final = "/static/icon-192.png"
-"""A bitmap: not every client can draw an SVG."""
+"""A PNG, since not every client can display SVG."""
 LOGO_PATH: Final = "/static/logo.svg"
 NIGHT_LOGO_PATH: Final = "/static/logo-night.svg"
 
@@ -26,18 +26,18 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
     "signup_announcements_channel_id": "signup_announcements_stream_id",
     "updates_announcements_channel_id": "zulip_update_announcements_stream_id",
 }
-"""Fields of the organization that the wire calls differently (without `realm_`)."""
+"""Fields with another name in the API (without `realm_`)."""
 
 PICTURES: Final = ("icon", "logo", "night_logo")
-"""Fields of the organization that are shown as a URL and a source."""
+"""Fields that the API has as a URL and a source."""
 
 SIGN_IN_SETTING: Final = "password_sign_in"
-"""A setting that the wire has as one of the `authentication_methods`."""
+"""The setting that the API has as one of the `authentication_methods`."""
 
 
 @cache
-def shown_settings() -> Mapping[str, DeclaredSetting]:
-    """The organization's settings that the wire has by a name of their own."""
+def shown_settings() -> Mapping[str, Declared]:
+    """Return the settings that have a name in the API."""
     settings = declared_settings(Realm)
     return {name: one for name, one in settings.items() if name != SIGN_IN_SETTING}
 
@@ -55,28 +55,28 @@ FOLLOWING: Final[Mapping[str, Collection[str]]] = {
 
 
 def wire_name(field: str) -> str:
-    """What clients call a field of the organization, without `realm_`."""
+    """Return the API's name of a field, without `realm_`."""
     return WIRE_NAMES.get(field, field)
 
 
 def realm_settings(state: State) -> dict[str, Any]:
-    """The organization's settings by their wire names, and the legacy settings computed of them."""
+    """Return the settings by their API names, including legacy settings."""
     realm = state.realm
-    shown: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field, declared in shown_settings().items():
         if declared.setting.extension:
             continue
         value = getattr(realm, field)
         if field in REALM_SETTINGS:
             value = group_setting(state, value)
-        shown[f"realm_{wire_name(field)}"] = value
+        fields[f"realm_{wire_name(field)}"] = value
     for name in PICTURES:
-        shown |= {f"realm_{key}": value for key, value in picture_fields(realm, name).items()}
-    return {**shown, **computed(realm)}
+        fields |= {f"realm_{key}": value for key, value in picture_fields(realm, name).items()}
+    return {**fields, **computed(realm)}
 
 
 def realm_extensions(realm: Realm) -> dict[str, Any]:
-    """The settings that only this server has, by their wire names."""
+    """Return the settings that only Tertulia has, by their API names."""
     return {
         f"realm_{wire_name(field)}": getattr(realm, field)
         for field, declared in sorted(shown_settings().items())
@@ -105,15 +105,15 @@ _WILDCARD_POLICY: Final = {
 
 
 def _policy(setting: GroupSetting, numbers: Mapping[SystemGroup, int], otherwise: int) -> int:
-    """A permission as a legacy number. There is none for a group of its own: then it is the mildest
-    number, and the server decides."""
+    """Return a permission as a legacy number. Custom groups have no number: they get the most
+    permissive one, and the server enforces the permission."""
     if isinstance(setting, int) and setting in numbers:
         return numbers[SystemGroup(setting)]
     return otherwise
 
 
 def computed(realm: Realm) -> dict[str, Any]:
-    """Settings that are not there any more, as they follow from those that took their place."""
+    """Return the legacy settings, computed from those that replaced them."""
     return {
         "realm_allow_edit_history": realm.message_edit_history_visibility_policy == "all",
         "realm_mandatory_topics": realm.topics_policy == "disable_empty_topic",
@@ -139,20 +139,19 @@ _DEFAULT_SOURCES: Final = {"icon": "G", "logo": "D", "night_logo": "D"}
 
 
 def picture_path(realm: Realm, name: str) -> str:
-    """Where one of the organization's own `PICTURES` is, without its version."""
+    """Return the path of an uploaded picture, without its version."""
     return f"/user_avatars/{realm.id}/realm/{name}.png"
 
 
 def picture_url(realm: Realm, name: str) -> str:
-    """Where one of the `PICTURES` is."""
-    picture: RealmPicture = getattr(realm, name)
+    picture: Picture = getattr(realm, name)
     path = picture_path(realm, name) if picture.file else _DEFAULT_PATHS[name]
     return f"{path}?version={picture.version}"
 
 
 def picture_fields(realm: Realm, name: str) -> dict[str, str]:
-    """One of the `PICTURES` (without `realm_`)."""
-    picture: RealmPicture = getattr(realm, name)
+    """Return the fields of a picture (without `realm_`)."""
+    picture: Picture = getattr(realm, name)
     return {
         f"{name}_source": "U" if picture.file else _DEFAULT_SOURCES[name],
         f"{name}_url": picture_url(realm, name),
@@ -160,7 +159,7 @@ def picture_fields(realm: Realm, name: str) -> dict[str, str]:
 
 
 def authentication_methods(realm: Realm, *, dev: bool) -> dict[str, dict[str, bool]]:
-    """How people can sign in: by password, and on development servers without one."""
+    """Return how people can sign in: by password, and on development servers without one."""
     methods = {"Email": {"enabled": realm.password_sign_in, "available": True}}
     if dev:
         methods["Dev"] = {"enabled": True, "available": True}
@@ -168,14 +167,14 @@ def authentication_methods(realm: Realm, *, dev: bool) -> dict[str, dict[str, bo
 
 
 AS_ALL: Final = "realm_default"
-"""The word for what all have."""
+"""The word for the default."""
 UNLIMITED: Final = "unlimited"
 OwnLimit = int | Literal["realm_default", "unlimited"]
 
 
 def own_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> Reads:
-    """Reads a positive number of `unit`; `realm_default` as None, and `unlimited` as that number,
-    which stands for it in the domain. More than `most` the domain refuses."""
+    """Read a positive number of `unit`, `realm_default` as None, or `unlimited` as the number that
+    means it in the domain. The domain refuses numbers above `most`."""
 
     def read(text: str) -> int | None:
         word = text.strip('"')
@@ -195,7 +194,7 @@ def own_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> Reads:
 
 
 def own_limit_shown(limit: int | None, unlimited: int) -> OwnLimit:
-    """A limit as it is sent, and typed: the other way round."""
+    """Return a limit as the API has it: the reverse of `own_limit`."""
     if limit is None:
         return "realm_default"
     return "unlimited" if limit == unlimited else limit

@@ -1,1 +1,1 @@
-"""User accounts: creating, changing, and deactivating them."""
+"""User accounts: finding, creating, changing, and deactivating them."""

@@ -1,4 +1,4 @@
-"""The events that tell of accounts (`realm_user`), and how they are filled."""
+"""The `realm_user` events."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.users.objects import (
     UNKNOWN_NAME,
+    UserFormat,
     UserObject,
     api_email,
     avatar_address,
@@ -24,21 +25,21 @@ from tertulia.wire.api.visibility import sees_user
 
 
 class UserAddEvent(Event, kw_only=True, tag="realm_user"):
-    """There is an account that the viewer did not know of."""
+    """You can see an account that you couldn't see before."""
 
     op: str = "add"
     person: UserObject
 
 
 class PersonGone(Struct, kw_only=True):
-    """An account that the viewer may not know of any more."""
+    """An account that you can no longer see."""
 
     user_id: int
     full_name: str
 
 
 class UserRemoveEvent(Event, kw_only=True, tag="realm_user"):
-    """The viewer may not know of the account any more."""
+    """You can no longer see the account."""
 
     op: str = "remove"
     person: PersonGone
@@ -59,14 +60,14 @@ class PersonRole(Struct, kw_only=True):
 
 
 class PersonDeliveryEmail(Struct, kw_only=True):
-    """The real address; null where the viewer does not see it any more."""
+    """The real email address, or null if you can no longer see it."""
 
     user_id: int
     delivery_email: str | None
 
 
 class PersonEmail(Struct, kw_only=True):
-    """The address by which the interface knows the account."""
+    """The email address that the API uses for the account."""
 
     user_id: int
     new_email: str
@@ -81,7 +82,7 @@ class PersonTimezone(Struct, kw_only=True):
 
 
 class PersonAvatar(Struct, kw_only=True):
-    """A new picture; without addresses where the client computes it from the e-mail address."""
+    """A new picture. The URLs are null if the client computes them from the email address."""
 
     user_id: int
     avatar_source: str
@@ -91,28 +92,28 @@ class PersonAvatar(Struct, kw_only=True):
 
 
 class PersonJoined(Struct, kw_only=True):
-    """The person signed in for the first time: that is when they joined."""
+    """The person signed in for the first time, which is when they joined."""
 
     user_id: int
     date_joined: str
 
 
 class PersonBotOwner(Struct, kw_only=True):
-    """The bot belongs to somebody else."""
+    """A new owner of the bot."""
 
     user_id: int
     bot_owner_id: int
 
 
 class PersonActivity(Struct, kw_only=True):
-    """The account was deactivated, or reactivated."""
+    """The account was deactivated or reactivated."""
 
     user_id: int
     is_active: bool
 
 
 class PersonDeleted(Struct, kw_only=True):
-    """The account was deactivated for good."""
+    """The account was permanently deleted."""
 
     user_id: int
     is_deleted: bool = True
@@ -133,21 +134,21 @@ AnyPerson = (
 
 
 class UserUpdateEvent(Event, kw_only=True, tag="realm_user"):
-    """Something about an account is new."""
+    """Something about an account changed."""
 
     op: str = "update"
     person: AnyPerson
 
 
 class AccountView(NamedTuple):
-    """How a queue sees an account that its owner may know of."""
+    """How a queue presents an account."""
 
     address: bool
     client_gravatar: bool
 
 
 def account_view(context: ProjectionContext, user: User, viewer: Viewer) -> AccountView | None:
-    """How the queue sees the account; None where its owner may not know of it."""
+    """Return how the queue presents the account, or None if the viewer can't see it."""
     state = context.state
     if not sees_user(context, viewer.user, user):
         return None
@@ -157,19 +158,19 @@ def account_view(context: ProjectionContext, user: User, viewer: Viewer) -> Acco
 
 
 def wants_stand_ins(viewer: Viewer) -> bool:
-    """Whether the client needs stand-ins for accounts that are out of sight."""
+    """Whether the client needs stand-ins for accounts that the viewer can't see."""
     return not viewer.registration.capabilities.user_list_incomplete
 
 
 def is_shown_to_all(state: State, user: User) -> bool:
-    """Whether the interface knows the account by its real address."""
+    """Whether the API uses the account's real address."""
     visibility = permissions.address_visibility(state, user)
     return user.is_bot or visibility is AddressVisibility.EVERYONE
 
 
 def as_it_was(state: State, user: User) -> User:
-    """An account as an entry says that it was, as far as that may be shown still: with its present
-    address, and nothing of it once its person was erased."""
+    """Return the account as recorded in an entry, but with its current address; if the account was
+    deleted, return it as it is now."""
     present = state.users[user.id]
     if present.is_deleted:
         return present
@@ -177,59 +178,47 @@ def as_it_was(state: State, user: User) -> User:
 
 
 def added(context: ProjectionContext, user: User, account: AccountView) -> UserAddEvent:
-    """The account, with all that may be seen of it."""
+    form = UserFormat(client_gravatar=account.client_gravatar, with_profile=True)
     return UserAddEvent(
-        person=user_shown(
-            context.state,
-            user,
-            context.host,
-            sees_address=account.address,
-            client_gravatar=account.client_gravatar,
-            with_profile=True,
-        )
+        person=user_shown(context.state, user, context.host, form, sees_address=account.address)
     )
 
 
 def removed(user_id: int) -> UserRemoveEvent:
-    """The account is out of sight, and so is its name, which may be another one by now."""
+    """Return the event without the account's current name, which the viewer may not know."""
     return UserRemoveEvent(person=PersonGone(user_id=user_id, full_name=UNKNOWN_NAME))
 
 
 def unknown(context: ProjectionContext, user_id: int) -> UserAddEvent:
-    """What stands for an account that is out of sight, for clients that cannot do without one."""
+    """Return a stand-in for an account that the viewer can't see."""
     user, joined_at = context.state.users[user_id], context.state.realm.created_at
-    shown = unknown_user(user, context.host, joined_at=joined_at)
-    shown.is_active = user.is_active
-    return UserAddEvent(person=shown)
+    person = unknown_user(user, context.host, joined_at=joined_at)
+    person.is_active = user.is_active
+    return UserAddEvent(person=person)
 
 
 def named(user: User) -> UserUpdateEvent:
-    """The account's name."""
     return UserUpdateEvent(person=PersonName(user_id=user.id, full_name=user.full_name))
 
 
 def delivery_email(user: User, account: AccountView) -> UserUpdateEvent:
-    """The account's real address, where it is seen."""
-    shown = user.address if account.address else None
-    return UserUpdateEvent(person=PersonDeliveryEmail(user_id=user.id, delivery_email=shown))
+    address = user.address if account.address else None
+    return UserUpdateEvent(person=PersonDeliveryEmail(user_id=user.id, delivery_email=address))
 
 
 def email(context: ProjectionContext, user: User) -> UserUpdateEvent:
-    """The account's address in the interface."""
-    shown = api_email(context.state, user, context.host)
-    return UserUpdateEvent(person=PersonEmail(user_id=user.id, new_email=shown))
+    address = api_email(context.state, user, context.host)
+    return UserUpdateEvent(person=PersonEmail(user_id=user.id, new_email=address))
 
 
 def timezone(context: ProjectionContext, user: User) -> UserUpdateEvent:
-    """The account's time zone."""
-    shown = api_email(context.state, user, context.host)
+    address = api_email(context.state, user, context.host)
     return UserUpdateEvent(
-        person=PersonTimezone(user_id=user.id, email=shown, timezone=user.timezone)
+        person=PersonTimezone(user_id=user.id, email=address, timezone=user.timezone)
     )
 
 
 def avatar(user: User, account: AccountView) -> UserUpdateEvent:
-    """The account's picture."""
     url = avatar_url(user, gravatar_by_client=account.client_gravatar, sees_address=account.address)
     return UserUpdateEvent(
         person=PersonAvatar(
@@ -245,7 +234,8 @@ def avatar(user: User, account: AccountView) -> UserUpdateEvent:
 
 
 def address_seen(user: User, account: AccountView) -> Iterable[UserUpdateEvent]:
-    """The real address came into sight, or went out of it, and the default picture with it."""
+    """Return the events for a viewer who gained or lost access to the address, and so to the
+    default picture."""
     yield delivery_email(user, account)
     if user.avatar_source == "G":
         yield avatar(user, account)

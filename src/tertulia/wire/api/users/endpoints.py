@@ -1,4 +1,4 @@
-"""Accounts: reading, creating, changing, deactivating."""
+"""Finding, creating, changing, and deactivating accounts."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -15,15 +15,16 @@ from tertulia.service.leaving import leave
 from tertulia.service.passwords import good_password
 from tertulia.wire.api.profiles import ProfileEntry, ProfileValueObject, new_profile, profile_data
 from tertulia.wire.api.shard_ranges import ShardRange
-from tertulia.wire.api.users import objects as people
+from tertulia.wire.api.users import objects
 from tertulia.wire.api.users.objects import (
     AccountVisibility,
+    UserFormat,
     UserObject,
     api_email,
     avatar_address,
     date_joined,
+    user_object,
 )
-from tertulia.wire.api.users.objects import user_object as shown_to
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import array_items, fragmented, json_array
@@ -35,22 +36,27 @@ RoleNumber = Literal[100, 200, 300, 400, 600]
 # Reading
 
 
-class GetUsers(Params, kw_only=True, frozen=True):
-    """Which accounts, and how much of them."""
-
+class _UserParams(Params, kw_only=True, frozen=True):
     client_gravatar: Annotated[
-        bool, Meta(description="Whether avatar_url may be null where the client can compute it.")
+        bool, Meta(description="Return null as `avatar_url` of a Gravatar that you can compute.")
     ] = True
-    include_custom_profile_fields: bool = False
-    user_ids: Annotated[list[Int] | None, Meta(description="Only these; all by default.")] = None
+    include_custom_profile_fields: Annotated[bool, Meta(description="Include `profile_data`.")] = (
+        False
+    )
+
+
+class GetUsers(_UserParams, kw_only=True, frozen=True):
+    user_ids: Annotated[
+        list[Int] | None, Meta(description="Return only these users; all by default.")
+    ] = None
     after: Annotated[
-        Int, Meta(description="Of this server alone: only accounts with greater IDs.")
+        Int, Meta(description="Tertulia only: return only accounts with greater IDs.")
     ] = 0
     limit: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Of this server alone: about so many accounts are looked through, and"
-            " `next_after` is what to ask for `after` next; null where there are no more."
+            description="Tertulia only: the approximate number of accounts to check. Pass"
+            " `next_after` from the response as `after` to get the next page."
         ),
     ] = None
 
@@ -60,86 +66,84 @@ class Users(ApiResponse, kw_only=True):
 
     members: list[UserObject]
     next_after: int | UnsetType | None = UNSET
-    """Where a `limit` was asked for."""
+    """Present if `limit` was sent: where the next page begins, or null on the last page."""
 
 
-class _Part(NamedTuple):
-    """Some of all accounts."""
-
-    begun: Sequence[int]
-    """The IDs that are left of a range in whose middle it begins."""
+class _Page(NamedTuple):
+    first: Sequence[int]
+    """The remaining IDs of a range that the page begins in the middle of."""
     ranges: list[ShardRange[AccountVisibility]]
-    """What comes then."""
-    further: int | None
-    """The last ID of it, where there are more."""
+    next_after: int | None
+    """The last ID of the page, or None on the last page."""
 
 
-def _part(found: Sequence[ShardRange[AccountVisibility]], after: int, limit: int | None) -> _Part:
-    """The accounts with greater IDs, until there are so many."""
-    begun: Sequence[int] = ()
-    ranges: list[ShardRange[AccountVisibility]] = []
+def _page(ranges: Sequence[ShardRange[AccountVisibility]], after: int, limit: int | None) -> _Page:
+    """Return the accounts with IDs above `after`, in whole ranges until there are `limit`."""
+    first: Sequence[int] = ()
+    rest: list[ShardRange[AccountVisibility]] = []
     count, last = 0, after
-    for one in found:
+    for one in ranges:
         if one.ids[-1] <= after:
             continue
         if limit is not None and count >= limit:
-            return _Part(begun, ranges, last)
+            return _Page(first, rest, last)
         if one.ids[0] > after:
-            ranges.append(one)
+            rest.append(one)
             count += len(one.ids)
         else:
-            begun = one.ids[bisect_right(one.ids, after) :]
-            count += len(begun)
+            first = one.ids[bisect_right(one.ids, after) :]
+            count += len(first)
         last = one.ids[-1]
-    return _Part(begun, ranges, None)
+    return _Page(first, rest, None)
 
 
-def _everybody(call: Call, params: GetUsers) -> Users:
+def _encoded_page(call: Call, params: GetUsers) -> Users:
     state, viewer = call.state, None if call.user_id is None else call.user
-    host, fragments = call.node.config.address_host, call.node.fragments
-    look = people.Look(
-        role=None if viewer is None else permissions.role_of(state, viewer),
-        client_gravatar=params.client_gravatar,
-        with_profile=params.include_custom_profile_fields,
+    page = _page(objects.by_visibility(state, viewer), params.after, params.limit)
+    encoded = objects.encoded_users(
+        call.node.fragments,
+        state,
+        viewer,
+        page.ranges,
+        objects.everybody,
+        _format(params),
+        call.node.config.address_host,
     )
-    part = _part(people.by_visibility(state, viewer), params.after, params.limit)
-    listed = people.people(fragments, state, viewer, part.ranges, people.everybody, look, host)
-    # (Nothing of it is kept: a client may begin anywhere.)
-    begun = array_items(_named(call, params, part.begun))
-    told = {} if params.limit is None else {"next_after": part.further}
-    return fragmented(Users, {"members": json_array([begun, *listed]), **told})
+    # Not cached: a page can begin anywhere.
+    first = array_items(_listed(call, params, page.first))
+    more = {} if params.limit is None else {"next_after": page.next_after}
+    return fragmented(Users, {"members": json_array([first, *encoded]), **more})
 
 
-def _named(call: Call, params: GetUsers, user_ids: Iterable[int]) -> list[UserObject]:
-    """Those of the accounts that the caller may know of."""
+def _format(params: _UserParams) -> UserFormat:
+    return UserFormat(
+        client_gravatar=params.client_gravatar, with_profile=params.include_custom_profile_fields
+    )
+
+
+def _listed(call: Call, params: GetUsers, user_ids: Iterable[int]) -> list[UserObject]:
+    """Return those of the accounts that the caller can see."""
     state, viewer = call.state, None if call.user_id is None else call.user
+    host, form = call.node.config.address_host, _format(params)
     return [
-        shown_to(
-            state,
-            viewer,
-            user,
-            call.node.config.address_host,
-            client_gravatar=params.client_gravatar,
-            with_profile=params.include_custom_profile_fields,
-        )
-        for user in (state.users[one] for one in user_ids)
+        user_object(state, viewer, user, host, form)
+        for user in (state.users[user_id] for user_id in user_ids)
         if not user.is_system_bot and (viewer is None or permissions.sees_user(state, viewer, user))
     ]
 
 
 async def get_users(call: Call, params: GetUsers) -> Users:
-    """The accounts that the caller may know of, people and bots."""
+    """List the people and bots that you can see."""
     if params.user_ids is not None and (params.after or params.limit is not None):
         raise Refused("'after' and 'limit' can't be combined with 'user_ids'.")
     if params.user_ids is None:
-        return await call.node.fragments.in_turns(lambda: _everybody(call, params))
-    known = call.state.users
-    wanted = [one for one in sorted(set(params.user_ids)) if one in known]
-    return Users(members=_named(call, params, wanted))
+        return await call.node.fragments.in_turns(lambda: _encoded_page(call, params))
+    user_ids = [one for one in sorted(set(params.user_ids)) if one in call.state.users]
+    return Users(members=_listed(call, params, user_ids))
 
 
 class OwnUser(ApiResponse, kw_only=True):
-    """One's own account."""
+    """Your account."""
 
     user_id: int
     email: str
@@ -160,7 +164,7 @@ class OwnUser(ApiResponse, kw_only=True):
 
 
 async def get_own_user(call: Call, params: NoParams) -> OwnUser:
-    """The caller's own account."""
+    """Get your own account."""
     state, user = call.state, call.user
     return OwnUser(
         user_id=user.id,
@@ -182,24 +186,16 @@ async def get_own_user(call: Call, params: NoParams) -> OwnUser:
     )
 
 
-class GetUser(Params, kw_only=True, frozen=True):
-    """An account by ID."""
-
+class GetUser(_UserParams, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
-    client_gravatar: bool = True
-    include_custom_profile_fields: bool = False
 
 
-class GetUserByEmail(Params, kw_only=True, frozen=True):
-    """An account by address."""
-
+class GetUserByEmail(_UserParams, kw_only=True, frozen=True):
     email: Annotated[
         str,
         Path(),
-        Meta(description="The real address, where the caller sees it; or `user7@` and the host."),
+        Meta(description="The real address, if you can see it, or the stand-in address."),
     ]
-    client_gravatar: bool = True
-    include_custom_profile_fields: bool = False
 
 
 class OneUser(ApiResponse, kw_only=True):
@@ -209,53 +205,43 @@ class OneUser(ApiResponse, kw_only=True):
 
 
 async def get_user(call: Call, params: GetUser) -> OneUser:
-    """The account of that ID."""
+    """Get a user by ID."""
     return _one(call, params.user_id, params)
 
 
 async def get_user_by_email(call: Call, params: GetUserByEmail) -> OneUser:
-    """The account with that address."""
+    """Get a user by email address."""
     return _one(call, _id_of(call, params.email), params)
 
 
-def _one(call: Call, user_id: int | None, params: GetUser | GetUserByEmail) -> OneUser:
+def _one(call: Call, user_id: int | None, params: _UserParams) -> OneUser:
     user = permissions.visible_user(call.state, call.user, user_id)
-    return OneUser(
-        user=shown_to(
-            call.state,
-            call.user,
-            user,
-            call.node.config.address_host,
-            client_gravatar=params.client_gravatar,
-            with_profile=params.include_custom_profile_fields,
-        )
-    )
+    host = call.node.config.address_host
+    return OneUser(user=user_object(call.state, call.user, user, host, _format(params)))
 
 
 def _id_of(call: Call, email: str) -> int | None:
-    found = call.account_with(email)
-    return found.id if found else None
+    user = call.account_with(email)
+    return user.id if user else None
 
 
 # Creating
 
 
 class CreateUser(Params, kw_only=True, frozen=True):
-    """A person to be."""
-
     email: str
     password: str
     full_name: str
 
 
 class CreatedUser(ApiResponse, kw_only=True):
-    """The new account's ID."""
+    """The ID of the new account."""
 
     user_id: int
 
 
 async def create_user(call: Call, params: CreateUser) -> CreatedUser:
-    """Create a person's account, subscribed to the default channels."""
+    """Create an account for a person and subscribe it to the default channels."""
     call.consider(users.check_new, params.email, params.full_name)
     password = await good_password(call.node, params.password, params.email, params.full_name)
     new = users.NewUser(
@@ -271,33 +257,27 @@ async def create_user(call: Call, params: CreateUser) -> CreatedUser:
 
 
 class _Changes(Params, kw_only=True, frozen=True):
-    """What is to be new about an account."""
-
     full_name: str | None = None
     role: RoleNumber | None = None
-    new_email: Annotated[str | None, Meta(description="For administrators.")] = None
+    new_email: str | None = None
     profile_data: list[ProfileEntry] | None = None
 
 
 class UpdateUser(_Changes, kw_only=True, frozen=True):
-    """What is to be new about the account of that ID."""
-
     user_id: Annotated[Int, Path()]
 
 
 class UpdateUserByEmail(_Changes, kw_only=True, frozen=True):
-    """What is to be new about the account with that address."""
-
     email: Annotated[str, Path()]
 
 
 async def update_user(call: Call, params: UpdateUser) -> ApiResponse:
-    """Change an account, for administrators."""
+    """Change another user's account. Administrators only."""
     return await _update(call, params.user_id, params)
 
 
 async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> ApiResponse:
-    """Change an account named by its address, for administrators."""
+    """Change another user's account, found by email address. Administrators only."""
     user = permissions.visible_user(call.state, call.user, _id_of(call, params.email))
     return await _update(call, user.id, params)
 
@@ -317,12 +297,12 @@ async def _update(call: Call, user_id: int, params: _Changes) -> ApiResponse:
     return ApiResponse()
 
 
-# Leaving and coming back
+# Deactivating and reactivating
 
 
 class Actions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What is to be deleted of an account: its profile with its name and address, and what it and
-    its bots wrote."""
+    """What to delete when an account is deactivated: its profile with name and address, and
+    messages that it and its bots sent."""
 
     delete_profile: bool = False
     delete_public_channel_messages: bool = False
@@ -331,44 +311,48 @@ class Actions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
 
 class DeactivateUser(Params, kw_only=True, frozen=True):
-    """An account to deactivate."""
-
     user_id: Annotated[Int, Path()]
     actions: Annotated[
-        Actions, Meta(description="What to delete. With the profile, the account goes for good.")
+        Actions,
+        Meta(
+            description="What to delete. An account whose profile is deleted can't be reactivated."
+        ),
     ] = Actions()
     deactivation_notification_comment: Annotated[
         Annotated[str, Meta(max_length=2000)] | None,
-        Meta(description="What a mail to the person says beside that. Null sends none."),
+        Meta(
+            description="A comment for the email that tells the person about the deactivation. If"
+            " null, no email is sent."
+        ),
     ] = None
 
 
 class Deactivated(ApiResponse, kw_only=True):
-    """What became of it."""
+    """Whether everything was deleted."""
 
     complete: bool | UnsetType = UNSET
-    """Of messages that are to be deleted: whether none is left. Otherwise the same is to be asked
-    for again, and the profile stays until then."""
+    """Present if messages are to be deleted. If false, some are left: send the request again. The
+    profile is deleted last."""
 
 
 async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
     """Deactivate an account and the bots it owns."""
     if params.user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
-    wanted, comment = params.actions, params.deactivation_notification_comment
-    places = DeletionScope(
-        open=wanted.delete_public_channel_messages,
-        closed=wanted.delete_private_channel_messages,
-        direct=wanted.delete_direct_messages,
+    actions, comment = params.actions, params.deactivation_notification_comment
+    places = Places(
+        open=actions.delete_public_channel_messages,
+        closed=actions.delete_private_channel_messages,
+        direct=actions.delete_direct_messages,
     )
     complete = await leave(
-        call, params.user_id, places, erased=wanted.delete_profile, comment=comment
+        call, params.user_id, places, erased=actions.delete_profile, comment=comment
     )
     return Deactivated(complete=complete if places else UNSET)
 
 
 async def deactivate_own_user(call: Call, params: NoParams) -> ApiResponse:
-    """Deactivate the caller's own account and the bots it owns."""
+    """Deactivate your own account and the bots it owns."""
     _require_person(call)
     sign_in.require_confirmed(call)
     await call.submit(users.deactivate, call.user.id)
@@ -381,28 +365,26 @@ def _require_person(call: Call) -> None:
 
 
 class ReactivateUser(Params, kw_only=True, frozen=True):
-    """An account to reactivate."""
-
     user_id: Annotated[Int, Path()]
 
 
 async def reactivate_user(call: Call, params: ReactivateUser) -> ApiResponse:
-    """Reactivate an account. It gets another API key."""
+    """Reactivate an account. It gets a new API key."""
     await call.submit(users.reactivate, params.user_id, call.node.vault.new_key())
     return ApiResponse()
 
 
-# Keys
+# API keys
 
 
 class NewKey(ApiResponse, kw_only=True):
-    """The account's API key."""
+    """An account's API key."""
 
     api_key: str
 
 
 async def regenerate_own_key(call: Call, params: NoParams) -> NewKey:
-    """Replace the caller's API key. The old one is void at once."""
+    """Replace your API key. The old one stops working immediately."""
     _require_person(call)
     sign_in.require_confirmed(call)
     vault, site = call.node.vault, call.node.config.mail_site

@@ -1,4 +1,4 @@
-"""Events of accounts."""
+"""Events of accounts that are created, changed, deactivated, or reactivated."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -27,7 +27,7 @@ from tertulia.wire.api.groups.events import (
     members_removed,
     named_in_sight,
 )
-from tertulia.wire.api.projection import ForEverybody, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
 from tertulia.wire.api.settings import LegacyEvents, legacy_events, own_setting_events
 from tertulia.wire.api.users import account_events
 from tertulia.wire.api.users.account_events import (
@@ -52,31 +52,27 @@ class _CreatedView(NamedTuple):
     bot: BotObject | None
 
 
-class UserCreatedProjection(ForEverybody[UserCreated]):
-    """A new account. Its groups are shown to all: every client knows all members of a group."""
+def _created_view(
+    context: ProjectionContext, change: UserCreated, viewer: Viewer
+) -> Hashable | None:
+    state, user = context.state, context.state.users[change.user.id]
+    if viewer.user.id == user.id:
+        return None  # The user's own queues are newer.
+    bot = None
+    if administers_bot(state, viewer.user, user):
+        bot = bot_object(state, viewer.user, account_events.as_it_was(state, change.user))
+    return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), bot)
 
-    of = UserCreated
 
-    def view(
-        self, context: ProjectionContext, change: UserCreated, viewer: Viewer
-    ) -> Hashable | None:
-        state, user = context.state, context.state.users[change.user.id]
-        if viewer.user.id == user.id:
-            return None  # Their queues are younger.
-        shown = None
-        if administers_bot(state, viewer.user, user):
-            shown = bot_object(state, viewer.user, account_events.as_it_was(state, change.user))
-        return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), shown)
-
-    def events(self, context: ProjectionContext, change: UserCreated, view: Any) -> Iterable[Event]:
-        if view.account is not None:
-            user = account_events.as_it_was(context.state, change.user)
-            yield account_events.added(context, user, view.account)
-        elif view.stand_ins:
-            yield account_events.unknown(context, change.user.id)
-        yield from members_added(change.group_ids, change.user.id)
-        if view.bot is not None:
-            yield BotAddEvent(bot=view.bot)
+def _created(context: ProjectionContext, change: UserCreated, view: Any) -> Iterable[Event]:
+    if view.account is not None:
+        user = account_events.as_it_was(context.state, change.user)
+        yield account_events.added(context, user, view.account)
+    elif view.stand_ins:
+        yield account_events.unknown(context, change.user.id)
+    yield from members_added(change.group_ids, change.user.id)  # Everyone sees all members.
+    if view.bot is not None:
+        yield BotAddEvent(bot=view.bot)
 
 
 class _ChangedView(NamedTuple):
@@ -85,81 +81,71 @@ class _ChangedView(NamedTuple):
     bot: BotView | None
     own: OwnView | None
     legacy: LegacyEvents | None
-    """For the owner of a new time zone, which is a setting too; None for all others."""
+    """For the account's owner, if the time zone changed: it's also a setting."""
 
 
-class UserChangedProjection(ForEverybody[UserChanged]):
-    """New values of an account, to users who may know of it; to its owner also what a new role
-    shows and hides."""
+def _changed_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) -> Hashable:
+    user = context.state.users[change.user_id]
+    has_new_timezone = viewer.user.id == change.user_id and "timezone" in change.values
+    return _ChangedView(
+        account=account_view(context, user, viewer),
+        email_shown=account_events.is_shown_to_all(context.state, user),
+        bot=bot_view(context, change, viewer),
+        own=own_view(context, change, viewer),
+        legacy=legacy_events(viewer) if has_new_timezone else None,
+    )
 
-    of = UserChanged
 
-    def view(
-        self, context: ProjectionContext, change: UserChanged, viewer: Viewer
-    ) -> Hashable | None:
-        user = context.state.users[change.user_id]
-        return _ChangedView(
-            account=account_view(context, user, viewer),
-            email_shown=account_events.is_shown_to_all(context.state, user),
-            bot=bot_view(context, change, viewer),
-            own=own_view(context, change, viewer),
-            legacy=legacy_events(viewer) if self._is_own_zone(change, viewer) else None,
-        )
+def _changed(context: ProjectionContext, change: UserChanged, view: Any) -> Iterable[Event]:
+    user_id = change.user_id
+    if view.legacy is not None:
+        zone = change.values["timezone"]
+        yield from own_setting_events(context, user_id, view.legacy, "timezone", zone)
+    if view.account is not None:
+        yield from _account_changed(context, change, view.account, email_shown=view.email_shown)
+    yield from members_removed(change.left, user_id)
+    yield from members_added(change.joined, user_id)
+    if view.bot is not None:
+        yield from bot_events(change, view.bot)
+    if view.own is not None:
+        yield from own_events(context, view.own)
 
-    def _is_own_zone(self, change: UserChanged, viewer: Viewer) -> bool:
-        return viewer.user.id == change.user_id and "timezone" in change.values
 
-    def events(self, context: ProjectionContext, change: UserChanged, view: Any) -> Iterable[Event]:
-        if view.legacy is not None:
-            zone = change.values["timezone"]
-            yield from own_setting_events(context, change.user_id, view.legacy, "timezone", zone)
-        if view.account is not None:
-            yield from self._seen(context, change, view)
-        yield from members_removed(change.left, change.user_id)
-        yield from members_added(change.joined, change.user_id)
-        if view.bot is not None:
-            yield from bot_events(change, view.bot)
-        if view.own is not None:
-            yield from own_events(context, view.own)
+def _account_changed(
+    context: ProjectionContext, change: UserChanged, account: AccountView, *, email_shown: bool
+) -> Iterable[Event]:
+    state, values = context.state, change.values
+    user = account_events.as_it_was(state, revised(state.users[change.user_id], values))
+    if "is_deleted" in values:
+        yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
+    if "full_name" in values:
+        yield account_events.named(user)
+    if "address" in values:
+        if account.address:
+            yield account_events.delivery_email(user, account)
+        if email_shown:
+            yield account_events.email(context, user)
+    if "joined_at" in values:
+        yield UserUpdateEvent(person=PersonJoined(user_id=user.id, date_joined=date_joined(user)))
+    if "timezone" in values:
+        yield account_events.timezone(context, user)
+    if _has_new_picture(user, values, account):
+        yield account_events.avatar(user, account)
+    if "role" in values:
+        yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
+    if "bot" in values:
+        owner_id = bot_now(values["bot"]).owner_id
+        if owner_id is not None and owner_id != bot_now(change.was["bot"]).owner_id:
+            yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
 
-    def _seen(
-        self, context: ProjectionContext, change: UserChanged, view: _ChangedView
-    ) -> Iterable[Event]:
-        state, values, account = context.state, change.values, view.account
-        if account is None:
-            return
-        user = account_events.as_it_was(state, revised(state.users[change.user_id], values))
-        if "is_deleted" in values:
-            yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
-        if "full_name" in values:
-            yield account_events.named(user)
-        if "address" in values:
-            if account.address:
-                yield account_events.delivery_email(user, account)
-            if view.email_shown:
-                yield account_events.email(context, user)
-        if "joined_at" in values:
-            joined = PersonJoined(user_id=user.id, date_joined=date_joined(user))
-            yield UserUpdateEvent(person=joined)
-        if "timezone" in values:
-            yield account_events.timezone(context, user)
-        if self._is_other_picture(user, values, account):
-            yield account_events.avatar(user, account)
-        if "role" in values:
-            yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
-        if "bot" in values:
-            owner_id = bot_now(values["bot"]).owner_id
-            if owner_id is not None and owner_id != bot_now(change.was["bot"]).owner_id:
-                yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
 
-    @staticmethod
-    def _is_other_picture(user: User, values: Mapping[str, Any], account: AccountView) -> bool:
-        """Whether the picture is another, or is drawn of another name."""
-        if not values.keys().isdisjoint({"avatar_source", "avatar_version"}):
-            return True
-        by_address = user.avatar_source == "G" and account.address
-        drawn = user.avatar_source != "U" and not by_address
-        return ("address" in values and by_address) or ("full_name" in values and drawn)
+def _has_new_picture(user: User, values: Mapping[str, Any], account: AccountView) -> bool:
+    """Whether the viewer sees another picture, or one drawn from another name."""
+    if not values.keys().isdisjoint({"avatar_source", "avatar_version"}):
+        return True
+    by_address = user.avatar_source == "G" and account.address
+    drawn = user.avatar_source != "U" and not by_address
+    return ("address" in values and by_address) or ("full_name" in values and drawn)
 
 
 class _ActivityView(NamedTuple):
@@ -185,8 +171,8 @@ def _activity_view(
 def _lists_seen(
     context: ProjectionContext, change: UserDeactivated | UserReactivated, viewer: Viewer
 ) -> tuple[int, ...]:
-    """The channels whose subscribers the viewer sees; none for the account itself, which is no
-    peer of its own."""
+    """Return the channels whose subscribers the viewer can see; none for the account itself, since
+    these are events about other subscribers."""
     if viewer.user.id == change.user_id:
         return ()
     state, user = context.state, viewer.user
@@ -198,53 +184,29 @@ def _lists_seen(
     )
 
 
-class UserDeactivatedProjection(ForEverybody[UserDeactivated]):
-    """An account went. It is in no list of subscribers or members any more."""
-
-    of = UserDeactivated
-
-    def view(
-        self, context: ProjectionContext, change: UserDeactivated, viewer: Viewer
-    ) -> Hashable | None:
-        return _activity_view(context, change, viewer)
-
-    def events(
-        self, context: ProjectionContext, change: UserDeactivated, view: Any
-    ) -> Iterable[Event]:
-        user_id = change.user_id
-        if view.channel_ids:
-            yield PeerRemoveEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
-        yield from members_removed(view.group_ids, user_id)
-        yield from holders_changed(context, view.named)
-        if view.sees:
-            yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=False))
+def _deactivated(context: ProjectionContext, change: UserDeactivated, view: Any) -> Iterable[Event]:
+    user_id = change.user_id
+    if view.channel_ids:
+        yield PeerRemoveEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
+    yield from members_removed(view.group_ids, user_id)
+    yield from holders_changed(context, view.named)
+    if view.sees:
+        yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=False))
 
 
-class UserReactivatedProjection(ForEverybody[UserReactivated]):
-    """An account came back, to where it was."""
-
-    of = UserReactivated
-
-    def view(
-        self, context: ProjectionContext, change: UserReactivated, viewer: Viewer
-    ) -> Hashable | None:
-        return _activity_view(context, change, viewer)
-
-    def events(
-        self, context: ProjectionContext, change: UserReactivated, view: Any
-    ) -> Iterable[Event]:
-        user_id = change.user_id
-        if view.sees:
-            yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=True))
-        yield from members_added(view.group_ids, user_id)
-        yield from holders_changed(context, view.named)
-        if view.channel_ids:
-            yield PeerAddEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
+def _reactivated(context: ProjectionContext, change: UserReactivated, view: Any) -> Iterable[Event]:
+    user_id = change.user_id
+    if view.sees:
+        yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=True))
+    yield from members_added(view.group_ids, user_id)
+    yield from holders_changed(context, view.named)
+    if view.channel_ids:
+        yield PeerAddEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
 
 
 PROJECTIONS: Final[Projections] = (
-    UserCreatedProjection(),
-    UserChangedProjection(),
-    UserDeactivatedProjection(),
-    UserReactivatedProjection(),
+    projected(UserCreated, _created_view, _created),
+    projected(UserChanged, _changed_view, _changed),
+    projected(UserDeactivated, _activity_view, _deactivated),
+    projected(UserReactivated, _activity_view, _reactivated),
 )

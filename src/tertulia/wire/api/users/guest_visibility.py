@@ -1,4 +1,4 @@
-"""Events of accounts that come into sight of guests, and go out of it."""
+"""Events of accounts that guests gain or lose access to."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -21,38 +21,38 @@ class _VisibilityView(NamedTuple):
     lost: FrozenBitMap
     gained: FrozenBitMap
     role: Role
-    """The viewer's, by which addresses are shown."""
+    """The viewer's role, which decides about addresses."""
     client_gravatar: bool
     stand_ins: bool
 
 
 class _SharedEvents:
-    """The encoded events of one change: each is made once for all viewers who gain or lose the same
+    """The encoded events of one change, made once for all viewers who gain or lose the same
     account.
 
-    Every account has places of its own among the events, so a viewer's events have the same IDs
-    whatever came into sight or went out of it since.
+    Every account has its own range of event IDs, so a viewer's events have the same IDs even if
+    access has changed again.
     """
 
     def __init__(self, change: UserVisibilityChanged, seq: int) -> None:
         self.change = change
         self.seq = seq
-        """Of the state in which the events were made."""
+        """The version of the state that the events were made from."""
         self.gained = _by_viewer(change.gained)
         self.lost = _by_viewer(change.lost)
         user_ids = BitMap.union(BitMap(), *self.gained.values(), *self.lost.values())
-        self.places = {user_id: place * 2 for place, user_id in enumerate(user_ids)}
+        self.first_index = {user_id: number * 2 for number, user_id in enumerate(user_ids)}
         self.events: dict[Hashable, tuple[EncodedEvent, ...]] = {}
 
 
-def _by_viewer(found: Iterable[UserVisibility]) -> dict[int, BitMap]:
-    user_ids = [(one, bitmap(one.users)) for one in found]
+def _by_viewer(changed: Iterable[UserVisibility]) -> dict[int, BitMap]:
+    user_ids = [(one, bitmap(one.users)) for one in changed]
     return {viewer_id: users for one, users in user_ids for viewer_id in one.viewers}
 
 
 class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
-    """To guests, the accounts that they gained and lost. A gained one is shown if it is still in
-    sight."""
+    """For guests, the accounts that they gained and lost. A gained one is sent if it's still
+    visible."""
 
     of = UserVisibilityChanged
 
@@ -91,18 +91,18 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
         self, context: ProjectionContext, change: UserVisibilityChanged, view: Any
     ) -> Sequence[EncodedEvent]:
         shared = self._shared(context, change)
-        found: list[EncodedEvent] = []
+        all_events: list[EncodedEvent] = []
         for user_id in view.lost | view.gained:
             key = (context.numbering, user_id, user_id in view.lost, *view[2:])
             events = shared.events.get(key)
             if events is None:
-                place = shared.places[user_id]
+                first = shared.first_index[user_id]
                 events = shared.events[key] = tuple(
-                    encoded(event, context.numbering, context.entry.seq, place + number)
+                    encoded(event, context.numbering, context.entry.seq, first + number)
                     for number, event in enumerate(self._of_one(context, user_id, view))
                 )
-            found += events
-        return found
+            all_events += events
+        return all_events
 
     def events(
         self, context: ProjectionContext, change: UserVisibilityChanged, view: Any
@@ -113,7 +113,7 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
     def _of_one(
         self, context: ProjectionContext, user_id: int, view: _VisibilityView
     ) -> Iterable[Event]:
-        """Two events at most."""
+        """Return one or two events."""
         state = context.state
         if user_id in view.lost:
             yield account_events.removed(user_id)
@@ -121,8 +121,8 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
                 yield account_events.unknown(context, user_id)
             return
         user = state.users[user_id]
-        shown = permissions.shows_address(state, user, view.role)
-        yield account_events.added(context, user, AccountView(shown, view.client_gravatar))
+        address = permissions.shows_address(state, user, view.role)
+        yield account_events.added(context, user, AccountView(address, view.client_gravatar))
         if status_object(state, user):
             yield status_now(state, user)
 

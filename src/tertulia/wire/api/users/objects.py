@@ -1,4 +1,4 @@
-"""Accounts on the wire."""
+"""Accounts as JSON objects."""
 
 import hashlib
 import re
@@ -19,13 +19,13 @@ from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
 from tertulia.wire.http.fragments import Fragments, Part, array_items
 
 AVATARS_PATH: Final = "/user_avatars/1"
-"""Where uploaded pictures are: below the organization's ID."""
+"""The path of uploaded pictures."""
 DRAWN_PATH: Final = "/user_avatars/1/drawn"
-"""Where pictures are of accounts that have uploaded none."""
+"""The path of generated pictures, for accounts without an uploaded one."""
 
 
 class UserObject(Struct, kw_only=True):
-    """An account, as one viewer may see it."""
+    """An account, as far as you can see it."""
 
     user_id: int
     delivery_email: str | None
@@ -50,9 +50,8 @@ class UserObject(Struct, kw_only=True):
 
 
 def api_email(state: State, user: User, host: str, *, sees_address: bool = True) -> str:
-    """The address by which the interface knows the account: the real one where everybody may see
-    it, otherwise one that works nowhere else. A spectator is not one of everybody: for them,
-    `sees_address` is false all the same."""
+    """Return the address that the API uses for the account: the real one if everyone may see it,
+    otherwise a stand-in. For spectators, `sees_address` is false even if everyone may see it."""
     is_open = permissions.address_visibility(state, user) is AddressVisibility.EVERYONE
     if user.is_bot or (is_open and sees_address):
         return user.address
@@ -60,29 +59,29 @@ def api_email(state: State, user: User, host: str, *, sees_address: bool = True)
 
 
 def stand_in(user: User, host: str) -> str:
-    """The address that stands for one that is not shown. It takes no mail."""
+    """Return the address that replaces a hidden one. It doesn't receive email."""
     return f"user{user.id}@{host}"
 
 
 def presence_key(state: State, viewer: User, user: User, host: str) -> str:
-    """By which address presence of old is told: never a real one of somebody whom the viewer does
-    not see."""
+    """Return the address for the legacy presence format: a stand-in for people whom the viewer
+    can't see."""
     seen = permissions.sees_user(state, viewer, user)
     return api_email(state, user, host, sees_address=seen)
 
 
 def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> str | None:
-    """Where the picture is. None where the client can compute it from the address."""
+    """Return the URL of the picture, or None if the client can compute it from the address."""
     if gravatar_by_client and sees_address and user.avatar_source == "G":
         return None
     return avatar_address(user, sees_address=sees_address)
 
 
 def avatar_address(user: User, *, sees_address: bool, medium: bool = False) -> str:
-    """Where the picture is, in its usual size or in the `medium` one of 500 pixels.
+    """Return the URL of the picture, in the usual size or in the medium one of 500 pixels.
 
-    The third party's default is named by a digest of the address, by which a guess at that can be
-    tried: those who do not see the address get the picture that is drawn here.
+    A Gravatar URL contains a hash of the email address, which allows guessing it, so viewers who
+    can't see the address get the generated picture.
     """
     version = f"version={user.avatar_version}"
     end = f"{'-medium' if medium else ''}.png?{version}"
@@ -98,13 +97,14 @@ def avatar_address(user: User, *, sees_address: bool, medium: bool = False) -> s
 
 
 def drawn_address(user: User, end: str = ".png") -> str:
-    """Where the picture is that is drawn for the account, whether it has another or not."""
+    """Return the URL of the generated picture, even if the account has another one."""
     letters = initials(user.full_name)
     return f"{DRAWN_PATH}/{user.id}{letters and '-'}{letters}{end}"
 
 
 def initials(full_name: str) -> str:
-    """The first letters of the first name and the last, of A to Z; empty where they are others."""
+    """Return the first letters of the first and last name, or an empty string unless they're in A
+    to Z or digits."""
     words = full_name.split()
     ends = [words[0], words[-1]] if len(words) > 1 else words
     letters = "".join(unicodedata.normalize("NFKD", word)[0].upper() for word in ends)
@@ -112,57 +112,48 @@ def initials(full_name: str) -> str:
 
 
 def date_joined(user: User, *, by_day: bool = False) -> str:
-    """ISO 8601 to the minute, or only the day for those who are not signed in."""
-    moment = datetime.fromtimestamp(user.joined_at, UTC)
-    return moment.date().isoformat() if by_day else moment.isoformat(timespec="minutes")
+    """Return the date in ISO 8601 to the minute, or only the day for spectators."""
+    joined = datetime.fromtimestamp(user.joined_at, UTC)
+    return joined.date().isoformat() if by_day else joined.isoformat(timespec="minutes")
+
+
+class UserFormat(NamedTuple):
+    """What a client wants of user objects."""
+
+    client_gravatar: bool = False
+    """Leave out the URL of a Gravatar that the client can compute from the address."""
+    with_profile: bool = False
+    """Include `profile_data` for people."""
+    with_activity: bool = True
+    """Include `is_active`."""
 
 
 def user_object(
-    state: State,
-    viewer: User | None,
-    user: User,
-    host: str,
-    *,
-    client_gravatar: bool = False,
-    with_profile: bool = False,
-    with_activity: bool = True,
+    state: State, viewer: User | None, user: User, host: str, form: UserFormat
 ) -> UserObject:
-    """The account as the viewer (None: a spectator) may see it.
-
-    `with_profile` adds `profile_data` for people; without `with_activity`, `is_active` is left to
-    the list in which the object stands.
-    """
-    return user_shown(
-        state,
-        user,
-        host,
-        sees_address=permissions.sees_address(state, viewer, user),
-        client_gravatar=client_gravatar,
-        with_profile=with_profile,
-        with_activity=with_activity,
-        by_day=viewer is None,
-    )
+    """Return the account as the viewer (None: a spectator) sees it."""
+    sees_address = permissions.sees_address(state, viewer, user)
+    return user_shown(state, user, host, form, sees_address=sees_address, by_day=viewer is None)
 
 
 def user_shown(
     state: State,
     user: User,
     host: str,
+    form: UserFormat,
     *,
     sees_address: bool,
-    client_gravatar: bool = False,
-    with_profile: bool = False,
-    with_activity: bool = True,
     by_day: bool = False,
 ) -> UserObject:
-    """The same for all viewers of one kind: those who see the address, or those who do not."""
+    """Return the account as everyone with or without access to its address sees it; `by_day` for
+    spectators."""
     return UserObject(
         user_id=user.id,
         delivery_email=user.address if sees_address else None,
         email=api_email(state, user, host, sees_address=sees_address),
         full_name=user.full_name,
         date_joined=date_joined(user, by_day=by_day),
-        is_active=user.is_active if with_activity else UNSET,
+        is_active=user.is_active if form.with_activity else UNSET,
         is_owner=user.is_owner,
         is_admin=user.is_administrator,
         is_guest=user.is_guest,
@@ -171,30 +162,32 @@ def user_shown(
         bot_owner_id=user.bot.owner_id if user.bot else None,
         role=user.role.value,
         timezone=user.timezone,
-        avatar_url=avatar_url(user, gravatar_by_client=client_gravatar, sees_address=sees_address),
+        avatar_url=avatar_url(
+            user, gravatar_by_client=form.client_gravatar, sees_address=sees_address
+        ),
         avatar_version=user.avatar_version,
         is_deleted=True if user.is_deleted else UNSET,
         is_system_bot=True if user.is_system_bot else UNSET,
-        profile_data=_profile(state, user, shown=not by_day) if with_profile else UNSET,
+        profile_data=_profile(state, user, shown=not by_day) if form.with_profile else UNSET,
     )
 
 
 def _profile(state: State, user: User, *, shown: bool) -> dict[str, ProfileValueObject] | UnsetType:
-    """What the profile has; nothing of it for spectators. Bots have none."""
+    """Return the profile; empty for spectators. Bots don't have one."""
     if user.is_bot:
         return UNSET
     return profile_data(state, user.id) if shown else {}
 
 
 UNKNOWN_NAME: Final = "Unknown user"
-"""What an account is called of which the viewer may know nothing."""
+"""The name of a stand-in for an account that the viewer can't see."""
 UNKNOWN_AVATAR: Final = "/static/person.svg"
-"""The picture of an account of which the viewer may know nothing."""
+"""The picture of a stand-in."""
 
 
 def unknown_user(user: User, host: str, *, joined_at: int) -> UserObject:
-    """What stands for an account that the viewer may not know of, for clients that cannot do
-    without one. It says nothing but that the ID is taken. `joined_at` is the same for all."""
+    """Return a stand-in for an account that the viewer can't see, for clients that need one. It
+    tells only that the ID exists. `joined_at` is the same for all."""
     return UserObject(
         user_id=user.id,
         delivery_email=None,
@@ -219,43 +212,29 @@ def unknown_user(user: User, host: str, *, joined_at: int) -> UserObject:
 class AccountVisibility(Enum):
     """How much of an account a viewer sees."""
 
-    USUAL = "as everybody of the viewer's role sees it"
-    OWN = "the viewer's own, with an address that the role may not see"
+    USUAL = "as much as everyone with the viewer's role"
+    OWN = "the viewer's own account, whose address others with that role can't see"
     UNKNOWN = "only that it exists"
 
 
-class Look(NamedTuple):
-    """How accounts are shown."""
-
-    role: Role | None
-    """The viewer's; None for a spectator."""
-    client_gravatar: bool
-    with_profile: bool = False
-    with_activity: bool = True
-
-
 def active(user: User) -> bool:
-    """Whether the account is a person or bot that is active."""
     return user.is_active and not user.is_system_bot
 
 
 def deactivated(user: User) -> bool:
-    """Whether the account is a person or bot that was deactivated."""
     return not user.is_active and not user.is_system_bot
 
 
 def system_bot(user: User) -> bool:
-    """Whether the account is one of the server's own."""
     return user.is_system_bot
 
 
 def everybody(user: User) -> bool:
-    """Whether the account is not one of the server's own."""
     return not user.is_system_bot
 
 
 def by_visibility(state: State, viewer: User | None) -> list[ShardRange[AccountVisibility]]:
-    """All accounts, by how much the viewer sees of them."""
+    """Return all accounts by how much of them the viewer sees."""
     usual = AccountVisibility.USUAL
     others: dict[int, AccountVisibility] = {}
     if viewer is not None:
@@ -269,19 +248,24 @@ def by_visibility(state: State, viewer: User | None) -> list[ShardRange[AccountV
     return shard_ranges(state.user_shards, usual, others)
 
 
-def people(
+def encoded_users(
     fragments: Fragments,
     state: State,
     viewer: User | None,
-    found: Sequence[ShardRange[AccountVisibility]],
+    ranges: Sequence[ShardRange[AccountVisibility]],
     which: Callable[[User], bool],
-    look: Look,
+    form: UserFormat,
     host: str,
     *,
-    unknown_too: bool = False,
+    with_stand_ins: bool = False,
 ) -> Iterator[Part]:
-    """The accounts for which `which` is true, as parts for `json_array`. Accounts that the viewer
-    does not know are left out, or with `unknown_too` have a stand-in."""
+    """Return the accounts for which `which` is true, as parts for `json_array`. Accounts that the
+    viewer can't see are left out, or replaced with stand-ins."""
+    role = None if viewer is None else permissions.role_of(state, viewer)
+    joined_at = state.realm.created_at
+
+    def selected(user_ids: Iterable[int]) -> Iterator[User]:
+        return filter(which, (state.users[user_id] for user_id in user_ids))
 
     def usual(user_ids: Iterable[int]) -> bytes:
         return array_items(
@@ -289,44 +273,26 @@ def people(
                 state,
                 user,
                 host,
-                sees_address=permissions.shows_address(state, user, look.role),
-                client_gravatar=look.client_gravatar,
-                with_profile=look.with_profile,
-                with_activity=look.with_activity,
-                by_day=look.role is None,
+                form,
+                sees_address=permissions.shows_address(state, user, role),
+                by_day=role is None,
             )
-            for user in chosen(user_ids)
-        )
-
-    def own(user_ids: Iterable[int]) -> bytes:
-        return array_items(
-            user_object(
-                state,
-                viewer,
-                user,
-                host,
-                client_gravatar=look.client_gravatar,
-                with_profile=look.with_profile,
-                with_activity=look.with_activity,
-            )
-            for user in chosen(user_ids)
+            for user in selected(user_ids)
         )
 
     def unknown(user_ids: Iterable[int]) -> bytes:
         return array_items(
-            unknown_user(user, host, joined_at=joined_at) for user in chosen(user_ids)
+            unknown_user(user, host, joined_at=joined_at) for user in selected(user_ids)
         )
 
-    def chosen(user_ids: Iterable[int]) -> Iterator[User]:
-        return filter(which, (state.users[user_id] for user_id in user_ids))
-
-    joined_at = state.realm.created_at
-    for one in found:
+    for one in ranges:
         if one.kind is AccountVisibility.USUAL:
-            key: Hashable = (which, look, one.first, one.size)
+            key: Hashable = (which, role, form, one.first, one.size)
             yield fragments.get(key, one.version, partial(usual, one.ids))
         elif one.kind is AccountVisibility.OWN:
-            yield own(one.ids)
-        elif unknown_too:
+            yield array_items(
+                user_object(state, viewer, user, host, form) for user in selected(one.ids)
+            )
+        elif with_stand_ins:
             key = (which, AccountVisibility.UNKNOWN, one.first, one.size)
             yield fragments.get(key, (one.version, joined_at), partial(unknown, one.ids))

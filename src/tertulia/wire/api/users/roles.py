@@ -1,4 +1,4 @@
-"""What a new role shows to its owner, and hides from them."""
+"""What users gain and lose access to when their role changes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -31,21 +31,21 @@ from tertulia.wire.api.users.account_events import AccountView, account_view
 
 
 class OwnView(NamedTuple):
-    """What came into sight of the one whose role is new, and what went out of it."""
+    """What the user with the new role gained and lost access to."""
 
     addresses: tuple[tuple[int, AccountView], ...]
     bots_lost: tuple[int, ...]
     bots_gained: tuple[BotObject, ...]
     channels: ChannelVisibilityChanges
     defaults: bool | None
-    """Whether the default channels came into sight (or went out of it)."""
+    """Whether the user gained (True) or lost the list of default channels."""
 
 
 def own_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) -> OwnView | None:
-    """The view of the one whose role (or age, which makes a full member) is new, and of the bots
-    that have other rights by it; None for everybody else.
+    """Return the view of the user whose role changed, or who became a full member, and of bots
+    whose permissions changed with it; None for everyone else.
 
-    What was gained then is shown if it is still in sight.
+    Gains are included only if they still hold.
     """
     user = viewer.user
     if user.id in change.rights:
@@ -64,7 +64,7 @@ def own_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
         addresses=_in_sight(context, _addresses(context, was, became), viewer),
         bots_lost=bots_lost,
         bots_gained=bots_gained,
-        channels=_moves(context, change, viewer),
+        channels=_channels(context, change, viewer),
         defaults=_defaults(context, was, became, user),
     )
 
@@ -74,7 +74,7 @@ def _with_role(user: User, values: Mapping[str, Any]) -> User:
 
 
 def _standing_alone(bot: User, role: Role) -> User:
-    """The bot as if the role were its own, whoever its owner is."""
+    """Return the bot as if it had the role without an owner."""
     alone = None if bot.bot is None else msgspec.structs.replace(bot.bot, owner_id=None)
     return msgspec.structs.replace(bot, role=role, bot=alone)
 
@@ -90,7 +90,7 @@ def _defaults(context: ProjectionContext, was: User, became: User, present: User
     return not permissions.is_guest(state, present)
 
 
-def _moves(
+def _channels(
     context: ProjectionContext, change: UserChanged, viewer: Viewer
 ) -> ChannelVisibilityChanges:
     own, subscribers = (change.user_id,), change.subscribers
@@ -106,8 +106,8 @@ def _in_sight(
     context: ProjectionContext, user_ids: Iterable[int], viewer: Viewer
 ) -> tuple[tuple[int, AccountView], ...]:
     users = context.state.users
-    found = ((user_id, account_view(context, users[user_id], viewer)) for user_id in user_ids)
-    return tuple((user_id, account) for user_id, account in found if account is not None)
+    views = ((user_id, account_view(context, users[user_id], viewer)) for user_id in user_ids)
+    return tuple((user_id, account) for user_id, account in views if account is not None)
 
 
 def _addresses(context: ProjectionContext, was: User, became: User) -> Iterable[int]:
@@ -138,7 +138,6 @@ def _bots(
 
 
 def own_events(context: ProjectionContext, view: OwnView) -> Iterable[Event]:
-    """The events of that view."""
     users = context.state.users
     for user_id, account in view.addresses:
         yield from account_events.address_seen(users[user_id], account)

@@ -1,6 +1,6 @@
-"""The organization's settings, and what the server can do and allows."""
+"""The organization's settings in the initial data that POST /register returns."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from tertulia.delivery.presence import OFFLINE_SECONDS, PING_SECONDS
@@ -8,40 +8,46 @@ from tertulia.domain import names
 from tertulia.domain.accounts.signup import MAX_LENGTH
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import group_settings
-from tertulia.domain.groups.group_settings import PermissionSetting
 from tertulia.domain.messages.reporting import KINDS
 from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, VIDEO_CALLS
+from tertulia.embedded.catalog import offered
 from tertulia.model.organization import Realm
 from tertulia.service import video_calls
 from tertulia.service.config import Config
 from tertulia.service.files.pictures import MAX_PICTURE_MIB
 from tertulia.service.files.uploads import FORMATS
+from tertulia.service.video_calls import GifService
+from tertulia.wire.api.banners import banner_objects
 from tertulia.wire.api.emoji import emoji_url
-from tertulia.wire.api.organization.objects import authentication_methods, realm_settings
+from tertulia.wire.api.organization.objects import (
+    authentication_methods,
+    realm_extensions,
+    realm_settings,
+)
 from tertulia.wire.api.profiles import EXTERNAL_ACCOUNTS
-from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.http.fragments import Fragment, object_fields
 
 JITSI_URL: Final = "https://meet.jit.si"
-"""Where video calls are held unless the organization names another place."""
+"""The server of video calls if the organization doesn't have one."""
 
 TYPING_STARTED_WAIT_MILLISECONDS: Final = 30_000
 TYPING_STOPPED_WAIT_MILLISECONDS: Final = 12_000
 TYPING_EXPIRY_MILLISECONDS: Final = 45_000
 
 GIF_RATINGS: Final = {
-    "disabled": {"id": 0, "name": "No animated pictures"},
-    "g": {"id": 2, "name": "Rated G, for everybody"},
-    "pg": {"id": 3, "name": "Rated PG, with parental guidance"},
-    "pg13": {"id": 4, "name": "Rated PG-13, from thirteen years"},
-    "r": {"id": 5, "name": "Rated R, restricted"},
+    "disabled": {"id": 0, "name": "GIF integration disabled"},
+    "g": {"id": 2, "name": "Rated G (general audience)"},
+    "pg": {"id": 3, "name": "Rated PG (parental guidance)"},
+    "pg13": {"id": 4, "name": "Rated PG-13 (parental guidance - under 13)"},
+    "r": {"id": 5, "name": "Rated R (restricted)"},
 }
 
 REPORT_TYPES: Final = tuple({"key": kind, "name": name} for kind, name in KINDS.items())
 
 
-def realm(context: SnapshotContext) -> Fragment:
-    """All settings of the organization and of the server."""
+def realm(context: SectionContext) -> Fragment:
+    """The settings of the organization and of the server."""
     state = context.state
     config = context.node.config
 
@@ -52,7 +58,11 @@ def realm(context: SnapshotContext) -> Fragment:
                 **_organization(context, state.realm),
                 **_limits(config),
                 **_server(context, config),
-                "server_supported_permission_settings": permission_settings(),
+                "server_supported_permission_settings": {
+                    "realm": group_settings.REALM_SETTINGS,
+                    "stream": group_settings.CHANNEL_SETTINGS,
+                    "group": group_settings.GROUP_SETTINGS,
+                },
             }
         )
 
@@ -60,10 +70,10 @@ def realm(context: SnapshotContext) -> Fragment:
     return context.node.fragments.get(("realm", context.url), stamp, settings)
 
 
-def _organization(context: SnapshotContext, found: Realm) -> dict[str, Any]:
-    """What is the organization's and no setting of it."""
+def _organization(context: SectionContext, realm: Realm) -> dict[str, Any]:
+    """Facts about the organization that aren't settings."""
     return {
-        "realm_authentication_methods": authentication_methods(found, dev=context.node.config.dev),
+        "realm_authentication_methods": authentication_methods(realm, dev=context.node.config.dev),
         "realm_available_video_chat_providers": {
             key: {"id": number, "name": name}
             for number, (key, name) in VIDEO_CALLS.items()
@@ -104,7 +114,7 @@ def _limits(config: Config) -> dict[str, Any]:
     }
 
 
-def _server(context: SnapshotContext, config: Config) -> dict[str, Any]:
+def _server(context: SectionContext, config: Config) -> dict[str, Any]:
     return {
         "development_environment": config.dev,
         "event_queue_longpoll_timeout_seconds": config.event_queue_longpoll_timeout_seconds,
@@ -112,7 +122,7 @@ def _server(context: SnapshotContext, config: Config) -> dict[str, Any]:
         "jitsi_server_url": context.state.realm.jitsi_server_url or JITSI_URL,
         "server_avatar_changes_disabled": False,
         "server_can_summarize_topics": False,
-        # Mobile clients take this address as it is, so it is a whole one.
+        # Mobile clients don't resolve a relative URL.
         "server_emoji_data_url": context.url + emoji_url(),
         "server_generation": int(context.node.started),
         "server_inline_image_preview": True,
@@ -134,13 +144,32 @@ def _server(context: SnapshotContext, config: Config) -> dict[str, Any]:
     }
 
 
-def permission_settings() -> Mapping[str, Mapping[str, PermissionSetting]]:
-    """What each permission setting takes: of the organization, of channels, of groups."""
-    return {
-        "realm": group_settings.REALM_SETTINGS,
-        "stream": group_settings.CHANNEL_SETTINGS,
-        "group": group_settings.GROUP_SETTINGS,
-    }
+def extensions(context: SectionContext) -> dict[str, Any]:
+    """What only Tertulia has, for clients that support it."""
+    if not context.registration.capabilities.server_extensions or context.viewer is None:
+        return {}
+    return {"realm_banners": banner_objects(context.state), **realm_extensions(context.state.realm)}
 
 
-SECTIONS: Final[Sections] = {("realm",): realm}
+def _gif_key(service: GifService, context: SectionContext) -> dict[str, Any]:
+    """The key for GIF search, unless it's disabled. Spectators can't write messages."""
+    enabled = context.viewer is not None and context.state.realm.gif_rating_policy
+    return {f"{service.name}_api_key": service.key(context.node.config) if enabled else ""}
+
+
+def embedded_bots(context: SectionContext) -> dict[str, Any]:
+    """The bots that the server can run, with their configuration."""
+    bots = offered(context.node.config.embedded_bots).values()
+    return {"realm_embedded_bots": [{"name": bot.name, "config": bot.settings} for bot in bots]}
+
+
+SECTIONS: Final[Sections] = {
+    ("realm",): realm,
+    ("realm_embedded_bots",): embedded_bots,
+    ("server_extensions",): extensions,
+    ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
+    ("stop_words",): lambda _: {"stop_words": []},
+    ("video_calls",): lambda _: {"has_zoom_token": False, "has_webex_token": False},
+    **{(service.name,): partial(_gif_key, service) for service in video_calls.SERVICES},
+    ("tenor",): lambda _: {"tenor_api_key": ""},  # Tenor has shut down its service.
+}

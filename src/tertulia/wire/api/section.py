@@ -1,4 +1,4 @@
-"""What every section of the snapshot looks at."""
+"""Sections of the initial data that POST /register returns."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from tertulia.wire.http.node import HttpNode
 
 
 @dataclass(frozen=True)
-class SnapshotContext:
-    """The organization at one entry of its log, and who looks at it."""
+class SectionContext:
+    """The organization at one entry of its log, and the client that is registering."""
 
     state: State
     node: HttpNode
@@ -26,20 +26,29 @@ class SnapshotContext:
     registration: Registration
     presence_days: int
     url: str
-    """The organization's address."""
+    """The organization's URL."""
     now: float
     most_accounts: int | None
-    """Of more accounts than that the client wants only those that it needs at first."""
+    """The client wants only the most important accounts if there are more than this."""
+
+    @property
+    def viewer_id(self) -> int:
+        """The viewer's ID, or 0 for a spectator."""
+        return 0 if self.viewer is None else self.viewer.id
 
     @cached_property
     def host(self) -> str:
-        """Of the addresses that stand for hidden ones."""
+        """The host of stand-in email addresses."""
         return self.node.config.address_host
+
+    @property
+    def has_more_accounts(self) -> bool:
+        """Whether there are more accounts than the client wants."""
+        return self.most_accounts is not None and len(self.state.users) > self.most_accounts
 
     @cached_property
     def channels(self) -> Mapping[int, Channel]:
-        """Every channel that the viewer may know of, and their client what to make of, by ID,
-        ascending."""
+        """The channels that the viewer can see and the client supports, in ascending order."""
         if self.viewer is None:
             every = sorted(self.state.channels, key=lambda channel: channel.id)
             seen = [channel for channel in every if channel_access.open_to_spectators(channel)]
@@ -51,12 +60,12 @@ class SnapshotContext:
 
     @cached_property
     def traffic(self) -> Mapping[int, int | None]:
-        """Messages a week of each of these channels."""
+        """The weekly traffic of these channels."""
         return weekly_traffic(self.state, self.channels.values(), self.now)
 
 
-Section = Callable[[SnapshotContext], dict[str, Any] | Fragment]
-"""A part of the snapshot: its fields by name; or as a fragment, where all have the same."""
+Section = Callable[[SectionContext], dict[str, Any] | Fragment]
+"""Returns fields by name, or as a fragment if they're the same for everyone."""
 
 Sections = Mapping[tuple[str, ...], Section]
-"""Sections by the fetch types that must all be asked for."""
+"""Sections by the fetch types that all have to be requested."""

@@ -1,4 +1,4 @@
-"""Channels, and the viewer's subscriptions to them."""
+"""Channels and the viewer's subscriptions in the initial data that POST /register returns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -7,9 +7,7 @@ from itertools import repeat
 from typing import Any, Final
 
 from tertulia.domain import permissions
-from tertulia.domain.channels.folders import in_order
 from tertulia.model.channels import Subscription
-from tertulia.wire.api.administration import default_group_objects
 from tertulia.wire.api.channels.objects import (
     ChannelObject,
     OwnSettings,
@@ -19,24 +17,23 @@ from tertulia.wire.api.channels.objects import (
     own_settings,
     subscription_fields,
 )
-from tertulia.wire.api.folders import folder_object
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
-from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 from tertulia.wire.http.fragments import Fragment, array_items, encode, json_array, object_fields
 
 
 class _Relation(Enum):
-    """What a viewer has to do with a channel."""
+    """A viewer's relation to a channel."""
 
-    NONE = "sees it"
+    NONE = "can see it"
     OWN = "is subscribed, or was"
-    UNKNOWN = "does not know of it"
+    UNKNOWN = "can't see it"
 
 
 def _by_relation(
-    context: SnapshotContext, own: Mapping[int, Subscription]
+    context: SectionContext, own: Mapping[int, Subscription]
 ) -> list[ShardRange[_Relation]]:
-    """All channels, those to which the viewer has these subscriptions apart."""
+    """Return all channels, with those of the viewer's subscriptions separately."""
     seen = context.channels
     every: set[Any] = {*context.state.channels.rows}
     others = dict.fromkeys(every.difference(seen), _Relation.UNKNOWN)
@@ -45,17 +42,17 @@ def _by_relation(
 
 
 class _Channels:
-    """Makes fragments of channels with their subscribers, as far as they are `wanted`
-    (`include_subscribers`)."""
+    """Makes fragments of channels, with the subscribers that `include_subscribers` asks for."""
 
-    def __init__(self, context: SnapshotContext, wanted: str) -> None:
-        self._context, self._wanted = context, wanted
+    def __init__(self, context: SectionContext, include_subscribers: str) -> None:
+        self._context, self._wanted = context, include_subscribers
         self._traffic, self._fragments = context.traffic, context.node.fragments
-        self._seen = context.node.delivery.presence.lately if wanted == "partial" else None
+        is_partial = include_subscribers == "partial"
+        self._seen = context.node.delivery.presence.lately if is_partial else None
         self._activity = context.state.users.activity.number
 
     def of(self, one: ShardRange[Any], *, sees_subscribers: bool) -> Fragment:
-        """The channels of the range, for viewers who see their subscribers or not."""
+        """Return the channels of the range, for viewers who can or can't see their subscribers."""
         listed = sees_subscribers and self._wanted != "false"
         traffic = tuple(map(self._traffic.__getitem__, one.ids))
         return self._fragments.get(
@@ -67,17 +64,17 @@ class _Channels:
     def begun(
         self, one: ShardRange[Any], sees_subscribers: Callable[[int], bool]
     ) -> Sequence[bytes]:
-        """The channels of the range, each without the brace at the end."""
+        """Return the channels of the range as JSON without the closing brace."""
         if self._wanted != "false":
             return [self._begun(one, channel_id, sees_subscribers) for channel_id in one.ids]
         traffic = tuple(map(self._traffic.__getitem__, one.ids))
-        # One lookup for all. (JSON has no line breaks.)
-        kept = self._fragments.get(
+        # One cache lookup for all. JSON has no line breaks.
+        lines = self._fragments.get(
             ("channels begun", one.ids[0], len(one.ids)),
             (one.version, self._activity, traffic),
             lambda: b"\n".join(encode(self._shown(it, listed=False))[:-1] for it in one.ids),
         )
-        return kept.content.split(b"\n")
+        return lines.content.split(b"\n")
 
     def _begun(
         self, one: ShardRange[Any], channel_id: int, sees_subscribers: Callable[[int], bool]
@@ -92,24 +89,21 @@ class _Channels:
     def _shown(self, channel_id: int, listed: bool) -> ChannelObject:
         state, seen = self._context.state, self._seen or frozenset()
         channel = state.channels[channel_id]
-        shown = channel_object(state, channel, self._context.now)
-        list_subscribers(state, channel, shown, self._wanted, seen, visible=listed)
-        return shown
+        made = channel_object(state, channel, self._context.now)
+        list_subscribers(state, channel, made, self._wanted, seen, visible=listed)
+        return made
 
 
 @lru_cache(maxsize=1024)
 def _settings(own: OwnSettings, inherited: OwnSettings | None) -> bytes:
-    """What a subscriber has set, as the end of the channel's object and what comes between it and
-    the next one: most have set the same of most channels."""
+    """Return a subscription's settings as the end of the channel's JSON and the comma after it.
+    Cached, since most people have the same settings for most channels."""
     return b",%b}," % object_fields(subscription_fields(own, inherited))
 
 
-def subscriptions(context: SnapshotContext) -> dict[str, Any]:
-    """All channels that the viewer sees: those they are subscribed to, were, and never were.
-
-    A spectator has no subscriptions, and sees the public web's channels as anybody who never was
-    subscribed.
-    """
+def subscriptions(context: SectionContext) -> dict[str, Any]:
+    """The channels that the viewer can see: subscribed, formerly subscribed, and never subscribed.
+    A spectator has no subscriptions."""
     state, viewer = context.state, context.viewer
     own = {} if viewer is None else state.subscriptions.of_user[viewer.id]
     is_member = viewer is not None and not permissions.is_guest(state, viewer)
@@ -125,11 +119,11 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
         elif one.kind is _Relation.OWN:
             begun = fragments.begun(one, lambda it: is_member or own[it].is_active)
             those = [own[channel_id] for channel_id in one.ids]
-            # For hundreds of channels it counts what is called for each.
+            # With hundreds of channels, every call per channel matters.
             settings = map(_settings, map(own_settings, those), repeat(inherited))
-            for subscription, *shown in zip(those, begun, settings, strict=True):
+            for subscription, *pieces in zip(those, begun, settings, strict=True):
                 spans = subscription.spans
-                (present if spans and spans[-1][1] is None else past).extend(shown)
+                (present if spans and spans[-1][1] is None else past).extend(pieces)
     return {
         "subscriptions": json_array([_joined(present)]),
         "unsubscribed": json_array([_joined(past)]),
@@ -143,16 +137,15 @@ def _joined(pieces: list[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def channels(context: SnapshotContext) -> dict[str, Any]:
-    """All channels that the viewer sees, without anything of the viewer's own."""
-    found = [one for one in _by_relation(context, {}) if one.kind is _Relation.NONE]
+def channels(context: SectionContext) -> dict[str, Any]:
+    """The channels that the viewer can see, without personal settings."""
+    ranges = [one for one in _by_relation(context, {}) if one.kind is _Relation.NONE]
     fragments = _Channels(context, "false")
-    return {"streams": json_array(fragments.of(one, sees_subscribers=False) for one in found)}
+    return {"streams": json_array(fragments.of(one, sees_subscribers=False) for one in ranges)}
 
 
-def default_channels(context: SnapshotContext) -> dict[str, Any]:
-    """The channels that new users are subscribed to, as far as the viewer sees them; none for
-    guests."""
+def default_channels(context: SectionContext) -> dict[str, Any]:
+    """The channels that new users are subscribed to and the viewer can see; none for guests."""
     if context.viewer is not None and permissions.is_guest(context.state, context.viewer):
         return {"realm_default_streams": []}
     defaults = [
@@ -163,30 +156,8 @@ def default_channels(context: SnapshotContext) -> dict[str, Any]:
     return {"realm_default_streams": sorted(defaults)}
 
 
-def default_channel_groups(context: SnapshotContext) -> dict[str, Any]:
-    """The groups of channels that new users can choose; none for guests and spectators."""
-    is_member = context.viewer is not None and not permissions.is_guest(
-        context.state, context.viewer
-    )
-    return {
-        "realm_default_stream_groups": default_group_objects(context.state) if is_member else []
-    }
-
-
-def channel_folders(context: SnapshotContext) -> dict[str, Any]:
-    """All channel folders in their order, archived ones too; to a spectator, those with channels
-    that the spectator sees."""
-    folders = in_order(context.state)
-    if context.viewer is None:
-        seen = {channel.folder_id for channel in context.channels.values()}
-        folders = [folder for folder in folders if folder.id in seen]
-    return {"channel_folders": [folder_object(folder) for folder in folders]}
-
-
 SECTIONS: Final[Sections] = {
     ("subscription",): subscriptions,
     ("stream",): channels,
     ("default_streams",): default_channels,
-    ("default_stream_groups",): default_channel_groups,
-    ("channel_folders",): channel_folders,
 }

@@ -1,4 +1,5 @@
-"""Messages: the newest one, what is unread or starred, and with whom the viewer wrote."""
+"""Unread messages, starred messages, and recent conversations in the initial data that POST
+/register returns."""
 
 import hashlib
 from collections import defaultdict
@@ -16,10 +17,8 @@ from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.api.messages.objects import unread_key
-from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.topics import topic_shown
-from tertulia.wire.api.user_topics import muted_topics as shown_muted_topics
-from tertulia.wire.api.user_topics import user_topic
 from tertulia.wire.http.fragments import (
     Fragments,
     JsonParts,
@@ -27,20 +26,20 @@ from tertulia.wire.http.fragments import (
 )
 
 MAX_UNREAD: Final = 50_000
-"""Of more unread messages than that, the newest are sent."""
+"""If there are more unread messages, only the newest are sent."""
 
 
 class UnreadDirect(Struct, kw_only=True):
-    """What is unread of one person's messages, or of one's notes to oneself."""
+    """Unread direct messages from one person, or from yourself."""
 
     other_user_id: int
     sender_id: int
-    """The same, as it was called before."""
+    """The older name of `other_user_id`."""
     unread_message_ids: list[int]
 
 
 class UnreadTopic(Struct, kw_only=True):
-    """What is unread in a topic."""
+    """Unread messages in a topic."""
 
     stream_id: int
     topic: str
@@ -48,18 +47,18 @@ class UnreadTopic(Struct, kw_only=True):
 
 
 class UnreadGroup(Struct, kw_only=True):
-    """What is unread of a direct conversation of several people."""
+    """Unread messages in a group conversation."""
 
     user_ids_string: str
-    """All of them, the viewer too."""
+    """All participants, including yourself."""
     unread_message_ids: list[int]
 
 
 class UnreadMessages(Struct, kw_only=True):
-    """All that is unread but for `streams`, a list of `UnreadTopic`. Lists of IDs ascend."""
+    """All unread messages, except `streams`, a list of `UnreadTopic`. Message IDs ascend."""
 
     count: int = 0
-    """Without those of muted channels and topics."""
+    """Doesn't count muted channels and topics."""
     pms: list[UnreadDirect] = []
     huddles: list[UnreadGroup] = []
     mentions: list[int] = []
@@ -67,19 +66,19 @@ class UnreadMessages(Struct, kw_only=True):
 
 
 class RecentConversation(Struct, kw_only=True):
-    """A direct conversation: the others in it, ascending, and its newest message."""
+    """A direct conversation: its other participants in ascending order, and its newest message."""
 
     max_message_id: int
     user_ids: list[int]
 
 
-def newest(context: SnapshotContext) -> dict[str, Any]:
-    """The newest message; -1 where there is none."""
+def newest(context: SectionContext) -> dict[str, Any]:
+    """The newest message's ID, or -1 if there are no messages."""
     return {"max_message_id": context.state.last_message_id or -1}
 
 
-def unread(context: SnapshotContext) -> dict[str, Any]:
-    """What the viewer has not read; a spectator reads nothing."""
+def unread(context: SectionContext) -> dict[str, Any]:
+    """The viewer's unread messages; none for spectators."""
     if context.viewer is None:
         return {"unread_msgs": _unread_object(UnreadMessages(), [])}
     empty_topic_name = context.registration.capabilities.empty_topic_name
@@ -94,32 +93,32 @@ def unread(context: SnapshotContext) -> dict[str, Any]:
     }
 
 
-def _unread_object(shown: UnreadMessages, topics: Iterable[bytes]) -> JsonParts:
-    return JsonParts([b'%b,"streams":[%b]}' % (encode(shown)[:-1], b",".join(topics))])
+def _unread_object(unread: UnreadMessages, topics: Iterable[bytes]) -> JsonParts:
+    return JsonParts([b'%b,"streams":[%b]}' % (encode(unread)[:-1], b",".join(topics))])
 
 
 def unread_messages(
-    state: State, reader: User, kept: Fragments, *, limit: int, empty_topic_name: bool
+    state: State, reader: User, cache: Fragments, *, limit: int, empty_topic_name: bool
 ) -> JsonParts:
-    """The newest unread messages, at most `limit`, by conversation: `UnreadMessages`, with its
-    topics. What is unread of a channel is kept until that changes."""
-    found = state.unread.of(state, reader.id)
-    missing = len(found.all) > limit
-    first = found.all[-limit] if missing else 0
-    newest = BitMap(range(first, found.all.max() + 1)) if missing else BitMap()
+    """Return up to `limit` of the newest unread messages by conversation. The JSON of a channel's
+    unread messages is cached until they change."""
+    unread = state.unread.of(state, reader.id)
+    missing = len(unread.all) > limit
+    first = unread.all[-limit] if missing else 0
+    newest = BitMap(range(first, unread.all.max() + 1)) if missing else BitMap()
 
     def cut(ids: BitMap) -> BitMap:
-        """Those of the messages that are sent."""
+        """Return the messages within the limit."""
         return ids & newest if missing and ids and ids.min() < first else ids
 
-    of_channels = found.channels
+    of_channels = unread.channels
     if missing:
         sent = ((channel_id, cut(ids)) for channel_id, ids in of_channels.items())
         of_channels = {channel_id: ids for channel_id, ids in sent if ids}
 
     shown = UnreadMessages(
-        count=limit if missing else len(found.all),
-        mentions=list(cut(found.mentions)),
+        count=limit if missing else len(unread.all),
+        mentions=list(cut(unread.mentions)),
         old_unreads_missing=missing,
     )
     own: dict[int, list[UserTopic]] = defaultdict(list)
@@ -128,14 +127,14 @@ def unread_messages(
     subscriptions = state.subscriptions.of_user[reader.id]
     streams: list[bytes] = []
     channels = state.unread.channels
-    # There may be hundreds: as little as can be is done for each.
+    # There may be hundreds of channels, so each gets as little work as possible.
     for channel_id in sorted(of_channels):
         ids, channel = of_channels[channel_id], channels[channel_id]
-        # Whoever has read nothing of it has the same unread.
+        # Everyone who has read nothing in the channel has the same unread messages.
         is_all = ids is channel.all
         topics = channel.made.get(empty_topic_name) if is_all else None
         if topics is None:
-            topics = kept.get(
+            topics = cache.get(
                 ("unread", channel_id, None if is_all else reader.id, empty_topic_name),
                 (channel.version, None if is_all else _digest(ids)),
                 partial(_unread_topics, state, channel_id, ids, empty_topic_name),
@@ -153,7 +152,7 @@ def unread_messages(
             if is_muted(one.visibility, subscription) != is_usually_muted:
                 count = ids.intersection_cardinality(by_topic.get(one.key, _NONE))
                 shown.count += count if is_usually_muted else -count
-    for direct_id, message_ids in sorted(found.directs.items()):
+    for direct_id, message_ids in sorted(unread.directs.items()):
         if not (newest_ids := list(cut(message_ids))):
             continue
         members = state.directs[direct_id].members
@@ -169,7 +168,7 @@ def unread_messages(
 
 
 def _unread_topics(state: State, channel_id: int, ids: BitMap, empty_topic_name: bool) -> bytes:
-    """Items of `streams`: messages of a channel."""
+    """Return a channel's unread messages as items of `streams`."""
     known = state.topics.of_channel[channel_id]
     return b",".join(
         b"%b%b}" % (_begun(channel_id, known[key].name, empty_topic_name), encode(list(some)))
@@ -178,7 +177,7 @@ def _unread_topics(state: State, channel_id: int, ids: BitMap, empty_topic_name:
 
 
 def _digest(ids: BitMap) -> bytes:
-    """What tells messages from others: the bitmap itself would be kept with the fragment."""
+    """Return a hash of the messages, to cache instead of the bitmap itself."""
     return hashlib.blake2b(ids.serialize(), digest_size=16).digest()
 
 
@@ -188,22 +187,22 @@ _BY_KEY: Final = itemgetter(0)
 
 @lru_cache(maxsize=8192)
 def _begun(channel_id: int, name: str, empty_topic_name: bool) -> bytes:
-    """How the JSON of an `UnreadTopic` begins."""
+    """Return the beginning of the JSON of an `UnreadTopic`."""
     topic = topic_shown(name, empty_topic_name=empty_topic_name)
     whole = encode(UnreadTopic(stream_id=channel_id, topic=topic, unread_message_ids=[]))
     return whole.removesuffix(b"[]}")
 
 
-def starred(context: SnapshotContext) -> dict[str, Any]:
-    """The messages that the viewer starred, ascending."""
+def starred(context: SectionContext) -> dict[str, Any]:
+    """The viewer's starred messages in ascending order."""
     if context.viewer is None:
         return {"starred_messages": []}
     reader = context.state.unread.readers[context.viewer.id]
     return {"starred_messages": list(reader.with_any(Flag.STARRED))}
 
 
-def recent_directs(context: SnapshotContext) -> dict[str, Any]:
-    """The viewer's direct conversations, that of the newest message first."""
+def recent_directs(context: SectionContext) -> dict[str, Any]:
+    """The viewer's direct conversations, most recent first."""
     state, viewer = context.state, context.viewer
     own = () if viewer is None else state.directs.of_user[viewer.id]
     conversations = [
@@ -218,33 +217,9 @@ def recent_directs(context: SnapshotContext) -> dict[str, Any]:
     return {"recent_private_conversations": conversations}
 
 
-def muted_topics(context: SnapshotContext) -> dict[str, Any]:
-    """The older form of the topics' settings, for clients that do not ask for the newer one."""
-    event_types = context.registration.event_types
-    if event_types is not None and "user_topic" in event_types:
-        return {}
-    if context.viewer is None:
-        return {"muted_topics": []}
-    shown = shown_muted_topics(
-        context.state,
-        context.viewer,
-        empty_topic_name=context.registration.capabilities.empty_topic_name,
-    )
-    return {"muted_topics": shown}
-
-
-def user_topics(context: SnapshotContext) -> dict[str, Any]:
-    """The viewer's settings of topics that differ from the channel's."""
-    own = () if context.viewer is None else context.state.user_topics.of_user[context.viewer.id]
-    empty_topic_name = context.registration.capabilities.empty_topic_name
-    return {"user_topics": [user_topic(one, empty_topic_name=empty_topic_name) for one in own]}
-
-
 SECTIONS: Final[Sections] = {
     ("message",): newest,
     ("message", "update_message_flags"): unread,
     ("starred_messages",): starred,
     ("recent_private_conversations",): recent_directs,
-    ("muted_topics",): muted_topics,
-    ("user_topic",): user_topics,
 }

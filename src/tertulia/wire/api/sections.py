@@ -1,0 +1,91 @@
+"""All sections of the initial data that POST /register returns.
+
+A section has no race to consider: its context's state is that of the first entry that the queue
+doesn't have yet.
+"""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from tertulia.wire.api import (
+    administration,
+    bots,
+    default_groups,
+    devices,
+    drafts,
+    emoji,
+    folders,
+    navigation,
+    personal,
+    presence,
+    profiles,
+    quiet_times,
+    scheduled,
+    settings,
+    statuses,
+    user_topics,
+    versions,
+    webhooks,
+)
+from tertulia.wire.api.channels import sections as channels
+from tertulia.wire.api.groups import endpoints as groups
+from tertulia.wire.api.messages import unread
+from tertulia.wire.api.organization import sections as organization
+from tertulia.wire.api.section import SectionContext, Sections
+from tertulia.wire.api.users import sections as users
+from tertulia.wire.http.fragments import Fragment
+
+READS: Final = frozenset({"update_message_flags", "starred_messages"})
+"""Fetch types whose sections need the viewer's read state to be loaded."""
+
+SECTIONS: Final[Sections] = {
+    **organization.SECTIONS,
+    **users.SECTIONS,
+    **bots.SECTIONS,
+    **groups.SECTIONS,
+    **presence.SECTIONS,
+    **statuses.SECTIONS,
+    **channels.SECTIONS,
+    **default_groups.SECTIONS,
+    **folders.SECTIONS,
+    **unread.SECTIONS,
+    **user_topics.SECTIONS,
+    **drafts.SECTIONS,
+    **scheduled.SECTIONS,
+    **navigation.SECTIONS,
+    **devices.SECTIONS,
+    **settings.SECTIONS,
+    **personal.SECTIONS,
+    **profiles.SECTIONS,
+    **administration.SECTIONS,
+    **emoji.SECTIONS,
+    **webhooks.SECTIONS,
+}
+NAMED_SECTIONS: Final[Sections] = {**settings.NAMED_SECTIONS, **quiet_times.NAMED_SECTIONS}
+"""Sections for clients that name their fetch types."""
+
+TYPES: Final = frozenset(name for types in SECTIONS for name in types)
+
+
+def fetched(
+    context: SectionContext, fetch: Collection[str] | None
+) -> tuple[dict[str, Any], list[Fragment]]:
+    """Return the sections of the fetch types (None: all) for `fragmented`, ignoring unknown types.
+
+    If the viewer asks for a type in `READS`, their read state has to be loaded.
+    """
+    data: dict[str, Any] = {
+        "zulip_version": versions.SERVICE_VERSION,
+        "zulip_feature_level": versions.FEATURE_LEVEL,
+        "zulip_merge_base": versions.MERGE_BASE,
+        "service_feature_level": versions.FEATURE_LEVEL,
+    }
+    fragments: list[Fragment] = []
+    for types, section in (SECTIONS if fetch is None else {**SECTIONS, **NAMED_SECTIONS}).items():
+        if fetch is None or all(name in fetch for name in types):
+            fields = section(context)
+            if isinstance(fields, Fragment):
+                fragments.append(fields)
+            else:
+                data |= fields
+    return data, fragments
