@@ -84,7 +84,7 @@ def sees_account(
 
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
     """Whether the user can see the channel's subscribers, and could when the entry was written."""
-    return sees(context, user, channel) and permissions.sees_subscribers(
+    return sees(context, user, channel) and channel_access.sees_subscribers(
         context.state, user, channel
     )
 
@@ -111,4 +111,4 @@ def reads_where_it_is(
     if moved_to is None:
         return True
     message = MessagePlace(id=message_id, channel_id=moved_to)
-    return permissions.reads_message(context.state, viewer.user, message)
+    return channel_access.reads_message(context.state, viewer.user, message)

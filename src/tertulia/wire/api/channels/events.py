@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.model.changes import ChannelChanged, ChannelCreated, ChannelSight
 from tertulia.model.channels import Channel
@@ -62,9 +62,9 @@ def _created_view(
     state, user = context.state, viewer.user
     current = state.channels[change.channel.id]
     if (
-        not permissions.sees_unsubscribed(state, user, change.channel)
+        not channel_access.sees_unsubscribed(state, user, change.channel)
         or excluded(current, viewer.registration)
-        or not permissions.sees_channel(state, user, current)
+        or not channel_access.sees_channel(state, user, current)
     ):
         return None
     is_member = not permissions.is_guest(state, user)
@@ -109,7 +109,7 @@ def _changed_view(
     return _ChangeView(
         effect,
         defaults,
-        permissions.sees_subscribers(state, user, channel),
+        channel_access.sees_subscribers(state, user, channel),
         subscriber_view(viewer) if subscribed else None,
     )
 

@@ -88,7 +88,7 @@ def subscription_added(
     subscription = state.subscriptions[(channel_id, user.id)]
     added = subscription_object(state, subscription, context.at, nulls=view.nulls)
     if view.include_subscribers != "false":
-        visible = permissions.sees_subscribers(state, user, channel)
+        visible = channel_access.sees_subscribers(state, user, channel)
         list_subscribers(state, channel, added, "true", visible=visible)
     if count is not None:
         added.subscriber_count = count
@@ -114,11 +114,11 @@ def _subscribed_view(
     if user.id not in change.colors:
         return _PeerView() if sees_subscribers(context, user, channel) else None
     # A later entry tells viewers that they have lost access to the channel.
-    if not permissions.sees_channel(state, user, channel):
+    if not channel_access.sees_channel(state, user, channel):
         return None
     # A viewer who sees the channel only as a subscriber may never have received it. Receiving it
     # twice does no harm.
-    gained = user.id in change.gained or not permissions.sees_unsubscribed(state, user, channel)
+    gained = user.id in change.gained or not channel_access.sees_unsubscribed(state, user, channel)
     return _OwnView(subscriber_view(viewer), gained)
 
 
@@ -180,7 +180,7 @@ def _changed_view(
     ):
         return None
     # A viewer who has lost access to the channel since may never have received the subscription.
-    return () if permissions.sees_channel(context.state, viewer.user, channel) else None
+    return () if channel_access.sees_channel(context.state, viewer.user, channel) else None
 
 
 def _changed(_: ProjectionContext, change: SubscriptionChanged, view: Any) -> Iterable[Event]:

@@ -46,7 +46,7 @@ async def get_subscriptions(call: Call, params: GetSubscriptions) -> OwnSubscrip
             continue
         subscription = state.subscriptions[(channel_id, user.id)]
         one = subscription_object(state, subscription, now, nulls=True)
-        visible = permissions.sees_subscribers(state, user, channel)
+        visible = channel_access.sees_subscribers(state, user, channel)
         wanted = params.include_subscribers
         list_subscribers(state, channel, one, wanted, lately, visible=visible)
         subscriptions.append(one)
@@ -101,7 +101,7 @@ async def get_user_channels(call: Call, params: GetChannelsOf) -> ChannelsOf:
             channel_id
             for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
             if not state.channels[channel_id].is_archived
-            and permissions.sees_subscribers(state, user, state.channels[channel_id])
+            and channel_access.sees_subscribers(state, user, state.channels[channel_id])
         )
     )
 

@@ -132,7 +132,7 @@ def _view(context: ProjectionContext, change: MessageEdited, viewer: Viewer) -> 
     state, user, message = context.state, viewer.user, change.message
     if (
         change.gone
-        or not permissions.reads_message(state, user, message)
+        or not channel_access.reads_message(state, user, message)
         or not reads_where_it_is(context, message.id, change.moved_to, viewer)
     ):
         return None

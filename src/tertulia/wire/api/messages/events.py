@@ -164,7 +164,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 or (registration.all_public_channels and _is_public(context, message, viewer))
             )
             # Users who have left a private channel since can no longer read its messages.
-            or not permissions.reads_message(state, user, message)
+            or not channel_access.reads_message(state, user, message)
             or not reads_where_it_is(context, message.id, change.moved_to, viewer)
         ):
             return None
