@@ -95,5 +95,5 @@ class Route:
 
     @property
     def summary(self) -> str:
-        """The first line of the handler's documentation."""
-        return (self.handler.__doc__ or "").strip().splitlines()[0] if self.handler.__doc__ else ""
+        """The first sentence of the handler's docstring."""
+        return " ".join((self.handler.__doc__ or "").split()).partition(". ")[0].rstrip(".")

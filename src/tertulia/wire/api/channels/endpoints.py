@@ -124,6 +124,8 @@ class OneChannel(Params, kw_only=True, frozen=True):
 
 
 class ChannelAnswer(ApiResponse, kw_only=True):
+    """A channel."""
+
     stream: ChannelObject
 
 
