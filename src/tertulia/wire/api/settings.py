@@ -347,7 +347,7 @@ def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
     )
 
 
-async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetType:
+async def _password(call: Call, params: UpdateSettings) -> PasswordChange | UnsetType:
     """Return the hashed new password, if one was sent. Refuses a wrong old password and an
     unsuitable new one."""
     if params.new_password is UNSET:

@@ -300,7 +300,7 @@ class UpdateProperties(Params, kw_only=True, frozen=True):
     subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
 
 
-def _property(channel_id: int, name: str, value: bool | str | None) -> Property:
+def _property(channel_id: int, name: str, value: bool | str | None) -> SubscriptionProperty:
     """Convert the setting. `in_home_view` is the older name for the opposite of `is_muted`."""
     if name == "in_home_view":
         if not isinstance(value, bool):

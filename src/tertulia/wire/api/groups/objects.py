@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain.groups.group_settings import GROUP_SETTINGS, Given
+from tertulia.domain.groups.group_settings import GROUP_SETTINGS, PermissionUpdate
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.state.state import State
 from tertulia.wire.http.fragments import Fragments, JsonParts, encode
@@ -62,14 +62,14 @@ def given_settings(params: Params, names: Iterable[str]) -> dict[str, GroupSetti
     return {name: given_setting(v) for name, v in given if v is not UNSET and v is not None}
 
 
-def given_changes(params: Params, names: Iterable[str]) -> dict[str, Given]:
+def given_changes(params: Params, names: Iterable[str]) -> dict[str, PermissionUpdate]:
     """Return the changes of permissions that were sent, unchecked."""
     given = ((name, getattr(params, name)) for name in names)
     return {name: given_change(value) for name, value in given if value is not UNSET}
 
 
-def given_change(given: GivenChange) -> Given:
-    return Given(
+def given_change(given: GivenChange) -> PermissionUpdate:
+    return PermissionUpdate(
         new=given_setting(given.new),
         old=None if given.old is UNSET else given_setting(given.old),
     )

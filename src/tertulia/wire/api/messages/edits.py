@@ -41,17 +41,19 @@ class PastEdit(Struct, kw_only=True):
     stream: int | UnsetType = UNSET
 
 
-def edited_at(edits: Sequence[Edit]) -> int | UnsetType:
+def edited_at(edits: Sequence[MessageEdit]) -> int | UnsetType:
     """Return when the content was last edited. `edits` are newest first, here and below."""
     return next((edit.at for edit in edits if edit.changed_content), UNSET)
 
 
-def moved_at(edits: Sequence[Edit]) -> int | UnsetType:
+def moved_at(edits: Sequence[MessageEdit]) -> int | UnsetType:
     """Return when the message was last moved."""
     return next((edit.at for edit in edits if _is_move(edit)), UNSET)
 
 
-def past_edits(state: State, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[PastEdit]:
+def past_edits(
+    state: State, edits: Sequence[MessageEdit], *, empty_topic_name: bool
+) -> list[PastEdit]:
     """Return the edits that the organization's policy shows."""
     policy = state.realm.message_edit_history_visibility_policy
     return [
@@ -61,7 +63,7 @@ def past_edits(state: State, edits: Sequence[Edit], *, empty_topic_name: bool) -
     ]
 
 
-def _is_move(edit: Edit) -> bool:
+def _is_move(edit: MessageEdit) -> bool:
     """Whether the message was moved. Resolving a topic doesn't count."""
     if edit.was_channel_id is not None:
         return True
@@ -188,7 +190,7 @@ class UpdatedMessage(ApiResponse, kw_only=True):
 
 
 async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
-    """Edit a message, or move it and other messages of its topic."""
+    """MessageEdit a message, or move it and other messages of its topic."""
     moves = params.topic is not None or params.stream_id is not None
     if params.content is None and not moves:
         raise Refused("Nothing to change: the request has no new value.")
@@ -309,7 +311,9 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     )
 
 
-def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:
+def _versions(
+    message: Message, edits: Sequence[MessageEdit], *, empty_topic_name: bool
+) -> list[Version]:
     """Return the versions, newest first. Only those of the page have their contents."""
 
     def shown(topic: str) -> str:

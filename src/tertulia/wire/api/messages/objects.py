@@ -237,7 +237,7 @@ def unread_key(user_ids: Sequence[int]) -> str:
 
 
 def add_history(
-    state: State, message: MessageObject, edits: Sequence[Edit], *, empty_topic_name: bool
+    state: State, message: MessageObject, edits: Sequence[MessageEdit], *, empty_topic_name: bool
 ) -> None:
     """Add the edit history to a fetched message. `edits` are newest first."""
     message.last_edit_timestamp = edited_at(edits)

@@ -81,7 +81,7 @@ class EncodedMessages:
     def _encoded(self, message: Message, details: MessageDetails) -> bytes:
         made = self._objects.of(message, details)
         if details.edits:
-            edits = channel_access.history_open(self._state, self._viewer, details.edits)
+            edits = channel_access.visible_edits(self._state, self._viewer, details.edits)
             add_history(self._state, made, edits, empty_topic_name=self._form.empty_topic_name)
         return encode(made)[:-1]
 

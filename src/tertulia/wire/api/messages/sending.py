@@ -240,7 +240,7 @@ async def run_command(call: Call, params: RunCommand) -> Told:
     if name not in _SETTINGS:
         raise Refused("This command doesn't exist.")
     setting, value, response = _SETTINGS[name]
-    await call.submit(personal_settings.change, Revision(settings={setting: value}))
+    await call.submit(personal_settings.change, PersonalSettingsUpdate(settings={setting: value}))
     return Told(msg=response)
 
 

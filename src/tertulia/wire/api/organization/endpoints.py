@@ -58,7 +58,7 @@ _READ_AS: Final[Mapping[str, Any]] = {
 """Readers of settings whose type doesn't determine how they're sent."""
 
 
-def _parameter(name: str, one: Declared) -> Any:
+def _parameter(name: str, one: DeclaredSetting) -> Any:
     """Return the type of the parameter for a setting."""
     about = Meta(description=one.description or None)
     if isinstance(one.setting, Permission):

@@ -36,7 +36,7 @@ SIGN_IN_SETTING: Final = "password_sign_in"
 
 
 @cache
-def shown_settings() -> Mapping[str, Declared]:
+def shown_settings() -> Mapping[str, DeclaredSetting]:
     """Return the settings that have a name in the API."""
     settings = declared_settings(Realm)
     return {name: one for name, one in settings.items() if name != SIGN_IN_SETTING}
@@ -144,14 +144,14 @@ def picture_path(realm: Realm, name: str) -> str:
 
 
 def picture_url(realm: Realm, name: str) -> str:
-    picture: Picture = getattr(realm, name)
+    picture: RealmPicture = getattr(realm, name)
     path = picture_path(realm, name) if picture.file else _DEFAULT_PATHS[name]
     return f"{path}?version={picture.version}"
 
 
 def picture_fields(realm: Realm, name: str) -> dict[str, str]:
     """Return the fields of a picture (without `realm_`)."""
-    picture: Picture = getattr(realm, name)
+    picture: RealmPicture = getattr(realm, name)
     return {
         f"{name}_source": "U" if picture.file else _DEFAULT_SOURCES[name],
         f"{name}_url": picture_url(realm, name),

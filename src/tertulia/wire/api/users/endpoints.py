@@ -340,7 +340,7 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
     if params.user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
     actions, comment = params.actions, params.deactivation_notification_comment
-    places = Places(
+    places = DeletionScope(
         open=actions.delete_public_channel_messages,
         closed=actions.delete_private_channel_messages,
         direct=actions.delete_direct_messages,
