@@ -17,7 +17,7 @@ from tertulia.state.fold import fold
 from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.database import Connection
-from tertulia.store.migrations import migrate
+from tertulia.store.schema_upgrade import migrate
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.store import SQLITE_FILE, database_at
 from tertulia.store.writing import Batch, write

@@ -26,8 +26,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tertulia.store import postgres as served
 from tertulia.store import postgres_driver as postgres_driver
 from tertulia.store.database import Connection
-from tertulia.store.migrations import migrate
 from tertulia.store.postgres import PostgresDatabase
+from tertulia.store.schema_upgrade import migrate
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 migration."""
 
 from tertulia.store import migrations
-from tertulia.store.database import Dialect
+from tertulia.store.dialect import Dialect
 
 
 def _later(_: Dialect) -> tuple[str, ...]:

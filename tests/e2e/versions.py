@@ -9,7 +9,7 @@ from tertulia.jobs import upkeep
 from tertulia.log import commits
 from tertulia.service import membership
 from tertulia.store import log_formats, migrations
-from tertulia.store.database import Dialect
+from tertulia.store.dialect import Dialect
 from tertulia.store.migrations import Contract, Expand
 
 NEW_KIND = "ChannelFolderCreated"

@@ -15,7 +15,7 @@ from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.service.config import Config
 from tertulia.state.state import State
-from tertulia.store import queries
+from tertulia.store import message_marks, queries
 from tests.property.histories import PEOPLE, TOPICS, History, on_a_new_database, picture
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.support import Listener, Person
@@ -107,7 +107,7 @@ class Reader:
         stored = await store.read(queries.messages, ids)
         self.opening = {message.id for message in stored if message.has_attachment}
         for user in self.state.users:
-            relations = await store.read(queries.relations, user.id, ids)
+            relations = await store.read(message_marks.relations, user.id, ids)
             self.flags[user.id] = {mid: one.flags for mid, one in relations.items()}
 
     def received(self, message: dict[str, Any]) -> bool:

@@ -32,7 +32,7 @@ from tertulia.service.notifications.mail import MESSAGES, MailChannel
 from tertulia.service.notifications.notifier import NotificationChannel, Notifier
 from tertulia.service.notifications.push import PushChannel
 from tertulia.state.state import State
-from tertulia.store import log_entries, outbox, pushes, queries
+from tertulia.store import log_entries, message_marks, outbox, pushes, queries
 from tertulia.store.database import Connection
 from tests.property.histories import (
     STEPS,
@@ -330,7 +330,7 @@ class Rule:
     async def to_be_told(self, history: History, user_id: int, mid: int) -> Message | None:
         store, state = history.org.node.store, history.state
         found = await store.read(queries.messages, [mid])
-        relation = (await store.read(queries.relations, user_id, [mid]))[mid]
+        relation = (await store.read(message_marks.relations, user_id, [mid]))[mid]
         for message in found:
             if (
                 state.users[user_id].is_active

@@ -14,7 +14,7 @@ from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.service.config import Config
 from tertulia.state.state import State
 from tertulia.state.unread import Unread
-from tertulia.store import queries
+from tertulia.store import message_marks, queries
 from tertulia.store.database import Connection
 from tests import postgres
 from tests.property.histories import (
@@ -159,9 +159,9 @@ async def unread_of(history: History, user_id: int) -> Unread:
 async def assert_unread(history: History, user_id: int) -> None:
     state = history.state
 
-    def look(connection: Connection) -> tuple[list[Message], dict[int, queries.Relation]]:
+    def look(connection: Connection) -> tuple[list[Message], dict[int, message_marks.Relation]]:
         ids = list(range(1, state.last_message_id + 1))
-        return queries.messages(connection, ids), queries.relations(connection, user_id, ids)
+        return queries.messages(connection, ids), message_marks.relations(connection, user_id, ids)
 
     messages, relations = await history.org.node.store.read(look)
     expected = Unread(BitMap())
@@ -185,7 +185,7 @@ async def assert_unread(history: History, user_id: int) -> None:
         assert dict(state.unread.by_topic(channel_id, ids)) == by_topic[channel_id]
 
 
-def counts(state: State, user_id: int, message: Message, relation: queries.Relation) -> bool:
+def counts(state: State, user_id: int, message: Message, relation: message_marks.Relation) -> bool:
     """Whether the message is unread until it's read: it arrived during the current subscription to
     a channel that isn't archived (and hasn't been since), or in one of the person's direct
     conversations, or the person marked it as unread."""

@@ -14,7 +14,7 @@ from tertulia.service.config import Config
 from tertulia.service.credentials import SECRET_FILE
 from tertulia.store import consistency
 from tertulia.store.log_formats import FIRST_FORMAT, IGNORED, LOG_FORMAT, SINCE
-from tertulia.store.migrations import migrate
+from tertulia.store.schema_upgrade import migrate
 from tertulia.store.store import SQLITE_FILE, database_at
 from tests.cli.support import run
 from tests.stored.recording import RELEASES, found_by_owner

@@ -24,7 +24,7 @@ async def test_an_archive_is_searchable_and_has_its_indexes(
     filled = archive.filled(config, made, 2_000)
     assert connection.query(indexes) == before
     assert connection.query("SELECT COUNT(*), MAX(id) FROM messages") == [(2_000, 2_000)]
-    assert connection.query(connection.dialect.search_missing()) == [(0,)]
+    assert connection.query(connection.dialect.search_missing) == [(0,)]
     connection.close()
     assert filled.authorization == made.people[0]
     assert len(filled.by_id) == 100

@@ -48,16 +48,18 @@ from tertulia.store.database import (
     Database,
     DatabaseError,
     DatabaseUnavailable,
-    Dialect,
     TimeLimitReached,
     TimeLimits,
 )
+from tertulia.store.dialect import Dialect
 from tertulia.store.installation import Position
-from tertulia.store.migrations import MIGRATIONS, migrate, version_of
+from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.notes import FactSet
 from tertulia.store.postgres import PostgresDatabase
+from tertulia.store.schema_upgrade import migrate, version_of
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.store import SQLITE_FILE, Store, database_at
-from tertulia.store.writing import Batch, FactSet
+from tertulia.store.writing import Batch
 from tests import postgres as servers
 from tests.proxy import Fault, Proxy, proxy_to
 from tests.support import Organization, founded, row
@@ -789,7 +791,7 @@ def test_a_failed_migration_changes_nothing(
         migrate(database, lambda _: None)
     assert database.exists() == bool(before)
     with contextlib.closing(database.connect(readonly=True)) as connection:
-        tables = {name for (name,) in connection.query(connection.dialect.tables())}
+        tables = {name for (name,) in connection.query(connection.dialect.tables)}
     assert "half" not in tables
     assert bool(tables) == bool(before)
 

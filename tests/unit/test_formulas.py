@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tertulia.markup import katex, worker_rendering
-from tertulia.markup.formulas import MAX_SOURCE
+from tertulia.markup.inline import MAX_FORMULA
 from tertulia.markup.worker_rendering import MAX_FORMULA_SIZE, Formula, RenderCache
 from tertulia.state.decision import CommandContext
 from tests.unit.markup_stage import ANN, SERVING, STATE, html, line
@@ -90,7 +90,7 @@ HOSTILE = [
     "\\sqrt" * 700,
     "\x00\x01\x1b",
     "\\text{\ud800}",
-    "x" * (MAX_SOURCE + 1),
+    "x" * (MAX_FORMULA + 1),
 ]
 
 

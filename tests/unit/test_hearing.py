@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from tertulia.store import database
-from tertulia.store.database import NotificationReader
+from tertulia.store import notification_reader
+from tertulia.store.notification_reader import NotificationReader
 from tests.unit.test_log import until
 
 
@@ -20,7 +20,7 @@ async def turns() -> None:
 async def test_reads_are_combined_when_nobody_waits(
     is_awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "DEFER_SECONDS", 1000.0)
+    monkeypatch.setattr(notification_reader, "DEFER_SECONDS", 1000.0)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     heard: list[bytes] = []
@@ -59,7 +59,7 @@ async def test_reads_are_combined_when_nobody_waits(
             one.gathered()
             assert heard[3:] == [b"d"]
             # By itself, after a while.
-            monkeypatch.setattr(database, "DEFER_SECONDS", 0.0)
+            monkeypatch.setattr(notification_reader, "DEFER_SECONDS", 0.0)
             one.listen()
             theirs.send(b"e")
             theirs.send(b"f")

@@ -12,7 +12,7 @@ import pytest
 from tertulia.store import bus as local_bus
 from tertulia.store.bus import Listener, LocalBus
 from tertulia.store.database import WRITING, DatabaseUnavailable, TimeLimits
-from tertulia.store.migrations import migrate
+from tertulia.store.schema_upgrade import migrate
 from tertulia.store.sqlite import SqliteDatabase
 
 PATIENCE = 60

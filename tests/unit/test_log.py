@@ -27,9 +27,10 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation, log_entries, outbox, queries
 from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
 from tertulia.store.log_entries import LogTail
+from tertulia.store.notes import FactSet
 from tertulia.store.pipeline import EncodedStatement, Pipeline
 from tertulia.store.store import Store
-from tertulia.store.writing import Batch, FactSet
+from tertulia.store.writing import Batch
 from tests.support import Organization
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")

@@ -17,7 +17,7 @@ from tertulia.store.codec import decode_entry
 from tertulia.store.database import Connection
 from tertulia.store.installation import NewerDatabase, Position
 from tertulia.store.log_formats import LOG_FORMAT
-from tertulia.store.migrations import migrate
+from tertulia.store.schema_upgrade import migrate
 from tertulia.store.store import database_at
 from tests.support import Listener, Organization, founded, reopened
 from tests.unit.test_log import assert_true_to_the_tables, create, other_log, rename, until
@@ -30,8 +30,8 @@ Copy = Mapping[str, tuple[list[str], list[Any]]]
 def copied(connection: Connection) -> Copy:
     """The content of every table."""
     found = {}
-    for (table,) in connection.query(connection.dialect.tables()):
-        columns = [name for name, _ in connection.query(connection.dialect.columns(), (table,))]
+    for (table,) in connection.query(connection.dialect.tables):
+        columns = [name for name, _ in connection.query(connection.dialect.columns, (table,))]
         found[table] = (columns, connection.query(f"SELECT {', '.join(columns)} FROM {table}"))
     return found
 

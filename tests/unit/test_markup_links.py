@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tertulia.markup import linkifiers
+from tertulia.markup import links as linkifiers
 from tests.unit.markup_stage import SITE, STATE, html, line, organization, path, rendered
 
 
@@ -168,7 +168,7 @@ def test_linkifiers_link_their_patterns(content: str, expected: str) -> None:
     ],
 )
 def test_topics_have_the_same_links(topic: str, links: list[tuple[str, str]]) -> None:
-    assert linkifiers.in_topic(STATE, topic) == links
+    assert linkifiers.topic_links(STATE, topic) == links
 
 
 # Uploaded files

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.markup import katex, linkifiers
+from tertulia.markup import katex, links
 from tertulia.markup.addresses import safe
 from tertulia.markup.elements import ALLOWED, VOID, element, open_tag
 from tertulia.markup.markdown import MAX_HTML
@@ -223,14 +223,14 @@ def test_linkifiers_with_equal_matches_are_bounded_together(
         calls += 1
         return safe(url)
 
-    monkeypatch.setattr(linkifiers, "safe", counted)
+    monkeypatch.setattr(links, "safe", counted)
     shown = rendered("x " + "a " * 4900, EVE, state).html
     assert "https://links.example/" in shown
-    assert calls <= linkifiers.MAX_MATCHES
+    assert calls <= links.MAX_MATCHES
 
 
 async def test_linkifiers_are_compiled_once() -> None:
-    state, count = organization(), 2 * linkifiers._SET_SIZE
+    state, count = organization(), 2 * links._SET_SIZE
     for number in range(100, 100 + count):
         state.linkifiers.put(
             Linkifier(
@@ -238,19 +238,19 @@ async def test_linkifiers_are_compiled_once() -> None:
             )
         )
     text = " ".join(f"K{number}-1" for number in range(100, 100 + count))
-    before = linkifiers._compilations()
+    before = links._compilations()
     async with Turns() as turns:
-        await linkifiers.prepare(state, text)
+        await links.compile_linkifiers(state, text)
     assert turns.count >= count
-    compiled = linkifiers._compilations()
+    compiled = links._compilations()
     assert compiled - before >= count
     # Now they are cached, even if one of them is otherwise equal to another.
-    assert len(linkifiers.matches(state, text)) == count
-    assert linkifiers._compilations() == compiled
+    assert len(links.linkifier_matches(state, text)) == count
+    assert links._compilations() == compiled
     last = state.linkifiers[100 + count - 1]
     state.linkifiers.put(msgspec.structs.replace(last, pattern="other"))
-    assert len(linkifiers.matches(state, text)) == count - 1
-    assert linkifiers._compilations() == compiled + 1  # And the set with it.
+    assert len(links.linkifier_matches(state, text)) == count - 1
+    assert links._compilations() == compiled + 1  # And the set with it.
 
 
 def test_linkifiers_that_are_too_complex_together_are_tried_one_by_one() -> None:
@@ -260,9 +260,9 @@ def test_linkifiers_that_are_too_complex_together_are_tried_one_by_one() -> None
         state.linkifiers.put(
             Linkifier(id=number, order=number, pattern=pattern, url_template="https://a.b/")
         )
-    (patterns,) = linkifiers._linkifiers(state).sets
-    assert linkifiers._search_set(patterns) is None
-    assert len(linkifiers.matches(state, "é105 and é129 and é130")) == 2
+    (patterns,) = links._linkifiers(state).sets
+    assert links._search_set(patterns) is None
+    assert len(links.linkifier_matches(state, "é105 and é129 and é130")) == 2
 
 
 @pytest.mark.parametrize("rows", [500, 1000])

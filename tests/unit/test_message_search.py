@@ -18,7 +18,15 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, ChannelSpan, Condition, MessageSearch, Scope, Term
 from tertulia.model.tokenizer import Phrase, phrases_of
 from tertulia.service.config import Config
-from tertulia.store import editing, message_search, queries, search_index
+from tertulia.store import (
+    editing,
+    message_marks,
+    message_search,
+    queries,
+    search_index,
+    search_walk,
+    topics,
+)
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection, Row, TimeLimitReached
 from tertulia.store.narrow_sql import IdSubset, smallest_subset
@@ -221,13 +229,13 @@ def test_a_search_finds_what_a_plain_filter_finds(
     connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever query plan it chooses, and however many steps it takes."""
-    monkeypatch.setattr(message_search, "_REACH", (8, 2, 0, 0)[seed])
-    monkeypatch.setattr(message_search, "_REACH_OF_PLACE", 0)
-    monkeypatch.setattr(message_search, "_MERGED", (512, 512, 4, 1)[seed])
-    monkeypatch.setattr(message_search, "_WORTH", (8, 8, 1, 1)[seed])
+    monkeypatch.setattr(search_walk, "_REACH", (8, 2, 0, 0)[seed])
+    monkeypatch.setattr(search_walk, "_REACH_OF_PLACE", 0)
+    monkeypatch.setattr(search_walk, "_MERGED", (512, 512, 4, 1)[seed])
+    monkeypatch.setattr(search_walk, "_WORTH", (8, 8, 1, 1)[seed])
     monkeypatch.setattr(message_search, "_FIRST_PAGE_STEP", 4)
-    monkeypatch.setattr(message_search, "_FIRST_STEP", 4)
-    monkeypatch.setattr(message_search, "_GROWTH", 2)
+    monkeypatch.setattr(search_walk, "_FIRST_STEP", 4)
+    monkeypatch.setattr(search_walk, "STEP_GROWTH", 2)
     rng = random.Random(seed)
     messages, flags = messages_at_random(rng, 120)
     written(connection, messages, flags)
@@ -270,7 +278,7 @@ def assert_found(
     for costs in (READS, ASKS, TAKES_TURNS, HOLDS) if has_text else (READS,):
         with row(costs), monkeypatch.context() as patch:
             for name, cost in zip(("_SCAN_COST", "_LOOKUP_COST", "_LONG"), costs, strict=True):
-                patch.setattr(message_search, name, cost)
+                patch.setattr(search_walk, name, cost)
             assert_is_page(message_search.find(connection, search), search, expected)
 
 
@@ -321,19 +329,19 @@ def test_read_state_survives_splitting_into_rows(connection: Connection) -> None
             seq += 1
             entries.append(Entry(seq, 0.0, READER, change))
         write(connection, Batch(entries, {}))
-        bitmap, kept = queries.marks_of_users(connection, [READER])[READER]
+        bitmap, kept = message_marks.marks_of_users(connection, [READER])[READER]
         assert set(bitmap) == read
         assert {flag: set(mids) for flag, mids in kept.items() if mids} == {
             flag: having
             for flag in (Flag.STARRED, Flag.COLLAPSED)
             if (having := {mid for mid, own in flags.items() if own & flag})
         }
-    relations = queries.relations(connection, READER, ids)
+    relations = message_marks.relations(connection, READER, ids)
     assert {mid for mid, relation in relations.items() if relation.read} == read
     assert {mid: r.flags for mid, r in relations.items()} == {
         mid: flags.get(mid, Flag(0)) for mid in ids
     }
-    assert queries.marks_of_users(connection, [READER + 1]) == {READER + 1: (BitMap(), {})}
+    assert message_marks.marks_of_users(connection, [READER + 1]) == {READER + 1: (BitMap(), {})}
 
 
 class Counting:
@@ -423,15 +431,15 @@ def test_a_common_word_in_a_narrow_where_it_is_rare(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two thirds of all messages contain it, but of one sender's only the oldest."""
-    monkeypatch.setattr(message_search, "_LONG", 1000.0)
-    monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
+    monkeypatch.setattr(search_walk, "_LONG", 1000.0)
+    monkeypatch.setattr(search_walk, "_FIRST_STEP", 50)
     looked: list[IdSubset | None] = []
 
     def counted(*arguments: Any) -> IdSubset | None:
         looked.append(smallest_subset(*arguments))
         return looked[-1]
 
-    monkeypatch.setattr(message_search, "smallest_subset", counted)
+    monkeypatch.setattr(search_walk, "smallest_subset", counted)
     written(connection, archive(lambda mid: "the tree" if mid % 3 or mid < 7 else "apple"), {})
     terms = Term(narrow.Matches(phrases_of("the"))), Term(narrow.FromSender(1))
     page = message_search.find(connection, saying(*terms))
@@ -446,14 +454,14 @@ def test_a_common_word_is_not_looked_up_for_a_reader_of_few_messages(
 ) -> None:
     """The search index lists messages that others received, too."""
     looked_up: list[int] = []
-    named = message_search._Walk._named
+    named = search_walk.SearchWalk._named
 
     def look_up(walk: Any, size: int, enough: int) -> Any:
         looked_up.append(size)
         return named(walk, size, enough)
 
-    monkeypatch.setattr(message_search._Walk, "_named", look_up)
-    seen = message_search.ScannedSample(
+    monkeypatch.setattr(search_walk.SearchWalk, "_named", look_up)
+    seen = search_walk.ScannedSample(
         passed=250, matched=matched, gained=6, span=250, newest=10**5, messages=()
     )
     search = saying(Term(narrow.Matches(phrases_of("the"))))
@@ -527,7 +535,7 @@ def test_a_search_with_enough_matches_stops(
 ) -> None:
     """Where almost none of a reader's messages match, until many do."""
     for name, value in (("_REACH", 0), ("_REACH_OF_PLACE", 0), ("_MERGED", 8), ("_WORTH", 1)):
-        monkeypatch.setattr(message_search, name, value)
+        monkeypatch.setattr(search_walk, name, value)
     archived.run("BEGIN")  # And never ended.
     archived.run("UPDATE messages SET sender_id = 9 WHERE id > ?", (MANY - 6,))
     scope = Scope(user_id=READER, channel_ids=frozenset({1}), direct_ids=frozenset({1}))
@@ -659,7 +667,7 @@ def test_a_search_with_many_terms_reads_each_message_once(
         folded += 1
         return tokenizer.fold_texts(texts)
 
-    monkeypatch.setattr(message_search, "folded", count)
+    monkeypatch.setattr(search_walk, "fold_texts", count)
     absent = [Term(narrow.Matches(phrases_of(f"absent{n}")), negated=True) for n in range(99)]
     page = message_search.find(counting, saying(Term(narrow.Matches(phrases_of("the"))), *absent))
     assert [message.id for message in page.messages] == list(range(MANY - 9, MANY + 1))
@@ -677,7 +685,7 @@ def test_a_search_ends_in_time_even_if_comparing_is_slow(
         time.sleep(0.05)
         return False
 
-    monkeypatch.setattr(message_search, "folded_say", compare)
+    monkeypatch.setattr(search_walk, "folded_contain", compare)
     archived.begin_read(0.5)
     with pytest.raises(TimeLimitReached):
         message_search.find(archived, saying(Term(narrow.Matches(phrases_of("the")))))
@@ -691,8 +699,8 @@ def test_a_digest_reads_messages_of_its_time(archived: Connection) -> None:
     if archived.dialect.name == "postgresql":
         archived.run("ANALYZE messages")
     working: Any = Working(archived)
-    assert queries.lively_topics(working, MANY + 1) == []
-    found = queries.lively_topics(working, MANY - 7)
+    assert topics.lively_topics(working, MANY + 1) == []
+    found = topics.lively_topics(working, MANY - 7)
     assert {(one.key, one.count, one.sender_ids, one.first_id) for one in found} == {
         ("topic 3", 2, (2, 3), MANY - 7),
         ("topic 4", 2, (1, 3), MANY - 6),
@@ -707,9 +715,9 @@ def test_a_digest_reads_messages_of_its_time(archived: Connection) -> None:
 def test_a_digest_of_a_busy_time_reads_the_newest_messages(
     archived: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "LIVELY_MESSAGES", 20)
+    monkeypatch.setattr(topics, "LIVELY_MESSAGES", 20)
     working: Any = Working(archived)
-    assert sum(one.count for one in queries.lively_topics(working, 1)) == 20
+    assert sum(one.count for one in topics.lively_topics(working, 1)) == 20
     assert working.work < 1500
 
 
@@ -736,7 +744,7 @@ def test_retention_reads_the_oldest_messages_of_a_channel(
 
 def test_moving_messages_out_of_a_large_topic_reads_no_others(connection: Connection) -> None:
     """However many messages its channel and topic have."""
-    topics = {
+    by_channel = {
         channel_id: [
             Message(
                 id=channel_id * 10_000 + one,
@@ -749,16 +757,16 @@ def test_moving_messages_out_of_a_large_topic_reads_no_others(connection: Connec
         ]
         for channel_id, size in ((1, 200), (2, 2000))
     }
-    written(connection, [*topics[1], *topics[2]], {})
+    written(connection, [*by_channel[1], *by_channel[2]], {})
     if connection.dialect.name == "postgresql":
         connection.run("ANALYZE messages")
         connection.run("SET enable_seqscan = off")
     work = []
-    for channel_id, messages in topics.items():
+    for channel_id, messages in by_channel.items():
         working: Any = Working(connection)
-        ids = editing.newest_of_topic(working, channel_id, "tea", [(0, LARGEST)], 50)
+        ids = topics.newest_of_topic(working, channel_id, "tea", [(0, LARGEST)], 50)
         assert ids == [message.id for message in messages[-50:]]
-        assert len(editing.some_of_topic(working, channel_id, "tea", ids)) == 51
+        assert len(topics.some_of_topic(working, channel_id, "tea", ids)) == 51
         assert editing.first_without(working, channel_id, ids) == messages[0].id
         work.append(working.work)
     assert work[1] < 1.5 * work[0] + 100, work
@@ -810,16 +818,16 @@ def test_what_a_channel_does_not_contain_is_known_without_its_messages(
 def test_a_common_word_that_is_rare_in_a_scope_is_looked_up_once(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_search, "_LONG", 500.0)
-    monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
+    monkeypatch.setattr(search_walk, "_LONG", 500.0)
+    monkeypatch.setattr(search_walk, "_FIRST_STEP", 50)
     looked_up: list[int] = []
-    named = message_search._Walk._named
+    named = search_walk.SearchWalk._named
 
     def look_up(walk: Any, size: int, enough: int) -> Any:
         looked_up.append(size)
         return named(walk, size, enough)
 
-    monkeypatch.setattr(message_search._Walk, "_named", look_up)
+    monkeypatch.setattr(search_walk.SearchWalk, "_named", look_up)
     messages = apart()
     messages[3] = replace(messages[3], content="the oldest")
     written(connection, messages, {})
@@ -835,8 +843,8 @@ def test_a_common_word_that_is_rare_in_a_scope_is_looked_up_once(
 def test_a_topic_whose_name_matches_is_not_read_entirely(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
-    monkeypatch.setattr(message_search, "_SCAN_COST", 1e9)
-    monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
+    monkeypatch.setattr(search_walk, "_SCAN_COST", 1e9)
+    monkeypatch.setattr(search_walk, "_FIRST_STEP", 50)
     others = [replace(one, topic="fruit", content="apple") for one in archive(str)[:60]]
     work: list[int] = []
     for count in (MANY, 2 * MANY):
@@ -861,7 +869,7 @@ def test_a_topic_whose_name_matches_is_not_read_entirely(
 def test_topics_of_unsearched_channels_are_not_looked_up(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_search, "_SCAN_COST", 1e9)
+    monkeypatch.setattr(search_walk, "_SCAN_COST", 1e9)
     messages = [
         replace(one, channel_id=2, topic=f"budget {one.id}")
         if one.id <= 1000

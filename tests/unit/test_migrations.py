@@ -14,8 +14,10 @@ from tertulia.model.tokenizer import phrases_of
 from tertulia.service.config import Config
 from tertulia.store import log_entries, message_search, migrations, queries, search_index
 from tertulia.store.codec import encode_change
-from tertulia.store.database import Connection, Database, DatabaseError, Dialect
-from tertulia.store.migrations import MIGRATIONS, migrate, version_of
+from tertulia.store.database import Connection, Database, DatabaseError
+from tertulia.store.dialect import Dialect
+from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.schema_upgrade import migrate, version_of
 from tertulia.store.store import database_at
 from tertulia.store.writing import Batch, write
 
@@ -157,7 +159,7 @@ def test_messages_indexed_together_are_merged_together(
     search_index.add_all(connection, Told())
     segments = connection.query("SELECT COUNT(DISTINCT segid) FROM message_search_idx")
     assert segments[0][0] < 4
-    assert connection.query(database.dialect.search_missing()) == [(0,)]
+    assert connection.query(database.dialect.search_missing) == [(0,)]
     connection.close()
 
 

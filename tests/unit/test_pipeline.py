@@ -14,10 +14,11 @@ from psycopg.pq.abc import PGconn
 
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.store.installation import Position
+from tertulia.store.notes import PresenceSeen
 from tertulia.store.pipeline import _Exchange, grouped_inserts
 from tertulia.store.postgres_dialect import PostgresDialect
 from tertulia.store.store import Store, database_at
-from tertulia.store.writing import Batch, PresenceSeen
+from tertulia.store.writing import Batch
 from tests import postgres
 
 UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE SET c = excluded.c"
@@ -28,7 +29,7 @@ UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE 
     [
         ("INSERT INTO t (a, b) VALUES (?, ?)", [(n, "x") for n in range(19)], [8, 8, 3]),
         ("INSERT INTO t (a) VALUES (?) ON CONFLICT (a) DO NOTHING", [(1,), (1,)], [2]),
-        (PostgresDialect().search_insert(), [(1, "a"), (2, "b")], [2]),
+        (PostgresDialect().search_insert, [(1, "a"), (2, "b")], [2]),
         (UPSERT, [(1, 1, 1), (1, 2, 1), (2, 1, 1)], [3]),
         # The second row would replace the first, which one statement refuses to do.
         (UPSERT, [(1, 1, 1), (1, 1, 2)], [1, 1]),

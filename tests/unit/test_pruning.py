@@ -260,7 +260,7 @@ def everything(connection: Connection) -> str:
     """The content of all tables."""
     dialect = connection.dialect
     rows: list[Any] = []
-    for (table,) in connection.query(dialect.tables()):
+    for (table,) in connection.query(dialect.tables):
         rows += connection.query(f"SELECT * FROM {table}")
     return repr(rows)
 

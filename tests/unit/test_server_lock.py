@@ -14,7 +14,8 @@ import tertulia
 from tertulia.service.config import Config
 from tertulia.store import migrations
 from tertulia.store.database import Database, DatabaseError
-from tertulia.store.migrations import MIGRATIONS, migrate, version_of
+from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.schema_upgrade import migrate, version_of
 from tertulia.store.store import database_at
 
 _SERVER = """

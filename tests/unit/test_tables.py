@@ -13,7 +13,8 @@ from tertulia.state.indexes import Grouped, Ordered
 from tertulia.state.state import State
 from tertulia.state.tables import Table
 from tertulia.store import migrations
-from tertulia.store.migrations import MIGRATIONS, migrate
+from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.schema_upgrade import migrate
 from tertulia.store.store import database_at
 
 

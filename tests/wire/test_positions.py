@@ -11,7 +11,7 @@ import pytest
 
 from tertulia.log import catching_up
 from tertulia.service.config import Config
-from tertulia.store import database
+from tertulia.store import notification_reader
 from tertulia.store.broadcast import EntryBroadcast
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.http.positions import COOKIE_SECONDS, POSITION
@@ -176,7 +176,7 @@ async def test_a_client_without_a_position_sees_announced_changes(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although nothing waits there, so that the node doesn't read by itself."""
-    monkeypatch.setattr(database, "DEFER_SECONDS", 1000.0)
+    monkeypatch.setattr(notification_reader, "DEFER_SECONDS", 1000.0)
     ben = three.client(keeps_cookies=False)
     here, there = (node.node.log for node in three.nodes[:2])
     listening = there.store._hearing

@@ -9,7 +9,7 @@ from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
 from tertulia.service.messages import reading
-from tertulia.store import queries
+from tertulia.store import topics as topics_store
 from tertulia.store.database import Connection
 from tertulia.wire.api import topics as resource
 from tertulia.wire.http.fragments import array_items
@@ -122,7 +122,7 @@ async def test_received_topics_are_looked_up_in_steps(
             for number in range(6):
                 await org["ann"].send("den", f"{number}", "missed")
     lookups: list[int] = []
-    real = queries.newest_by_topic
+    real = topics_store.newest_by_topic
 
     def counted(
         connection: Connection, channel_id: int, keys: Sequence[str], spans: Any
@@ -130,7 +130,7 @@ async def test_received_topics_are_looked_up_in_steps(
         lookups.append(len(keys) * len(spans))
         return real(connection, channel_id, keys, spans)
 
-    monkeypatch.setattr(queries, "newest_by_topic", counted)
+    monkeypatch.setattr(topics_store, "newest_by_topic", counted)
     monkeypatch.setattr(reading, "LOOKUPS", 3)
     newest_first = sorted(expected.items(), key=lambda one: -one[1])
     assert await topics(org["ben"], channel) == newest_first

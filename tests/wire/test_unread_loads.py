@@ -18,7 +18,7 @@ from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
 from tertulia.state import unread
 from tertulia.state.unread import UnreadIndex, bytes_of
-from tertulia.store import editing, queries
+from tertulia.store import message_marks, topics
 from tertulia.store.database import Connection
 from tertulia.store.readers import current_requester
 from tests.support import Organization, Person, reopened
@@ -258,13 +258,13 @@ async def test_an_edit_loads_only_people_who_may_not_have_read_it(
     await org.channel("lounge", "ann", "ben", "cleo", "gus")
     await org.channel("den", "ann", "ben")
     asked: list[list[int]] = []
-    read_by = editing.read_by
+    read_by = message_marks.read_by
 
     def counted(connection: Connection, message_id: int, user_ids: list[int]) -> list[int]:
         asked.append(sorted(user_ids))
         return read_by(connection, message_id, user_ids)
 
-    monkeypatch.setattr(editing, "read_by", counted)
+    monkeypatch.setattr(message_marks, "read_by", counted)
     ann, ben = org["ann"], org["ben"]
     sent = await ann.send("lounge", "tea", "hello")
     for name in ("ben", "cleo", "gus"):
@@ -315,12 +315,12 @@ async def test_topics_of_a_protected_history_delay_nobody(
     received |= {"both": both, "after": await ann.send("den", "after", "x")}
     reads = without_snapshots(org, monkeypatch)
 
-    async def topics() -> dict[str, int]:
+    async def listed() -> dict[str, int]:
         found = (await ben.get(f"/users/me/{den}/topics")).ok["topics"]
         return {one["name"]: one["max_id"] for one in found}
 
-    assert await topics() == received
-    assert reads.count(queries.newest_by_topic) == 1
+    assert await listed() == received
+    assert reads.count(topics.newest_by_topic) == 1
     monkeypatch.undo()
 
 
@@ -339,7 +339,7 @@ async def test_the_newest_message_by_topic_is_read_from_an_index(org: Organizati
 
     def explain(connection: Connection) -> None:
         explained: Any = Explained(connection)
-        queries.newest_by_topic(explained, 1, ["tea", "coffee"], [(1, 5), (7, None)])
+        topics.newest_by_topic(explained, 1, ["tea", "coffee"], [(1, 5), (7, None)])
 
     await org.node.store.read(explain)
     index = "COVERING INDEX messages_by_topic (topic_id=? AND id>? AND id<?)"

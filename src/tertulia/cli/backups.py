@@ -24,7 +24,7 @@ from tertulia.store import backups as encrypted_backups
 from tertulia.store import backups as kept_backups
 from tertulia.store import file_modes, installation, transfer
 from tertulia.store.backups import StoredBackup, anonymous_file, temporary_directory
-from tertulia.store.migrations import migrate
+from tertulia.store.schema_upgrade import migrate
 from tertulia.store.store import database_at
 
 EXAMPLES = {

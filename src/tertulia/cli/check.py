@@ -30,8 +30,9 @@ from tertulia.store import (
 )
 from tertulia.store.backups import StoredBackup
 from tertulia.store.database import Connection, DatabaseError
-from tertulia.store.migrations import MIGRATIONS, require_usable
+from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.nodes import ListedNode
+from tertulia.store.schema_upgrade import require_usable
 from tertulia.store.store import database_at
 
 LAG_SECONDS = 5.0

@@ -18,8 +18,8 @@ from tertulia.service.membership import WORKER
 from tertulia.store import installation
 from tertulia.store import nodes as store
 from tertulia.store.database import Connection
-from tertulia.store.migrations import require_usable
 from tertulia.store.nodes import ListedNode
+from tertulia.store.schema_upgrade import require_usable
 
 _LOOK_SECONDS: Final = 0.5
 nodes = typer.Typer(

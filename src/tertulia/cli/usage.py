@@ -22,7 +22,7 @@ from tertulia.service.usage import CountedElsewhere
 from tertulia.state.state import State
 from tertulia.store import queries
 from tertulia.store import usage as counts
-from tertulia.store.migrations import require_usable
+from tertulia.store.schema_upgrade import require_usable
 from tertulia.store.usage import ChannelFiles, Period
 
 EXAMPLE = "Example: `tertulia usage --data-dir data`, or `tertulia usage --by channel --days 365`"

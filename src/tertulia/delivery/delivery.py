@@ -25,8 +25,8 @@ from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import queries
+from tertulia.store.notes import Note, QueueDeleted
 from tertulia.store.store import READ_SECONDS
-from tertulia.store.writing import Note, QueueDeleted
 
 CLOSING_SECONDS: Final = 2.0
 """How long a node that stops waits until its last transient events have been sent to others."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from tertulia.model.transients import PresenceChanged
 from tertulia.state.shards import Shards
 from tertulia.state.tables import next_version
-from tertulia.store.writing import InputSeen, PresenceSeen
+from tertulia.store.notes import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200
 """A user without a report for so long is offline."""

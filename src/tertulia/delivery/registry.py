@@ -15,8 +15,8 @@ from tertulia.delivery.queue import Queue
 from tertulia.model.errors import NoSuchQueue
 from tertulia.model.queues import QueueRecord
 from tertulia.store import queries
+from tertulia.store.notes import QueueSeen
 from tertulia.store.store import Store
-from tertulia.store.writing import QueueSeen
 
 logger = logging.getLogger("tertulia.delivery")
 

@@ -37,8 +37,8 @@ from tertulia.state.decision import CommandContext, Verb
 from tertulia.store import message_details
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
+from tertulia.store.notes import FactSet, Note
 from tertulia.store.uploads import UploadStore
-from tertulia.store.writing import FactSet, Note
 
 T = TypeVar("T")
 

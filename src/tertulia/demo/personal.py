@@ -17,8 +17,8 @@ from tertulia.model.drafts import DraftKind
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.store import queries
-from tertulia.store.writing import PresenceSeen
+from tertulia.store import message_marks, queries
+from tertulia.store.notes import PresenceSeen
 
 RECENT: Final = 3 * 3600
 """Messages older than this many seconds are read, unless the story says otherwise."""
@@ -76,7 +76,7 @@ async def _star(builder: Builder, who: str, scripted: ScriptedMessage) -> None:
     (message,), relations = await builder.log.store.read(
         lambda c: (
             queries.messages(c, [message_id]),
-            queries.relations(c, user_id, [message_id]),
+            message_marks.relations(c, user_id, [message_id]),
         )
     )
     known = flags.KnownMessage(

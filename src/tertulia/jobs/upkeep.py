@@ -14,7 +14,7 @@ from tertulia.service import usage as counting
 from tertulia.service.usage import CountedElsewhere
 from tertulia.store import installation, nodes, usage
 from tertulia.store.database import Connection
-from tertulia.store.writing import FactSet
+from tertulia.store.notes import FactSet
 
 
 def heartbeats(delivery: Delivery) -> Job:

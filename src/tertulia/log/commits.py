@@ -24,7 +24,8 @@ from tertulia.state.service_calls import calls_for
 from tertulia.state.state import State
 from tertulia.store.installation import Position
 from tertulia.store.log_formats import LOG_FORMAT, needed_format
-from tertulia.store.writing import Batch, CallQueued, MailQueued, Note
+from tertulia.store.notes import CallQueued, MailQueued, Note
+from tertulia.store.writing import Batch
 
 TURN_SECONDS: Final = 0.01
 """For so long commands decide one after the other before the event loop runs other tasks."""

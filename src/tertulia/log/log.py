@@ -40,8 +40,8 @@ from tertulia.store.broadcast import EntryBroadcast
 from tertulia.store.bus import PeerSocket
 from tertulia.store.database import Connection
 from tertulia.store.installation import Position
+from tertulia.store.notes import MailQueued, Note
 from tertulia.store.store import Store
-from tertulia.store.writing import MailQueued, Note
 from tertulia.tracing.waits import OnDatabase
 
 logger = logging.getLogger("tertulia.log")

@@ -14,7 +14,7 @@ from tertulia.model.queues import QueueRecord
 from tertulia.state.decision import Verb
 from tertulia.state.state import State
 from tertulia.store.database import Connection
-from tertulia.store.writing import InputSeen, Note, PresenceSeen, Probe, QueueSeen
+from tertulia.store.notes import InputSeen, Note, PresenceSeen, Probe, QueueSeen
 
 T = TypeVar("T")
 R = TypeVar("R")

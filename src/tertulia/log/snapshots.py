@@ -11,8 +11,8 @@ from tertulia.store import log_entries
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.store.installation import HistoryChanged, HistoryPruned, NewerDatabase
 from tertulia.store.log_entries import LogTail
+from tertulia.store.notes import QueueDeleted
 from tertulia.store.store import Store
-from tertulia.store.writing import QueueDeleted
 
 logger = logging.getLogger("tertulia.log")
 

@@ -11,8 +11,9 @@ from tertulia.log.measures import Measures
 from tertulia.store.database import CommitUnknown, ConnectionLost, DatabaseUnavailable
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import LogTail
+from tertulia.store.notes import Probe
 from tertulia.store.store import Store
-from tertulia.store.writing import Batch, Probe
+from tertulia.store.writing import Batch
 
 logger = logging.getLogger("tertulia.log")
 

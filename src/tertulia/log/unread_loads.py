@@ -14,7 +14,7 @@ from tertulia.log.replica import Replica
 from tertulia.log.requests import ANSWER_SECONDS
 from tertulia.model.errors import Unavailable
 from tertulia.state.unread import ChannelMessages, DirectMessages, ReadState
-from tertulia.store import installation, queries
+from tertulia.store import installation, message_marks, queries
 from tertulia.store.database import Connection
 from tertulia.store.installation import Head
 from tertulia.store.readers import Requester, current_requester
@@ -221,7 +221,7 @@ def _read(
         installation.head_position(connection),
         {
             user_id: ReadState(*marked)
-            for user_id, marked in queries.marks_of_users(connection, user_ids).items()
+            for user_id, marked in message_marks.marks_of_users(connection, user_ids).items()
         },
         {
             channel_id: ChannelMessages(messages.all, messages.topics, messages.wildcards)

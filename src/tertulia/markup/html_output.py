@@ -5,7 +5,7 @@ from typing import Final
 
 from markdown_it.token import Token
 
-from tertulia.markup import code, formulas
+from tertulia.markup import code, inline
 from tertulia.markup.context import RenderContext
 from tertulia.markup.elements import escaped_text, open_tag
 
@@ -122,7 +122,7 @@ def _code(context: RenderContext, tokens: Sequence[Token], index: int) -> str:
 
 
 def _formula(context: RenderContext, tokens: Sequence[Token], index: int) -> str:
-    return formulas.block(tokens[index].content, context.expensive) + "\n"
+    return inline.formula_block(tokens[index].content, context.expensive) + "\n"
 
 
 def _preview(_context: RenderContext, tokens: Sequence[Token], index: int) -> str:

@@ -11,8 +11,9 @@ from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-from tertulia.markup.context import add_html, delimiters_of
+from tertulia.markup.context import add_html, context_of, delimiters_of
 from tertulia.markup.elements import element, escaped
+from tertulia.markup.worker_rendering import ExpensiveParts
 
 
 class InlineParser(ParserInline):
@@ -76,7 +77,7 @@ def escape(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def code(state: StateInline, silent: bool) -> bool:
+def code_span(state: StateInline, silent: bool) -> bool:
     """Code between two runs of equally many backticks."""
     if state.src[state.pos] != "`":
         return False
@@ -96,7 +97,7 @@ def code(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def struck(state: StateInline, silent: bool) -> bool:
+def strikethrough(state: StateInline, silent: bool) -> bool:
     """`~~struck~~`, also with spaces inside. More or fewer of the signs are themselves."""
     if silent or state.src[state.pos] != "~":
         return False
@@ -134,3 +135,51 @@ def strong_outside(state: StateInline) -> None:
 def _exchange(tokens: list[Token], one: int, other: int) -> None:
     if {tokens[one].type, tokens[other].type} <= _BOTH:
         tokens[one], tokens[other] = tokens[other], tokens[one]
+
+
+MAX_FORMULA: Final = 4000
+"""Characters of one formula; a longer one is shown as text."""
+_FORMULA: Final = re.compile(r"\$\$(?P<tex>[^\n_$](?:\\\$|[^\n$])*)\$\$(?!\$)")
+
+
+def formula(state: StateInline, silent: bool) -> bool:
+    """`$$formula$$`."""
+    if not state.src.startswith("$$", state.pos):
+        return False
+    if state.pos and state.src[state.pos - 1] == "$":
+        return False
+    match = _FORMULA.match(state.src, state.pos, state.posMax)
+    if match is None or context_of(state).is_plain:
+        return False
+    if not silent:
+        tex = match["tex"]
+        shown = _formula(tex, context_of(state).expensive, display=False)
+        add_html(state, _formula_error(f"$${tex}$$") if shown is None else shown)
+    state.pos = match.end()
+    return True
+
+
+def formula_block(source: str, expensive: ExpensiveParts) -> str:
+    """A block of formulas, which are separated by empty lines."""
+    shown: list[str] = []
+    for tex in _parts(source):
+        found = _formula(tex, expensive, display=True)
+        shown.append(
+            _formula_error(tex)
+            if found is None
+            else element("span", {"class": "katex-display"}, found)
+        )
+    return element("p", {}, "\n".join(shown))
+
+
+def _parts(source: str) -> list[str]:
+    parts = re.split(r"\n\s*\n", source.strip("\n"))
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _formula(tex: str, expensive: ExpensiveParts, *, display: bool) -> str | None:
+    return None if len(tex) > MAX_FORMULA else expensive.formula(tex, display=display)
+
+
+def _formula_error(text: str) -> str:
+    return element("span", {"class": "tex-error"}, escaped(text))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -12,19 +12,7 @@ from markdown_it.rules_inline import emphasis as asterisks
 from markdown_it.rules_inline import newline
 from markdown_it.token import Token
 
-from tertulia.markup import (
-    blocks,
-    emoji,
-    formulas,
-    html_output,
-    inline,
-    linkifiers,
-    links,
-    mentions,
-    plain_text,
-    previews,
-    times,
-)
+from tertulia.markup import blocks, emoji, html_output, inline, links, mentions, previews, times
 from tertulia.markup.context import RenderContext, context_of, environment
 from tertulia.markup.elements import element, escaped_text, open_tag
 from tertulia.markup.external_media import ExternalMedia
@@ -33,19 +21,68 @@ from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender, prep
 from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.state.decision import CommandContext
 
+Finder = Callable[[RenderContext, str], list[Token | str] | None]
+"""Splits a text into text and tokens of HTML; None where it finds nothing."""
+
+_EVERYWHERE: Final[Sequence[Finder]] = (emoji.characters,)
+_OUTSIDE_OF_LINKS: Final[Sequence[Finder]] = (
+    links.hosts,
+    links.with_linkifiers,
+    emoji.emoticons,
+    emoji.characters,
+)
+
+
+def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> list[Token]:
+    """The tokens of an inline text, with those of plain text split by the finders."""
+    found: list[Token] = []
+    in_link = 0
+    for token in tokens:
+        if token.type == "text":
+            _add_split(found, context, token, _EVERYWHERE if in_link else _OUTSIDE_OF_LINKS)
+            continue
+        in_link += token.nesting if token.tag == "a" else 0
+        found.append(token)
+    return found
+
+
+def _add_split(
+    found: list[Token], context: RenderContext, token: Token, finders: Sequence[Finder]
+) -> None:
+    """Add the token of plain text, or what the first finder that finds something makes of it, the
+    text in which is for the finders after that one."""
+    for number, find in enumerate(finders, start=1):
+        parts = find(context, token.content)
+        if parts is None:
+            continue
+        for part in parts:
+            if isinstance(part, Token):
+                found.append(part)
+            elif part:
+                _add_split(found, context, _text_token(part), finders[number:])
+        return
+    found.append(token)
+
+
+def _text_token(content: str) -> Token:
+    token = Token("text", "", 0)
+    token.content = content
+    return token
+
+
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
 _EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
 """A message without one of these has neither code nor formulas."""
 RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
     "\n": (newline,),
     "\\": (inline.escape,),
-    "`": (inline.code,),
-    "$": (formulas.inline,),
+    "`": (inline.code_span,),
+    "$": (inline.formula,),
     "@": (mentions.mention,),
     "#": (mentions.channel_link,),
     "<": (times.time,),
     ":": (links.address, emoji.by_name),
-    "~": (inline.struck,),
+    "~": (inline.strikethrough,),
     "*": (asterisks.tokenize,),
     "!": (previews.image,),
     "[": (links.link,),
@@ -71,7 +108,7 @@ class Markdown:
     async def prepare(self, command: CommandContext, content: str) -> None:
         """Have a worker render the code and formulas of the content, and compile the linkifiers
         that match it, for `render` to find."""
-        await linkifiers.prepare(command.state, content)
+        await links.compile_linkifiers(command.state, content)
         if _EXPENSIVE.search(content) is None:
             return
         to_render = PartsToRender()
@@ -160,7 +197,7 @@ def _parse_texts(state: StateCore) -> None:
         context.in_quotation = quotations > 0
         children: list[Token] = []
         state.md.inline.parse(token.content, state.md, state.env, children)
-        children = plain_text.with_links_and_emoji(context, children)
+        children = with_links_and_emoji(context, children)
         token.children = (
             children if context.in_quotation else previews.with_audio_players(context, children)
         )

@@ -12,7 +12,7 @@ from tertulia.markup.addresses import safe
 from tertulia.markup.context import RenderContext, add_html, context_of, html_token
 from tertulia.markup.elements import element, escaped
 from tertulia.markup.external_media import Kind
-from tertulia.markup.links import target
+from tertulia.markup.links import link_target
 from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.state.state import State
 
@@ -42,7 +42,7 @@ def image(state: StateInline, silent: bool) -> bool:
     link."""
     if not state.src.startswith("![", state.pos) or state.linkLevel:
         return False
-    found = target(state, state.pos + 1)
+    found = link_target(state, state.pos + 1)
     if found is None:
         return False
     address, title, label_end, end = found

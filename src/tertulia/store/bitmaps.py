@@ -8,7 +8,8 @@ from typing import Any, Final
 from pyroaring import BitMap
 
 from tertulia.store.codec import CHUNK_BITS
-from tertulia.store.database import Connection, Dialect, Query
+from tertulia.store.database import Connection, Query
+from tertulia.store.dialect import Dialect
 
 READ: Final = "read_state"
 """The table of what users have marked as read."""

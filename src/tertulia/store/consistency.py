@@ -98,5 +98,5 @@ def extent(connection: Connection) -> LogExtent:
 def unsearchable(connection: Connection) -> tuple[int, int]:
     """How many messages there are, and how many of them are not in the search index."""
     ((messages,),) = connection.query("SELECT COUNT(*) FROM messages")
-    ((missing,),) = connection.query(connection.dialect.search_missing())
+    ((missing,),) = connection.query(connection.dialect.search_missing)
     return messages, missing

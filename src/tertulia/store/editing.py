@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
-from tertulia.model.messages import Flag, MessageEdit
+from tertulia.model.messages import MessageEdit
 from tertulia.model.ranges import ids_of
 from tertulia.store import bitmaps, search_index
-from tertulia.store.codec import OF_TOPIC, TOPIC_NAME
+from tertulia.store.codec import OF_TOPIC
 from tertulia.store.database import Connection
+from tertulia.store.topics import RENAME_COLUMNS, RENAMES
 
 _ids_decoder = msgspec.json.Decoder(list[int])
 
@@ -30,17 +30,6 @@ OTHER_NAME = (
 )
 """What `messages.topic_name` has: the name that a message gives its topic, if the topic has another
 one. Three parameters: that name, and the topic's channel and key."""
-RENAMES = (
-    "messages JOIN topic_renames AS renames ON renames.topic_id = messages.topic_id"
-    " AND renames.last_message_id >= messages.id AND renames.seq > messages.topic_since"
-)
-"""Messages with the times when their topic was renamed as a whole."""
-RENAME_COLUMNS = (
-    "messages.id, renames.seq, renames.at, renames.user_id, CAST(NULL AS TEXT),"
-    " CAST(NULL AS TEXT), renames.was_topic, renames.topic, CAST(NULL AS BIGINT),"
-    " CAST(NULL AS BIGINT)"
-)
-"""Of these, what `EDIT_COLUMNS` has."""
 KEPT_EDITS = 100
 KEPT_BYTES = 4 * 1024 * 1024
 """The newest edits of a message that are kept, and their earlier content and HTML. All edits before
@@ -376,115 +365,6 @@ def contents_before(
     return {seq: (content, rendered) for seq, content, rendered in rows}
 
 
-def flags_of(connection: Connection, message_id: int) -> dict[int, Flag]:
-    """Return everybody's sparse flags on the message."""
-    rows = connection.query(
-        "SELECT user_id, flags FROM message_flags WHERE message_id = ?", (message_id,)
-    )
-    flags = {user_id: Flag(value) for user_id, value in rows}
-    for user_id in bitmaps.users_with(connection, bitmaps.RECORDS, message_id):
-        flags[user_id] = flags.get(user_id, Flag(0)) | Flag.RECORD
-    return flags
-
-
-def read_by(connection: Connection, message_id: int, user_ids: Sequence[int]) -> list[int]:
-    """Return those of the users who marked the message as read."""
-    return bitmaps.users_with(connection, bitmaps.READ, message_id, user_ids)
-
-
-def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
-    """Everybody's sparse flags on these messages, by user and message."""
-    dialect = connection.dialect
-    found: dict[int, dict[int, Flag]] = defaultdict(dict)
-    for user_id, message_id, flags in connection.query(
-        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
-        (dialect.array(message_ids),),
-    ):
-        found[user_id][message_id] = Flag(flags)
-    return found
-
-
-Records = list[tuple[BitMap, tuple[int, ...]]]
-"""Messages of which these users keep a record; each user is named once."""
-
-
-def records_on(
-    connection: Connection, message_ids: Sequence[int]
-) -> tuple[frozenset[int], Records]:
-    """Everybody who has sparse flags on these messages, and who keeps a record of which."""
-    dialect = connection.dialect
-    records = bitmaps.users_with_any(connection, bitmaps.RECORDS, BitMap(message_ids))
-    holders = set(records)
-    for user_id, message_id, flags in connection.query(
-        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
-        (dialect.array(message_ids),),
-    ):
-        holders.add(user_id)
-        if flags & Flag.RECORD:
-            records.setdefault(user_id, BitMap()).add(message_id)
-    alike: dict[bytes, tuple[BitMap, list[int]]] = {}
-    for user_id, ids in sorted(records.items()):
-        ids.run_optimize()
-        alike.setdefault(ids.serialize(), (ids, []))[1].append(user_id)
-    return frozenset(holders), [(ids, tuple(users)) for ids, users in alike.values()]
-
-
-TopicMessage = tuple[int, int, str, bool]
-"""A message of a topic: ID, when it was sent, the topic as it is spelled, whether it mentions
-everybody."""
-_OF_TOPIC = f"SELECT id, sent_at, {TOPIC_NAME}, mentions_all FROM messages WHERE {OF_TOPIC}"
-
-
-def _line(row: tuple[Any, ...]) -> TopicMessage:
-    return row[0], row[1], row[2], bool(row[3])
-
-
-def ids_of_topic(
-    connection: Connection, channel_id: int, key: str, since: float | None = None
-) -> tuple[BitMap, BitMap | None]:
-    """All messages of a topic; and those that were sent at that UNIX time or later, where it is
-    given. Read as one value, they cost a fraction of a row for each."""
-
-    def found(more: str, *values: Any) -> BitMap:
-        ((ids,),) = connection.query(
-            f"SELECT {connection.dialect.collected('id')} FROM messages WHERE {OF_TOPIC}{more}",
-            (channel_id, key, *values),
-        )
-        return BitMap(_ids_decoder.decode(ids or "[]"))
-
-    return found(""), None if since is None else found(" AND sent_at >= ?", since)
-
-
-def newest_of_topic(
-    connection: Connection,
-    channel_id: int,
-    key: str,
-    ranges: Sequence[tuple[int, int]],
-    limit: int,
-) -> list[int]:
-    """The newest messages of a topic with after < id <= until for one of the ranges, ascending, at
-    most so many."""
-    found: list[int] = []
-    for after, until in reversed(ranges):
-        rows = connection.query(
-            f"SELECT id FROM messages WHERE {OF_TOPIC} AND id > ? AND id <= ?"
-            f" ORDER BY id DESC LIMIT {limit - len(found)}",
-            (channel_id, key, after, until),
-        )
-        found += [row[0] for row in rows]
-        if len(found) == limit:
-            break
-    return found[::-1]
-
-
-def count_renames(connection: Connection, channel_id: int, key: str) -> int:
-    """How often a topic was renamed as a whole, as far as that is kept."""
-    ((count,),) = connection.query(
-        f"SELECT COUNT(*) FROM topic_renames WHERE {OF_TOPIC}", (channel_id, key)
-    )
-    return int(count)
-
-
 def written_by(
     connection: Connection, user_id: int, after: int, limit: int
 ) -> list[tuple[int, int | None, int | None, int | None]]:
@@ -517,20 +397,6 @@ def older_than(
         if sent_at < before:
             found[conversation].append(message_id)
     return list(found.values())
-
-
-def some_of_topic(
-    connection: Connection, channel_id: int, key: str, ids: Sequence[int]
-) -> list[TopicMessage]:
-    """These messages of a topic, and the newest that is none of them, ascending."""
-    dialect = connection.dialect
-    wanted = dialect.array(ids)
-    found = connection.query(f"{_OF_TOPIC} AND {dialect.among('id')}", (channel_id, key, wanted))
-    found += connection.query(
-        f"{_OF_TOPIC} AND NOT ({dialect.among('id')}) ORDER BY id DESC LIMIT 1",
-        (channel_id, key, wanted),
-    )
-    return sorted(_line(row) for row in found)
 
 
 def first_without(

@@ -2,19 +2,18 @@
 record of it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 import msgspec
 from msgspec import Struct
-from pyroaring import BitMap
 
 from tertulia.model.edits import Arrival
 from tertulia.model.messages import Flag, Message, MessageEdit, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
-from tertulia.store import bitmaps, editing, log_entries, queries
-from tertulia.store.codec import CHUNK_BITS
+from tertulia.store import editing, log_entries, message_marks, queries, topics
 from tertulia.store.database import Connection
+from tertulia.store.message_marks import holders
 
 
 class MessageDetails(Struct, frozen=True):
@@ -48,7 +47,7 @@ class DetailedMessage(Struct, frozen=True):
 
     head: int
     message: Message
-    relation: queries.Relation
+    relation: message_marks.Relation
     """The reader's."""
     details: MessageDetails
     holders: tuple[int, ...]
@@ -65,7 +64,7 @@ def detailed_message(
     return DetailedMessage(
         head=log_entries.head(connection),
         message=found[0],
-        relation=queries.relations(connection, user_id, [message_id])[message_id],
+        relation=message_marks.relations(connection, user_id, [message_id])[message_id],
         details=details_of(connection, [message_id]).get(message_id, NO_DETAILS),
         holders=holders(connection, message_id),
     )
@@ -88,7 +87,7 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
         f" was_channel_id, channel_id, {editing.TEXT_SIZE} FROM message_edits WHERE {among}"
         " UNION ALL SELECT 'edit', messages.id, renames.seq, renames.at, renames.user_id, NULL,"
         " NULL, renames.was_topic, renames.topic, NULL, NULL, -1"
-        f" FROM {editing.RENAMES} AND renames.seq > COALESCE((SELECT older.seq FROM topic_renames"
+        f" FROM {topics.RENAMES} AND renames.seq > COALESCE((SELECT older.seq FROM topic_renames"
         " AS older WHERE older.topic_id = messages.topic_id ORDER BY older.seq DESC"
         f" LIMIT 1 OFFSET {MAX_RENAMES}), 0) WHERE {dialect.among('messages.id')}"
         " UNION ALL SELECT 'reaction', message_id, seq, neutral, user_id, kind, code, name, NULL,"
@@ -177,7 +176,7 @@ def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival
     chosen.reverse()
     with_parts = details_of(connection, chosen)
     flags: dict[int, dict[int, Flag]] = defaultdict(dict)
-    for user_id, of_user in editing.flags_on(connection, chosen).items():
+    for user_id, of_user in message_marks.flags_on(connection, chosen).items():
         for message_id, flag in of_user.items():
             flags[message_id][user_id] = flag
     return [
@@ -203,28 +202,6 @@ def _detail_counts(connection: Connection, message_ids: Sequence[int]) -> dict[i
         ):
             found[message_id] += count
     return found
-
-
-def holders(connection: Connection, message_id: int) -> tuple[int, ...]:
-    """The users who have a record of a message although it was not delivered to them."""
-    rows = connection.query(
-        "SELECT user_id FROM message_flags WHERE message_id = ?"
-        f" AND (flags & {int(Flag.RECORD)}) != 0",
-        (message_id,),
-    )
-    moved = bitmaps.users_with(connection, bitmaps.RECORDS, message_id)
-    return tuple(sorted({*moved, *(user_id for (user_id,) in rows)}))
-
-
-def have_read(connection: Connection, message_id: int, user_ids: Iterable[int]) -> list[int]:
-    """Those of the users who have read the message."""
-    dialect = connection.dialect
-    rows = connection.query(
-        "SELECT user_id, bitmap FROM read_state"
-        f" WHERE {dialect.among('user_id')} AND chunk = ? ORDER BY user_id",
-        (dialect.array(user_ids), message_id >> CHUNK_BITS),
-    )
-    return [u for u, bitmap in rows if message_id in BitMap.deserialize(bytes(bitmap))]
 
 
 def from_sender(connection: Connection, sender_id: int, ids: Sequence[int]) -> tuple[int, ...]:

@@ -8,10 +8,7 @@ common and not in the narrow, and that has few messages, what the index names is
 by their IDs alone.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,19 +18,19 @@ from tertulia.model import narrow
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.narrow import MessageSearch, Scope, Term
-from tertulia.model.tokenizer import Phrase, fold_texts, folded_contain
 from tertulia.store import queries as queries
-from tertulia.store.codec import MESSAGE_COLUMNS, NO_MESSAGE, message_of
+from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import (
-    Clause,
-    IdSubset,
-    ids_in_scope,
-    in_each_channel,
     narrow_condition,
-    nearest,
     scope_condition,
-    smallest_subset,
+)
+from tertulia.store.search_walk import (
+    STEP_GROWTH,
+    ScannedSample,
+    SearchWalk,
+    matching_text,
+    split_terms,
 )
 
 PAGE_BYTES = 4 * 1024 * 1024
@@ -47,35 +44,6 @@ _FIRST_SLICE, _LONGEST_SLICE = 1000, 64_000
 """Unread messages that are searched first, and that are searched together at most."""
 _LARGEST = 2**32 - 1
 """The largest number of a bitmap."""
-_FIRST_STEP, _LONGEST_STEP = 250, 10_000
-"""Messages that the first step looks at, which is enough to estimate how common a phrase is; and
-that any step looks at, at most."""
-_MOST_ROWS = 2000
-"""Messages that are read in one step: other threads wait for that."""
-_SPREAD = 100
-"""Messages from all over by which it is estimated how common a phrase is among all."""
-_GROWTH = 8
-"""How much further each step goes than the one before it, at most."""
-SAMPLE = 50
-"""Messages by which it is estimated which phrases are common."""
-_MUCH_MORE = 8
-"""A phrase so many times as common as another one is not looked up."""
-_SCAN_COST, _LOOKUP_COST, _HELD_COST = 5.0, 1.5, 0.15
-"""What it costs to scan a message, to read one that the search index has found, and to hold one
-that it finds against others by their IDs. Microseconds, of which only the proportions matter. (For
-the index to find one: `Dialect.search_hit_cost`.)"""
-_LONG = 5000.0
-"""Microseconds from which on it is worth to ask how many messages the narrow has."""
-_REACH, _REACH_OF_PLACE = 8, 4
-"""A walk along the messages goes so many times as far as the page is long, or so far for each
-channel and conversation of the scope, before these are asked one by one."""
-_MERGED = 512
-"""Messages that these are asked for at once, at most."""
-_WORTH = 8
-"""Where not one of so many is what is looked for, the walk goes along the messages after all."""
-
-TextTerm = tuple[tuple[Phrase, ...], bool]
-"""Phrases that a message must have all of; with True (negated), that it must not have all of."""
 
 
 class Page(Struct):
@@ -84,24 +52,6 @@ class Page(Struct):
     messages: list[Message]
     found_oldest: bool
     found_newest: bool
-
-
-class ScannedSample(Struct, frozen=True):
-    """Messages between the newest of all and a search's anchor that were looked at already, by
-    which it is estimated how common its phrases are."""
-
-    passed: int
-    """How many."""
-    matched: int
-    """How many of them have the text."""
-    gained: int
-    """For how many of these its other conditions hold too."""
-    span: int
-    """The range of IDs that they come from."""
-    newest: int
-    """The newest message of all."""
-    messages: Sequence[Message]
-    """Some of them, the newest first."""
 
 
 def is_bounded(search: MessageSearch) -> bool:
@@ -194,7 +144,7 @@ def _one_side(
 ) -> list[Message]:
     found: list[Message] = []
     for part in _unread_slices(search, comparison, anchor):
-        found += _Walk(connection, part, comparison, anchor, seen).found(limit - len(found))
+        found += SearchWalk(connection, part, comparison, anchor, seen).found(limit - len(found))
         if len(found) >= limit:
             break
     return found
@@ -218,12 +168,12 @@ def _unread_slices(search: MessageSearch, comparison: str, anchor: int) -> Itera
         left = _up_to(ids, anchor - 1)
         while left:
             yield _with_unread(search, rest, ids[max(left - size, 0) : left])
-            left, size = max(left - size, 0), min(size * _GROWTH, _LONGEST_SLICE)
+            left, size = max(left - size, 0), min(size * STEP_GROWTH, _LONGEST_SLICE)
     else:
         start = _up_to(ids, anchor)
         while start < len(ids):
             yield _with_unread(search, rest, ids[start : start + size])
-            start, size = start + size, min(size * _GROWTH, _LONGEST_SLICE)
+            start, size = start + size, min(size * STEP_GROWTH, _LONGEST_SLICE)
 
 
 def _with_unread(search: MessageSearch, rest: tuple[Term, ...], unread: BitMap) -> MessageSearch:
@@ -233,387 +183,6 @@ def _with_unread(search: MessageSearch, rest: tuple[Term, ...], unread: BitMap) 
 def _up_to(ids: BitMap, last: int) -> int:
     """How many are not beyond the last one."""
     return ids.rank(min(last, _LARGEST)) if last >= 0 else 0
-
-
-class _Strategy(Struct):
-    """What one of the two strategies has cost and found so far."""
-
-    cost: float
-    """Of each message that is looked at, in microseconds."""
-    size: int
-    """How many its last step looked at."""
-    passed: int = 0
-    """Messages that it has looked at."""
-    gained: int = 0
-    """How many of them matched."""
-    span: int = 0
-    """The range of IDs that they come from."""
-
-    @property
-    def density(self) -> float:
-        """How many of the IDs are messages that it looks at."""
-        return (self.passed + 1) / (self.span + 1)
-
-    def left(self, need: int, ids: int) -> int:
-        """An estimate of how many more it must look at until it has found what is needed, or has
-        come to the end of the IDs that are left."""
-        return int(min(need * (self.passed + 1) / (self.gained + 1), ids * self.density)) + 1
-
-
-class _Walk:
-    """A walk through what a search finds, away from its anchor."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        search: MessageSearch,
-        comparison: str,
-        anchor: int,
-        seen: ScannedSample | None = None,
-    ) -> None:
-        self._connection = connection
-        self._seen = seen
-        self._comparison = comparison
-        self._order = "DESC" if comparison == "<" else "ASC"
-        self._last_id = anchor
-        """Everything up to this ID was looked at."""
-        self._texts, self._rest = split_terms(search.terms)
-        self._few: IdSubset | None = None
-        """Among which messages is looked up, where that is less than among all."""
-        self._knows_hits = False
-        """Whether it is known how common the phrases are among all messages."""
-        self._queried = self._phrases = search.phrases
-        """The phrases that are looked up in the search index."""
-        self._said: dict[Phrase, list[int]] = {}
-        """The topics whose names have a phrase, as far as that was asked."""
-        self._is_whole_topic = len(self._phrases) > 1
-        """Whether the next lookup takes whatever is in a topic whose name has some of the phrases.
-        Where most of it says the others too, that is less than all that says these anywhere."""
-        self._scope = search.scope
-        self._where = narrow_condition(connection, search.scope, self._rest)
-        self._places = _places(search.scope)
-        self._also = in_each_channel(self._rest)
-        self._is_scope = all(map(_is_in_scope, self._rest)) and (
-            bool(self._also) or not (self._places == 1 and any(map(_is_of_one_channel, self._rest)))
-        )
-        """Whether what is looked for is nearly all that the scope has, or that indexes have of each
-        of its channels; and no index has all of it in order."""
-        self._keep_to_extent()
-
-    def _keep_to_extent(self) -> None:
-        """Neither begin nor end among messages that are all beyond the scope."""
-        after, until = self._scope.extent
-        if self._comparison == "<":
-            self._last_id = min(self._last_id, until + 1)
-            end = ("messages.id > ?", after) if after else None
-        else:
-            self._last_id = max(self._last_id, after)
-            end = ("messages.id <= ?", until) if until < narrow.LARGEST else None
-        if end is not None:
-            sql, values = self._where
-            self._where = f"{sql} AND {end[0]}", [*values, end[1]]
-
-    def found(self, limit: int) -> list[Message]:
-        """The first so many."""
-        return self._find_text(limit) if self._texts else self._next(limit, self._where)
-
-    def _next(self, limit: int, *where: Clause) -> list[Message]:
-        """The next so many of those that the conditions hold for."""
-        if not self._is_scope:
-            return self._along(limit, self._last_id, *where)
-        if self._comparison == "<" and self._last_id >= narrow.LARGEST:
-            self._last_id = self._newest_of_all() + 1
-        reach = max(_REACH * limit, _REACH_OF_PLACE * self._places)
-        after, until = self._scope.extent
-        if self._comparison == "<":
-            edge = self._last_id - reach
-            within, is_end = "messages.id >= ?", edge <= after + 1
-        else:
-            edge = self._last_id + reach
-            within, is_end = "messages.id <= ?", edge >= until
-        found = self._along(limit, self._last_id, *where, (within, [edge]))
-        if len(found) < limit and not is_end:
-            found += self._merged(limit - len(found), edge, *where)
-        return found
-
-    def _along(self, limit: int, start: int, *where: Clause) -> list[Message]:
-        """The same beyond a message, by going along all that there are."""
-        sql, values = _all_of(where)
-        rows = self._connection.query(
-            f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {sql}"
-            f" AND messages.id {self._comparison} ?"
-            f" ORDER BY messages.id {self._order} LIMIT {int(limit)}",
-            [*values, start],
-        )
-        return [message_of(row) for row in rows]
-
-    def _merged(self, limit: int, start: int, *where: Clause) -> list[Message]:
-        """The same beyond a message, by asking each channel and conversation of the scope."""
-        fits, values = _all_of(where)
-        found: list[Message] = []
-        asked, passed = limit, 0
-        while len(found) < limit:
-            # (Of few sizes: each is a statement of its own.)
-            size = min(1 << (asked - 1).bit_length(), _MERGED)
-            ids = nearest(
-                self._connection.dialect, self._scope, self._comparison, start, size, self._also
-            )
-            if ids is None:
-                break
-            rows = self._connection.query(
-                f"SELECT {MESSAGE_COLUMNS}, {fits} FROM ({ids[0]}) AS nearest CROSS JOIN messages"
-                f" WHERE messages.id = nearest.id ORDER BY messages.id {self._order}",
-                [*values, *ids[1]],
-            )
-            found += [message_of(row) for row in rows if row[-1]]
-            if len(rows) < size:
-                break
-            start, asked, passed = rows[-1][0], _MERGED, passed + len(rows)
-            if len(found) < limit and passed > _WORTH * max(len(found), _MERGED):
-                found += self._along(limit - len(found), start, *where)
-                break
-        return found[:limit]
-
-    def _find_text(self, limit: int) -> list[Message]:
-        """The first so many with the text. The strategies take turns: each goes on from where the
-        other came to."""
-        self._newest = self._newest_of_all()
-        if self._comparison == "<":
-            self._last_id = min(self._last_id, self._newest + 1)
-        scan = strategy = _Strategy(_SCAN_COST, _FIRST_STEP)
-        lookup = None
-        if (seen := self._seen) is not None and seen.passed:
-            scan.passed, scan.gained, scan.span = seen.passed, seen.gained, seen.span
-            lookup = self._expected_lookup(scan, seen.matched, seen.messages)
-            strategy = self._cheaper(scan, lookup, limit)
-        found: list[Message] = []
-        while True:
-            start, need = self._last_id, limit - len(found)
-            if strategy is scan:
-                passed, some, is_end = self._scan(strategy.size)
-            else:
-                passed, some, is_end = self._look_up(strategy.size, need)
-                self._knows_hits = True
-            new = _matching_text(self._connection, some, self._texts)
-            found += new
-            if is_end or len(found) >= limit:
-                return found[:limit]
-            strategy.passed += passed
-            strategy.gained += len(new)
-            strategy.span += abs(start - self._last_id)
-            if lookup is None:
-                lookup = self._expected_lookup(scan, scan.gained, some)
-            strategy = self._cheaper(scan, lookup, limit - len(found))
-
-    def _newest_of_all(self) -> int:
-        if self._seen is not None:
-            return self._seen.newest
-        ((newest,),) = self._connection.query("SELECT MAX(id) FROM messages")
-        return newest or 0
-
-    def _expected_lookup(self, scan: _Strategy, matched: int, some: Sequence[Message]) -> _Strategy:
-        """What the search index, which knows the texts alone, is expected to find: by what the
-        scan passed, of which so many have the text; `some` are of it. If the first lookup takes as
-        long as all of them, messages from all over are looked at before."""
-        self._queried = _rare_phrases(self._phrases, some[:SAMPLE])
-        common = (matched + 1) / (scan.passed + 1)
-        is_known = self._seen is not None or self._connection.dialect.search_is_ordered
-        if not is_known and self._phrases:
-            said = sum(_says(one, self._queried) for one in self._spread)
-            if said:
-                common, self._knows_hits = said / len(self._spread), True
-        hits = int(scan.span * common)
-        return _Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)
-
-    @cached_property
-    def _spread(self) -> list[Message]:
-        """Some messages from all over what is still to be looked at, whoever may read them."""
-        first, last = (
-            (1, self._last_id) if self._comparison == "<" else (self._last_id, self._newest)
-        )
-        step = max((last - first) // _SPREAD, 1)
-        return queries.messages(self._connection, range(first, last + 1, step))
-
-    def _cheaper(self, scan: _Strategy, lookup: _Strategy, need: int) -> _Strategy:
-        """The cheaper strategy for the rest, with the size of its next step."""
-        ids = self._last_id if self._comparison == "<" else self._newest - self._last_id
-        hits = self._newest * lookup.density
-        prepared = hits * self._connection.dialect.search_hit_cost
-        to_scan, to_look_up = scan.left(need, ids), lookup.left(need, ids)
-        scanning, looking_up = to_scan * scan.cost, to_look_up * lookup.cost + prepared
-        if self._few is None and self._knows_hits and min(scanning, looking_up) > _LONG:
-            few = self._fewest
-            if few is not None:
-                scanning = min(scanning, few.number * scan.cost)
-            # How many of the hits are wanted is not known before some were found.
-            estimates = [scanning, *([looking_up] if lookup.gained > scan.gained else [])]
-            if few is not None and (hits + few.number) * _HELD_COST + prepared < min(estimates):
-                self._few = few
-        if self._few is not None:
-            lookup.size = _LONGEST_STEP
-            return lookup
-        if scanning <= looking_up:
-            scan.size = min(max(to_scan * 5 // 4, _FIRST_STEP), scan.size * _GROWTH, _MOST_ROWS)
-            return scan
-        # All hits are found again at each step: few long ones where that is what takes time.
-        longest = _LONGEST_STEP if prepared > _LONG else lookup.size * _GROWTH
-        lookup.size = min(max(to_look_up * 5 // 4, _FIRST_STEP), longest, _LONGEST_STEP)
-        return lookup
-
-    @cached_property
-    def _fewest(self) -> IdSubset | None:
-        """The messages that the hits are held against by their IDs."""
-        few = smallest_subset(self._connection, self._rest)
-        if few is None and self._spread:
-            channels, directs = self._scope.every_channel, self._scope.direct_ids
-            inside = sum(
-                one.channel_id in channels or one.direct_id in directs for one in self._spread
-            )
-            ids = ids_in_scope(self._connection.dialect, self._scope, self._rest)
-            few = IdSubset(*ids, self._newest * (inside + 1) // len(self._spread))
-        return few
-
-    def _scan(self, size: int) -> tuple[int, list[Message], bool]:
-        """Scan so many messages: how many were passed, those, and whether there are no more."""
-        some = self._next(size, self._where)
-        if some:
-            self._last_id = some[-1].id
-        return len(some), some, len(some) < size
-
-    def _look_up(self, size: int, need: int) -> tuple[int, list[Message], bool]:
-        """Look up so many messages in the search index, or as many as are needed where all that it
-        finds match: how many were passed, those, and whether there are no more."""
-        if not self._phrases:
-            # All terms are negated: the index would find what is not wanted.
-            return self._scan(size)
-        is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
-        is_all = is_all and not self._is_whole_topic
-        found = self._named(size, need if is_all else min(size, _MOST_ROWS))
-        self._is_whole_topic = False
-        return found
-
-    def _named(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
-        """The first so many of the next `size` messages that the search index names: how many were
-        passed, those, and whether there are no more. One query for all, for each is a way to the
-        database."""
-        where, values = self._where
-        among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
-        named, parameters = self._hits(size, among, own)
-        last_of = "MIN" if self._order == "DESC" else "MAX"
-        (*_, last, count), *rows = self._connection.query(
-            f"WITH named AS MATERIALIZED ({named} ORDER BY id {self._order} LIMIT ?)"
-            # Before all others is the last one that is named, and how many are.
-            f" SELECT {NO_MESSAGE}, {last_of}(id) AS place, -COUNT(*) AS passed FROM named"
-            f" UNION ALL SELECT {MESSAGE_COLUMNS}, messages.id, 1 FROM named CROSS JOIN messages"
-            f" WHERE messages.id = named.id AND {where}"
-            f" ORDER BY passed, place {self._order} LIMIT ?",
-            (
-                *parameters,
-                size,
-                *values,
-                enough + 1,
-            ),
-        )
-        passed = -count
-        is_all = len(rows) < enough
-        if not is_all:
-            passed, last = len(rows), rows[-1][0]
-        if passed:
-            self._last_id = last
-        return passed, [message_of(row) for row in rows], is_all and passed < size
-
-    def _hits(self, size: int, among: str, own: Sequence[Any]) -> Clause:
-        """A query for the next messages, at least `size` if there are so many, of which each phrase
-        is in what they say or in their topic (`id`), with its parameters; with `among`, a query for
-        IDs, only those that both name. Some may lack a phrase (`_is_whole_topic`; and on
-        PostgreSQL, old messages have the words that their topic had before topics were searched by
-        themselves)."""
-        dialect, comparison = self._connection.dialect, self._comparison
-        queries = [dialect.search_hits(comparison, among)]
-        parameters = [dialect.search_query(self._queried), self._last_id, *own]
-        size = 1 << (size - 1).bit_length()  # Of few sizes: each is a statement of its own.
-        for topic_ids, rest in self._topics_saying(self._queried):
-            if self._is_whole_topic:
-                rest = ()
-            if rest or among:
-                where = dialect.among("topic_id") + (f" AND id IN ({among})" if among else "")
-                inside = f"SELECT id FROM messages WHERE {where}"
-                values = [dialect.array(topic_ids), *own]
-            if rest:
-                queries.append(dialect.search_hits(comparison, inside))
-                parameters += [dialect.search_query(rest), self._last_id, *values]
-            elif among:
-                queries.append(f"{inside} AND id {comparison} ?")
-                parameters += [*values, self._last_id]
-            else:
-                queries.append(dialect.merged("topic_id", comparison, size))
-                whole = dialect.spans((topic_id, 0, narrow.LARGEST) for topic_id in topic_ids)
-                parameters += [whole, self._last_id]
-        if len(queries) == 1:
-            return queries[0], parameters
-        # What each has first is all that is needed: a topic may have any number of messages.
-        nearest = f"ORDER BY id {self._order} LIMIT {size}"
-        either = " UNION ".join(
-            f"SELECT id FROM (SELECT id FROM ({query}) AS part {nearest}) AS nearest"
-            for query in queries
-        )
-        return f"SELECT id FROM ({either}) AS either", parameters
-
-    def _topics_saying(
-        self, phrases: tuple[Phrase, ...]
-    ) -> list[tuple[list[int], tuple[Phrase, ...]]]:
-        """The topics of the scope's channels whose names have some of the phrases, and the phrases
-        that these lack."""
-        dialect, channels = self._connection.dialect, self._scope.every_channel
-        said_by: dict[int, set[Phrase]] = defaultdict(set)
-        for phrase in phrases:
-            if phrase not in self._said:
-                self._said[phrase] = [
-                    topic_id
-                    for (topic_id,) in self._connection.query(
-                        f"SELECT id FROM message_topics WHERE id IN ({dialect.topic_hits()})"
-                        f" AND {dialect.among('+channel_id')}",
-                        (dialect.search_query((phrase,)), dialect.array(sorted(channels))),
-                    )
-                ]
-            for topic_id in self._said[phrase]:
-                said_by[topic_id].add(phrase)
-        alike: dict[tuple[Phrase, ...], list[int]] = defaultdict(list)
-        for topic_id, said in said_by.items():
-            alike[tuple(one for one in phrases if one not in said)].append(topic_id)
-        return [(topic_ids, rest) for rest, topic_ids in alike.items()]
-
-
-def _is_in_scope(term: Term) -> bool:
-    """Whether the term holds for nearly all that a scope has (the channels that are named are the
-    scope's own), or has an index by channel."""
-    indexed = narrow.InChannels | narrow.FromSender | narrow.HasPart
-    return term.negated or isinstance(term.condition, indexed)
-
-
-def _is_of_one_channel(term: Term) -> bool:
-    condition = term.condition
-    return (
-        not term.negated
-        and isinstance(condition, narrow.InChannels)
-        and len(condition.channel_ids) == 1
-    )
-
-
-def _places(scope: Scope) -> int:
-    """In how many places the scope's messages are looked up."""
-    whole, parts = scope.parts
-    lists = (scope.channel_ids, scope.direct_ids, whole, parts)
-    return sum(map(len, lists)) + bool(scope.only_recorded)
-
-
-def _all_of(clauses: Iterable[Clause]) -> Clause:
-    """All conditions together."""
-    conditions = list(clauses)
-    return (
-        " AND ".join(f"({sql})" for sql, _ in conditions),
-        [value for _, values in conditions for value in values],
-    )
 
 
 def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> list[Message]:
@@ -630,7 +199,7 @@ def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> l
             f" WHERE {where} AND {connection.dialect.among('messages.id')} ORDER BY messages.id",
             [*values, connection.dialect.array(some)],
         )
-        matches = _matching_text(connection, map(message_of, rows), texts)
+        matches = matching_text(connection, map(message_of, rows), texts)
         size += sum((1 + bool(texts)) * message.text_size for message in matches)
         if size > 2 * PAGE_BYTES and len(found) + len(matches) > 1:
             raise Refused("These messages are too large for one response. Request fewer of them.")
@@ -644,44 +213,3 @@ def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
     among = connection.dialect.among("messages.id")
     sql = f"SELECT 1 FROM messages WHERE {among} AND {where} LIMIT 1"
     return bool(connection.query(sql, [connection.dialect.array(ids), *values]))
-
-
-def _says(message: Message, phrases: tuple[Phrase, ...]) -> bool:
-    return folded_contain(fold_texts((message.content, message.topic)), phrases)
-
-
-def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
-    """The phrases without those that are much more common than others in some messages: they would
-    cost the search index much, and exclude little."""
-    if len(phrases) < 2:
-        return phrases
-    texts = [fold_texts((message.content, message.topic)) for message in some]
-    counts = [sum(folded_contain(one, (phrase,)) for one in texts) for phrase in phrases]
-    limit = _MUCH_MORE * (min(counts) + 1)
-    return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
-
-
-def split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
-    """The terms about text, and the rest."""
-    texts: list[TextTerm] = []
-    rest: list[Term] = []
-    for term in terms:
-        if isinstance(term.condition, narrow.Matches):
-            texts.append((term.condition.phrases, term.negated))
-        else:
-            rest.append(term)
-    return texts, rest
-
-
-def _matching_text(
-    connection: Connection, some: Iterable[Message], terms: Sequence[TextTerm]
-) -> list[Message]:
-    """Those of the messages that have the texts, and none of the negated ones. TimeLimitReached
-    where that takes longer than the transaction may."""
-    found: list[Message] = []
-    for message in some:
-        connection.require_time()
-        folded_texts = fold_texts((message.content, message.topic))
-        if all(folded_contain(folded_texts, phrases) is not negated for phrases, negated in terms):
-            found.append(message)
-    return found

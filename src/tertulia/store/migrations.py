@@ -5,15 +5,12 @@ version, so what a migration takes away from the older program waits until none 
 `Expand` and `Contract`.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tertulia.store import installation, nodes, search_index
-from tertulia.store.database import MIGRATING, Connection, Database, DatabaseError, Dialect
-from tertulia.store.installation import Head, NewerDatabase
-from tertulia.store.log_formats import LOG_FORMAT
-from tertulia.store.nodes import NodeEntry
+from tertulia.store import installation, search_index
+from tertulia.store.database import Connection
+from tertulia.store.dialect import Dialect
 
 Report = Callable[[str], None]
 Step = str | Callable[[Connection, Report], None]
@@ -93,7 +90,7 @@ def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
 
 
 def _search(dialect: Dialect) -> Sequence[str]:
-    return dialect.first_search_schema()
+    return dialect.first_search_schema
 
 
 def _counters_by_name(dialect: Dialect) -> Sequence[str]:
@@ -200,7 +197,7 @@ def _sessions(dialect: Dialect) -> Sequence[str]:
 
 
 def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
-    return (*dialect.search_schema(), search_index.add_all)
+    return (*dialect.search_schema, search_index.add_all)
 
 
 def _parts(dialect: Dialect) -> Sequence[str]:
@@ -211,7 +208,7 @@ def _parts(dialect: Dialect) -> Sequence[str]:
 
 
 def _search_in_small_pages(dialect: Dialect) -> Sequence[str]:
-    return dialect.search_tuning()
+    return dialect.search_tuning
 
 
 def _checkpoints(dialect: Dialect) -> Sequence[str]:
@@ -365,7 +362,7 @@ def _pins(dialect: Dialect) -> Sequence[str]:
 
 
 def _search_merged_by_steps(dialect: Dialect) -> Sequence[str]:
-    return dialect.search_patience()
+    return dialect.search_patience
 
 
 def _authors_and_parts_by_channel(dialect: Dialect) -> Sequence[str]:
@@ -413,13 +410,13 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
         "ALTER TABLE messages DROP COLUMN topic",
         "ALTER TABLE messages DROP COLUMN topic_key",
         "CREATE INDEX messages_by_topic ON messages (topic_id, id)",
-        *dialect.topic_search_schema(),
+        *dialect.topic_search_schema,
         search_index.add_all_topics,
     )
 
 
 def _search_deletions_left_for_later(dialect: Dialect) -> Sequence[str]:
-    return dialect.search_deletions()
+    return dialect.search_deletions
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -473,184 +470,3 @@ WITH_HISTORY = MIGRATIONS.index(_history) + 1
 
 WITH_NODES = MIGRATIONS.index(_nodes) + 1
 """The schema's version since which nodes are listed, and those of two versions serve together."""
-
-
-def require_known(head: Head) -> None:
-    """NewerDatabase where a newer program has changed the database so that this one cannot use it,
-    or may write to it what this one cannot read."""
-    newest = len(MIGRATIONS)
-    if head.schema_version > newest:
-        raise NewerDatabase(_newer(head.schema_version, newest))
-    if head.log_format > LOG_FORMAT:
-        raise NewerDatabase(
-            f"The log has format {head.log_format}, but this version of Tertulia supports"
-            f" formats up to {LOG_FORMAT}. The log was written by a newer version. Install"
-            " that version or a later one."
-        )
-
-
-def _newer(version: int, newest: int) -> str:
-    return (
-        f"The database has schema version {version}, but this version of Tertulia supports"
-        f" versions up to {newest}. The database was written by a newer version. Install that"
-        " version or a later one, or restore a backup from before the upgrade. Nothing was"
-        " changed."
-    )
-
-
-def version_of(connection: Connection) -> int:
-    """The schema's version; 0 for an empty database."""
-    connection.run(
-        "CREATE TABLE IF NOT EXISTS installation (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-    )
-    rows = connection.query("SELECT value FROM installation WHERE key = 'schema_version'")
-    return int(rows[0][0]) if rows else 0
-
-
-def require_usable(connection: Connection) -> None:
-    """DatabaseError where the program would have to migrate the database before it can use it,
-    NewerDatabase where it is too new for the program."""
-    version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
-    if version >= WITH_HISTORY:
-        require_known(installation.head_position(connection))
-    if version < _wanted_at_start(version):
-        raise DatabaseError(
-            f"The database has schema version {version}, but this version of Tertulia needs"
-            f" version {len(MIGRATIONS)}. Run `tertulia serve` to migrate it."
-        )
-
-
-def _wanted_at_start(version: int) -> int:
-    """The version that the program needs to serve: what only takes away can wait."""
-    wanted = len(MIGRATIONS)
-    while wanted > version and isinstance(MIGRATIONS[wanted - 1], Contract):
-        wanted -= 1
-    return wanted
-
-
-def _require_unserved(database: Database) -> None:
-    servers = database.servers()
-    if servers:
-        raise DatabaseError(
-            "The database needs to be migrated, but a server of the older version is still"
-            f" using it: {' and '.join(servers)}. Stop that server first, or use its own"
-            " version of this command. Nothing was changed."
-        )
-
-
-def migrate(
-    database: Database, report: Report, until: int | None = None, *, beside_servers: bool = False
-) -> None:
-    """Bring the database to where the program can use it (or to the version `until`), all
-    migrations in one transaction: one that fails leaves the database as it was. Where several
-    processes do so at one moment, one of them makes the migrations, and the others wait. Where no
-    node of an older version lives, this is all of `settle` too.
-
-    A copy is made first where the database has something in it (SQLite). Raises NewerDatabase
-    when the database is too new for the program, and DatabaseError where there is something to do
-    while another process serves, unless that may be done `beside_servers`; nothing is touched then.
-    """
-    with _migrating(database) as connection:
-        before = version_of(connection)
-        if before >= WITH_HISTORY:
-            require_known(installation.head_position(connection))
-        elif before > len(MIGRATIONS):
-            raise NewerDatabase(_newer(before, len(MIGRATIONS)))
-        target = _wanted_at_start(before) if until is None else until
-        if 0 < before < target and not beside_servers:
-            _require_unserved(database)
-        if before >= WITH_NODES and _living(database, connection):
-            for statement in connection.dialect.beside_others:
-                connection.run(statement)
-        _apply(database, connection, before, target, report)
-        made = max(before, target)
-        has_left_some = until is None and made >= WITH_NODES and not is_settled(connection)
-        if has_left_some and (beside_servers or not database.servers()):
-            _settle(database, connection, made, report)
-        after = version_of(connection)
-    if 0 < before < after:
-        report(f"Migrated the database from schema version {before} to {after}")
-
-
-def is_settled(connection: Connection) -> bool:
-    """Whether there is nothing to `settle`, as far as this program knows."""
-    made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
-    return (
-        made >= len(MIGRATIONS) and installation.head_position(connection).log_format >= LOG_FORMAT
-    )
-
-
-def settle(database: Database, report: Report) -> None:
-    """End an upgrade, where no node of an older version is left: make the migrations that waited
-    for that, and let be written to the log what those could not read. Where some are left, as far
-    as these allow."""
-    with _migrating(database) as connection:
-        require_known(installation.head_position(connection))
-        before = version_of(connection)
-        for statement in connection.dialect.beside_others:
-            connection.run(statement)
-        _settle(database, connection, before, report)
-        after = version_of(connection)
-    if before < after:
-        report(f"Migrated the database from schema version {before} to {after}")
-
-
-@contextlib.contextmanager
-def _migrating(database: Database) -> Iterator[Connection]:
-    """A transaction that no other migration can enter."""
-    with contextlib.closing(database.connect(readonly=False, limits=MIGRATING)) as connection:
-        for statement in database.dialect.begin_migration():
-            connection.run(statement)
-        try:
-            yield connection
-            connection.commit()
-        except BaseException:
-            with contextlib.suppress(Exception):  # Without a transaction, nothing is to be undone.
-                connection.run("ROLLBACK")
-            raise
-
-
-def _living(database: Database, connection: Connection) -> list[NodeEntry]:
-    """The nodes that serve, as far as they count here: from an SQLite file programs of one version
-    serve at a time, so that what is listed beside them is left over."""
-    if not database.is_shared:
-        return []
-    return [node.entry for node in nodes.list_nodes(connection) if node.is_living]
-
-
-def _settle(database: Database, connection: Connection, version: int, report: Report) -> None:
-    living = _living(database, connection)
-    oldest = min((node.schema_version for node in living), default=len(MIGRATIONS))
-    if oldest >= len(MIGRATIONS):
-        _apply(database, connection, version, len(MIGRATIONS), report)
-    log_format = min([LOG_FORMAT, *(node.log_format for node in living)])
-    connection.run(
-        "UPDATE head SET log_format = ? WHERE id = 1 AND log_format < ?", (log_format, log_format)
-    )
-
-
-def _apply(
-    database: Database, connection: Connection, version: int, target: int, report: Report
-) -> None:
-    """Make the migrations that are missing, inside the transaction."""
-    if version >= target:
-        return
-    if version > 0:
-        copy = database.backup_before_migration(version)
-        if copy:
-            report(f"The database as it was is kept in {copy}")
-    least = 0
-    for number in range(version, target):
-        migration = MIGRATIONS[number]
-        for step in migration(database.dialect):
-            if isinstance(step, str):
-                connection.run(step)
-            else:
-                step(connection, report)
-        if not isinstance(migration, Expand):
-            least = number + 1
-    installation.put(connection, installation.SCHEMA_VERSION, str(target))
-    if target >= WITH_HISTORY:
-        connection.run(
-            "UPDATE head SET schema_version = ? WHERE schema_version < ?", (least, least)
-        )

@@ -8,7 +8,8 @@ from tertulia.model import narrow
 from tertulia.model.messages import Flag
 from tertulia.model.narrow import ChannelSpan, Scope, Term
 from tertulia.store.codec import OF_TOPIC
-from tertulia.store.database import Connection, Dialect
+from tertulia.store.database import Connection
+from tertulia.store.dialect import Dialect
 
 Clause = tuple[str, list[Any]]
 _FEW = 5000
@@ -368,6 +369,6 @@ def _within(dialect: Dialect, whole: list[int], parts: list[tuple[int, int, int]
         either.append(dialect.among("+messages.channel_id"))
         parameters.append(dialect.array(whole))
     if parts:
-        either.append(dialect.within())
+        either.append(dialect.within)
         parameters.append(dialect.spans(parts))
     return (f"({' OR '.join(either)})", parameters) if either else _NONE

@@ -17,10 +17,10 @@ from tertulia.store.database import (
     Database,
     DatabaseError,
     DatabaseUnavailable,
-    NotificationReader,
     TimeLimits,
 )
 from tertulia.store.installation import this_process
+from tertulia.store.notification_reader import NotificationReader
 from tertulia.store.postgres_connection import PostgresConnection
 from tertulia.store.postgres_dialect import CHANNEL, DIALECT
 from tertulia.store.postgres_driver import ServerTimeout, connect

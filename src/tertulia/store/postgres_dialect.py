@@ -8,7 +8,7 @@ import msgspec
 
 from tertulia.model.narrow import LARGEST
 from tertulia.model.tokenizer import Phrase
-from tertulia.store.database import Dialect
+from tertulia.store.dialect import Dialect
 
 CHANNEL = (
     "'tertulia_' || left(encode(sha256(convert_to(current_schema() || value, 'UTF8')), 'hex'), 48)"
@@ -20,6 +20,10 @@ _LAST_PLACE = 16383
 """The largest position of a word that a tsvector can hold."""
 _encoder: Final = msgspec.json.Encoder()
 """For numbers, of which there may be thousands: many times as fast as their `str`."""
+
+
+_LAST_SPAN_BEGIN = "CAST(own -> -1 ->> 0 AS BIGINT)"
+_LAST_SPAN_END = "CAST(own -> -1 ->> 1 AS BIGINT)"
 
 
 class PostgresDialect(Dialect):
@@ -42,11 +46,61 @@ class PostgresDialect(Dialect):
         "SELECT pg_advisory_lock(hashtext('tertulia checkpoint ' || current_schema()))",
     )
     tell_growth = f"SELECT pg_notify({CHANNEL}, ?) FROM installation WHERE key = 'channel'"
-
-    def begin_migration(self) -> Sequence[str]:
-        # There may be no table yet that could be locked.
-        key = "hashtext('tertulia migrates ' || current_schema())"
-        return ("BEGIN", f"SELECT pg_advisory_xact_lock({key})")
+    # No table may exist yet that could be locked.
+    begin_migration = (
+        "BEGIN",
+        "SELECT pg_advisory_xact_lock(hashtext('tertulia migrates ' || current_schema()))",
+    )
+    # Most messages are in other channels, or in the last span of their channel. Checking that first
+    # is many times as fast as going through an array.
+    within = (
+        "EXISTS (SELECT 1 FROM (SELECT"
+        " CAST(? AS jsonb) -> CAST(messages.channel_id AS TEXT) AS own) AS of_channel"
+        f" WHERE own IS NOT NULL AND CASE WHEN messages.id > {_LAST_SPAN_BEGIN}"
+        f" THEN messages.id <= {_LAST_SPAN_END}"
+        " ELSE jsonb_array_length(own) > 1 AND EXISTS (SELECT 1"
+        " FROM jsonb_array_elements(own) AS span WHERE messages.id > CAST(span ->> 0 AS BIGINT)"
+        " AND messages.id <= CAST(span ->> 1 AS BIGINT)) END)"
+    )
+    tables = (
+        "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
+        " AND table_schema = current_schema()"
+        " AND table_name NOT IN ('message_search', 'topic_search')"
+        " ORDER BY table_name"
+    )
+    columns = (
+        "SELECT column_name, data_type = 'bytea' FROM information_schema.columns"
+        " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"
+    )
+    first_search_schema = (
+        "CREATE INDEX message_search ON messages USING gin"
+        " (to_tsvector('simple', COALESCE(messages.topic, '') || ' ' || messages.content))",
+    )
+    search_schema = (
+        "DROP INDEX message_search",
+        "CREATE TABLE message_search (message_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+        "CREATE INDEX message_search_words ON message_search USING gin (words)",
+    )
+    search_missing = (
+        "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT message_id FROM message_search)"
+    )
+    # Kilobytes. Until they are merged every search goes through what commits have left, and the
+    # commit that finds so much merges it.
+    search_patience = ("ALTER INDEX message_search_words SET (gin_pending_list_limit = 64)",)
+    topic_search_schema = (
+        "CREATE TABLE topic_search (topic_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+        "CREATE INDEX topic_search_words ON topic_search USING gin (words)",
+    )
+    topic_search_insert = (
+        "INSERT INTO topic_search (topic_id, words) SELECT id, CAST(? AS tsvector)"
+        " FROM message_topics WHERE channel_id = ? AND key = ? ON CONFLICT DO NOTHING"
+    )
+    topic_search_delete = (
+        "DELETE FROM topic_search WHERE topic_id ="
+        " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
+    )
+    topic_hits = "SELECT topic_id FROM topic_search WHERE words @@ CAST(? AS tsquery)"
+    search_insert = "INSERT INTO message_search (message_id, words) VALUES (?, CAST(? AS tsvector))"
 
     def among(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -57,19 +111,6 @@ class PostgresDialect(Dialect):
             return found
         # The driver takes a microsecond for each element of a list.
         return f"{{{_encoder.encode(found).decode()[1:-1]}}}"
-
-    def within(self) -> str:
-        begin, end = ("CAST(own -> -1 ->> 0 AS BIGINT)", "CAST(own -> -1 ->> 1 AS BIGINT)")
-        # Most messages are of other channels, or in the last stretch of theirs: to look through an
-        # array takes many times as long as to find that out.
-        return (
-            "EXISTS (SELECT 1 FROM (SELECT"
-            " CAST(? AS jsonb) -> CAST(messages.channel_id AS TEXT) AS own) AS of_channel"
-            f" WHERE own IS NOT NULL AND CASE WHEN messages.id > {begin} THEN messages.id <= {end}"
-            " ELSE jsonb_array_length(own) > 1 AND EXISTS (SELECT 1"
-            " FROM jsonb_array_elements(own) AS span WHERE messages.id > CAST(span ->> 0 AS BIGINT)"
-            " AND messages.id <= CAST(span ->> 1 AS BIGINT)) END)"
-        )
 
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
         by_channel: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -111,74 +152,6 @@ class PostgresDialect(Dialect):
 
     def collected(self, column: str) -> str:
         return f"CAST(json_agg({column}) AS TEXT)"
-
-    def tables(self) -> str:
-        return (
-            "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
-            " AND table_schema = current_schema()"
-            " AND table_name NOT IN ('message_search', 'topic_search')"
-            " ORDER BY table_name"
-        )
-
-    def columns(self) -> str:
-        return (
-            "SELECT column_name, data_type = 'bytea' FROM information_schema.columns"
-            " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"
-        )
-
-    def first_search_schema(self) -> Sequence[str]:
-        words = "to_tsvector('simple', COALESCE(messages.topic, '') || ' ' || messages.content)"
-        return (f"CREATE INDEX message_search ON messages USING gin ({words})",)
-
-    def search_schema(self) -> Sequence[str]:
-        return (
-            "DROP INDEX message_search",
-            "CREATE TABLE message_search (message_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
-            "CREATE INDEX message_search_words ON message_search USING gin (words)",
-        )
-
-    def search_missing(self) -> str:
-        return (
-            "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT message_id FROM message_search)"
-        )
-
-    def search_tuning(self) -> Sequence[str]:
-        return ()
-
-    def search_patience(self) -> Sequence[str]:
-        # Kilobytes. Until they are merged every search goes through what commits have left, and the
-        # commit that finds so much merges it.
-        return ("ALTER INDEX message_search_words SET (gin_pending_list_limit = 64)",)
-
-    def search_deletions(self) -> Sequence[str]:
-        return ()
-
-    def search_tidying(self) -> Sequence[str]:
-        return ()
-
-    def topic_search_schema(self) -> Sequence[str]:
-        return (
-            "CREATE TABLE topic_search (topic_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
-            "CREATE INDEX topic_search_words ON topic_search USING gin (words)",
-        )
-
-    def topic_search_insert(self) -> str:
-        return (
-            "INSERT INTO topic_search (topic_id, words) SELECT id, CAST(? AS tsvector)"
-            " FROM message_topics WHERE channel_id = ? AND key = ? ON CONFLICT DO NOTHING"
-        )
-
-    def topic_search_delete(self) -> str:
-        return (
-            "DELETE FROM topic_search WHERE topic_id ="
-            " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
-        )
-
-    def topic_hits(self) -> str:
-        return "SELECT topic_id FROM topic_search WHERE words @@ CAST(? AS tsquery)"
-
-    def search_insert(self) -> str:
-        return "INSERT INTO message_search (message_id, words) VALUES (?, CAST(? AS tsvector))"
 
     def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
         places: dict[str, list[str]] = defaultdict(list)

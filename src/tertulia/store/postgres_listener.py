@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql as pgsql
 
 from tertulia.store import broadcast, installation
-from tertulia.store.database import NotificationReader
+from tertulia.store.notification_reader import NotificationReader
 from tertulia.store.pipeline import has_ended
 from tertulia.store.postgres_connection import PostgresConnection
 from tertulia.store.postgres_dialect import CHANNEL

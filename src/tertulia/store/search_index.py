@@ -15,7 +15,7 @@ def add(connection: Connection, messages: Iterable[Searchable]) -> None:
     """Add messages that the index does not have yet."""
     dialect = connection.dialect
     connection.run_many(
-        dialect.search_insert(),
+        dialect.search_insert,
         [dialect.search_row(message_id, words_of(content)) for message_id, content in messages],
     )
 
@@ -48,7 +48,7 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
         done, last = done + len(rows), rows[-1][0]
         if done % (_BATCH * 20) == 0 or done == count:
             report(f"Made {done:,} of {count:,} messages searchable")
-    for statement in connection.dialect.search_tidying():
+    for statement in connection.dialect.search_tidying:
         connection.run(statement)
 
 
@@ -56,19 +56,19 @@ def add_topic(connection: Connection, channel_id: int, key: str) -> None:
     """Add a topic, unless the index has it. All spellings of its name have the words of its key."""
     dialect = connection.dialect
     (_, words) = dialect.search_row(0, words_of(key))
-    connection.run(dialect.topic_search_insert(), (words, channel_id, key))
+    connection.run(dialect.topic_search_insert, (words, channel_id, key))
 
 
 def remove_topic(connection: Connection, channel_id: int, key: str) -> None:
     """Remove a topic from the index."""
-    connection.run(connection.dialect.topic_search_delete(), (channel_id, key))
+    connection.run(connection.dialect.topic_search_delete, (channel_id, key))
 
 
 def add_all_topics(connection: Connection, report: Callable[[str], None]) -> None:
     """Index all topics, when the index has none."""
     dialect = connection.dialect
     connection.run_many(
-        dialect.topic_search_insert(),
+        dialect.topic_search_insert,
         [
             (dialect.search_row(0, words_of(key))[1], channel_id, key)
             for channel_id, key in connection.query("SELECT channel_id, key FROM message_topics")

@@ -17,10 +17,10 @@ from tertulia.store.database import (
     DatabaseError,
     DatabaseReplaced,
     DatabaseUnavailable,
-    NotificationReader,
     TimeLimits,
 )
 from tertulia.store.installation import exclusive_server, running_server
+from tertulia.store.notification_reader import NotificationReader
 from tertulia.store.sqlite_connection import (
     WAL_BYTES,
     SqliteConnection,

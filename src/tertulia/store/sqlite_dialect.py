@@ -8,7 +8,7 @@ import msgspec
 
 from tertulia.model.narrow import LARGEST
 from tertulia.model.tokenizer import Phrase
-from tertulia.store.database import Dialect
+from tertulia.store.dialect import Dialect
 
 _encoder: Final = msgspec.json.Encoder()
 """For numbers, of which there may be thousands: several times as fast as the other one."""
@@ -26,9 +26,69 @@ class SqliteDialect(Dialect):
     search_is_ordered = True
     search_hit_cost = 0.04
     begin_write = ("BEGIN IMMEDIATE",)
-
-    def begin_migration(self) -> Sequence[str]:
-        return self.begin_write
+    begin_migration = begin_write
+    within = (
+        "EXISTS (WITH spans (channel, after, until) AS MATERIALIZED"
+        " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
+        " SELECT 1 FROM spans WHERE channel = +messages.channel_id"
+        " AND messages.id > after AND messages.id <= until)"
+    )
+    tables = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        " AND name NOT LIKE 'message_search%' AND name NOT LIKE 'topic_search%' ORDER BY name"
+    )
+    columns = "SELECT name, type = 'BLOB' FROM pragma_table_info(?) ORDER BY cid"
+    first_search_schema = (
+        "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
+        " contentless_delete=1, tokenize='unicode61 remove_diacritics 2')",
+        "INSERT INTO message_search (rowid, content, topic)"
+        " SELECT id, content, COALESCE(topic, '') FROM messages",
+    )
+    # To `ascii`, everything beyond ASCII is of a word: the words come apart at spaces alone.
+    search_schema = (
+        "DROP TABLE message_search",
+        "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
+        " contentless_delete=1, tokenize='ascii')",
+    )
+    # Every 64 commits the index is merged for a while: a quarter of it at a time, and half as
+    # often, is hardly felt by the one who sends just then.
+    search_tuning = (
+        "INSERT INTO message_search (message_search, rank) VALUES ('pgsz', 1000)",
+        "INSERT INTO message_search (message_search, rank) VALUES ('automerge', 8)",
+    )
+    # Every commit leaves a segment. With 16 of them at one level all of these are merged in the
+    # next commit, however large they are, and the merging in small steps is not there yet: it
+    # comes when 64 pages were written.
+    search_patience = (
+        "INSERT INTO message_search (message_search, rank) VALUES ('crisismerge', 256)",
+    )
+    # Else the commit by which a tenth of a segment is deleted merges all of it, however large
+    # it is. `forget_deleted_words` does that, by steps.
+    search_deletions = (
+        "INSERT INTO message_search (message_search, rank) VALUES ('deletemerge', 0)",
+    )
+    # (So many pages as there never are.)
+    search_tidying = (
+        "INSERT INTO message_search (message_search, rank) VALUES ('merge', 100000000)",
+    )
+    search_missing = (
+        "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT id FROM message_search_docsize)"
+    )
+    topic_search_schema = (
+        "CREATE VIRTUAL TABLE topic_search USING fts5(content, content='',"
+        " contentless_delete=1, tokenize='ascii')",
+    )
+    topic_search_insert = (
+        "INSERT INTO topic_search (rowid, content) SELECT id, ? FROM message_topics"
+        " WHERE channel_id = ? AND key = ?"
+        " AND NOT EXISTS (SELECT 1 FROM topic_search WHERE rowid = message_topics.id)"
+    )
+    topic_search_delete = (
+        "DELETE FROM topic_search WHERE rowid ="
+        " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
+    )
+    topic_hits = "SELECT rowid FROM topic_search WHERE topic_search MATCH ?"
+    search_insert = "INSERT INTO message_search (rowid, content) VALUES (?, ?)"
 
     def among(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
@@ -38,14 +98,6 @@ class SqliteDialect(Dialect):
         if found and isinstance(found[0], str):
             return json.dumps(found)  # In ASCII, whatever is in them.
         return _encoder.encode(found).decode()
-
-    def within(self) -> str:
-        return (
-            "EXISTS (WITH spans (channel, after, until) AS MATERIALIZED"
-            " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
-            " SELECT 1 FROM spans WHERE channel = +messages.channel_id"
-            " AND messages.id > after AND messages.id <= until)"
-        )
 
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
         return _encoder.encode(list(spans)).decode()
@@ -75,84 +127,6 @@ class SqliteDialect(Dialect):
 
     def collected(self, column: str) -> str:
         return f"json_group_array({column})"
-
-    def tables(self) -> str:
-        return (
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            " AND name NOT LIKE 'message_search%' AND name NOT LIKE 'topic_search%' ORDER BY name"
-        )
-
-    def columns(self) -> str:
-        return "SELECT name, type = 'BLOB' FROM pragma_table_info(?) ORDER BY cid"
-
-    def first_search_schema(self) -> Sequence[str]:
-        return (
-            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
-            " contentless_delete=1, tokenize='unicode61 remove_diacritics 2')",
-            "INSERT INTO message_search (rowid, content, topic)"
-            " SELECT id, content, COALESCE(topic, '') FROM messages",
-        )
-
-    def search_schema(self) -> Sequence[str]:
-        # To `ascii`, everything beyond ASCII is of a word: the words come apart at spaces alone.
-        return (
-            "DROP TABLE message_search",
-            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
-            " contentless_delete=1, tokenize='ascii')",
-        )
-
-    def search_tuning(self) -> Sequence[str]:
-        # Every 64 commits the index is merged for a while: a quarter of it at a time, and half as
-        # often, is hardly felt by the one who sends just then.
-        return (
-            "INSERT INTO message_search (message_search, rank) VALUES ('pgsz', 1000)",
-            "INSERT INTO message_search (message_search, rank) VALUES ('automerge', 8)",
-        )
-
-    def search_patience(self) -> Sequence[str]:
-        # Every commit leaves a segment. With 16 of them at one level all of these are merged in the
-        # next commit, however large they are, and the merging in small steps is not there yet: it
-        # comes when 64 pages were written.
-        return ("INSERT INTO message_search (message_search, rank) VALUES ('crisismerge', 256)",)
-
-    def search_deletions(self) -> Sequence[str]:
-        # Else the commit by which a tenth of a segment is deleted merges all of it, however large
-        # it is. `forget_deleted_words` does that, by steps.
-        return ("INSERT INTO message_search (message_search, rank) VALUES ('deletemerge', 0)",)
-
-    def search_tidying(self) -> Sequence[str]:
-        # (So many pages as there never are.)
-        return ("INSERT INTO message_search (message_search, rank) VALUES ('merge', 100000000)",)
-
-    def search_missing(self) -> str:
-        return (
-            "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT id FROM message_search_docsize)"
-        )
-
-    def topic_search_schema(self) -> Sequence[str]:
-        return (
-            "CREATE VIRTUAL TABLE topic_search USING fts5(content, content='',"
-            " contentless_delete=1, tokenize='ascii')",
-        )
-
-    def topic_search_insert(self) -> str:
-        return (
-            "INSERT INTO topic_search (rowid, content) SELECT id, ? FROM message_topics"
-            " WHERE channel_id = ? AND key = ?"
-            " AND NOT EXISTS (SELECT 1 FROM topic_search WHERE rowid = message_topics.id)"
-        )
-
-    def topic_search_delete(self) -> str:
-        return (
-            "DELETE FROM topic_search WHERE rowid ="
-            " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
-        )
-
-    def topic_hits(self) -> str:
-        return "SELECT rowid FROM topic_search WHERE topic_search MATCH ?"
-
-    def search_insert(self) -> str:
-        return "INSERT INTO message_search (rowid, content) VALUES (?, ?)"
 
     def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
         return message_id, " ".join(words)

@@ -21,14 +21,14 @@ from tertulia.store.database import (
     Database,
     DatabaseError,
     DatabaseUnavailable,
-    NotificationReader,
     ResultNeeded,
     WritePipeline,
 )
 from tertulia.store.installation import Head, Position
 from tertulia.store.log_entries import LogTail
-from tertulia.store.migrations import is_settled, migrate, require_known, settle
+from tertulia.store.notification_reader import NotificationReader
 from tertulia.store.readers import Readers
+from tertulia.store.schema_upgrade import is_settled, migrate, require_known, settle
 from tertulia.store.threads import Threads
 from tertulia.store.writing import Batch, prefetch_queries, row_count, text_length, write
 from tertulia.tracing.waits import OnDatabase

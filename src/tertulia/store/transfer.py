@@ -30,9 +30,8 @@ from tertulia.store.migrations import (
     SEARCHED_BY_OUR_WORDS,
     WITH_HISTORY,
     WITH_TOPIC_IDS,
-    migrate,
-    require_known,
 )
+from tertulia.store.schema_upgrade import migrate, require_known
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -147,10 +146,10 @@ def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
 def _tables(connection: Connection) -> list[TableManifest]:
     """The tables as they are in this database."""
     found: list[TableManifest] = []
-    for (name,) in connection.query(connection.dialect.tables()):
+    for (name,) in connection.query(connection.dialect.tables):
         if name in _LEFT_OUT:
             continue
-        columns = connection.query(connection.dialect.columns(), (name,))
+        columns = connection.query(connection.dialect.columns, (name,))
         ((rows,),) = connection.query(f"SELECT COUNT(*) FROM {name}")
         found.append(
             TableManifest(

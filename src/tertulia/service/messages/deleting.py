@@ -13,7 +13,7 @@ from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.narrow import LARGEST
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
-from tertulia.store import editing
+from tertulia.store import editing, topics
 
 TOPIC_SECONDS = 20.0
 """So long at most messages of a topic are deleted, one piece after the other."""
@@ -46,7 +46,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
         """Delete some. How many there were."""
         # The newest first: what is left is then the beginning, as clients expect.
         ids = await caller.node.store.read(
-            editing.newest_of_topic, channel.id, key, [(0, LARGEST)], BATCH
+            topics.newest_of_topic, channel.id, key, [(0, LARGEST)], BATCH
         )
         if ids:
             doomed = await preconditions.to_delete(caller.node.log, ids)

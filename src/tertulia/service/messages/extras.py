@@ -17,9 +17,9 @@ from tertulia.service.links import Links
 from tertulia.service.messages import preconditions
 from tertulia.service.node import Node, Previews
 from tertulia.state.unread import ReadState
-from tertulia.store import queries
+from tertulia.store import message_marks
 from tertulia.store.message_details import MessageDetails
-from tertulia.store.queries import MessageMarks, Relation
+from tertulia.store.message_marks import MessageMarks, Relation
 
 Relations = Mapping[int, Relation]
 """A reader's relation to messages, by their IDs."""
@@ -52,7 +52,7 @@ async def relations_now(
         return read
     reader = node.state.unread.readers.get(user.id)
     if reader is None:
-        return await node.store.read(queries.relations, user.id, ids)
+        return await node.store.read(message_marks.relations, user.id, ids)
     return loaded_relations(reader, ids)
 
 

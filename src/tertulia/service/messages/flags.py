@@ -17,9 +17,9 @@ from tertulia.service.messages.reading import readable
 from tertulia.service.node import Node
 from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.state.state import State
-from tertulia.store import message_details, queries
+from tertulia.store import message_details, message_marks, queries
 from tertulia.store.database import Connection
-from tertulia.store.queries import Relation
+from tertulia.store.message_marks import Relation
 
 T = TypeVar("T")
 
@@ -47,7 +47,9 @@ async def _known(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessag
 
     def look(connection: Connection) -> tuple[list[Message], dict[int, Relation]]:
         found = queries.messages(connection, ids)
-        return found, queries.relations(connection, user.id, [message.id for message in found])
+        return found, message_marks.relations(
+            connection, user.id, [message.id for message in found]
+        )
 
     found, relations = await caller.node.store.read(look)
     if len(readable(caller.node, user, found)) != len(ids):

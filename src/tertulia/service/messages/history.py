@@ -28,7 +28,7 @@ from tertulia.service.messages.extras import (
 from tertulia.service.messages.flags import unread_ids
 from tertulia.service.messages.reading import read_unchanged, readable, readable_message
 from tertulia.service.node import Node
-from tertulia.store import message_details, message_search, queries
+from tertulia.store import message_details, message_marks, message_search, queries
 from tertulia.store.database import Connection
 from tertulia.store.message_search import Page
 
@@ -136,7 +136,7 @@ async def _read(
         ids = [message.id for message in page.messages]
         relations: Relations = {}
         if user is not None and reads_relations:
-            relations = queries.relations(connection, user.id, ids)
+            relations = message_marks.relations(connection, user.id, ids)
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
     page, shown = await read_unchanged(node, read, lambda found: found[0].messages, search)

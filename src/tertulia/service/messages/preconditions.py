@@ -17,7 +17,7 @@ from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.messages import Flag, Message, Propagation
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
-from tertulia.store import editing, installation, message_details, queries
+from tertulia.store import editing, installation, message_details, message_marks, queries, topics
 from tertulia.store.database import Connection
 
 _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
@@ -49,7 +49,7 @@ async def _with_readers(log: Log, found: LoadedMessage) -> LoadedMessage:
         elif message.id in loaded[user_id].read:
             read_by.add(user_id)
     if others:
-        read_by.update(await log.store.read(editing.read_by, message.id, others))
+        read_by.update(await log.store.read(message_marks.read_by, message.id, others))
     return msgspec.structs.replace(found, read_by=frozenset(read_by))
 
 
@@ -60,7 +60,7 @@ def _one(connection: Connection, message_id: int) -> _One:
     parts = message_details.details_of(connection, [message_id]).get(
         message_id, message_details.NO_DETAILS
     )
-    return messages[0], editing.flags_of(connection, message_id), bool(parts.submessages)
+    return messages[0], message_marks.flags_of(connection, message_id), bool(parts.submessages)
 
 
 def _found(seq: int, looked: _One) -> LoadedMessage:
@@ -95,7 +95,7 @@ async def _topic_messages(log: Log, message: Message, since: float | None) -> To
     seq = log.state.seq
     await log.settled()
     ids, young = await log.store.read(
-        editing.ids_of_topic, message.channel_id or 0, topic_key(message.topic), since
+        topics.ids_of_topic, message.channel_id or 0, topic_key(message.topic), since
     )
     return TopicMessages(seq=seq, ids=ids, young=young)
 
@@ -123,7 +123,7 @@ def _excerpt_to_move(
     connection: Connection, conversation: Conversation, ids: Sequence[int], *, away: bool
 ) -> TopicExcerpt:
     excerpt = _excerpt(connection, conversation, ids)
-    holders, records = editing.records_on(connection, ids)
+    holders, records = message_marks.records_on(connection, ids)
     newest = message_details.arrivals(connection, ids) if away else ()
     return msgspec.structs.replace(excerpt, holders=holders, records=records, newest=newest)
 
@@ -137,9 +137,9 @@ async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
         # In another channel, every piece writes to the rows of the same people.
         most = BATCH if move.channel_id == move.new_channel_id else 2 * BATCH
         # The history of each of them is written with it.
-        renames = editing.count_renames(connection, *place)
+        renames = topics.count_renames(connection, *place)
         limit = max(5 * most // (5 + renames), _LEAST_PIECE)
-        ids = editing.newest_of_topic(connection, *place, move.ranges, limit)
+        ids = topics.newest_of_topic(connection, *place, move.ranges, limit)
         if not ids:
             return ids, True, _NO_TOPIC, None
         # Those who could not read them are sent the newest of all, and no others.
@@ -180,7 +180,7 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
         if found:
             ids = [message.id for message in found]
             excerpt = _excerpt(connection, found[0].conversation, ids)
-        return found, excerpt, editing.flags_on(connection, message_ids), last
+        return found, excerpt, message_marks.flags_on(connection, message_ids), last
 
     def conclude(
         state: State, looked: tuple[list[Message], TopicExcerpt, Flags, int]
@@ -206,6 +206,6 @@ def _excerpt(
     channel_id, key, _ = conversation
     if channel_id is None:
         return _NO_TOPIC
-    lines = editing.some_of_topic(connection, channel_id, key, ids)
+    lines = topics.some_of_topic(connection, channel_id, key, ids)
     first = editing.first_without(connection, channel_id, [line[0] for line in lines])
     return TopicExcerpt(lines=[TopicMessage(*line) for line in lines], first_elsewhere=first)

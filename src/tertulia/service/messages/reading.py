@@ -16,7 +16,7 @@ from tertulia.model.users import User
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.node import Node
 from tertulia.state.recent_writes import entries_of
-from tertulia.store import queries
+from tertulia.store import queries, topics
 from tertulia.store.database import Connection
 
 R = TypeVar("R")
@@ -139,7 +139,7 @@ async def _received(caller: Caller, user: User, channel: Channel) -> Iterable[To
     for begin in range(0, len(others), at_once):
         some = dict(others[begin : begin + at_once])
         newest = await caller.node.store.read(
-            queries.newest_by_topic, channel.id, list(some), subscription.spans
+            topics.newest_by_topic, channel.id, list(some), subscription.spans
         )
         part = [TopicByNewest(some[key], newest_id) for key, newest_id in newest.items()]
         parts.append(sorted(part, key=_newest_first))

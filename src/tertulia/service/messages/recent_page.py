@@ -21,10 +21,11 @@ from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node
 from tertulia.state.recent_writes import entries_of, message_in
 from tertulia.state.state import State
-from tertulia.store import message_details, message_search, queries
+from tertulia.store import message_details, message_marks, message_search, search_walk
 from tertulia.store.database import Connection
-from tertulia.store.message_search import Page, ScannedSample
-from tertulia.store.queries import MessageMarks
+from tertulia.store.message_marks import MessageMarks
+from tertulia.store.message_search import Page
+from tertulia.store.search_walk import ScannedSample
 
 _ESTIMATE = 250
 """After so many messages that were looked at it is estimated whether a search is to go on in the
@@ -64,7 +65,7 @@ async def _attempt(
     marks = None
     begun = _begun(node, user_id, terms, before + 1, first, marks)
     if begun.needs_marks:
-        marks = await node.store.read(queries.marks_since, user_id, first)
+        marks = await node.store.read(message_marks.marks_since, user_id, first)
         begun = _begun(node, user_id, terms, before + 1, first, marks)
     state = node.state
     user, seq = state.users[user_id], state.seq
@@ -122,7 +123,7 @@ def _begun(
     `first` on. `marks` are the user's on them, where they were read."""
     recent, state = node.recent_messages, node.state
     received = _Received(state, state.users[user_id], first, marks)
-    texts, _ = message_search.split_terms(terms)
+    texts, _ = search_walk.split_terms(terms)
     said = [phrase for phrases, negated in texts if not negated for phrase in phrases]
     wanted = max((word for phrase in said for word in phrase.words), key=len, default="")
     found: list[RecentMessage] = []
@@ -152,7 +153,7 @@ def _begun(
     else:
         passed, last = len(recent), max(first, recent.first)
     newest = recent.newest_first(state) if len(said) > 1 else ()
-    sample = [one.message for _, one in islice(newest, message_search.SAMPLE)]
+    sample = [one.message for _, one in islice(newest, search_walk.SAMPLE)]
     seen = ScannedSample(passed, matched, len(found), start - last, state.last_message_id, sample)
     return _Begun(found, last, seen, received.is_unsure)
 
@@ -179,7 +180,7 @@ async def _older(
         if not before:
             page = Page([], found_oldest=not page.messages, found_newest=False)
         ids = [message.id for message in page.messages]
-        relations = {} if is_known else queries.relations(connection, user.id, ids + newer)
+        relations = {} if is_known else message_marks.relations(connection, user.id, ids + newer)
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
     await node.log.settled()

@@ -25,7 +25,7 @@ from tertulia.service.files.uploads import FileAccess
 from tertulia.service.messages.reading import stored_message
 from tertulia.service.node import Node
 from tertulia.state.state import State
-from tertulia.store import queries
+from tertulia.store import topics
 from tertulia.store.database import Connection
 
 Topic = tuple[int, str]
@@ -56,7 +56,7 @@ async def compose(
 
         def look(connection: Connection) -> tuple[frozenset[int], frozenset[int]]:
             participants = (
-                frozenset[int]() if topic is None else queries.topic_senders(connection, *topic)
+                frozenset[int]() if topic is None else topics.topic_senders(connection, *topic)
             )
             return participants, access.opened(connection)
 

@@ -19,9 +19,9 @@ from tertulia.service.messages.flags import is_read
 from tertulia.service.node import Node
 from tertulia.service.notifications.conversations import MailReader, sender_names
 from tertulia.service.notifications.mail import SETTINGS
-from tertulia.store import installation, outbox, queries
+from tertulia.store import installation, message_marks, outbox, queries, topics
 from tertulia.store.database import Connection
-from tertulia.store.queries import LivelyTopic
+from tertulia.store.topics import LivelyTopic
 
 SINCE: Final = "since"
 """The key of a mail's fact for the beginning of the period, in UNIX seconds."""
@@ -164,7 +164,7 @@ class Digests:
         elapsed, hour = self._node.log.elapsed(), since // 3600
         until, known, found = self._known
         if elapsed >= until or known != hour:
-            found = await self._node.store.read(queries.lively_topics, since)
+            found = await self._node.store.read(topics.lively_topics, since)
             self._known = (elapsed + KNOWN_SECONDS, hour, found)
         return found
 
@@ -175,11 +175,9 @@ class Digests:
             return []
         first_id = max(lively.first_id, self._node.state.unread_since(subscription) + 1)
 
-        def look(connection: Connection) -> tuple[list[Message], dict[int, queries.Relation]]:
-            ids = queries.ids_in_topic(
-                connection, lively.channel_id, lively.key, first_id, SEARCHED
-            )
-            relations = queries.relations(connection, user.id, ids)
+        def look(connection: Connection) -> tuple[list[Message], dict[int, message_marks.Relation]]:
+            ids = topics.ids_in_topic(connection, lively.channel_id, lively.key, first_id, SEARCHED)
+            relations = message_marks.relations(connection, user.id, ids)
             unread = [one for one in ids if not relations[one].read][: MESSAGES * 5]
             return queries.messages(connection, unread), relations
 

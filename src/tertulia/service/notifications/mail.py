@@ -22,7 +22,7 @@ from tertulia.service.node import Node
 from tertulia.service.notifications.conversations import MailReader
 from tertulia.service.notifications.notifier import IDLE_SECONDS, Notification
 from tertulia.state.state import State
-from tertulia.store import outbox, queries
+from tertulia.store import message_marks, outbox, queries
 from tertulia.store.database import Connection
 
 MESSAGES = "messages"
@@ -64,7 +64,11 @@ class MailChannel:
 
 
 def reason_now(
-    state: State, user: User, message: Message, relation: queries.Relation, way: NotificationMethod
+    state: State,
+    user: User,
+    message: Message,
+    relation: message_marks.Relation,
+    way: NotificationMethod,
 ) -> NotificationReason | None:
     """Why to notify the user of the message now; None if they have read it, cannot read it, or do
     not want to be notified."""
@@ -94,7 +98,7 @@ _OPENINGS: Final = {
 
 class _Known(Struct, frozen=True):
     messages: list[Message]
-    relations: dict[int, queries.Relation]
+    relations: dict[int, message_marks.Relation]
     before: list[Message]
 
 
@@ -108,7 +112,7 @@ async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | 
     def look(connection: Connection) -> _Known:
         found = queries.messages(connection, ids)
         before = queries.before_in_conversation(connection, found[0], BEFORE) if found else []
-        return _Known(found, queries.relations(connection, user.id, ids), before)
+        return _Known(found, message_marks.relations(connection, user.id, ids), before)
 
     known = await node.store.read(look)
     missed: list[Message] = []

@@ -34,7 +34,7 @@ from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.errors import Unavailable
 from tertulia.model.messages import Flag, Message
 from tertulia.service.messages.flags import is_read
-from tertulia.store import log_entries, queries
+from tertulia.store import log_entries, message_marks, queries
 from tertulia.store import notifications as notifications
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.notifications import LeaseLost, PendingNotification
@@ -113,7 +113,7 @@ _Pending = list[PendingNotification]
 class _Loaded(Struct, frozen=True):
     messages: list[Message]
     flags: Mapping[int, Mapping[int, Flag]]
-    marks: Mapping[int, queries.MessageMarks]
+    marks: Mapping[int, message_marks.MessageMarks]
 
 
 class _Postponed(Struct, frozen=True):
@@ -448,5 +448,5 @@ def conversation_name(message: Message) -> str:
 
 
 def _load(connection: Connection, ids: Sequence[int], people: BitMap) -> _Loaded:
-    flags, marks = queries.relations_of_people(connection, people, ids)
+    flags, marks = message_marks.relations_of_people(connection, people, ids)
     return _Loaded(queries.messages(connection, ids), flags, marks)

@@ -30,7 +30,7 @@ from tertulia.service.notifications import push as push_payloads
 from tertulia.service.notifications.mail import reason_now
 from tertulia.service.notifications.push import PushSummary, conversation_tag
 from tertulia.service.tasks import FairTasks
-from tertulia.store import pushes, queries
+from tertulia.store import message_marks, pushes, queries
 from tertulia.store.database import Connection
 from tertulia.store.pushes import LeasedPushes, Push, PushAction
 
@@ -68,7 +68,7 @@ class _Known(Struct, frozen=True):
     """The messages of a lane, and the user's relations to them."""
 
     messages: Mapping[int, Message]
-    relations: Mapping[int, queries.Relation]
+    relations: Mapping[int, message_marks.Relation]
 
 
 class _Failed(Exception):
@@ -176,7 +176,7 @@ class PushSender:
 
         def look(connection: Connection) -> _Known:
             messages = {one.id: one for one in queries.messages(connection, ids)}
-            return _Known(messages, queries.relations(connection, user_id, ids))
+            return _Known(messages, message_marks.relations(connection, user_id, ids))
 
         return await self._node.store.read(look)
 

@@ -16,7 +16,7 @@ from tertulia.log.snapshots import state_only
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.state import State
-from tertulia.store.writing import QueueDeleted
+from tertulia.store.notes import QueueDeleted
 from tertulia.wire.api import narrow, sections
 from tertulia.wire.api.section import SectionContext
 from tertulia.wire.http.call import Call

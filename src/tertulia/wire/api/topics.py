@@ -26,9 +26,9 @@ def topic_links(state: State, topic: str) -> list[TopicLink]:
     """Return the links in a topic's name, in order."""
     if not len(state.linkifiers) and "://" not in topic:
         return []
-    from tertulia.markup import linkifiers  # Loads the Markdown parser.
+    from tertulia.markup import links  # Loads the Markdown parser.
 
-    return [TopicLink(text=text, url=url) for text, url in linkifiers.in_topic(state, topic)]
+    return [TopicLink(text=text, url=url) for text, url in links.topic_links(state, topic)]
 
 
 def topic_shown(topic: str, *, empty_topic_name: bool) -> str:

@@ -20,7 +20,7 @@ from tertulia.service.messages.flags import is_read
 from tertulia.service.messages.history import Found
 from tertulia.state.state import State
 from tertulia.store.message_details import NO_DETAILS
-from tertulia.store.queries import Relation
+from tertulia.store.message_marks import Relation
 from tertulia.wire.api.users.objects import UNKNOWN_NAME
 from tertulia.wire.mcp.tool import NOTICE, Json, Number, Outcome, ToolCall
 

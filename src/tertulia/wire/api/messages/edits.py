@@ -16,7 +16,7 @@ from tertulia.service.messages import editing as service
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
 from tertulia.store import editing
-from tertulia.store.queries import Relation
+from tertulia.store.message_marks import Relation
 from tertulia.wire.api.attachments import AttachmentObject, WithAttachments, attachment_object
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flags_of

@@ -8,7 +8,7 @@ from tertulia.model.changes import MessageSent
 from tertulia.model.messages import Flag, Message
 from tertulia.service.messages.flags import ReaderFlags
 from tertulia.state.state import State
-from tertulia.store.queries import Relation
+from tertulia.store.message_marks import Relation
 
 _NAMES = (
     (Flag.STARRED, "starred"),

@@ -18,7 +18,7 @@ from tertulia.service.messages import flags
 from tertulia.service.messages.history import find_messages
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
-from tertulia.store import message_details
+from tertulia.store import message_marks
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flag_names
@@ -233,9 +233,9 @@ async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
         raise NoSuchMessage
     if not call.state.realm.enable_read_receipts:
         raise Refused("This organization doesn't show read receipts.")
-    holders = await call.node.store.read(message_details.holders, message.id)
+    holders = await call.node.store.read(message_marks.holders, message.id)
     shown = _shown(call.state, message, call.user, holders)
-    read = await call.node.store.read(message_details.have_read, message.id, shown)
+    read = await call.node.store.read(message_marks.have_read, message.id, shown)
     return ReadReceipts(user_ids=read)
 
 

@@ -1,0 +1,233 @@
+"""Which messages users have read or flagged, and how a message relates to its reader."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.model.messages import Flag
+from tertulia.store import bitmaps
+from tertulia.store.codec import (
+    CHUNK_BITS,
+)
+from tertulia.store.database import Connection
+
+
+class Relation(Struct, frozen=True):
+    """One reader's relation to one message, beyond having received it."""
+
+    flags: Flag = Flag(0)
+    read: bool = False
+
+
+def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[int, Relation]:
+    """The user's relation to each of the messages."""
+    wanted = list(ids)
+    if not wanted:
+        return {}
+    dialect = connection.dialect
+    chunks = dialect.array({mid >> CHUNK_BITS for mid in wanted})
+    marks = _marks(
+        connection,
+        user_id,
+        (dialect.among("message_id"), dialect.array(wanted)),
+        (dialect.among("chunk"), chunks),
+    )
+    return {mid: marks.relation(mid) for mid in wanted}
+
+
+def relations_of_people(
+    connection: Connection, user_ids: Iterable[int], ids: Iterable[int]
+) -> tuple[dict[int, dict[int, Flag]], "dict[int, MessageMarks]"]:
+    """The sparse flags that these users have on each of the messages, by message and user; and the
+    marks of each of them on these. It takes three queries, however many they are."""
+    dialect, wanted, users = connection.dialect, sorted(set(ids)), sorted(set(user_ids))
+    flags: dict[int, dict[int, Flag]] = {message_id: {} for message_id in wanted}
+    own: dict[int, dict[int, int]] = {user_id: {} for user_id in users}
+    # (By the messages' index: most people have flags on very many others.)
+    for user_id, message_id, value in connection.query(
+        "SELECT user_id, message_id, flags FROM message_flags"
+        f" WHERE {dialect.among('message_id')} AND {dialect.among('+user_id')}",
+        (dialect.array(wanted), dialect.array(users)),
+    ):
+        flags[message_id][user_id] = Flag(value)
+        own[user_id][message_id] = value
+    chunks = dialect.array({message_id >> CHUNK_BITS for message_id in wanted})
+    found: dict[str, dict[int, BitMap]] = {bitmaps.READ: {}, bitmaps.RECORDS: {}}
+    for table, of_user in found.items():
+        for user_id, bitmap in connection.query(
+            f"SELECT user_id, bitmap FROM {table}"
+            f" WHERE {dialect.among('chunk')} AND {dialect.among('user_id')}",
+            (chunks, dialect.array(users)),
+        ):
+            of_user[user_id] = of_user.get(user_id, BitMap()) | bitmaps.bitmap_of(bitmap)
+    return flags, {
+        user_id: MessageMarks(
+            own[user_id],
+            *(found[table].get(user_id, BitMap()) for table in (bitmaps.READ, bitmaps.RECORDS)),
+        )
+        for user_id in users
+    }
+
+
+class MessageMarks(Struct, frozen=True):
+    """What one reader has done with some messages, and what has been done with them for the reader:
+    enough to tell the relation to each of them."""
+
+    flags: dict[int, int]
+    """By message. What a record of the reader's own was moved with is in `moved`."""
+    read: BitMap
+    moved: BitMap = BitMap()
+    """Messages of which the reader has a record because they were moved."""
+
+    def relation(self, message_id: int) -> Relation:
+        """The reader's relation to one of the messages."""
+        flags = self.flags.get(message_id, 0)
+        if message_id in self.moved:
+            flags |= Flag.RECORD
+        return Relation(Flag(flags) if flags else _NO_FLAG, message_id in self.read)
+
+
+_NO_FLAG = Flag(0)
+
+
+def marks_since(connection: Connection, user_id: int, first: int) -> MessageMarks:
+    """The user's marks on all messages from that one on."""
+    return _marks(
+        connection, user_id, ("message_id >= ?", first), ("chunk >= ?", first >> CHUNK_BITS)
+    )
+
+
+def _marks(
+    connection: Connection, user_id: int, messages: tuple[str, Any], chunks: tuple[str, Any]
+) -> MessageMarks:
+    """The user's marks on messages: a condition on their IDs and one on the rows of bitmaps that
+    they are in, each with its parameter."""
+    flags: dict[int, int] = {}
+    found: dict[str, list[BitMap]] = {bitmaps.READ: [], bitmaps.RECORDS: []}
+    of_chunk, chunk = chunks
+    # One query for all: each costs a way to the database.
+    for table, number, value, bitmap in connection.query(
+        "SELECT 'message_flags', message_id, flags, NULL FROM message_flags"
+        f" WHERE user_id = ? AND {messages[0]}"
+        + "".join(
+            f" UNION ALL SELECT '{table}', chunk, 0, bitmap FROM {table}"
+            f" WHERE user_id = ? AND {of_chunk}"
+            for table in found
+        ),
+        (user_id, messages[1], user_id, chunk, user_id, chunk),
+    ):
+        if bitmap is None:
+            flags[number] = value
+        else:
+            found[table].append(bitmaps.bitmap_of(bitmap))
+    return MessageMarks(
+        flags,
+        *(BitMap.union(BitMap(), *found[table]) for table in (bitmaps.READ, bitmaps.RECORDS)),
+    )
+
+
+Marked = tuple[BitMap, dict[Flag, BitMap]]
+"""What a user has read, and the messages with each of their sparse flags."""
+
+
+def marks_of_users(connection: Connection, user_ids: Sequence[int]) -> dict[int, Marked]:
+    """Return all that each of the users has read, and the messages with each of their sparse
+    flags."""
+    dialect = connection.dialect
+    users = dialect.array(user_ids)
+    by_flags: dict[int, dict[int, list[int]]] = {user: defaultdict(list) for user in user_ids}
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('user_id')}",
+        (users,),
+    ):
+        by_flags[user_id][flags].append(message_id)
+    read = bitmaps.by_user(connection, bitmaps.READ, user_ids)
+    records = bitmaps.by_user(connection, bitmaps.RECORDS, user_ids)
+    found: dict[int, Marked] = {}
+    for user_id in user_ids:
+        flagged: dict[Flag, BitMap] = defaultdict(BitMap)
+        for value, ids in by_flags[user_id].items():
+            for flag in Flag(value):
+                flagged[flag].update(ids)
+        if records[user_id]:
+            flagged[Flag.RECORD] |= records[user_id]
+        found[user_id] = read[user_id], dict(flagged)
+    return found
+
+
+def flags_of(connection: Connection, message_id: int) -> dict[int, Flag]:
+    """Return everybody's sparse flags on the message."""
+    rows = connection.query(
+        "SELECT user_id, flags FROM message_flags WHERE message_id = ?", (message_id,)
+    )
+    flags = {user_id: Flag(value) for user_id, value in rows}
+    for user_id in bitmaps.users_with(connection, bitmaps.RECORDS, message_id):
+        flags[user_id] = flags.get(user_id, Flag(0)) | Flag.RECORD
+    return flags
+
+
+def read_by(connection: Connection, message_id: int, user_ids: Sequence[int]) -> list[int]:
+    """Return those of the users who marked the message as read."""
+    return bitmaps.users_with(connection, bitmaps.READ, message_id, user_ids)
+
+
+def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
+    """Everybody's sparse flags on these messages, by user and message."""
+    dialect = connection.dialect
+    found: dict[int, dict[int, Flag]] = defaultdict(dict)
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
+        (dialect.array(message_ids),),
+    ):
+        found[user_id][message_id] = Flag(flags)
+    return found
+
+
+Records = list[tuple[BitMap, tuple[int, ...]]]
+"""Messages of which these users keep a record; each user is named once."""
+
+
+def records_on(
+    connection: Connection, message_ids: Sequence[int]
+) -> tuple[frozenset[int], Records]:
+    """Everybody who has sparse flags on these messages, and who keeps a record of which."""
+    dialect = connection.dialect
+    records = bitmaps.users_with_any(connection, bitmaps.RECORDS, BitMap(message_ids))
+    holders = set(records)
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
+        (dialect.array(message_ids),),
+    ):
+        holders.add(user_id)
+        if flags & Flag.RECORD:
+            records.setdefault(user_id, BitMap()).add(message_id)
+    alike: dict[bytes, tuple[BitMap, list[int]]] = {}
+    for user_id, ids in sorted(records.items()):
+        ids.run_optimize()
+        alike.setdefault(ids.serialize(), (ids, []))[1].append(user_id)
+    return frozenset(holders), [(ids, tuple(users)) for ids, users in alike.values()]
+
+
+def holders(connection: Connection, message_id: int) -> tuple[int, ...]:
+    """The users who have a record of a message although it was not delivered to them."""
+    rows = connection.query(
+        "SELECT user_id FROM message_flags WHERE message_id = ?"
+        f" AND (flags & {int(Flag.RECORD)}) != 0",
+        (message_id,),
+    )
+    moved = bitmaps.users_with(connection, bitmaps.RECORDS, message_id)
+    return tuple(sorted({*moved, *(user_id for (user_id,) in rows)}))
+
+
+def have_read(connection: Connection, message_id: int, user_ids: Iterable[int]) -> list[int]:
+    """Those of the users who have read the message."""
+    dialect = connection.dialect
+    rows = connection.query(
+        "SELECT user_id, bitmap FROM read_state"
+        f" WHERE {dialect.among('user_id')} AND chunk = ? ORDER BY user_id",
+        (dialect.array(user_ids), message_id >> CHUNK_BITS),
+    )
+    return [u for u, bitmap in rows if message_id in BitMap.deserialize(bytes(bitmap))]

@@ -1,0 +1,197 @@
+"""Bringing a database to the program's schema version."""
+
+import contextlib
+from collections.abc import Iterator
+
+from tertulia.store import installation, migrations, nodes
+from tertulia.store.database import MIGRATING, Connection, Database, DatabaseError
+from tertulia.store.installation import Head, NewerDatabase
+from tertulia.store.log_formats import LOG_FORMAT
+from tertulia.store.migrations import WITH_HISTORY, WITH_NODES, Contract, Expand, Report
+from tertulia.store.nodes import NodeEntry
+
+
+def require_known(head: Head) -> None:
+    """NewerDatabase where a newer program has changed the database so that this one cannot use it,
+    or may write to it what this one cannot read."""
+    newest = len(migrations.MIGRATIONS)
+    if head.schema_version > newest:
+        raise NewerDatabase(_newer(head.schema_version, newest))
+    if head.log_format > LOG_FORMAT:
+        raise NewerDatabase(
+            f"The log has format {head.log_format}, but this version of Tertulia supports"
+            f" formats up to {LOG_FORMAT}. The log was written by a newer version. Install"
+            " that version or a later one."
+        )
+
+
+def _newer(version: int, newest: int) -> str:
+    return (
+        f"The database has schema version {version}, but this version of Tertulia supports"
+        f" versions up to {newest}. The database was written by a newer version. Install that"
+        " version or a later one, or restore a backup from before the upgrade. Nothing was"
+        " changed."
+    )
+
+
+def version_of(connection: Connection) -> int:
+    """The schema's version; 0 for an empty database."""
+    connection.run(
+        "CREATE TABLE IF NOT EXISTS installation (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+    )
+    rows = connection.query("SELECT value FROM installation WHERE key = 'schema_version'")
+    return int(rows[0][0]) if rows else 0
+
+
+def require_usable(connection: Connection) -> None:
+    """DatabaseError where the program would have to migrate the database before it can use it,
+    NewerDatabase where it is too new for the program."""
+    version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    if version >= WITH_HISTORY:
+        require_known(installation.head_position(connection))
+    if version < _wanted_at_start(version):
+        raise DatabaseError(
+            f"The database has schema version {version}, but this version of Tertulia needs"
+            f" version {len(migrations.MIGRATIONS)}. Run `tertulia serve` to migrate it."
+        )
+
+
+def _wanted_at_start(version: int) -> int:
+    """The version that the program needs to serve: what only takes away can wait."""
+    wanted = len(migrations.MIGRATIONS)
+    while wanted > version and isinstance(migrations.MIGRATIONS[wanted - 1], Contract):
+        wanted -= 1
+    return wanted
+
+
+def _require_unserved(database: Database) -> None:
+    servers = database.servers()
+    if servers:
+        raise DatabaseError(
+            "The database needs to be migrated, but a server of the older version is still"
+            f" using it: {' and '.join(servers)}. Stop that server first, or use its own"
+            " version of this command. Nothing was changed."
+        )
+
+
+def migrate(
+    database: Database,
+    report: Report,
+    until: int | None = None,
+    *,
+    beside_servers: bool = False,
+) -> None:
+    """Bring the database to where the program can use it (or to the version `until`), all
+    migrations in one transaction: one that fails leaves the database as it was. Where several
+    processes do so at one moment, one of them makes the migrations, and the others wait. Where no
+    node of an older version lives, this is all of `settle` too.
+
+    A copy is made first where the database has something in it (SQLite). Raises NewerDatabase
+    when the database is too new for the program, and DatabaseError where there is something to do
+    while another process serves, unless that may be done `beside_servers`; nothing is touched then.
+    """
+    with _migrating(database) as connection:
+        before = version_of(connection)
+        if before >= WITH_HISTORY:
+            require_known(installation.head_position(connection))
+        elif before > len(migrations.MIGRATIONS):
+            raise NewerDatabase(_newer(before, len(migrations.MIGRATIONS)))
+        target = _wanted_at_start(before) if until is None else until
+        if 0 < before < target and not beside_servers:
+            _require_unserved(database)
+        if before >= WITH_NODES and _living(database, connection):
+            for statement in connection.dialect.beside_others:
+                connection.run(statement)
+        _apply(database, connection, before, target, report)
+        made = max(before, target)
+        has_left_some = until is None and made >= WITH_NODES and not is_settled(connection)
+        if has_left_some and (beside_servers or not database.servers()):
+            _settle(database, connection, made, report)
+        after = version_of(connection)
+    if 0 < before < after:
+        report(f"Migrated the database from schema version {before} to {after}")
+
+
+def is_settled(connection: Connection) -> bool:
+    """Whether there is nothing to `settle`, as far as this program knows."""
+    made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    return (
+        made >= len(migrations.MIGRATIONS)
+        and installation.head_position(connection).log_format >= LOG_FORMAT
+    )
+
+
+def settle(database: Database, report: Report) -> None:
+    """End an upgrade, where no node of an older version is left: make the migrations that waited
+    for that, and let be written to the log what those could not read. Where some are left, as far
+    as these allow."""
+    with _migrating(database) as connection:
+        require_known(installation.head_position(connection))
+        before = version_of(connection)
+        for statement in connection.dialect.beside_others:
+            connection.run(statement)
+        _settle(database, connection, before, report)
+        after = version_of(connection)
+    if before < after:
+        report(f"Migrated the database from schema version {before} to {after}")
+
+
+@contextlib.contextmanager
+def _migrating(database: Database) -> Iterator[Connection]:
+    """A transaction that no other migration can enter."""
+    with contextlib.closing(database.connect(readonly=False, limits=MIGRATING)) as connection:
+        for statement in database.dialect.begin_migration:
+            connection.run(statement)
+        try:
+            yield connection
+            connection.commit()
+        except BaseException:
+            with contextlib.suppress(Exception):  # Without a transaction, nothing is to be undone.
+                connection.run("ROLLBACK")
+            raise
+
+
+def _living(database: Database, connection: Connection) -> list[NodeEntry]:
+    """The nodes that serve, as far as they count here: from an SQLite file programs of one version
+    serve at a time, so that what is listed beside them is left over."""
+    if not database.is_shared:
+        return []
+    return [node.entry for node in nodes.list_nodes(connection) if node.is_living]
+
+
+def _settle(database: Database, connection: Connection, version: int, report: Report) -> None:
+    living = _living(database, connection)
+    oldest = min((node.schema_version for node in living), default=len(migrations.MIGRATIONS))
+    if oldest >= len(migrations.MIGRATIONS):
+        _apply(database, connection, version, len(migrations.MIGRATIONS), report)
+    log_format = min([LOG_FORMAT, *(node.log_format for node in living)])
+    connection.run(
+        "UPDATE head SET log_format = ? WHERE id = 1 AND log_format < ?", (log_format, log_format)
+    )
+
+
+def _apply(
+    database: Database, connection: Connection, version: int, target: int, report: Report
+) -> None:
+    """Make the migrations that are missing, inside the transaction."""
+    if version >= target:
+        return
+    if version > 0:
+        copy = database.backup_before_migration(version)
+        if copy:
+            report(f"The database as it was is kept in {copy}")
+    least = 0
+    for number in range(version, target):
+        migration = migrations.MIGRATIONS[number]
+        for step in migration(database.dialect):
+            if isinstance(step, str):
+                connection.run(step)
+            else:
+                step(connection, report)
+        if not isinstance(migration, Expand):
+            least = number + 1
+    installation.put(connection, installation.SCHEMA_VERSION, str(target))
+    if target >= WITH_HISTORY:
+        connection.run(
+            "UPDATE head SET schema_version = ? WHERE schema_version < ?", (least, least)
+        )
