@@ -1,4 +1,4 @@
-/** What the components of one signed-in client share. */
+/** The services of a client, shared by its components. */
 
 import { getContext, setContext } from "svelte";
 import type { Connection } from "./live/connection.svelte";
@@ -23,7 +23,7 @@ export function provideApp(app: App): void {
   setContext(KEY, app);
 }
 
-/** To be called while a component is made. */
+/** Call during component initialization. */
 export function useApp(): App {
   return getContext<App>(KEY);
 }

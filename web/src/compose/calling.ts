@@ -1,5 +1,3 @@
-/** A call: its link, made where the organization holds calls. */
-
 import type { App } from "../app";
 import { callName, jitsiLink } from "../data/callLinks";
 import { callProvider } from "../data/calls";
@@ -8,7 +6,7 @@ import { conversationName } from "../data/names";
 import { get } from "../wire/http";
 import { words } from "../words/index.svelte";
 
-/** A new call, as it is written into a message; null where there is nowhere to hold it. */
+/** Create a call and return its Markdown link; null if no provider is set up. */
 export async function callLink(
   { store }: Pick<App, "store">,
   to: Conversation | null,
@@ -19,7 +17,7 @@ export async function callLink(
   const said = isVoice ? words.media.joinVoice : words.media.joinVideo;
   if (provider === "jitsi") return `[${said}](${jitsiLink(store.realm, callName(), isVoice)})`;
   const { url } = await get<{ url: string }>("/calls/bigbluebutton/create", {
-    // As the conversation is called.
+    // The conversation's name.
     meeting_name: to
       ? conversationName(store.users, store.channels, to, store.me)
       : words.media.videoCall,

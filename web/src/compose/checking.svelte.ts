@@ -1,4 +1,4 @@
-/** Whether what is written can be sent, and what one should know before. */
+/** Checks whether a message can be sent, and which warnings apply. */
 
 import { untrack } from "svelte";
 import type { Conversation } from "../data/conversations";
@@ -10,14 +10,14 @@ import type { Composition } from "./composition.svelte";
 import { rest } from "./saving";
 
 export class Checks {
-  /** What one was warned of, and wants nevertheless. */
+  /** Warnings that the user confirmed. */
   confirmed = $state(false);
 
   readonly #called = $derived.by(() => /@\*\*?[^*]+\*/.test(this.composition.content));
 
   readonly warnings: readonly Warning[] = $derived.by(() => {
     const { store } = this;
-    // Of what it depends on, not of everything: `data` changes with every event.
+    // Only the relevant slices: `data` changes with every event.
     void [store.users, store.channels, store.groups, store.realm];
     const to = this.to();
     if (!to) return [];
@@ -37,7 +37,7 @@ export class Checks {
     private readonly composition: Composition,
     private readonly to: () => Conversation | null,
   ) {
-    // Who reads the channel is asked for when somebody is called upon.
+    // Subscribers are loaded when someone is mentioned.
     $effect(() => {
       const where = to();
       if (this.#called && where?.kind === "topic") subscriberBook.want(where.channelId);

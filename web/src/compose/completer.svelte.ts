@@ -1,4 +1,4 @@
-/** What is offered while one types in a field, and the choice among it. */
+/** Suggestions while typing, and the selected one. */
 
 import { untrack } from "svelte";
 import { choices, knownOf, type Choice, type Known } from "../data/completing";
@@ -16,7 +16,7 @@ import type { Composition } from "./composition.svelte";
 
 export class Completer {
   active = $state(0);
-  /** The token that was closed with Escape: not offered again until another one begins. */
+  /** The token dismissed with Escape, until another one begins. */
   #closed = $state.raw<string | null>(null);
   #focused = $state(false);
 
@@ -24,7 +24,7 @@ export class Completer {
     const { text, quotes, caret } = this.composition;
     if (!this.#focused || caret < 0) return null;
     const token = tokenAt(text, caret);
-    // A command is one at the beginning of a message.
+    // Commands work only at the start of a message.
     return token?.kind === "command" && quotes.length ? null : token;
   });
 
@@ -56,7 +56,7 @@ export class Completer {
     });
   });
 
-  /** Whether there may be more of them soon: not all people are known yet. */
+  /** Whether more suggestions may follow, as users are still being loaded. */
   readonly isComing = $derived.by(() => {
     const token = this.#token;
     if (token?.kind !== "person" || this.#closed === placeOf(token)) return false;
@@ -68,7 +68,7 @@ export class Completer {
     private readonly composition: Composition,
     private readonly to: () => { key: ConversationKey | null; inTopic: boolean },
   ) {
-    // What must be fetched is fetched when it is first wanted.
+    // Load data on first use.
     $effect(() => {
       const token = this.#token;
       this.active = 0;
@@ -85,7 +85,7 @@ export class Completer {
     this.#focused = is;
   }
 
-  /** Whether the key was for the choice. */
+  /** Handle a key. Returns whether it was used. */
   key(event: KeyboardEvent): boolean {
     const { length } = this.choices;
     if (isConverting(event) || (!length && !(this.isComing && event.key === "Escape")))
@@ -115,7 +115,7 @@ export class Completer {
     if (choice.kind === "emoji") emojiBook.use(choice.emoji);
     this.composition.apply(({ text }) => {
       const after = text.slice(token.end);
-      // The space that would come twice.
+      // Avoid a double space.
       const put =
         choice.text.endsWith(" ") && /^\s/.test(after) ? choice.text.slice(0, -1) : choice.text;
       const fence = choice.kind === "language" && choice.text.endsWith("\n");
@@ -142,7 +142,7 @@ export class Completer {
     return `#${fragmentOf(narrow, this.store.data)}`;
   }
 
-  /** Who wrote in the conversation lately, the last one first; then those one writes to. */
+  /** Recent senders of the conversation, newest first, then its other participants. */
   #participants(key: ConversationKey | null): number[] {
     const { messages, directs } = this.store;
     const found: number[] = [];
@@ -165,7 +165,7 @@ function placeOf(token: Token): string {
   return `${token.kind}${token.start}`;
 }
 
-/** The fence that a language was written after. */
+/** The fence before a code language. */
 function signBefore(text: string, at: number): string {
   return /(`{3,}|~{3,})[ \t]*$/.exec(text.slice(0, at))?.[1] ?? "```";
 }

@@ -1,10 +1,10 @@
-/** Where one writes: the box of the conversation that is shown, or that of a new message. */
+/** The active compose box: of the conversation in view, or of a new message. */
 
 import type { Conversation, ConversationKey } from "../data/conversations";
 import { keyOf } from "../data/conversations";
 import type { Route } from "../live/router.svelte";
 
-/** A message that is begun elsewhere than in its conversation. */
+/** A new message outside its conversation's view. */
 export interface Fresh {
   kind: "topic" | "direct";
   channelId: number | null;
@@ -12,42 +12,41 @@ export interface Fresh {
   people: number[];
   content: string;
   draftId: string | null;
-  /** Each begins anew. */
+  /** Unique per message. */
   serial: number;
 }
 
-/** A box that can be written in. */
+/** A compose box. */
 export interface Box {
   key: ConversationKey | null;
-  /** Whether nothing is written in it. */
   readonly isEmpty: boolean;
   focus(): void;
-  /** Put a text on lines of its own at the caret, and go there. */
+  /** Insert a block at the caret and focus it. */
   quote(markdown: string): void;
   insert(text: string): void;
-  /** Write it in place of what is written. */
+  /** Replace the text. */
   set(text: string): void;
-  /** Go on with a whole message, beside what is written. */
+  /** Add a whole message to the text. */
   take(content: string): void;
   addFiles(files: Iterable<File>): void;
 }
 
-/** Whether messages are written on such a page. */
+/** Whether a page has a compose box. */
 export function isWrittenTo({ view }: Route): boolean {
   return ["narrow", "inbox", "recent", "feed", "topics"].includes(view);
 }
 
-/** What is done with a conversation's box as soon as there is one. */
+/** An action for a conversation's box once it's mounted. */
 interface Awaited {
   key: ConversationKey;
   call: (box: Box) => void;
-  /** Whether it is done whenever that is, and not only if one waits for it. */
+  /** Whether to keep waiting after navigation. */
   stays: boolean;
 }
 
 class Composing {
   fresh = $state.raw<Fresh | null>(null);
-  /** Boxes that are shown, the one to write in last. */
+  /** Mounted boxes, the active one last. */
   #boxes: Box[] = [];
   #awaited: readonly Awaited[] = [];
   #serial = 1;
@@ -57,7 +56,7 @@ class Composing {
     return this.#boxes.at(-1) ?? null;
   }
 
-  /** A box is shown. Returns what to call when it is not any more. */
+  /** Register a mounted box. Returns a function that removes it. */
   attach(box: Box): () => void {
     this.#boxes.push(box);
     const own = this.#awaited.filter(({ key }) => key === box.key);
@@ -70,22 +69,20 @@ class Composing {
     };
   }
 
-  /** Whether it is shown still. */
   shows(box: Box): boolean {
     return this.#boxes.includes(box);
   }
 
-  /** Whether a new message is begun, with something written in it. */
+  /** Whether a new message is open and not empty. */
   get isBegun(): boolean {
     return this.fresh !== null && this.box?.isEmpty === false;
   }
 
-  /** Begin a message to a topic. */
+  /** Start a message to a topic. */
   topic(channelId: number | null = null, topic = ""): void {
     this.open({ kind: "topic", channelId, topic });
   }
 
-  /** Begin a direct message. */
   direct(people: number[] = []): void {
     this.open({ kind: "direct", people });
   }
@@ -107,7 +104,7 @@ class Composing {
     };
   }
 
-  /** Write in a conversation: in its own box where that is shown. */
+  /** Write to a conversation, in its own box if it's in view. */
   in(to: Conversation): void {
     const here = this.#boxes.find((box) => box.key === keyOf(to));
     if (here && !this.fresh) {
@@ -118,15 +115,13 @@ class Composing {
     else this.direct(to.people);
   }
 
-  /** Write in a conversation, and do something with its box as soon as that is there. */
+  /** Write to a conversation and call a function with its box once that is mounted. */
   with(to: Conversation, call: (box: Box) => void): void {
     this.#within(to, call, false);
   }
 
-  /**
-   * Go on in a conversation with a whole message, which is nowhere else: where its box does not
-   * come, since one leaves or its program cannot be loaded, it waits for the next one.
-   */
+  /** Continue with a whole message. If its box doesn't mount, the message waits for the next one,
+   * as it's stored nowhere else. */
   takeIn(to: Conversation, content: string): void {
     this.#within(to, (box) => box.take(content), true);
   }
@@ -143,10 +138,8 @@ class Composing {
     return this.#awaited.filter(({ stays }) => stays);
   }
 
-  /**
-   * Put a text into the box that is shown. A new message begins with it where there is none, and
-   * where it is to be the whole and something else is written there.
-   */
+  /** Insert a text into the current box. Start a new message if there isn't one, or if the text
+   * must stand alone and the box isn't empty. */
   put(text: string, whole = false): void {
     const { box } = this;
     if (!box || (whole && !box.isEmpty)) this.open({ content: text });
@@ -154,7 +147,7 @@ class Composing {
     else box.insert(text);
   }
 
-  /** The draft is kept. The focus goes back to where it was, unless one goes elsewhere. */
+  /** Close the new message; its draft stays. Focus returns, unless the user navigates. */
   close(goesBack = true): void {
     this.fresh = null;
     this.#awaited = this.#staying;

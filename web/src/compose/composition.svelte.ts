@@ -1,4 +1,4 @@
-/** A text that is being written in a field: its changes, and the files that go into it. */
+/** The text in a compose box with its edits and uploads. */
 
 import { flushSync } from "svelte";
 import { joined, parted, type FileOf, type QuoteOf } from "../data/attached";
@@ -6,32 +6,32 @@ import { fileLink, inserted, insertedBlock, lengthOf, type Writing } from "../da
 import { Uploads, type Upload } from "../live/uploads.svelte";
 import { words } from "../words/index.svelte";
 
-/** What stands in texts for files that are on their way; others are left of what was cut off. */
+/** Placeholders of running uploads; others are remains of interrupted ones. */
 const awaited = new Set<string>();
 
-/** What is left of files whose way was cut off. */
+/** Placeholders of interrupted uploads. */
 const CUT_OFF = /\n?\[[^\]\n]*…\]\(\) ?/g;
 
-/** What a text is typed into: a `<textarea>`, or what can be used as one. */
+/** A `<textarea>`, or an editor with its interface. */
 export interface Field {
   readonly value: string;
   readonly selectionStart: number;
   readonly selectionEnd: number;
   focus(): void;
   setSelectionRange(start: number, end: number): void;
-  /** Put text in place of a part, such that it can be taken back: where the browser cannot. */
+  /** Replace a range undoably; for fields where browsers can't. */
   put?(from: number, to: number, text: string): void;
 }
 
 export class Composition {
-  /** What stands in the field. */
+  /** The field's text. */
   text = $state("");
-  /** What goes before it, and after it. */
+  /** Quotes before it, and files after it. */
   quotes = $state.raw<readonly QuoteOf[]>([]);
   files = $state.raw<readonly FileOf[]>([]);
-  /** Where the caret is, as far as completing goes; -1 while something is selected. */
+  /** Caret position for suggestions; -1 with a selection. */
   caret = $state(0);
-  /** Whether one sees how it would look, in place of the field. */
+  /** Whether the preview is shown. */
   preview = $state(false);
   readonly uploads = new Uploads((upload, stored) =>
     this.#arrived(upload, stored ? fileLink(stored.filename || upload.name, stored.url) : ""),
@@ -40,7 +40,7 @@ export class Composition {
   #field: Field | null = null;
   #placeholders = new Map<number, string>();
 
-  /** `changed` is called after each change; `left` with changes after the field has gone. */
+  /** `changed` is called after each change; `left` for changes after the field was removed. */
   constructor(
     content: string,
     private readonly changed: () => void = () => {},
@@ -49,12 +49,12 @@ export class Composition {
     this.content = content.replace(CUT_OFF, (place) => (awaited.has(place.trim()) ? place : ""));
   }
 
-  /** All of the message. (Not derived: files arrive, and are asked for, after the box has gone.) */
+  /** The whole message. Not derived, since files arrive and are read after the box is gone. */
   get content(): string {
     return joined(this);
   }
 
-  /** How long it is, as the server counts. */
+  /** Length as the server counts. */
   get length(): number {
     return lengthOf(this.content);
   }
@@ -67,11 +67,11 @@ export class Composition {
     this.caret = text.length;
   }
 
-  /** For a field: takes it, and grows it with what is in it. */
+  /** Attaches to a field and keeps its height. */
   attach = (field: Field) => {
     this.#field = field;
     return () => {
-      // Another one may have taken its place.
+      // Another field may have replaced it.
       if (this.#field === field) this.#field = null;
     };
   };
@@ -86,7 +86,7 @@ export class Composition {
     };
   }
 
-  /** To the text, also from how it would look: a field that is not seen takes no focus. */
+  /** Focus the text, leaving the preview, as hidden fields can't be focused. */
   focus(): void {
     if (this.preview) {
       this.preview = false;
@@ -95,13 +95,13 @@ export class Composition {
     this.#field?.focus();
   }
 
-  /** To the end of what is written. */
+  /** Focus the end of the text. */
   focusEnd(): void {
     this.focus();
     this.toEnd();
   }
 
-  /** The caret to the end of what is written, wherever the focus is. */
+  /** Move the caret to the end without focusing. */
   toEnd(): void {
     this.#field?.setSelectionRange(this.text.length, this.text.length);
     this.noteCaret();
@@ -113,7 +113,7 @@ export class Composition {
     this.caret = field.selectionStart === field.selectionEnd ? field.selectionStart : -1;
   }
 
-  /** What was typed into the field. */
+  /** The user typed. */
   typed(): void {
     if (!this.#field) return;
     this.text = this.#field.value;
@@ -121,21 +121,21 @@ export class Composition {
     this.changed();
   }
 
-  /** Why it cannot be sent yet: a file of the text is on its way, or has failed. */
+  /** Why it can't be sent yet: an upload is running or failed. */
   get awaits(): "file" | "failed" | null {
     if (this.uploads.list.some((one) => one.state === "failed" && this.#placeholders.has(one.id))) {
       return "failed";
     }
-    // Those of a box that was here before are waited for too.
+    // Includes uploads of an earlier box.
     return [...awaited].some((place) => this.content.includes(place)) ? "file" : null;
   }
 
-  /** Another text in place of all (Ctrl-Z brings back what was there). */
+  /** Replace the whole text; Ctrl+Z restores it. */
   set(text: string): void {
     this.apply(() => ({ text, start: text.length, end: text.length }));
   }
 
-  /** Change the text such that the browser can take it back (Ctrl-Z). */
+  /** Edit the text undoably. */
   apply(change: (writing: Writing) => Writing | null): boolean {
     const before = this.writing;
     const after = change(before);
@@ -156,7 +156,7 @@ export class Composition {
     this.apply((writing) => inserted(writing, text));
   }
 
-  /** Go on with a whole message: with its quotations and files, where nothing is written yet. */
+  /** Add a whole message, including its quotes and files if the box is empty. */
   take(content: string): void {
     if (this.content) {
       this.insertBlock(content);
@@ -171,7 +171,7 @@ export class Composition {
     this.apply((writing) => insertedBlock(writing, text));
   }
 
-  /** Quote something before what is written. */
+  /** Add a quote before the text. */
   quote(markdown: string): void {
     const { quotes, text } = parted(markdown);
     if (text.trim()) {
@@ -201,10 +201,8 @@ export class Composition {
     this.changed();
   }
 
-  /**
-   * Keep a place for a file that is not made yet, of at most so many bytes: also where the field goes
-   * before it is. Null takes the place away.
-   */
+  /** Add a placeholder for a file that isn't ready, at most `most` bytes, which may arrive after
+   * the field is gone. Null removes it. */
   addLater(name: string, coming: Promise<File | null>, most: number): void {
     const markdown = this.#place(name);
     awaited.add(markdown);
@@ -219,12 +217,12 @@ export class Composition {
     });
   }
 
-  /** The way of a file that has not arrived. */
+  /** The running upload of a file. */
   uploadOf(file: FileOf): Upload | undefined {
     return this.uploads.list.find((one) => this.#placeholders.get(one.id) === file.markdown);
   }
 
-  /** Leave a file out; one on its way goes no further. */
+  /** Remove a file and cancel its upload. */
   removeFile(file: FileOf): void {
     const upload = this.uploadOf(file);
     if (upload) this.uploads.cancel(upload.id);
@@ -233,7 +231,7 @@ export class Composition {
     this.changed();
   }
 
-  /** What stands for a file until it has arrived; another one each time. */
+  /** A unique placeholder for an upload. */
   #place(called: string): string {
     const name = called.replace(/[[\]\n]/g, "");
     for (let number = 1; ; number += 1) {
@@ -249,18 +247,18 @@ export class Composition {
     if (place) this.#settle(place, link);
   }
 
-  /** What a place was kept for has arrived; without a link, it will not. */
+  /** Replace a placeholder with the link, or remove it if the upload failed. */
   #settle(place: string, link: string): void {
     awaited.delete(place);
     const { files } = parted(link);
     this.files = this.files.flatMap((one) => (one.markdown === place ? files : [one]));
-    // What has no field may get one again; until then it is written on by nobody.
+    // Without a field, `left` handles the change.
     if (this.#field) this.changed();
     else this.left(place, link);
   }
 }
 
-/** Type what is other in the field, as if by hand. */
+/** Replace the difference as if typed. */
 function retype(field: Field, text: string): void {
   const before = field.value;
   let from = 0;
@@ -284,15 +282,13 @@ function retype(field: Field, text: string): void {
     if (!news) document.execCommand("delete");
     else if (!insertedLines(news)) document.execCommand("insertText", false, news);
   } catch {
-    // It is set, then, as it is below.
+    // Fall through to setting the value.
   }
   if (field.value !== text) (field as HTMLTextAreaElement).value = text;
 }
 
-/**
- * Type many lines in one piece, where the browser can. As text Chromium types each by itself, and lays
- * out the page after each: that takes seconds for a few hundred.
- */
+/** Insert many lines as one edit if possible: Chromium inserts plain text line by line with a
+ * layout after each, which takes seconds for a few hundred. */
 function insertedLines(text: string): boolean {
   if (!/\n[^]*\n/.test(text)) return false;
   const html = text.replace(/&/g, "&amp;").replace(/</g, "&lt;");

@@ -3,7 +3,7 @@ import { Composition, type Field } from "./composition.svelte";
 
 const FILE = "[bread.txt](/user_uploads/1/ab/bread.txt)";
 
-/** A server that takes a file when it is told to. */
+/** A fake server that completes uploads on demand. */
 function uploading(): () => void {
   const going: { onload: () => void; responseText: string }[] = [];
   class Request {
@@ -25,7 +25,7 @@ function uploading(): () => void {
   return () => going.splice(0).forEach((one) => one.onload());
 }
 
-/** What a text is typed into. */
+/** A fake field. */
 function fieldOf(value: string): Field & { hasFocus: boolean } {
   return {
     value,
@@ -56,7 +56,7 @@ describe("what is written", () => {
     await vi.waitFor(() => expect(written.awaits).toBeNull());
     expect(written.content).toBe(`Rye\n${FILE}`);
     expect(left).toHaveBeenCalledWith(expect.stringContaining("bread.txt"), FILE);
-    // A recording of which nothing came.
+    // An empty recording.
     written.addLater("note.webm", Promise.resolve(null), 1000);
     await vi.waitFor(() => expect(written.content).toBe(`Rye\n${FILE}`));
   });

@@ -1,10 +1,9 @@
-/** The dialogs about messages and topics: one at a time, shown by Writing. */
+/** Dialogs about messages and topics, one at a time, rendered by Writing. */
 
 import type { Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
 import type { OpenSnippet } from "./snippets";
 
-/** Where to move, and how. */
 export interface Move {
   channelId: number;
   topic: string;
@@ -13,19 +12,18 @@ export interface Move {
   tellNew: boolean;
 }
 
-/** A poll or a list of things to do. */
 export interface List {
   title: string;
   lines: string[];
 }
 
-/** When to be reminded, in seconds, and of what. */
+/** Time in seconds, and a note. */
 export interface Reminder {
   at: number | null;
   note: string;
 }
 
-/** `begun` is what was written in it before it was left. */
+/** `begun` is unsaved input from before. */
 export type WritingDialog =
   | { kind: "move"; message: Message; begun?: Move }
   | { kind: "moveTopic"; channelId: number; topic: string; begun?: Move }
@@ -52,7 +50,7 @@ class Dialogs {
     this.current = dialog;
   }
 
-  /** Where it is open still; without one, any. */
+  /** Close the dialog if it's still open; by default, any. */
   close(dialog = this.current): void {
     if (this.current !== dialog) return;
     this.current = null;

@@ -1,4 +1,4 @@
-/** What can be done with messages that is writing: answering, quoting, editing, moving, … */
+/** Message actions that involve composing: reply, quote, edit, move, and so on. */
 
 import type { App } from "../app";
 import { conversationOf, keyOf, type Conversation } from "../data/conversations";
@@ -14,7 +14,7 @@ import { composing } from "./composing.svelte";
 import { dialogs } from "./dialogs.svelte";
 import { editing } from "./editing.svelte";
 
-/** Offer them where messages are shown, and by the keyboard. Returns how to take them back. */
+/** Register the actions. Returns a function that removes them. */
 export function provideWriting(app: App): () => void {
   return actions.provide({
     reply: (message) => composing.in(conversationFor(app, message)),
@@ -32,9 +32,9 @@ function conversationFor(app: App, message: Message): Conversation {
     : conversationOf(message.key, app.store.topicNames);
 }
 
-/** The keys for writing, wherever one is. Returns how to take them back. */
+/** Register the keyboard shortcuts. Returns a function that removes them. */
 export function registerKeys(app: App): () => void {
-  /** In the conversation that is shown; elsewhere the key is for others. */
+  /** Only in a conversation; elsewhere the key isn't handled. */
   const here = () => {
     const { route } = app.router;
     const shown = route.view === "narrow" ? conversationIn(route.narrow) : null;
@@ -51,19 +51,19 @@ export function registerKeys(app: App): () => void {
   });
 }
 
-/** Begin a message, unless one is begun: that one is gone on with. */
+/** Start a message, or continue the one that is open. */
 function begin(anew: () => void): void {
   if (composing.isBegun) composing.box?.focus();
   else anew();
 }
 
-/** The channel that is shown, or that of the topic that is shown. */
+/** The channel in view, if any. */
 export function channelHere({ router: { route } }: App): number | null {
   if (route.view === "topics") return route.channelId;
   return route.view === "narrow" ? channelIn(route.narrow) : null;
 }
 
-/** Edit one's newest message of the conversation that is shown. */
+/** Edit the user's newest message in the conversation in view. */
 export function editLast(app: App): boolean {
   const { route } = app.router;
   const shown = route.view === "narrow" ? conversationIn(route.narrow) : null;
@@ -80,7 +80,7 @@ export function editLast(app: App): boolean {
   return true;
 }
 
-/** Take a message that has not gone, or could not be sent, back into the box. */
+/** Return an unsent or failed message to the compose box. */
 export function takeBack(app: App, localId: string): void {
   const { outbox, toasts } = app;
   const failed = outbox.pending.find((one) => one.localId === localId)?.state === "failed";
@@ -90,31 +90,31 @@ export function takeBack(app: App, localId: string): void {
     return;
   }
   const { to, content } = pending;
-  // To a channel that is not there for oneself any more nothing is written: it goes somewhere else.
+  // The channel is no longer accessible: let the user choose another.
   if (to.kind === "topic" && !app.store.data.channels.has(to.channelId)) {
     composing.open({ kind: "topic", topic: to.topic, content });
   } else composing.takeIn(to, content);
 }
 
-/** Quote a message, or what is selected of it, where it was said. */
+/** Quote a message, or the selected part of it, in its conversation. */
 export function quote(app: App, message: Message): void {
-  // Asked for first: what is selected is not any more once the box has the focus.
+  // Before the box takes the focus, which clears the selection.
   const asked = quoted(app, message);
   composing.with(conversationFor(app, message), async (box) => {
     const text = await asked;
-    // Whoever has gone elsewhere meanwhile writes something else.
+    // The user may have navigated in the meantime.
     if (text !== null && composing.shows(box)) box.quote(text);
   });
 }
 
-/** Quote a message somewhere else. */
+/** Quote a message in a new message. */
 export async function forward(app: App, message: Message): Promise<void> {
   const text = await quoted(app, message);
   if (text !== null) composing.open({ kind: "topic", content: `${text}\n` });
 }
 
 async function quoted(app: App, message: Message): Promise<string | null> {
-  // Before anything is asked: what is selected now.
+  // Read the selection before anything asynchronous.
   const selected = selectionIn(message.id);
   try {
     const text = selected || (await sourceOf(message.id));
@@ -133,7 +133,7 @@ async function quoted(app: App, message: Message): Promise<string | null> {
   }
 }
 
-/** The message's address, in its conversation. */
+/** The message's permanent link. */
 function linkTo(app: App, message: Message): string {
   const { store } = app;
   const narrow = narrowOf(conversationFor(app, message));
@@ -141,7 +141,7 @@ function linkTo(app: App, message: Message): string {
   return `${home}/#${fragmentOf(narrow, store.data, message.id)}`;
 }
 
-/** What is selected on the page, when it is of that message alone. */
+/** The selected text, if the selection is within the message. */
 function selectionIn(messageId: number): string {
   const selection = window.getSelection();
   if (!selection || selection.isCollapsed) return "";

@@ -1,18 +1,18 @@
-/** The draft of what is written in a box: kept with each change, and taken over from elsewhere. */
+/** Keeps a compose box and its draft in sync. */
 
 import type { ConversationKey } from "../data/conversations";
 import type { Letter } from "../data/drafts";
 import type { Drafts } from "../live/drafts.svelte";
 import type { Composition } from "./composition.svelte";
 
-/** Whoever has typed so lately is writing: nothing is changed under their hands. */
+/** How long after typing the box isn't updated from elsewhere, in ms. */
 const WRITING = 3000;
 
 interface Box {
   composition: () => Composition;
-  /** What is written, and to whom; null while that is not decided. */
+  /** The draft's content; null while recipients are undecided. */
   letter: () => Letter | null;
-  /** The conversation whose drafts belong here; null where only its own one does. */
+  /** The conversation whose drafts belong here; null if only its own does. */
   key: () => ConversationKey | null;
 }
 
@@ -28,7 +28,6 @@ export class Drafting {
     this.#id = id;
   }
 
-  /** Something was typed. */
   touch(): void {
     this.#touched = Date.now();
     this.keep();
@@ -39,13 +38,13 @@ export class Drafting {
     if (letter) this.#id = this.drafts.keep(this.#id, letter);
   }
 
-  /** It was sent, or is not wanted. */
+  /** Delete the draft: it was sent or discarded. */
   discard(): void {
     if (this.#id !== null) this.drafts.discard(this.#id);
     this.#id = null;
   }
 
-  /** Show what was written in another window or on another machine, while nobody writes here. */
+  /** Show edits from other windows or devices while the user isn't typing. */
   follow(): void {
     const composition = this.box.composition();
     const key = this.box.key();
@@ -62,7 +61,7 @@ export class Drafting {
     }
   }
 
-  /** A file has arrived after the box had gone: its link goes into the draft. */
+  /** Replace a placeholder in the draft after the box is gone. */
   put(what: string, by: string): void {
     const kept = this.#id === null ? undefined : this.drafts.all.get(this.#id);
     if (kept) this.drafts.keep(kept.localId, { ...kept, content: kept.content.replace(what, by) });

@@ -1,4 +1,4 @@
-/** The message that is being edited in its place. It outlives its row: lists come and go. */
+/** The message being edited. Outlives its row, since rows are virtual. */
 
 import type { App } from "../app";
 import { leaveToEdit } from "../data/allowed";
@@ -18,14 +18,14 @@ import { awaitsFile, isSavable, sayUnsaved } from "./saving";
 
 export interface Edit {
   message: Message;
-  /** Where the message is, as far as that was heard. */
+  /** Its last known conversation. */
   place: Conversation;
   composition: Composition;
-  /** What it was, as it was typed. */
+  /** The original Markdown. */
   before: string;
-  /** The same as the box has it. */
+  /** The original as the box shows it. */
   untouched: string;
-  /** Until when it can be saved, in seconds; null: for ever. */
+  /** When editing closes, in seconds; null: never. */
   until: number | null;
 }
 
@@ -35,7 +35,7 @@ class Editing {
   current = $state.raw<Edit | null>(null);
   saving = $state(false);
   #told = 0;
-  /** The message that was asked for last: its text may be on its way. */
+  /** The message requested last, whose source may be loading. */
   #asked = 0;
   #unfollow = () => {};
 
@@ -53,7 +53,7 @@ class Editing {
     const typed = typedAhead(() => (this.#asked = 0));
     try {
       const before = await sourceOf(message.id);
-      // Another one is wanted since, or it is there already, and written in.
+      // Another message was requested, or this one is already being edited.
       if (this.#asked !== message.id || this.current?.message.id === message.id) return;
       this.cancel(app);
       const composition: Composition = new Composition(before, () => this.#typed(message.id));
@@ -68,7 +68,7 @@ class Editing {
     }
   }
 
-  /** Leave it as it was. What one had changed can be taken up again. */
+  /** Cancel with an offer to resume. */
   cancel(app: App): void {
     const { current } = this;
     if (!current) return;
@@ -98,7 +98,7 @@ class Editing {
     const { id } = edit.message;
     const isShown = () => document.querySelector(`article[data-message="${id}"]`) !== null;
     if (!isShown()) {
-      // Where it is by now; nobody has listened since it was left.
+      // The message may have moved.
       try {
         edit.place = (await topicOf(id)) ?? edit.place;
       } catch (error) {
@@ -158,18 +158,18 @@ class Editing {
   }
 }
 
-/** The message is gone: what was changed goes on as one of its own. */
+/** The message was deleted: continue as a new message. */
 function goOnAnew({ place, composition: { content } }: Edit): void {
   composing.takeIn(place, content);
 }
 
-/** Of what one had changed, say that it is not saved. */
+/** Offer to resume an unsaved edit. */
 function offer({ toasts }: App, { composition, untouched }: Edit, run: () => void): void {
   if (composition.content !== untouched) sayUnsaved(toasts, run);
 }
 
 async function sha256(text: string): Promise<string | undefined> {
-  // Addresses without TLS have no digests: the server then compares nothing.
+  // Insecure contexts have no digests: the server then skips the comparison.
   if (!("subtle" in crypto)) return undefined;
   const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");

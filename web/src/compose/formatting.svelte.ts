@@ -1,9 +1,9 @@
-/** Whether one writes in formatted text, or in Markdown: a choice of this browser. */
+/** Whether the editor shows formatted text, stored in this browser. */
 
 import { Remembered } from "../live/localSettings.svelte";
 
 const chosen = new Remembered("formatted", false);
-/** Its editor could not be loaded: until it is asked for again one writes in Markdown. */
+/** The editor failed to load: use plain Markdown until requested again. */
 let failed = $state(false);
 
 export const formatting = {

@@ -1,6 +1,4 @@
-/** What comes from the clipboard or is dropped. */
-
-/** The files; pictures that have no name of their own get one. */
+/** Files from the clipboard or a drop; unnamed images get a name. */
 export function filesIn(data: DataTransfer): File[] {
   return [...data.files].map((file) => {
     if (!/^image\.\w+$/.test(file.name)) return file;
@@ -9,12 +7,12 @@ export function filesIn(data: DataTransfer): File[] {
   });
 }
 
-/** Formatted text as Markdown, or else as plain text; null where that is meant anyway. */
+/** Formatted text as Markdown; null to paste plain text. */
 export function markdownIn(data: DataTransfer): Promise<string> | null {
   const html = data.getData("text/html");
   const text = data.getData("text/plain");
   if (!html || !text.trim()) return null;
-  // Editors of code put their colours into what they copy: it is meant as plain text.
+  // Code editors copy with syntax colors, but plain text is meant.
   if (/vscode-editor-data|monospace|Consolas|Menlo/i.test(html.slice(0, 2000))) {
     return null;
   }

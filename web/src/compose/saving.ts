@@ -1,40 +1,37 @@
-/** Saving a text: a message's, or one that waits. */
+/** Helpers for saving edited texts. */
 
 import { onDestroy } from "svelte";
 import type { App } from "../app";
 import { words } from "../words/index.svelte";
 import type { Composition } from "./composition.svelte";
 
-/** How many characters a message may have. */
+/** Maximum message length in characters. */
 export function mostCharacters(store: App["store"]): number {
   return Number(store.realm["max_message_length"] ?? 10_000);
 }
 
-/** How many more it may have: below 0 where it has too many. */
+/** Remaining characters; negative if too long. */
 export function rest(store: App["store"], { length }: Composition): number {
   return mostCharacters(store) - length;
 }
 
-/** Whether there is something in it, and not too much. */
+/** Whether it's neither empty nor too long. */
 export function isSavable(store: App["store"], composition: Composition): boolean {
   return composition.content.trim() !== "" && rest(store, composition) >= 0;
 }
 
-/** How many bytes a file may have. */
+/** Maximum file size in bytes. */
 export function mostBytes(store: App["store"]): number {
   return Number(store.realm["max_file_upload_size_mib"] ?? 25) * 1024 * 1024;
 }
 
-/** Say that what one had changed is not saved, and how to go on with it. */
+/** Offer to resume an unsaved edit. */
 export function sayUnsaved(toasts: App["toasts"], goOn: () => void): void {
   toasts.note(words.compose.editLeft, { label: words.views.writeOn, run: goOn });
 }
 
-/**
- * For the component of a form: however one leaves it, what is not saved can be taken up again. `left`
- * is asked as it goes, and answers how; null where nothing would be lost. What is `saving` it by then
- * may succeed: it is said where that fails.
- */
+/** Keep unsaved input when a form's component is destroyed. `left` returns how to resume; null if
+ * nothing would be lost. If `saving` is pending, report only its failure. */
 export function keepLeft(
   toasts: App["toasts"],
   left: () => (() => void) | null,
@@ -50,7 +47,7 @@ export function keepLeft(
   });
 }
 
-/** Whether a file of it has not arrived: that is said. */
+/** Whether an upload is pending, which is announced. */
 export function awaitsFile(
   toasts: App["toasts"],
   { awaits }: Pick<Composition, "awaits">,

@@ -1,5 +1,3 @@
-/** Sending later. */
-
 import type { Conversation } from "../data/conversations";
 import type { UserSettings } from "../data/data";
 import { post } from "../wire/http";
@@ -18,7 +16,7 @@ export function sendLater(to: Conversation, content: string, at: number): Promis
   });
 }
 
-/** A time as one reads it: without the day when it is today. */
+/** A time, without the date if it's today. */
 export function timeText(at: number, settings: UserSettings): string {
   const date = new Date(at * 1000);
   const today = new Date().toDateString() === date.toDateString();

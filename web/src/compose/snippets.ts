@@ -1,17 +1,15 @@
-/** Snippets: texts that one writes often. */
-
 import type { App } from "../app";
 import { patch, post } from "../wire/http";
 import type { Snippet } from "../wire/objects";
 import { Composition } from "./composition.svelte";
 import { isSavable } from "./saving";
 
-/** One that is written: a new one has no ID. */
+/** A snippet being edited; new ones have no ID. */
 export interface OpenSnippet {
   id: number | null;
   title: string;
   composition: Composition;
-  /** What of it is saved, or came from elsewhere. */
+  /** The last saved text. */
   kept: string;
   saving?: Promise<unknown> | null;
 }
@@ -29,7 +27,7 @@ export function canBeSaved(store: App["store"], { title, composition }: OpenSnip
   return title.trim() !== "" && isSavable(store, composition);
 }
 
-/** Raises what asking the server does. */
+/** Throws request errors. */
 export async function save(snippet: OpenSnippet): Promise<void> {
   const { id, title, composition } = snippet;
   const kept = textOf(title, composition);

@@ -1,4 +1,4 @@
-/** Says of messages on their way what one does not see where one is. */
+/** Announces the state of pending messages that aren't in view. */
 
 import type { App } from "../app";
 import { conversationName } from "../data/names";
@@ -6,7 +6,7 @@ import { ALL, narrowOf, type Narrow } from "../data/narrow";
 import { showsPending, type Pending } from "../data/sending";
 import { words } from "../words/index.svelte";
 
-/** To be called with all of them whenever any is another one. */
+/** Returns a function to call with all pending messages after each change. */
 export function teller(app: App): (pending: readonly Pending[]) => void {
   let told = new Set<string>();
   return (pending) => {
@@ -21,7 +21,7 @@ export function teller(app: App): (pending: readonly Pending[]) => void {
   };
 }
 
-/** A name for what there is to tell of it: of those to one place that has moved it is told once. */
+/** A key for each announcement, so that it's made once. */
 function newsOf({ localId, key, state, redirected, due }: Pending): string | null {
   if (state === "failed") return `failed ${localId}`;
   return redirected && due !== undefined ? `goes to ${key}` : null;

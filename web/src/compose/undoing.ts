@@ -1,4 +1,4 @@
-/** For how long a message can be taken back after it was sent: a choice of this browser. */
+/** How long a message can be undone after sending, stored in this browser. */
 
 import { Remembered } from "../live/localSettings.svelte";
 
@@ -8,7 +8,7 @@ export const UNDO_TIMES = [0, 5, 10, 20] as const;
 const chosen = new Remembered<number>("undo-send", 0);
 
 export const undoing = {
-  /** 0 where it goes at once. */
+  /** 0 sends immediately. */
   get seconds(): number {
     return UNDO_TIMES.find((one) => one === chosen.value) ?? 0;
   },

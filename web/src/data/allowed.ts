@@ -1,7 +1,5 @@
-/**
- * What one may do with messages and topics, as far as it is known here, and until when: to offer only
- * what will be allowed. Pure.
- */
+/** What the user may do with a message or topic, and until when, so that only permitted actions are
+ * offered. */
 
 import { Role, type GroupSetting, type Seconds } from "../wire/objects";
 import { isResolved } from "./conversations";
@@ -10,7 +8,7 @@ import { holds, isAdmin, isGuest, may, mayPost } from "./permissions";
 
 type Known = Pick<Data, "me" | "realm" | "groups" | "channels" | "users">;
 
-/** Allowed until then (seconds; null: for ever), or not, and why not. */
+/** Allowed until a time in seconds (null: forever), or refused for a reason. */
 export type Leave = { until: number | null } | { refused: "rule" | "late" | "archived" };
 
 function within(limit: unknown, since: Seconds, now: Seconds): Leave {
@@ -22,7 +20,7 @@ function channelOf(data: Known, message: Message): Channel | undefined {
   return message.stream_id === undefined ? undefined : data.channels.get(message.stream_id);
 }
 
-/** Whether it is in a channel where nothing changes any more, or that is not there for oneself. */
+/** Whether the channel is archived or inaccessible to the user. */
 function isClosed(data: Known, message: Message): boolean {
   return message.type === "stream" && channelOf(data, message)?.is_archived !== false;
 }
@@ -78,7 +76,6 @@ export function mayDeleteTopic(data: Known, channel: Channel): boolean {
   );
 }
 
-/** Whether one may pin messages of a channel for everybody, and take pins away. */
 export function mayPin(data: Known, channel: Channel): boolean {
   return (
     !channel.is_archived &&
@@ -88,7 +85,6 @@ export function mayPin(data: Known, channel: Channel): boolean {
   );
 }
 
-/** Whether the messages of a channel may get another topic. */
 export function mayMoveWithin(data: Known, channel: Channel): boolean {
   return (
     !channel.is_archived &&
@@ -97,7 +93,6 @@ export function mayMoveWithin(data: Known, channel: Channel): boolean {
   );
 }
 
-/** Whether the messages of a channel may go to another one. */
 export function mayMoveOut(data: Known, channel: Channel): boolean {
   return (
     !channel.is_archived &&
@@ -106,7 +101,7 @@ export function mayMoveOut(data: Known, channel: Channel): boolean {
   );
 }
 
-/** How old (in seconds) what is moved may be; null: as old as it likes. */
+/** Maximum age in seconds of messages that may be moved; null: no limit. */
 export function moveLimit(data: Known, toOtherChannel: boolean): number | null {
   if ((data.users.get(data.me)?.role ?? Role.guest) <= Role.moderator) return null;
   const limit =
@@ -118,7 +113,6 @@ export function moveLimit(data: Known, toOtherChannel: boolean): number | null {
   return typeof limit === "number" ? limit : null;
 }
 
-/** Whether a message may go to another topic or to another channel. */
 export function mayMove(data: Known, message: Message, now: Seconds): boolean {
   const channel = channelOf(data, message);
   if (message.type !== "stream" || !channel) return false;
@@ -145,7 +139,7 @@ export function targets(data: Data): Channel[] {
     .sort((one, other) => one.name.localeCompare(other.name));
 }
 
-/** Whether topics of a channel may, or must, have no name. */
+/** Whether topics of a channel may, or must, be empty. */
 export function emptyTopics(data: Known, channel: Channel): "allowed" | "refused" | "only" {
   const policy =
     channel.topics_policy === "inherit" ? data.realm["realm_topics_policy"] : channel.topics_policy;

@@ -1,20 +1,16 @@
-/**
- * What goes with a text and is shown beside it while one writes: quotations before it, files after
- * it. The message is one Markdown text, as ever. Pure.
- */
+/** Splits a message into the quotes, text, and files that the compose box shows separately. */
 
 export interface QuoteOf {
-  /** All of it, as it is sent. */
   markdown: string;
   who: string;
   text: string;
 }
 
 export interface FileOf {
-  /** Its link, or what stands for it while it is on its way. */
+  /** Its link, or a placeholder during the upload. */
   markdown: string;
   name: string;
-  /** Empty while it is on its way. */
+  /** Empty during the upload. */
   url: string;
 }
 
@@ -28,7 +24,6 @@ const QUOTE =
   /^@_\*\*([^|*\n]+)\|\d+\*\* \[[^\]\n]*\]\([^\s()]+\):\n(`{3,})quote\n([\s\S]*?)\n\2(?:\n|$)/;
 const FILE = /(?:^|\n)(\[([^[\]\n]+)\]\((\/user_uploads\/[^\s()]+|)\)) ?$/;
 
-/** The message that the parts make. */
 export function joined({ quotes, text, files }: Parts): string {
   return [...quotes.map((one) => one.markdown), ...(text ? [text] : []), ...linksOf(files)].join(
     "\n",
@@ -39,7 +34,7 @@ function linksOf(files: readonly FileOf[]): string[] {
   return files.map((one) => one.markdown);
 }
 
-/** The parts of a message. Where they would make another one, all of it is text. */
+/** Split a message into its parts. If joining them wouldn't restore it, everything stays text. */
 export function parted(content: string): Parts {
   const quotes: QuoteOf[] = [];
   const files: FileOf[] = [];
@@ -55,13 +50,13 @@ export function parted(content: string): Parts {
     text = text.slice(0, found.index);
   }
   const parts = { quotes, text, files };
-  // An edit that changes nothing must change nothing.
+  // Opening and saving an edit must not change the message.
   return joined(parts) === content.replace(/ $/, "") || joined(parts) === content.replace(/\n$/, "")
     ? parts
     : { quotes: [], text: content, files: [] };
 }
 
-/** Whether a browser can show it as a picture. */
+/** Whether browsers can display the file as an image. */
 export function isPicture(name: string): boolean {
   return /\.(png|jpe?g|gif|webp|avif|svg|bmp)$/i.test(name);
 }

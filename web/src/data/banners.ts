@@ -1,13 +1,11 @@
-/** What everybody is told for a time. */
-
 import type { Banner } from "../wire/objects";
 
-/** All of them, the oldest first; older servers have none. */
+/** All banners, oldest first. Older servers don't send any. */
 export function bannersOf(realm: Readonly<Record<string, unknown>>): readonly Banner[] {
   return (realm["realm_banners"] as readonly Banner[] | undefined) ?? [];
 }
 
-/** Those whose time is not over, and that were not closed here. */
+/** Banners that haven't expired and weren't closed on this device. */
 export function shownBanners(
   banners: readonly Banner[],
   closed: readonly number[],

@@ -1,16 +1,14 @@
-/** Links to new calls. Pure, but for the dice. */
-
 import { jitsiServer, type Realm } from "./calls";
 
-/** A new call there: nobody finds it who does not have its link. */
+/** Link to a new Jitsi room with an unguessable name. */
 export function jitsiLink(realm: Realm, name: string, isVoice: boolean): string {
   return `${jitsiServer(realm)}/${name}#config.startWithVideoMuted=${isVoice}`;
 }
 
-/** A name that nobody guesses, in letters that every provider takes. */
+/** An unguessable name, in letters that every provider accepts. */
 export function callName(): string {
   const letters = "abcdefghijklmnopqrstuvwxyz";
-  // 234 is the greatest multiple of 26 in a byte: above it, some letters would come more often.
+  // 234 is the largest multiple of 26 in a byte: larger values would favor some letters.
   const found: string[] = [];
   while (found.length < 20) {
     for (const one of crypto.getRandomValues(new Uint8Array(32))) {

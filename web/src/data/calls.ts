@@ -1,13 +1,11 @@
-/** Where the organization holds calls. Pure. */
-
 export type CallProvider = "jitsi" | "bigbluebutton";
 
 export type Realm = Readonly<Record<string, unknown>>;
 
-/** `realm_video_chat_provider` by the interface's numbers. */
+/** Values of `realm_video_chat_provider`. */
 const PROVIDERS: Record<number, CallProvider> = { 1: "jitsi", 4: "bigbluebutton" };
 
-/** Where calls are held; null where there are none, or where this client knows no way to them. */
+/** The organization's call provider; null if it has none or this client doesn't support it. */
 export function callProvider(realm: Realm): CallProvider | null {
   const found = PROVIDERS[Number(realm["realm_video_chat_provider"])] ?? null;
   if (found === "jitsi") return jitsiServer(realm) ? found : null;
@@ -15,7 +13,6 @@ export function callProvider(realm: Realm): CallProvider | null {
   return found && "big_blue_button" in offered ? found : null;
 }
 
-/** The organization's own Jitsi server, or the one that this server names. */
 export function jitsiServer(realm: Realm): string | null {
   const own = realm["realm_jitsi_server_url"];
   const address = own ?? realm["server_jitsi_server_url"] ?? realm["jitsi_server_url"];

@@ -1,12 +1,10 @@
-/** Channels: who may see them, what one may do with them, how they are found. */
-
 import type { GroupSetting } from "../wire/objects";
 import type { Parameters } from "../wire/http";
 import type { Channel, Data } from "./data";
 import { holds } from "./permissions";
 
-/** Who sees a channel: everybody on the internet, everybody here, or its subscribers, with what was
-    written before they came or only with what is written since. */
+/** Who sees a channel: everyone on the web, everyone in the organization, or its subscribers, with
+ * shared or protected history. */
 export type Privacy = "web" | "public" | "private" | "hidden";
 
 export const PRIVACIES: readonly Privacy[] = ["public", "private", "hidden", "web"];
@@ -19,13 +17,13 @@ export function privacyOf(
   return channel.history_public_to_subscribers ? "private" : "hidden";
 }
 
-/** Whether a change lets people read what was written for fewer. */
+/** Whether a change reveals earlier messages to more people. */
 export function opens(after: unknown, before: unknown): boolean {
   const order = ["hidden", "private", "public", "web"];
   return order.indexOf(String(after)) > order.indexOf(String(before));
 }
 
-/** As PATCH /streams/{id} takes it. */
+/** Parameters for PATCH /streams/{id}. */
 export function privacyChange(privacy: Privacy): Parameters {
   return {
     is_private: privacy === "private" || privacy === "hidden",
@@ -34,13 +32,13 @@ export function privacyChange(privacy: Privacy): Parameters {
   };
 }
 
-/** As a new channel takes it. */
+/** Parameters for a new channel. */
 export function privacyOfNew(privacy: Privacy): Parameters {
   const { is_private, ...rest } = privacyChange(privacy);
   return { invite_only: is_private, ...rest };
 }
 
-/** The address of the channel's settings, after which the name of a tab may follow. */
+/** The fragment of the channel's settings; the name of a tab may follow. */
 export function channelSettings({ stream_id, name }: Pick<Channel, "stream_id" | "name">): string {
   return `channels/${stream_id}/${encodeURIComponent(name.replaceAll(" ", "-"))}`;
 }
@@ -54,7 +52,7 @@ export interface ChannelRights {
   subscribe: boolean;
 }
 
-/** What oneself may do with a channel. */
+/** What the user may do with a channel. */
 export function rightsIn(data: Known, channel: Channel): ChannelRights {
   const self = data.users.get(data.me);
   const has = (setting: GroupSetting | undefined) => holds(data.groups, setting, data.me);

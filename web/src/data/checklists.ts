@@ -1,6 +1,5 @@
-/** Polls and lists of things to do, as they are written. Pure. */
-
-/** The message that makes one: a command and a title, and a line for each point. */
+/** The message that creates a poll or to-do list: a command with the title, then one option per
+ * line. */
 export function listMessage(
   kind: "poll" | "todo",
   title: string,

@@ -1,4 +1,4 @@
-/** What can be meant by what is being typed: found, ordered, and written as it is to be. Pure. */
+/** Suggestions for what is being typed. */
 
 import { Role, type User, type UserGroup } from "../wire/objects";
 import type { Channel } from "./data";
@@ -19,7 +19,7 @@ export type Choice =
 export const COMMANDS = ["me", "poll", "todo", "dark", "light"] as const;
 export type Command = (typeof COMMANDS)[number];
 
-/** Languages of code that people write most, and the fences that are not code. */
+/** Popular languages, and the fences that aren't code. */
 export const LANGUAGES = [
   "quote",
   "spoiler",
@@ -31,7 +31,7 @@ export const LANGUAGES = [
 
 const MOST = 8;
 
-/** People with their names as they are compared: made once for many keystrokes. */
+/** People with normalized names, prepared once for many keystrokes. */
 export interface Known {
   people: readonly { user: User; plain: string; isTwin: boolean }[];
   channels: readonly { channel: Channel; plain: string }[];
@@ -61,21 +61,19 @@ export function knownOf(
   };
 }
 
-/** Where it is written, and what is near. */
 export interface Scene {
   known: Known;
-  /** Those who wrote here lately, the last one first. */
+  /** People who wrote here recently, newest first. */
   participants: readonly number[];
-  /** Whether it goes to a topic: the whole channel and the topic can be called then. */
+  /** In a topic, `@all` and `@topic` can be mentioned. */
   inTopic: boolean;
   topics?: readonly string[];
   emoji: readonly UnicodeEmoji[];
   ownEmoji: readonly Emoji[];
   tone: Tone;
   me: number;
-  /** Of a channel or topic whose name cannot be written as a mention. */
+  /** Link to a channel or topic whose name can't be written as a mention. */
   address: (channelId: number, topic?: string) => string;
-  /** Languages of the organization's playgrounds. */
   playgrounds: readonly string[];
 }
 
@@ -112,7 +110,7 @@ export function choices(token: Token, scene: Scene): Choice[] {
   }
 }
 
-/** People by what was typed of their names, those who are near first. */
+/** People whose names match, participants and subscribers first. */
 export function peopleFor(
   query: string,
   { known, participants, me }: Pick<Scene, "known" | "participants" | "me">,
@@ -135,7 +133,7 @@ function scoredPeople(
       let how = fit(name, wanted);
       if (how === null && wanted && emailFits(user, wanted)) how = 3;
       if (how === null) return null;
-      // A name that begins so goes before one that has it anywhere; then who is near; bots last.
+      // Names that begin with the query come first, then people nearby; bots come last.
       const group = how <= 2 ? 0 : how;
       return (
         group * 10 +
@@ -180,7 +178,7 @@ function mentions(token: Token, scene: Scene): Choice[] {
     name,
     text: `${at}**${name}** `,
   }));
-  // Whoever has typed all of "all" means all.
+  // An exact wildcard comes first.
   const exact = general.filter((one) => one.kind === "wildcard" && one.name === wanted);
   const rest = general.filter((one) => !exact.includes(one));
   return [...exact, ...found.slice(0, MOST - general.length), ...rest];
@@ -199,7 +197,6 @@ export function channelsFor(query: string, known: Known, most = MOST): Channel[]
   ).map(({ channel }) => channel);
 }
 
-/** Topics by what was typed, in the order they came: the newest first. */
 export function topicsFor(query: string, topics: readonly string[], most = MOST): string[] {
   const wanted = normalized(query.trim());
   return best(
@@ -231,7 +228,7 @@ function topicLinks(token: Token, scene: Scene): Choice[] {
   return found;
 }
 
-/** How a channel or topic is mentioned: by name, unless the name has what ends a mention. */
+/** Mention by name, or link if the name contains a delimiter. */
 function linkText(channel: Channel, topic: string | undefined, scene: Scene): string {
   const isOdd = /[>*`[\]]|\$\$/.test(channel.name) || /\*\*|[`[\]]|\$\$/.test(topic ?? "");
   const name = topic === undefined ? channel.name : `${channel.name}>${topic}`;
@@ -241,7 +238,7 @@ function linkText(channel: Channel, topic: string | undefined, scene: Scene): st
 }
 
 function languages(query: string, playgrounds: readonly string[]): string[] {
-  // Enter after a fence without a word makes a new line: nothing is offered yet.
+  // Enter after a bare fence should start a new line, so nothing is suggested yet.
   if (!query) return [];
   const all = [...new Set([...playgrounds.map((one) => one.toLowerCase()), ...LANGUAGES])];
   return best(all, (name) => fit(name, query.toLowerCase()), MOST);

@@ -1,21 +1,18 @@
-/** The HTML that the server makes of messages, before it is shown. Pure: text to text. */
+/** Prepares the server's HTML of messages for display. Text to text, without a DOM. */
 
 import { characters } from "./emoji";
 
 const TAG = /<[a-z][^<>]*>/g;
 const PLAIN_EMOJI =
   /(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*(?:\u200d(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*)*/gu;
-/** As many emoji as are shown large where there is nothing else. */
+/** Messages of at most this many emoji show them large. */
 const MOST_LARGE = 4;
 const UNICODE = /(<span [^<>]*class="emoji emoji-([0-9a-f-]+)"[^<>]*>)[^<]*(<\/span>)/g;
 
 const FILM = /(<video [^<>]*src="[^"#]*)(?=")/g;
 
-/**
- * Styles in attributes are not let through by the page's policy: they are kept aside for code to
- * apply. Emoji become characters. A film shows its first picture, also where browsers load none
- * before it is played unless they are asked for a moment of it.
- */
+/** Move style attributes aside, as the page's policy blocks them; code applies them later. Turn
+ * emoji into characters, and make videos show their first frame. */
 export function prepared(html: string): string {
   return html
     .replace(FILM, "$1#t=0.001")
@@ -28,23 +25,23 @@ export function prepared(html: string): string {
     );
 }
 
-/** Whether it is nothing but a few emoji: these are shown large. */
+/** Whether the message is only a few emoji, which are shown large. */
 export function isOnlyEmoji(html: string): boolean {
   const inner = /^<p>([\s\S]*)<\/p>$/.exec(html)?.[1];
   if (!inner) return false;
   const signs = inner.match(
     /<span [^<>]*class="emoji [^<>]*>[^<]*<\/span>|<img [^<>]*class="emoji"[^<>]*>/g,
   );
-  // Taking each of thousands out of a long text would take seconds.
+  // Avoids quadratic work on long texts.
   if (signs && signs.length > MOST_LARGE) return false;
   const rest = (signs ?? []).reduce((text, sign) => text.replace(sign, " "), inner);
-  // Those without a name, as with skin tones, are characters.
+  // Emoji without a name, such as those with skin tones, are characters.
   const plain = rest.match(PLAIN_EMOJI) ?? [];
   const count = (signs?.length ?? 0) + plain.length;
   return count > 0 && count <= MOST_LARGE && rest.replace(PLAIN_EMOJI, "").trim() === "";
 }
 
-/** Its words alone, as for a notice: without tags, on one line. */
+/** The text without tags, on one line. */
 export function plainText(html: string): string {
   return html
     .replace(/<[^<>]*>/g, " ")
@@ -57,7 +54,7 @@ export function plainText(html: string): string {
     .trim();
 }
 
-/** What a channel is about, in its words alone: what is only marked stays within its line. */
+/** A channel's description as plain text on one line. */
 export function aboutOf(channel: { rendered_description: string }): string {
   return plainText(
     channel.rendered_description.replace(/<\/?(?:a|code|del|em|span|strong)\b[^<>]*>/g, ""),
@@ -69,7 +66,7 @@ export function withoutMe(html: string): string {
   return html.replace(/^<p>\/me /, "<p>");
 }
 
-/** The one property that the server's own styles set, by name. */
+/** A property in the server's style attribute. */
 export function styled(text: string, property: string): string | undefined {
   for (const one of text.split(";")) {
     const colon = one.indexOf(":");
@@ -78,7 +75,7 @@ export function styled(text: string, property: string): string | undefined {
   return undefined;
 }
 
-/** "840x560" to what fits into a box, without making small ones large. */
+/** Fit dimensions such as "840x560" into a box without enlarging them. */
 export function fitted(
   dimensions: string,
   width: number,
@@ -91,7 +88,7 @@ export function fitted(
   return { width: Math.max(1, Math.round(w * scale)), height: Math.max(1, Math.round(h * scale)) };
 }
 
-/** The fragment of a link into this organization, however it is written; null for any other. */
+/** The fragment of a link into this organization; null for any other link. */
 export function ownFragment(href: string, own: readonly string[]): string | null {
   if (href.startsWith("#")) return href.slice(1);
   const hash = href.indexOf("#");

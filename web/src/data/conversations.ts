@@ -1,6 +1,5 @@
-/** A conversation is a topic of a channel, or the direct messages of the same people. */
-
-/** `c7/topic` in small letters, or `d3,5` with everybody else's IDs; with oneself alone one's own. */
+/** `c7/topic` in lowercase, or `d3,5` with the other people's IDs; with only your own ID for notes
+ * to yourself. */
 export type ConversationKey = string;
 
 export interface TopicOf {
@@ -11,7 +10,7 @@ export interface TopicOf {
 
 export interface DirectWith {
   kind: "direct";
-  /** Everybody but oneself, in order; oneself when alone. */
+  /** Everyone else, in order; the user alone for notes to themselves. */
   people: number[];
 }
 
@@ -21,7 +20,7 @@ export function topicKey(channelId: number, topic: string): ConversationKey {
   return `c${channelId}/${topic.toLowerCase()}`;
 }
 
-/** Of all who take part; one may be among them or not. */
+/** Key of a direct conversation. The user may be among `people` or not. */
 export function directKey(people: Iterable<number>, me: number): ConversationKey {
   return `d${others(people, me).join(",")}`;
 }
@@ -37,7 +36,8 @@ export function keyOf(conversation: Conversation): ConversationKey {
     : `d${conversation.people.join(",")}`;
 }
 
-/** The conversation of a key; its topic as `names` has it written, or else in small letters. */
+/** The conversation of a key. `names` has the spelling of topics; otherwise it stays in
+ * lowercase. */
 export function conversationOf(
   key: ConversationKey,
   names?: ReadonlyMap<ConversationKey, string>,
@@ -63,12 +63,11 @@ export function isResolved(topic: string): boolean {
   return topic.startsWith(RESOLVED);
 }
 
-/** A topic's name without the mark of being resolved. */
+/** A topic's name without the resolved mark. */
 export function plainTopic(topic: string): string {
   return topic.replace(/^(✔ )+/, "");
 }
 
-/** What a topic is called when it is resolved, or when it is not. */
 export function withResolved(topic: string, resolved: boolean): string {
   return resolved ? RESOLVED + plainTopic(topic) : plainTopic(topic);
 }

@@ -1,5 +1,3 @@
-/** How much is unread, and of that how much calls: the rest is muted. */
-
 import { channelOfKey, conversationOf, type ConversationKey } from "./conversations";
 import type { Data } from "./data";
 import { TopicPolicy } from "../wire/objects";
@@ -10,9 +8,9 @@ export type Known = Pick<
 >;
 
 export interface Tally {
-  /** What one wants to hear of. */
+  /** Unread messages that aren't muted. */
   count: number;
-  /** What is unread and muted. */
+  /** Unread messages that are muted. */
   muted: number;
   mentions: number;
 }
@@ -24,13 +22,13 @@ export interface Tallies {
   directs: Tally;
   byChannel: ReadonlyMap<number, Tally>;
   mentions: number;
-  /** Unread in topics that one follows. */
+  /** Unread messages in followed topics. */
   followed: number;
 }
 
 type Muting = Pick<Data, "channels" | "topicPolicies" | "mutedUsers" | "me">;
 
-/** Whether a conversation is muted: by itself, or as its channel is and nothing lifts it out. */
+/** Whether a conversation is muted by its topic's policy or by its channel. */
 export function isMuted(known: Muting, key: ConversationKey): boolean {
   const channelId = channelOfKey(key);
   if (channelId === null) {
@@ -54,7 +52,7 @@ export function isFollowed(known: Pick<Data, "topicPolicies">, key: Conversation
   return known.topicPolicies.get(key)?.visibility_policy === TopicPolicy.followed;
 }
 
-/** Whether a conversation is one's own at all: channels that one left or that ended are not. */
+/** Whether the user still has access: not to archived channels or those they left. */
 export function isOpen(known: Pick<Data, "channels">, key: ConversationKey): boolean {
   const channelId = channelOfKey(key);
   if (channelId === null) return true;
@@ -62,9 +60,9 @@ export function isOpen(known: Pick<Data, "channels">, key: ConversationKey): boo
   return Boolean(channel?.subscription) && !channel?.is_archived;
 }
 
-/** The unread of everything, counted once. */
+/** All unread counts in one pass. */
 export function tallies(slices: Known): Tallies {
-  // Each once: a reactive store is asked thousands of times otherwise.
+  // Read each slice once: a reactive store would be asked thousands of times.
   const { me, unread, channels, topicPolicies, mutedUsers, settings } = slices;
   const known = { me, unread, channels, topicPolicies, mutedUsers, settings };
   const byChannel = new Map<number, Tally>();
@@ -84,7 +82,7 @@ export function tallies(slices: Known): Tallies {
     if (what === "count" && isFollowed(known, key)) followed += ids.length;
     mentions += called;
     for (const tally of [all, ofPlace(key)]) {
-      // Who is called upon hears of it where all else is muted, and finds it in the inbox.
+      // Mentions count even in muted conversations.
       tally.count += what === "count" ? ids.length : called;
       tally.muted += what === "muted" ? ids.length - called : 0;
       tally.mentions += called;
@@ -101,7 +99,6 @@ export function tallies(slices: Known): Tallies {
   }
 }
 
-/** The sum of some channels. */
 export function together(tallies: Iterable<Tally | undefined>): Tally {
   const sum = { ...NOTHING };
   for (const one of tallies) {
@@ -112,10 +109,10 @@ export function together(tallies: Iterable<Tally | undefined>): Tally {
   return sum;
 }
 
-/** What the icon and the title count, as `desktop_icon_count_display` says. */
+/** The number for the icon and title, following `desktop_icon_count_display`. */
 export function badge(known: Known, found: Tallies): number {
   const { directs, mentions, followed } = found;
-  // A mention in a direct message is counted once.
+  // Count a mention in a direct message once.
   const called = directs.count + mentions - directs.mentions;
   switch (known.settings["desktop_icon_count_display"]) {
     case 1:
@@ -129,7 +126,7 @@ export function badge(known: Known, found: Tallies): number {
   }
 }
 
-/** What a channel shows beside its name, as `web_stream_unreads_count_display_policy` says. */
+/** The number next to a channel, following `web_stream_unreads_count_display_policy`. */
 export function shownCount(known: Known, channelId: number, tally: Tally): number {
   const policy = known.settings["web_stream_unreads_count_display_policy"];
   if (policy === 3) return 0;

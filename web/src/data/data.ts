@@ -1,9 +1,6 @@
-/**
- * What the client knows: the snapshot that POST /register answered, kept up by events.
- *
- * `Data` is never changed: `fold` makes the next one of it, and shares what stays the same. What is
- * compared by `===` and is equal has not changed.
- */
+/** The client's state: the snapshot from POST /register, kept current by events. `Data` is
+ * immutable: `fold` returns the next one, which shares unchanged slices, so `===` tells whether a
+ * slice changed. */
 
 import type {
   ChannelFolder,
@@ -31,7 +28,7 @@ import type { Snapshot } from "../wire/snapshot";
 import { directKey, topicKey, type ConversationKey } from "./conversations";
 import type { MessageList } from "./lists";
 
-/** A channel that one may know of, and one's subscription to it. */
+/** A channel that the user can see, and their subscription. */
 export interface Channel extends WireChannel {
   subscription: Subscription | null;
 }
@@ -41,7 +38,6 @@ export interface Message extends Omit<WireMessage, "flags"> {
   flags: readonly string[];
 }
 
-/** Settings by the names of the interface. */
 export interface UserSettings {
   [name: string]: unknown;
   color_scheme: number;
@@ -62,18 +58,18 @@ export interface UserSettings {
 }
 
 export interface Unread {
-  /** Where each unread message is. */
+  /** Conversation of each unread message. */
   where: ReadonlyMap<number, ConversationKey>;
-  /** The unread messages of each conversation, oldest first. */
+  /** Unread messages of each conversation, oldest first. */
   by: ReadonlyMap<ConversationKey, readonly number[]>;
   mentions: ReadonlySet<number>;
-  /** Whether there are older ones that the server did not name. */
+  /** Whether older ones exist that the server left out. */
   incomplete: boolean;
 }
 
 export interface Data {
   me: number;
-  /** `realm_name` and so on, `server_…`, `max_…`: single values, by the interface's names. */
+  /** Single values by the API's names, such as `realm_name` or `max_…`. */
   realm: Readonly<Record<string, unknown>>;
   settings: UserSettings;
   defaultSettings: Readonly<Record<string, unknown>>;
@@ -84,7 +80,7 @@ export interface Data {
   folders: ReadonlyMap<number, ChannelFolder>;
   defaultChannels: readonly number[];
   topicPolicies: ReadonlyMap<ConversationKey, UserTopic>;
-  /** Topics as they are written. */
+  /** Topics in their original spelling. */
   topicNames: ReadonlyMap<ConversationKey, string>;
   unread: Unread;
   starred: ReadonlySet<number>;
@@ -100,7 +96,7 @@ export interface Data {
   newestMessage: number;
   presences: ReadonlyMap<number, Presence>;
   statuses: ReadonlyMap<number, Status>;
-  /** Who is typing where, and since when (milliseconds of this machine's clock). */
+  /** People typing, and since when in ms of the local clock. */
   typing: ReadonlyMap<ConversationKey, ReadonlyMap<number, number>>;
   emoji: ReadonlyMap<string, RealmEmoji>;
   linkifiers: readonly Linkifier[];
@@ -109,9 +105,9 @@ export interface Data {
   profileFields: readonly ProfileField[];
   profileFieldTypes: Readonly<Record<string, { id: number; name: string }>>;
   onboarding: ReadonlySet<string>;
-  /** Grows with each hint that invitations have changed. */
+  /** Increases with each event about invitations. */
   invitesChanged: number;
-  /** The messages that some list shows, or showed lately. */
+  /** Messages that a list shows or recently showed. */
   messages: ReadonlyMap<number, Message>;
   lists: ReadonlyMap<string, MessageList>;
 }
@@ -119,23 +115,23 @@ export interface Data {
 const SINGLE =
   /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|giphy_|klipy_|stop_words|can_create)/;
 
-/** Called like single values, and slices of their own, as all other lists of the realm are. */
+/** Named like single values, but stored as slices of their own. */
 const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
 
-/** Lists that are single values: each change tells them whole. */
+/** Lists that events replace as a whole. */
 const LISTS = new Set(["realm_banners", "realm_embedded_bots"]);
 
 function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
   return new Map(items.map((item) => [item[id], item]));
 }
 
-/** Of large groups nobody is named at first, but whether one is in them oneself is told. */
+/** Large groups come without members; the server says whether the user belongs to them. */
 function groupsIn({ realm_user_groups: all, realm_user_groups_own: own, user_id: me }: Snapshot) {
   const isLarge = (group: UserGroup) => own?.includes(group.id) && !group.members.includes(me);
   return all.map((group) => (isLarge(group) ? { ...group, members: [me] } : group));
 }
 
-/** What is known right after registering. */
+/** The state right after registering. */
 export function dataOf(snapshot: Snapshot): Data {
   const me = snapshot.user_id;
   const isSingle = ([name, value]: [string, unknown]) =>
@@ -212,7 +208,7 @@ export function dataOf(snapshot: Snapshot): Data {
   };
 }
 
-/** The fields of a subscription: what the interface tells of it within the channel. */
+/** The fields of a subscription, which the API returns within the channel. */
 const OWN_FIELDS = [
   "color",
   "is_muted",
@@ -224,7 +220,7 @@ const OWN_FIELDS = [
   "wildcard_mentions_notify",
 ] as const;
 
-/** A channel, with one's subscription apart. */
+/** Separate the subscription from the channel. */
 export function channelOf(told: WireChannel & Partial<Subscription>, subscribed: boolean): Channel {
   const channel: Record<string, unknown> = { ...told };
   const own: Record<string, unknown> = {};
@@ -232,7 +228,7 @@ export function channelOf(told: WireChannel & Partial<Subscription>, subscribed:
     own[name] = channel[name];
     delete channel[name];
   }
-  // What other fields say already, in words of old.
+  // Legacy duplicates of other fields.
   delete channel["in_home_view"];
   delete channel["is_announcement_only"];
   delete channel["email_address"];
@@ -259,12 +255,11 @@ function unreadOf(snapshot: Snapshot, me: number): Unread {
   return { where, by, mentions: new Set(told.mentions), incomplete: told.old_unreads_missing };
 }
 
-/** How a topic is shown to one: one's own choice, or 0 for what the channel's is. */
+/** The user's policy for a topic; 0 inherits the channel's. */
 export function topicPolicy(data: Data, key: ConversationKey): TopicPolicy {
   return data.topicPolicies.get(key)?.visibility_policy ?? 0;
 }
 
-/** A message as the client keeps it. */
 export function messageOf(wire: WireMessage, flags: readonly string[], me: number): Message {
   const key =
     wire.type === "stream"
@@ -273,7 +268,7 @@ export function messageOf(wire: WireMessage, flags: readonly string[], me: numbe
   return { ...wire, flags, key };
 }
 
-/** The IDs of all who take part in a direct message. */
+/** IDs of all participants of a direct message. */
 export function peopleOf(message: Pick<WireMessage, "display_recipient">): number[] {
   return Array.isArray(message.display_recipient)
     ? message.display_recipient.map((one) => one.id)

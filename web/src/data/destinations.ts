@@ -1,9 +1,7 @@
-/** Where drafts and messages for later go. */
-
 import type { Draft, ScheduledMessage } from "../wire/objects";
 import { others, type Conversation } from "./conversations";
 
-/** Null where a draft does not say yet. */
+/** Null if a draft has no recipient yet. */
 export function destinationOf(
   one: Pick<Draft, "type" | "to" | "topic"> | ScheduledMessage,
   me: number,

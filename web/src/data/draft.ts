@@ -1,5 +1,3 @@
-/** The next `Data` while events are folded into it. */
-
 import type { Data } from "./data";
 
 type Slice = keyof Data;
@@ -10,7 +8,7 @@ type SetSlice = { [K in Slice]: Data[K] extends ReadonlySet<unknown> ? K : never
 type MutableMap<M> = M extends ReadonlyMap<infer K, infer V> ? Map<K, V> : never;
 type MutableSet<S> = S extends ReadonlySet<infer V> ? Set<V> : never;
 
-/** A copy that is made slice by slice, each once, when it is first changed. */
+/** The next `Data` while events are folded: copies each slice when it first changes. */
 export class Draft {
   readonly data: Data;
   #own = new Set<Slice>();
@@ -19,7 +17,7 @@ export class Draft {
     this.data = { ...before };
   }
 
-  /** The slice in a copy that may be changed. */
+  /** A mutable copy of a slice. */
   map<K extends MapSlice>(name: K): MutableMap<Data[K]> {
     if (!this.#own.has(name)) {
       this.#own.add(name);
@@ -30,7 +28,7 @@ export class Draft {
     return this.data[name] as unknown as MutableMap<Data[K]>;
   }
 
-  /** As `map`, of a set. */
+  /** Like `map`, for a set. */
   set<K extends SetSlice>(name: K): MutableSet<Data[K]> {
     if (!this.#own.has(name)) {
       this.#own.add(name);
@@ -39,12 +37,12 @@ export class Draft {
     return this.data[name] as unknown as MutableSet<Data[K]>;
   }
 
-  /** Put another value in place of a slice. */
+  /** Replace a slice. */
   put<K extends Slice>(name: K, value: Data[K]): void {
     this.data[name] = value;
   }
 
-  /** Change one record of a slice; nothing where there is none. */
+  /** Change one record of a slice, if it exists. */
   change<K extends MapSlice, M extends MutableMap<Data[K]>>(
     name: K,
     key: M extends Map<infer Key, unknown> ? Key : never,

@@ -1,17 +1,12 @@
-/**
- * Drafts, as they are kept here and on the server. Pure.
- *
- * A draft of one's own machine remembers what the server has of it, and which versions it sent
- * there: those are no news when they are heard of, however late and in whatever form the server
- * keeps them. What both sides changed since is a conflict, in which the newer one stays and the
- * other becomes a draft of its own. One that was sent or thrown away is remembered as gone until
- * the server has no more of it, so that nothing brings it back.
- */
+/** Syncs drafts between this device and the server. A local draft remembers the server's version
+ * and the versions that this device sent, so that its own echoes aren't taken for news. If both
+ * sides changed, the newer one wins and the other becomes a separate draft. Sent and deleted
+ * drafts are remembered for a while. */
 
 import type { Draft as ServerDraft } from "../wire/objects";
 import { keyOf, others, topicKey, type Conversation, type ConversationKey } from "./conversations";
 
-/** What is written, and to whom. */
+/** A draft's content and recipients. */
 export interface Letter {
   type: "" | "stream" | "private";
   to: number[];
@@ -21,40 +16,39 @@ export interface Letter {
 
 export interface LocalDraft extends Letter {
   localId: string;
-  /** When it was written last, in milliseconds. */
+  /** Last edit, in ms. */
   at: number;
   serverId: number | null;
-  /** What the server has, as `shape` says it; null: nothing yet. */
+  /** The server's version as a `shape`; null if never synced. */
   known: string | null;
-  /** When the versions were written that were sent to the server, in seconds, latest last. */
+  /** Times of the versions sent to the server, in seconds, newest last. */
   sent?: readonly number[];
-  /** When it was sent as a message or thrown away, in milliseconds. */
+  /** When it was sent or deleted, in ms. */
   gone?: number;
-  /** It is gone from the server too. */
+  /** Deleted on the server too. */
   deleted?: boolean;
-  /** The window that wrote it last: that one brings it to the server while it is open. */
+  /** The window that last edited it syncs it while open. */
   window?: string;
 }
 
-/** So many versions are remembered: more are never under way at once. */
+/** More versions are never in flight at the same time. */
 const MOST_SENT = 20;
-/** How long one that is gone is remembered after the server has no more of it: what is told of it
- * may come late. In milliseconds. */
+/** How long a deleted draft is remembered, in ms: events about it may come late. */
 const REMEMBERED = 60_000;
 
-/** The draft, with its present version among those that were sent. */
+/** The draft with its current version recorded as sent. */
 export function asSent(draft: LocalDraft): LocalDraft {
   const at = seconds(draft);
   const before = (draft.sent ?? []).filter((other) => other !== at);
   return { ...draft, sent: [...before, at].slice(-MOST_SENT) };
 }
 
-/** When it was written last, as the server keeps it. */
+/** Time of the last edit as the server stores it. */
 export function seconds(draft: LocalDraft): number {
   return Math.floor(draft.at / 1000);
 }
 
-/** Which of the server's drafts is this one, whose creation was not answered. */
+/** Find the server's copy of a draft whose creation got no response. */
 export function createdAs(
   draft: LocalDraft,
   server: Iterable<ServerDraft>,
@@ -71,12 +65,12 @@ export function createdAs(
   return undefined;
 }
 
-/** Everything of a letter in one text, to compare. */
+/** The draft as a single text, for comparison. */
 export function shape({ type, to, topic, content }: Letter): string {
   return JSON.stringify([type, to, topic, content]);
 }
 
-/** Whether the server does not know yet what became of it. */
+/** Whether the server doesn't have the current version yet. */
 export function isDirty(draft: LocalDraft): boolean {
   return draft.gone === undefined ? draft.known !== shape(draft) : !draft.deleted;
 }
@@ -87,7 +81,7 @@ export function letterTo(to: Conversation, content: string): Letter {
     : { type: "private", to: to.people, topic: "", content };
 }
 
-/** To which conversation a letter goes; null while that is not decided. */
+/** The draft's conversation; null if undecided. */
 export function destination(letter: Letter, me: number): Conversation | null {
   const [channelId] = letter.to;
   if (letter.type === "stream" && channelId !== undefined) {
@@ -133,10 +127,8 @@ function taken(draft: ServerDraft, localId: string): LocalDraft {
   };
 }
 
-/**
- * What one has after looking at what the server has. `name` makes IDs for new ones; `wasThere` says
- * whether the server is known to have had a draft: one that was not heard of yet is not deleted.
- */
+/** Merge local drafts with the server's. `name` creates IDs; `wasThere` says whether the server is
+ * known to have had a draft, since one that hasn't arrived yet must not be deleted. */
 export function reconciled(
   local: Iterable<LocalDraft>,
   server: ReadonlyMap<number, ServerDraft>,
@@ -170,7 +162,7 @@ export function reconciled(
     }
     if (!theirs) {
       if (!wasThere(serverId)) found.push(draft);
-      // Deleted elsewhere: unless more was written here since.
+      // Deleted elsewhere, but edited here since.
       else if (isDirty(draft)) found.push({ ...draft, serverId: null, known: null, sent: [] });
       continue;
     }

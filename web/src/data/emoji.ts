@@ -1,12 +1,10 @@
-/** Emoji: what they are called, how they are found, in which order a picker shows them. */
-
 import type { RealmEmoji, Reaction } from "../wire/objects";
 
 export interface Emoji {
   name: string;
   code: string;
   type: Reaction["reaction_type"];
-  /** Of the organization's own. */
+  /** Custom emoji only. */
   picture?: string;
 }
 
@@ -21,18 +19,18 @@ export function characters(code: string): string {
   try {
     const points = code.split("-").map((part) => Number.parseInt(part, 16));
     const plain = String.fromCodePoint(...points);
-    // One that is a sign of text too is asked to be a picture.
+    // Ask for emoji presentation if the character is also a text symbol.
     return points.length === 1 && (points[0] ?? 0) < 0x1f000 ? `${plain}\ufe0f` : plain;
   } catch {
     return "";
   }
 }
 
-/** Skin tones, from light to dark, as what follows an emoji; the first is none. */
+/** Skin tone modifiers from light to dark; the first means none. */
 export const TONES = ["", "\u{1f3fb}", "\u{1f3fc}", "\u{1f3fd}", "\u{1f3fe}", "\u{1f3ff}"] as const;
 export type Tone = (typeof TONES)[number];
 
-/** An emoji in that skin tone; null where it shows no skin, or that of several people. */
+/** The emoji in a skin tone; null if it can't take one. */
 export function toned(emoji: Pick<Emoji, "code" | "type">, tone: Tone): string | null {
   if (emoji.type !== "unicode_emoji" || !tone) return null;
   const parts = emoji.code
@@ -47,19 +45,19 @@ export function toned(emoji: Pick<Emoji, "code" | "type">, tone: Tone): string |
     .join("");
 }
 
-/** Whether it takes a skin tone. Several people at once did not before Unicode 17. */
+/** Whether it takes a skin tone. Groups of people can't before Unicode 17. */
 function showsSkin(character: string): boolean {
   return /\p{Emoji_Modifier_Base}/u.test(character) && !/[👪👯🤼]/u.test(character);
 }
 
-/** What is written for an emoji: its name between colons, or itself where it has a skin tone. */
+/** What is inserted for an emoji: `:name:`, or the character if it has a skin tone. */
 export function written(emoji: Emoji, tone: Tone): string {
   return toned(emoji, tone) ?? `:${emoji.name}:`;
 }
 
 export type EmojiGroup = "people" | "nature" | "food" | "places" | "things" | "signs" | "flags";
 
-/** First code points of stretches of one group, in order. */
+/** First code point of each range of a group, in order. */
 const STRETCHES: readonly (readonly [number, EmojiGroup])[] = [
   [0x0, "signs"],
   [0x2600, "nature"],
@@ -166,7 +164,7 @@ export const GROUPS: readonly EmojiGroup[] = [
   "flags",
 ];
 
-/** Which kind of thing it shows, roughly: as pickers order them. */
+/** Approximate category, as in pickers. */
 export function groupOf(code: string): EmojiGroup {
   const point = Number.parseInt(code, 16);
   let group: EmojiGroup = "signs";
@@ -179,7 +177,7 @@ export function groupOf(code: string): EmojiGroup {
 
 export function inGroups(all: readonly UnicodeEmoji[]): Map<EmojiGroup, UnicodeEmoji[]> {
   const found = new Map<EmojiGroup, UnicodeEmoji[]>(GROUPS.map((group) => [group, []]));
-  // Faces go before everything else.
+  // Faces come first.
   const isFace = (one: UnicodeEmoji) => /^1f6[0-4]|^1f9[17]/.test(one.code);
   for (const one of all) found.get(groupOf(one.code))?.push(one);
   for (const members of found.values()) {
@@ -192,7 +190,7 @@ export function inGroups(all: readonly UnicodeEmoji[]): Map<EmojiGroup, UnicodeE
   return found;
 }
 
-/** The text of a search as names are written. */
+/** Normalize a query like a name. */
 function folded(text: string): string {
   return text
     .trim()
@@ -201,7 +199,7 @@ function folded(text: string): string {
     .replace(/[\s-]+/g, "_");
 }
 
-/** How well a name answers a search: the lower the better; null where it does not. */
+/** How well a name matches: lower is better; null: not at all. */
 export function rank(name: string, wanted: string): number | null {
   if (name === wanted) return 0;
   if (name.startsWith(wanted)) return 1;
@@ -209,7 +207,7 @@ export function rank(name: string, wanted: string): number | null {
   return name.includes(wanted) ? 3 : null;
 }
 
-/** The emoji with a name that has the text, best ones first. */
+/** Emoji whose names match, best first. */
 export function searched(
   all: readonly UnicodeEmoji[],
   own: readonly Emoji[],
@@ -240,7 +238,7 @@ export function searched(
   return found.slice(0, most).map(([, , emoji]) => emoji);
 }
 
-/** The organization's own emoji that may be used. */
+/** The organization's active custom emoji. */
 export function ownEmoji(realm: ReadonlyMap<string, RealmEmoji>): Emoji[] {
   return [...realm.values()]
     .filter((one) => !one.deactivated)
@@ -253,13 +251,13 @@ export function ownEmoji(realm: ReadonlyMap<string, RealmEmoji>): Emoji[] {
     .sort((one, other) => one.name.localeCompare(other.name));
 }
 
-/** How often each was used, most of all lately: the next such list after one more use. */
+/** The list of frequently used emoji after one more use. */
 export function used(before: readonly Emoji[], emoji: Emoji, most = 14): Emoji[] {
   const isSame = (one: Emoji) => one.code === emoji.code && one.type === emoji.type;
   return [emoji, ...before.filter((one) => !isSame(one))].slice(0, most);
 }
 
-/** Emoji that were kept, by the names that they have now. */
+/** Stored emoji with their current names. */
 export function renamed(kept: readonly Emoji[], all: readonly UnicodeEmoji[]): Emoji[] {
   const names = new Map(all.map((one) => [one.code, one.names]));
   return kept.map((one) => {
@@ -270,7 +268,7 @@ export function renamed(kept: readonly Emoji[], all: readonly UnicodeEmoji[]): E
 
 export const THUMBS_UP: Emoji = { name: "+1", code: "1f44d", type: "unicode_emoji" };
 
-/** What is offered to those who have not used any yet. */
+/** Shown until the user has used some. */
 export const FIRST_USED: readonly Emoji[] = [
   THUMBS_UP,
   { name: "heart", code: "2764", type: "unicode_emoji" },

@@ -1,8 +1,8 @@
-/** The words of a message as a list of conversations shows them: one line. Pure: text to text. */
+/** A message's text in one line, for lists of conversations. */
 
 import { characters } from "./emoji";
 
-/** What is in a message that is no text. */
+/** Content that isn't text. */
 export type Sign = "picture" | "file" | "hidden" | "poll" | "list";
 
 export interface Excerpt {
@@ -10,7 +10,7 @@ export interface Excerpt {
   sign: Sign | null;
 }
 
-/** So many characters are more than any window shows. */
+/** Longer than any window shows. */
 const LONGEST = 200;
 
 const PART = /<(\/?)([a-z][a-z0-9]*)([^<>]*)>|([^<]+)/g;
@@ -23,7 +23,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   nbsp: " ",
   amp: "&",
 };
-/** What is left out with all that is in it, and the sign that stands for it. */
+/** Elements to drop, and the icon that replaces them. */
 const LEFT_OUT: [wanted: RegExp, sign: Sign | null][] = [
   [/\bspoiler-content\b/, "hidden"],
   [/\bmessage_inline_image\b/, "picture"],
@@ -31,13 +31,11 @@ const LEFT_OUT: [wanted: RegExp, sign: Sign | null][] = [
   [/\bkatex-html\b/, null],
   [/\bspoiler-button\b/, null],
 ];
-/** The first that a message has is shown; what is hidden goes before all. */
+/** Only the first icon that applies is shown. */
 const ORDER: readonly Sign[] = ["hidden", "picture", "file"];
 
-/**
- * The text of a rendered message without its marks. What it quotes is left out where it says something
- * of its own; pictures and files are named, spoilers are not told.
- */
+/** The text of a rendered message. Quotes are dropped if the message has other text; images and
+ * files are named, and spoilers stay hidden. */
 export function excerpt(html: string): Excerpt {
   const signs = new Set<Sign>();
   let own = "";
@@ -95,7 +93,7 @@ function attribute(tag: string, name: string): string {
 function plain(text: string): string {
   const known = text.replace(/&(#?\w+);/g, (all, name: string) => ENTITIES[name] ?? all);
   const line = known.replace(/\s+/g, " ").trim();
-  // A character of two halves stays whole.
+  // Don't split a surrogate pair.
   return line.length > LONGEST
     ? `${line.slice(0, LONGEST).replace(/[\ud800-\udbff]$/, "")}…`
     : line;

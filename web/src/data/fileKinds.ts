@@ -1,5 +1,3 @@
-/** What a file is, as far as its name and type tell, and how large, for people. Pure. */
-
 export type FileKind =
   "text" | "table" | "slides" | "archive" | "code" | "picture" | "sound" | "film" | "other";
 
@@ -14,12 +12,12 @@ const ENDINGS: Record<Exclude<FileKind, "other">, string> = {
   film: "mp4 webm mov mkv avi m4v",
 };
 
-/** The ending of a name, in small letters; "" where it has none that tells something. */
+/** The extension in lowercase; "" if it has no meaningful one. */
 export function endingOf(name: string): string {
   return /[^.]\.([a-z0-9]{1,5})$/i.exec(name)?.[1]?.toLowerCase() ?? "";
 }
 
-/** By the type, where it says more than that it is a file; else by the name's ending. */
+/** The kind by media type if specific, otherwise by extension. */
 export function kindOf(name: string, mediaType = ""): FileKind {
   if (mediaType.startsWith("image/")) return "picture";
   if (mediaType.startsWith("audio/")) return "sound";
@@ -31,7 +29,7 @@ export function kindOf(name: string, mediaType = ""): FileKind {
   return mediaType.startsWith("text/") ? "text" : "other";
 }
 
-/** "1.2 MB", in one's language: of thousands, as the units' names say. */
+/** "1.2 MB" in the user's language, in powers of 1,000. */
 export function sizeText(bytes: number, language: string): string {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
   let value = bytes;
@@ -48,7 +46,7 @@ export function sizeText(bytes: number, language: string): string {
   }).format(value);
 }
 
-/** The `path_id` of an uploaded file's address. */
+/** The `path_id` of an uploaded file's URL. */
 export function pathOf(address: string): string {
   const path = address.replace(/^\/user_uploads\/(?:download\/)?/, "").replace(/[?#].*$/, "");
   try {
@@ -58,7 +56,7 @@ export function pathOf(address: string): string {
   }
 }
 
-/** The address under which the browser saves a file and does not show it. */
+/** The URL that downloads a file instead of showing it. */
 export function savedAt(address: string): string {
   return address.replace(/^\/user_uploads\/(?:download\/)?/, "/user_uploads/download/");
 }

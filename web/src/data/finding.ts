@@ -1,10 +1,8 @@
-/** Finding names by what is typed of them: without regard to case and accents. */
-
 import { foremost } from "./foremost";
 
-/** A text as it is compared: without accents, in small letters. */
+/** Lowercase without accents, for comparison. */
 export function normalized(text: string): string {
-  // Most names are in plain letters, and there may be fifty thousand of them.
+  // Most names are ASCII, and there may be 50,000.
   if (/^[ -~]*$/.test(text)) return text.toLowerCase();
   return text
     .normalize("NFKD")
@@ -12,7 +10,7 @@ export function normalized(text: string): string {
     .toLowerCase();
 }
 
-/** How well a name answers what was typed; both normalized. The lower the better; null: not at all. */
+/** How well a name matches the query, both normalized. Lower is better; null: not at all. */
 export function fit(name: string, query: string): number | null {
   if (!query) return 2;
   if (name === query) return 0;
@@ -27,7 +25,7 @@ export function fit(name: string, query: string): number | null {
   return at > 0 ? 4 : null;
 }
 
-/** The best few of many, in order: by what `score` answers (lower first), then as they came. */
+/** The best `most` items by score (lower first), then in their order. */
 export function best<T>(items: Iterable<T>, score: (item: T) => number | null, most: number): T[] {
   const found: { item: T; score: number }[] = [];
   for (const item of items) {

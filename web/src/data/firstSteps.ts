@@ -1,4 +1,4 @@
-/** What there is to do at first where one runs the place, and what of it is done. Pure. */
+/** The checklist for new organizations, and what is done. */
 
 import type { Data } from "./data";
 
@@ -15,18 +15,17 @@ export type FirstStep =
 
 type Known = Pick<Data, "me" | "users" | "channels" | "realm">;
 
-/** What is not in the client's data. */
+/** Facts that aren't in the client's data. */
 export interface Facts {
-  /** Whether one has written anything. */
   wrote: boolean;
-  /** Whether the server knows its address, sends mail, and makes backups; undefined where one may
+  /** Whether the server knows its URL, sends email, and makes backups; undefined if the user may
    * not know. */
   address: boolean | undefined;
   mail: boolean | undefined;
   backups: boolean | undefined;
 }
 
-/** The channels that a new organization has by itself. */
+/** Channels that a new organization starts with. */
 const GIVEN_CHANNELS = 1;
 
 export function firstSteps(slices: Known, facts: Facts): { name: FirstStep; done: boolean }[] {

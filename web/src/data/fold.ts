@@ -1,5 +1,3 @@
-/** From what is known and what happened to what is known then. Pure. */
-
 import type { ServerEvent } from "../wire/events";
 import type { Data } from "./data";
 import { Draft } from "./draft";
@@ -9,10 +7,10 @@ import { ORGANIZATION_FOLDS } from "./fold/organization";
 import { OWN_FOLDS } from "./fold/own";
 import { PEOPLE_FOLDS } from "./fold/people";
 
-/** What one kind of event does. */
+/** Applies one kind of event. */
 export type Fold = (draft: Draft, event: ServerEvent) => void;
 
-/** By `type`, or by `type/op`. */
+/** By `type` or `type/op`. */
 const FOLDS: Readonly<Record<string, Fold>> = {
   ...PEOPLE_FOLDS,
   ...ORGANIZATION_FOLDS,

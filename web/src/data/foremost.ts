@@ -1,7 +1,5 @@
-/**
- * The first `most` of many in an order, and in that order; of equals those that came first. Sorting all
- * of them takes ten times as long where there are fifty thousand.
- */
+/** The first `most` items in order; equal items keep their order. Ten times as fast as sorting
+ * 50,000. */
 export function foremost<T>(
   items: Iterable<T>,
   most: number,

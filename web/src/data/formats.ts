@@ -1,4 +1,4 @@
-/** What puts moments and lists in words, by language. To make one is slow: each is made once. */
+/** Create `Intl` formatters once per language, since creating one is slow. */
 
 function kept<Format, How = undefined>(make: (language: string, how?: How) => Format) {
   const known = new Map<string, Format>();
@@ -13,7 +13,7 @@ function kept<Format, How = undefined>(make: (language: string, how?: How) => Fo
 export const dateFormat = kept(
   (language, how?: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(language, how),
 );
-/** With "yesterday" in place of "1 day ago". */
+/** "Yesterday" instead of "1 day ago". */
 export const relativeFormat = kept(
   (language) => new Intl.RelativeTimeFormat(language, { numeric: "auto" }),
 );

@@ -12,7 +12,7 @@ const NAMES: Names = {
 
 const OPENS = { strong: "<b>", em: "<i>", del: "<s>", code: "<c>", link: "<a>", number: "<n>" };
 
-/** What is seen of a text: its looks as tags, without signs; chips in braces; lines with their looks. */
+/** A text as the editor shows it: formatting as tags, hidden markup removed, chips in braces. */
 function seen(text: string): string {
   const { marks, signs, chips, lines } = shown(text, NAMES);
   const at: string[][] = Array.from({ length: text.length + 1 }, () => []);
@@ -31,7 +31,7 @@ function seen(text: string): string {
 }
 
 test.each([
-  // In a line
+  // Inline
   ["**Bread** and *butter*", "<b>Bread</b> and <i>butter</i>"],
   ["***both***", "<i><b>both</b></i>"],
   ["**a *b* c**", "<b>a <i>b</i> c</b>"],
@@ -51,7 +51,7 @@ test.each([
   ],
   ["![a](/user_uploads/a.png)", "![a](/user_uploads/a.png)"],
   ["See https://x.example/a*b*c.", "See <a>https://x.example/a*b*c</a>."],
-  // Names
+  // Mentions and links
   ["@**Ann Lee** @**Ann Lee|5** @**Nobody**", "{@Ann Lee} {@Ann Lee} @<b>Nobody</b>"],
   ["@_**|5** @*cooks* @**all** a@**all**", "{Ann Lee} {@cooks} {@all} a@<b>all</b>"],
   ["#**general** #**a>b** #**none**", "{#general} {#a>b} #<b>none</b>"],
@@ -75,7 +75,7 @@ test.each([
   ["> ```\n> x\nout", "code fence quote: \ncode quote: x\nout"],
   ["    code *a*\n\ntext\n    text", "code:     code *a*\n\ntext\n    text"],
   ["* * *\n---\n*a*", "* * *\n---\n<i>a</i>"],
-  // What is left as it is written
+  // Left as typed
   ["| *a* | b |\n|---|---|\n| `c` | d |\n\n*e*", "| *a* | b |\n|---|---|\n| `c` | d |\n\n<i>e</i>"],
   ["```math\na*b*c\n```", "code fence: ```math\ncode: a*b*c\ncode fence: ```"],
   ["```spoiler *a*\n*b*\n```", "fence: ```spoiler *a*\n<i>b</i>\nfence: ```"],

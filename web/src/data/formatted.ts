@@ -1,8 +1,6 @@
-/**
- * How Markdown is to be shown while one writes it: what of it is bold, a list, a mention, and which
- * signs say so. It follows the server's rules, and changes nothing: where it should err, the text is
- * what it was. Maths, spoilers, tables, polls, pictures and times are left as they are written. Pure.
- */
+/** Finds the formatting of Markdown while it is edited: bold text, lists, mentions, and the markup
+ * that can be hidden. Follows the server's rules and never changes the text. Math, spoilers,
+ * tables, polls, images, and times stay as typed. */
 
 export interface Mark {
   from: number;
@@ -10,18 +8,18 @@ export interface Mark {
   look: "strong" | "em" | "del" | "code" | "link" | "number";
 }
 
-/** Signs of markup, which are seen only where the caret is at them. */
+/** Markup that is visible only at the caret. */
 export interface Sign {
   from: number;
   to: number;
-  /** The first and the last place of the caret that is at them. */
+  /** First and last caret position that reveals it. */
   first: number;
   last: number;
-  /** What they begin a line of: that of an item is shown as a bullet. */
+  /** The block it begins: an item's marker is shown as a bullet. */
   begins?: "item" | "quote" | "head";
 }
 
-/** What is shown as a whole: a mention, or a link to a channel, a topic or a message. */
+/** A mention or link that is shown as a whole. */
 export interface Chip {
   from: number;
   to: number;
@@ -31,11 +29,11 @@ export interface Chip {
 
 export type LineLook = "item" | "quote" | "code" | "fence" | "head";
 
-/** A line that is shown in another way than text. */
+/** A line with block formatting. */
 export interface Line {
   from: number;
   looks: readonly LineLook[];
-  /** Of an item: in how many lists beside its own it is. */
+  /** Nesting depth of a list item. */
   depth: number;
 }
 
@@ -46,7 +44,7 @@ export interface Shown {
   lines: Line[];
 }
 
-/** What is shown for a name in a mention or link; null where nobody and nothing has it. */
+/** Names for mentions and links; null if unknown. */
 export interface Names {
   person: (name: string, id: number | null) => string | null;
   group: (name: string) => string | null;
@@ -54,7 +52,7 @@ export interface Names {
   topic: (name: string) => string;
 }
 
-/** A longer text is shown as Markdown: all of it is read with each letter. */
+/** Longer texts are shown as plain Markdown: every keystroke parses everything. */
 export const LONGEST = 50_000;
 
 export function shown(text: string, names: Names): Shown {
@@ -68,13 +66,13 @@ export function shown(text: string, names: Names): Shown {
 interface Fence {
   sign: string;
   kind: "code" | "math" | "quote" | "spoiler";
-  /** In how many quotations by `>` it is. */
+  /** Depth of `>` quotes. */
   quotes: number;
-  /** Of which it is known with its end where the caret is at them. */
+  /** Signs to reveal together. */
   signs: { from: number; to: number }[];
 }
 
-/** How many quotations there may be in each other; more are text. */
+/** Deeper quotes are text. */
 const DEEPEST = 20;
 const FENCE = /^([ \t]*)(`{3,}|~{3,})([ \t]*)(.*)$/;
 const ITEM = /^([ \t]*)([*+-]|\d{1,9}\.)([ \t]+|$)/;
@@ -82,16 +80,16 @@ const HEAD = /^ {0,3}#{1,6}[ \t]+(?=[^\s#])/;
 const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const UNDER_TABLE = /^[\s|:-]*-[\s|:-]*$/;
 
-/** The blocks of a message, line by line. */
+/** Parses blocks line by line. */
 class Blocks {
   readonly #fences: Fence[] = [];
-  /** The paragraph so far; the signs at the beginnings of its lines are blanks in it. */
+  /** The paragraph so far, with block markers replaced by spaces. */
   #prose = "";
   #begin = 0;
   #isQuoted = false;
-  /** How far the items around are indented. */
+  /** Indentation of the open list items. */
   #items: number[] = [];
-  /** In how many quotations by `>` the line before was. */
+  /** Quote depth of the previous line. */
   #quotes = 0;
   #afterEmpty = true;
   #inTable = false;
@@ -118,7 +116,7 @@ class Blocks {
     const isVerbatim = fence?.kind === "code" || fence?.kind === "math";
     const { quotes, width } = quotesOf(line, isVerbatim ? fence.quotes : Infinity);
     if (fence && quotes < fence.quotes) {
-      // What is around the fence has ended.
+      // The fence ends the surrounding paragraph.
       this.#endProse();
       this.#close(from);
       this.#line(line, from, next);
@@ -128,7 +126,7 @@ class Blocks {
     const at = from + width;
     const isEmpty = !rest.trim();
     const isLone = isEmpty && width > 0 && !this.#quotes && !hasText(next, quotes);
-    // The text right below a quotation is of it too.
+    // Lazy continuation of a quote.
     const isLazy = !width && !isEmpty && this.#quotes > 0 && this.#prose !== "";
     if (!isLazy) {
       if (quotes !== this.#quotes) this.#endProse();
@@ -164,7 +162,7 @@ class Blocks {
     this.#afterEmpty = isEmpty;
   }
 
-  /** A line within no fence of code, and no table. */
+  /** A line outside of code fences and tables. */
   #text(line: string, at: number, isQuoted: boolean, look: (...looks: LineLook[]) => void): void {
     const indent = indentOf(line);
     const item = ITEM.exec(line);
@@ -215,7 +213,7 @@ class Blocks {
     const word = /^[^ ]*/.exec(info)?.[0].toLowerCase() ?? "";
     const kind = word === "quote" || word === "spoiler" || word === "math" ? word : "code";
     const from = at + space.length;
-    // The language of code is to be seen, and what a quotation begins with.
+    // Keep a code block's language and a quote's markers visible.
     const length = sign.length + (kind === "quote" ? gap.length + word.length : 0);
     const signs = kind === "code" || kind === "quote" ? [{ from, to: from + length }] : [];
     this.#fences.push({ sign, kind, quotes: this.#quotes, signs });
@@ -223,7 +221,7 @@ class Blocks {
     look("fence", ...looks);
   }
 
-  /** The innermost fence ends before this place. */
+  /** Close the innermost fence. */
   #close(last: number): void {
     const signs = this.#fences.pop()?.signs ?? [];
     const first = signs[0]?.from ?? 0;
@@ -254,7 +252,7 @@ class Blocks {
   }
 }
 
-/** The signs of quotations at the beginning of a line: how many, and how long they are together. */
+/** The quote markers of a line: their number and total width. */
 function quotesOf(line: string, most: number): { quotes: number; width: number } {
   let quotes = 0;
   let width = 0;
@@ -290,7 +288,7 @@ function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/** Whether a list begins within a paragraph: not by "1984." at the beginning of a line. */
+/** Whether a list item may interrupt a paragraph: "1984." at the start of a line may not. */
 function interrupts(line: string, item: RegExpExecArray): boolean {
   return line.length > item[0].length && (item[2] ?? "").length < 3;
 }
@@ -299,12 +297,12 @@ interface Delimiter {
   sign: "*" | "~";
   at: number;
   length: number;
-  /** Of the signs beside each other: where they begin, and how many they are. */
+  /** Start and length of the delimiter run. */
   run: number;
   runs: number;
   opens: boolean;
   closes: boolean;
-  /** Which one ends what this one begins. */
+  /** Index of the delimiter that closes this one. */
   end: number;
 }
 
@@ -317,11 +315,11 @@ const TIME = /<time:[^>\n]{1,100}>/y;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const WILDCARDS = ["all", "everyone", "channel", "stream", "topic"];
 
-/** The text of a paragraph. */
+/** Parses the inline content of a paragraph. */
 class Prose {
-  /** Where a bracket that opens is closed. */
+  /** Matching bracket of each opening bracket. */
   readonly #closing = new Map<number, number>();
-  /** Runs of backticks that are not to be found any more, by their length. */
+  /** Lengths of backtick runs that don't occur again. */
   readonly #noMore = new Set<number>();
 
   constructor(
@@ -355,7 +353,7 @@ class Prose {
     this.#emphasis(delimiters);
   }
 
-  /** What is at a place. Answers where it ends; the place itself where it is nothing but text. */
+  /** Parse what begins at a position. Returns its end, or the position itself for plain text. */
   #one(at: number, to: number, inLink: boolean, delimiters: Delimiter[]): number {
     switch (this.text[at]) {
       case "\\":
@@ -469,7 +467,7 @@ class Prose {
     const target = this.#target(at, to);
     if (!target) return at;
     const { textEnd, end } = target;
-    // Without a text its address is to be seen.
+    // A link without text shows its address.
     if (!this.text.slice(at + 1, textEnd).trim()) return end;
     this.#mark(at + 1, textEnd, "link");
     this.#sign(at, at + 1, at, end);
@@ -478,7 +476,7 @@ class Prose {
     return end;
   }
 
-  /** Where the text of a link ends that begins at a bracket, and the link itself. */
+  /** End of the link text that begins at a bracket, and end of the link. */
   #target(bracket: number, to: number): { textEnd: number; end: number } | null {
     const textEnd = this.#closing.get(bracket);
     if (textEnd === undefined || this.text[textEnd + 1] !== "(") return null;
@@ -546,10 +544,10 @@ class Prose {
     return end;
   }
 
-  /** Find for each sign that begins something the one that ends it. */
+  /** Match opening and closing delimiters. */
   #pair(all: Delimiter[]): void {
     const open: number[] = [];
-    /** Below which there is none for such a sign. */
+    /** Lower bound of the search for an opener, as in CommonMark. */
     const bottoms = new Map<string, number>();
     all.forEach((closer, at) => {
       if (closer.closes) {
@@ -628,7 +626,7 @@ function fits(opener: Delimiter, closer: Delimiter): boolean {
   return !isOdd;
 }
 
-/** Whether it is an address that messages may link: on the web, of mail or a telephone, or of this site. */
+/** Whether messages may link to the address: web, mail, phone, or this site. */
 function leads(address: string): boolean {
   return (
     /^(?:(?:https?|ftp):\/\/[^/]|(?:mailto|tel|sms|xmpp|news):.)/i.test(address) ||
@@ -636,7 +634,7 @@ function leads(address: string): boolean {
   );
 }
 
-/** An address without the punctuation of the sentence around it. */
+/** The address without trailing punctuation. */
 function trimmed(address: string): string {
   const surplus = new Map(
     ["()", "[]", "{}"].map(([open = "", close = ""]) => [

@@ -1,25 +1,22 @@
-/** What is asked of a service for animated pictures, and what it finds. Pure. */
-
 import type { GifProvider } from "./gifs";
 
 export interface Gif {
   id: string;
-  /** What is to be seen, in words. */
+  /** Alternative text. */
   title: string;
-  /** What is sent. */
+  /** The URL that is sent. */
   url: string;
-  /** A small one, to choose by, and its size in pixels. */
+  /** A small version with its size in pixels. */
   preview: string;
   width: number;
   height: number;
 }
 
-/** So many are shown. */
 const COUNT = "30";
 const GIPHY_RATINGS: Record<number, string> = { 2: "g", 3: "pg", 4: "pg-13", 5: "r" };
 const KLIPY_FILTERS: Record<number, string> = { 2: "high", 3: "medium", 4: "low", 5: "off" };
 
-/** What is asked of the service; what is looked at most where there are no words. */
+/** The search URL; trending GIFs if the query is empty. */
 export function gifAddress(provider: GifProvider, text: string, language: string): string {
   const words = text.trim().slice(0, 50);
   const { key, rating } = provider;
@@ -57,7 +54,7 @@ interface Answer {
   }[];
 }
 
-/** What the service found. What is not as it should be is left out. */
+/** Parse a provider's response, skipping malformed entries. */
 export function gifsIn(provider: GifProvider, answer: unknown): Gif[] {
   const { data, results } = (answer ?? {}) as Answer;
   const found =
@@ -71,7 +68,7 @@ export function gifsIn(provider: GifProvider, answer: unknown): Gif[] {
           const small = formats?.["tinygif"] ?? formats?.["gif"];
           return made(id, title, formats?.["gif"]?.url, small?.url, small?.dims ?? []);
         });
-  // What is there twice is shown once.
+  // Remove duplicates.
   return [...new Map(found.flatMap((one) => (one ? [[one.id, one]] : []))).values()];
 }
 
@@ -93,10 +90,10 @@ function made(
   };
 }
 
-/** What would be more than words within the text of a link: calls of people, say. */
+/** Characters with a meaning in link text, such as mentions. */
 const SIGNS = /[\\[\]\s*_~`@#$:<>|]+/g;
 
-/** How it is written in a message: a link, whose picture is shown. */
+/** The Markdown that shows the GIF. */
 export function gifLink(gif: Gif): string {
   const title = gif.title.replace(SIGNS, " ").trim() || "GIF";
   const url = gif.url.replace(/\(/g, "%28").replace(/\)/g, "%29").replace(/\s/g, "%20");

@@ -1,15 +1,13 @@
-/** Where animated pictures are looked for. Pure. */
-
 import type { Realm } from "./calls";
 
 export interface GifProvider {
   name: "GIPHY" | "KLIPY";
   key: string;
-  /** `realm_gif_rating_policy`: how much is allowed, from 2 (for everybody) to 5. */
+  /** `realm_gif_rating_policy`: from 2 (everyone) to 5. */
   rating: number;
 }
 
-/** The organization's service; null where there is none, or where none is wanted. */
+/** The organization's GIF provider; null if none is configured or GIFs are disabled. */
 export function gifProvider(realm: Realm): GifProvider | null {
   const rating = Number(realm["realm_gif_rating_policy"] ?? 0);
   if (!rating) return null;

@@ -1,10 +1,8 @@
-/** Groups of people: who is in them, and what one may do with them. */
-
 import type { GroupSetting, UserGroup } from "../wire/objects";
 import type { Data } from "./data";
 import { holds } from "./permissions";
 
-/** Everybody in a group, and in the groups of it, each once. */
+/** All members of a group and its subgroups, each once. */
 export function membersOf(groups: ReadonlyMap<number, UserGroup>, id: number): number[] {
   const found = new Set<number>();
   const seen = new Set<number>();
@@ -19,7 +17,7 @@ export function membersOf(groups: ReadonlyMap<number, UserGroup>, id: number): n
   return [...found];
 }
 
-/** The address of the group's page, after which the name of a tab may follow. */
+/** The fragment of the group's page; the name of a tab may follow. */
 export function groupPage({ id, name }: Pick<UserGroup, "id" | "name">): string {
   return `groups/${id}/${encodeURIComponent(name.replaceAll(" ", "-"))}`;
 }

@@ -1,8 +1,8 @@
-/** For tests: texts of Markdown in which it is hard to say what is what. */
+/** For tests: Markdown with ambiguous syntax. */
 
 import * as fc from "fast-check";
 
-/** Pieces that messages are made of, and those that break them. */
+/** Fragments of typical messages, and those that break them. */
 const PIECES = [
   ..."*_~`\\[]()<>|#@:>!$&-+. \n\t".split(""),
   "**",

@@ -1,7 +1,5 @@
-/**
- * A snapshot and later events are a later snapshot, as far as events tell: in a history that was
- * recorded, and in those that the file named by HISTORIES has.
- */
+/** Checks that a snapshot plus later events equals a later snapshot, in recorded histories.
+ * HISTORIES can name a file with more. */
 
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
@@ -33,7 +31,7 @@ function histories(): Round[] {
   return JSON.parse(told) as Round[];
 }
 
-/** Of no account that is deactivated: those hold no permission, which is seen from the accounts. */
+/** Without deactivated accounts, which hold no permissions. */
 function held(data: Data, setting: GroupSetting): GroupSetting {
   if (typeof setting !== "object" || setting === null) return setting;
   const isActive = (id: number) => data.users.get(id)?.is_active ?? false;
@@ -54,7 +52,7 @@ function without(record: object, ...names: string[]): Record<string, unknown> {
   return Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name)));
 }
 
-/** What two pictures must agree about: what a client computes from the clock is left out. */
+/** State to compare, without values that depend on the clock. */
 function shown(data: Data): Record<string, unknown> {
   const realm = Object.entries(data.realm).filter(([name]) => name.startsWith("realm_"));
   return {
@@ -161,7 +159,7 @@ describe("a snapshot and later events", () => {
     for (const [slice, value] of Object.entries(afresh)) {
       expect(byEvents[slice], slice).toEqual(value);
     }
-    // A conversation whose newest message is deleted may be over, which is not told.
+    // No event says that deleting the newest message ended a conversation.
     const directs = new Set(fold(before, round.events).directs.keys());
     expect(directs.isSupersetOf(new Set(dataOf(round.later).directs.keys()))).toBe(true);
     expect(before).toEqual(untouched);

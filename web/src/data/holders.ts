@@ -1,9 +1,7 @@
-/** Who holds a permission: groups of the system, other groups, people. */
-
 import { Role, type AnonymousGroup, type GroupSetting, type UserGroup } from "../wire/objects";
 import type { Data } from "./data";
 
-/** What a permission may be given to: `server_supported_permission_settings` says it of each. */
+/** Groups that a permission accepts, from `server_supported_permission_settings`. */
 export interface PermissionRule {
   default_group_name: string;
   allow_everyone_group: boolean;
@@ -13,7 +11,7 @@ export interface PermissionRule {
   allowed_system_groups: string[];
 }
 
-/** From the most to the fewest. */
+/** From the largest to the smallest. */
 export const SYSTEM_GROUPS = [
   "role:everyone",
   "role:members",
@@ -34,7 +32,7 @@ export function ruleOf(
   return all?.[kind]?.[name];
 }
 
-/** The groups of the system that a rule allows, from the most to the fewest. */
+/** System groups that a rule accepts, from the largest to the smallest. */
 export function allowedSystemGroups(groups: Data["groups"], rule: PermissionRule): UserGroup[] {
   const byName = new Map([...groups.values()].map((group) => [group.name, group]));
   return SYSTEM_GROUPS.filter((name) => {
@@ -45,7 +43,7 @@ export function allowedSystemGroups(groups: Data["groups"], rule: PermissionRule
   }).flatMap((name) => byName.get(name) ?? []);
 }
 
-/** A setting as people and groups, in keys such as `u5` and `g9`. */
+/** The groups and users of a setting as keys such as `u5` and `g9`. */
 export function keysOf(groups: Data["groups"], setting: GroupSetting): string[] {
   if (typeof setting === "number") {
     return groups.get(setting)?.name === "role:nobody" ? [] : [`g${setting}`];
@@ -56,7 +54,7 @@ export function keysOf(groups: Data["groups"], setting: GroupSetting): string[] 
   ];
 }
 
-/** The setting that keys name: just one group is the group itself. */
+/** The setting for keys. A single group is stored as its ID. */
 export function settingOf(keys: readonly string[]): GroupSetting {
   const ids = (kind: string) =>
     keys.filter((key) => key.startsWith(kind)).map((key) => Number(key.slice(1)));
@@ -76,7 +74,7 @@ export function isSame(one: GroupSetting, other: GroupSetting): boolean {
   return sorted(one) === sorted(other);
 }
 
-/** The roles that one may give to somebody: nobody gives more than one has. */
+/** Roles that the user may assign: none above their own. */
 export function rolesToGive(own: number): number[] {
   const all = [Role.owner, Role.admin, Role.moderator, Role.member, Role.guest];
   return all.filter((role) => role >= own || (role > Role.admin && own <= Role.admin));

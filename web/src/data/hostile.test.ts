@@ -1,4 +1,4 @@
-/** Whatever a message contains, what makes lists and notices of it never fails, nor takes long. */
+/** Checks that previews and notifications of arbitrary messages never fail or take long. */
 
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
@@ -76,7 +76,7 @@ const tag = fc
   );
 const html = fc.array(fc.oneof(tag, text), { maxLength: 12 }).map((parts) => parts.join(""));
 
-/** JSON with the fields that widgets have, and anything in them. */
+/** JSON with the fields of widgets and arbitrary values. */
 const json = fc
   .record(
     Object.fromEntries(

@@ -1,5 +1,3 @@
-/** The inbox: all conversations that are known, those with something unread among them. Pure. */
-
 import {
   channelOfKey,
   conversationOf,
@@ -14,28 +12,28 @@ import { sections } from "./sidebar";
 export interface InboxRow {
   key: ConversationKey;
   conversation: Conversation;
-  /** What is unread, be it muted or not. */
+  /** Unread messages, muted ones included. */
   unread: number;
-  /** How much of that calls: in a muted one the mentions alone, as everywhere else (`tallies`). */
+  /** Unread messages that call for attention: in muted conversations only mentions (as in
+   * `tallies`). */
   calls: number;
   mentioned: boolean;
   muted: boolean;
   followed: boolean;
   participated: boolean;
-  /** The newest message that is known of. */
   newest: number;
-  /** That message, where more than its ID is known. */
+  /** The newest message, if it is loaded. */
   last: Seen | null;
 }
 
-/** What is kept of the list; what several of them say must all hold. */
+/** All conditions that are set must hold. */
 export interface InboxFilter {
   unread: boolean;
-  /** One was mentioned, or follows the topic. */
+  /** Mentioned, or topic followed. */
   called: boolean;
   direct: boolean;
   participated: boolean;
-  /** Whether what is muted is there too. */
+  /** Whether to include muted conversations. */
   muted: boolean;
 }
 
@@ -47,7 +45,7 @@ export const EVERYTHING: InboxFilter = {
   muted: false,
 };
 
-/** What is unread before the rest, or all by the time of the last message. */
+/** Unread conversations first, or all by time. */
 export type InboxOrder = "unread" | "newest";
 
 export type InboxKnown = Pick<
@@ -64,12 +62,12 @@ export type InboxKnown = Pick<
 
 const NONE: readonly number[] = [];
 
-/** A row for each conversation, in no order. */
+/** A row for each conversation, unordered. */
 export function inboxRows(
   slices: InboxKnown,
   latest: ReadonlyMap<ConversationKey, Latest>,
 ): InboxRow[] {
-  // Each once: a reactive store is asked thousands of times otherwise.
+  // Read each slice once: a reactive store would be asked thousands of times.
   const { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs } = slices;
   const known = { me, channels, topicPolicies, mutedUsers };
   const rows: InboxRow[] = [];
@@ -104,7 +102,7 @@ export function isWanted(row: InboxRow, filter: InboxFilter): boolean {
   return !filter.participated || row.participated;
 }
 
-/** The rows in order, and how many of them stand before those in which nothing is new. */
+/** Rows in order, and how many come before the first without unread messages. */
 export function inOrder(
   rows: readonly InboxRow[],
   order: InboxOrder,
@@ -118,10 +116,7 @@ export function inOrder(
 
 type NextKnown = InboxKnown & Pick<Data, "folders">;
 
-/**
- * The next conversation with something unread, as one goes through them: topics in the order of the
- * side bar, from the one after `here`, around.
- */
+/** The next unread conversation after `here`, in the order of the sidebar, wrapping around. */
 export function nextUnread(
   known: NextKnown,
   here: ConversationKey | null,
@@ -146,7 +141,7 @@ export function nextUnread(
   return rest[0] ?? null;
 }
 
-/** One that is read already is not among them: what follows it is in its channel, if anything. */
+/** A conversation that was just read isn't in the list; continue in its channel if possible. */
 function stayInChannel(rows: readonly InboxRow[], here: ConversationKey | null): InboxRow[] {
   const channelId = here === null ? null : channelOfKey(here);
   const near = rows.findIndex((row) => channelId !== null && channelOfKey(row.key) === channelId);

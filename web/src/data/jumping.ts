@@ -1,4 +1,4 @@
-/** Where one may want to go from what one types: places by name, searches, what could follow. */
+/** Suggestions of the search box: places, searches, and completions. */
 
 import { conversationOf, isResolved, keyOf, topicKey, type ConversationKey } from "./conversations";
 import type { Data } from "./data";
@@ -25,12 +25,12 @@ import {
   type Operator,
 } from "./search";
 
-/** A place; `lately` where it stands for having been there. */
+/** A place; `lately` marks a recently visited one. */
 type Place = { name: string; fragment: string; lately?: true } & (
   | { kind: "channel"; id: number }
   | { kind: "topic"; channelId: number; resolved: boolean }
   | { kind: "person"; id: number }
-  /** Anything else that has a name: a view, a search, a group. */
+  /** Other named targets. */
   | { kind: "view" }
 );
 
@@ -39,7 +39,7 @@ export type Suggestion =
   | { kind: "setting"; name: string; where: string; fragment: string }
   | { kind: "command"; name: string; run: () => unknown }
   | { kind: "search"; text: string; fragment: string }
-  /** What the typed text becomes. */
+  /** A completion of the typed text. */
   | { kind: "term"; text: string; operator: Operator; operand: string; negated: boolean };
 
 export type JumpKnown = Data;
@@ -58,10 +58,10 @@ const MOST = {
   operand: 8,
 } as const;
 
-/** The rank of a name that has what is looked for in the middle of a word. */
+/** Rank of a match within a word. */
 export const SOMEWHERE = 3;
 
-/** How well a name answers what is looked for: 0 best; null not at all. */
+/** How well a name matches: 0 is best; null: not at all. */
 export function rank(name: string, wanted: string): number | null {
   const plain = normalized(name);
   if (plain === wanted) return 0;
@@ -81,7 +81,7 @@ function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, 
   return foremost(found, most, (one, other) => one[1] - other[1]).map(([item]) => item);
 }
 
-/** The commands whose names fit, the best first. */
+/** Commands whose names match, best first. */
 export function commands(
   all: readonly { name: string; run: () => unknown }[],
   text: string,
@@ -94,7 +94,7 @@ export function commands(
   }));
 }
 
-/** Places whose names fit; of those that fit alike first where one was `lately` (fragments). */
+/** Places whose names match; recently visited ones (`lately`, fragments) first among equals. */
 export function places(
   data: JumpKnown,
   text: string,
@@ -103,7 +103,7 @@ export function places(
   lately: readonly string[] = [],
 ): Place[] {
   const wanted = normalized(text.trim().replace(/^[#@]/, ""));
-  // Visitors write to nobody.
+  // Visitors can't write to anyone.
   const people = data.me ? peopleIn(data, wanted) : [];
   if (only === "people" || text.startsWith("@")) return people;
   const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
@@ -130,10 +130,8 @@ export function places(
   return [...found, ...channels, ...topicsIn(data, wanted, seen.topics), ...people];
 }
 
-/**
- * Where one was `lately` (fragments), each place once whatever it was called then, without `here`.
- * `named` has the names of what is no conversation and no channel; null: it is not there any more.
- */
+/** Recently visited places without `here`, each once, even if renamed. `named` returns the names of
+ * other views; null if one no longer exists. */
 export function lastPlaces(
   data: JumpKnown,
   lately: readonly string[],
@@ -151,7 +149,7 @@ export function lastPlaces(
   return found;
 }
 
-/** Resolved or not, it is the same topic. */
+/** A topic keeps its key when it's resolved. */
 function placeKey(place: Place | null): string | undefined {
   return place?.kind === "topic" ? topicKey(place.channelId, place.name) : place?.fragment;
 }
@@ -162,7 +160,7 @@ function placeAt(
   named: (fragment: string) => string | null,
 ): Place | null {
   const narrow = placeIn(fragment, data)?.narrow;
-  // With the names that its parts have now, and without a message to show there.
+  // Use current names, without a message ID.
   const address = narrow ? fragmentOf(narrow, data) : fragment;
   const name = named(address);
   if (name === null) return null;
@@ -172,7 +170,7 @@ function placeAt(
   };
 }
 
-/** A narrow that is a channel, a topic or a conversation with one, as that. */
+/** The channel or conversation of a narrow. */
 function ownPlace(data: JumpKnown, narrow: Narrow) {
   const conversation = conversationIn(narrow);
   if (conversation?.kind === "topic" && narrow.length === 2) {
@@ -196,7 +194,7 @@ function ownPlace(data: JumpKnown, narrow: Narrow) {
     : { kind: "channel" as const, id: channelId, name: channelName(data.channels, channelId) };
 }
 
-/** Of each kind so many come before what can be done and set; the others after it. */
+/** Number of suggestions per kind that come before commands and settings. */
 const AT_FIRST: Partial<Record<Suggestion["kind"], number>> = {
   view: 2,
   channel: 3,
@@ -204,7 +202,7 @@ const AT_FIRST: Partial<Record<Suggestion["kind"], number>> = {
   person: 3,
 };
 
-/** Places that fit well, in the order of their kinds, a few of each; and the others. */
+/** Split the matches into a few good ones per kind and the rest. */
 export function parted(found: readonly Suggestion[], text: string): [Suggestion[], Suggestion[]] {
   const wanted = normalized(text.trim().replace(/^[#@]/, ""));
   const taken = new Map<string, number>();
@@ -246,7 +244,7 @@ function topicsIn(data: JumpKnown, wanted: string, lately: ReadonlySet<Conversat
       const conversation = conversationOf(key);
       const channel =
         conversation.kind === "topic" ? channelName(data.channels, conversation.channelId) : "";
-      // "general hello" finds the topic "hello" of general.
+      // "general hello" finds the topic "hello" in general.
       return wanted.includes(" ") ? `${name} ${channel}` : name;
     },
     MOST.topic,
@@ -288,7 +286,7 @@ function peopleIn(data: JumpKnown, wanted: string): (Place & { kind: "person" })
   }));
 }
 
-/** What the last word could become: operators, or operands of the one that is there. */
+/** Completions of the last word: operators, or operands of the current one. */
 export function terms(data: JumpKnown, text: string): Suggestion[] {
   const { part } = lastPart(text);
   if (part?.operator) return operands(data, text, part.operator, part.operand, part.negated);
@@ -376,7 +374,7 @@ function operands(
   }
 }
 
-/** Where the text itself leads; null where it says nothing, or where a part of it is unclear. */
+/** The search for the text; null if it's empty or partly unclear. */
 export function searchFor(data: JumpKnown, text: string): Suggestion | null {
   const { narrow, near, unclear } = asked(text, data);
   if (!narrow.length || unclear.length) return null;

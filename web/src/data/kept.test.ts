@@ -99,7 +99,7 @@ describe("what is kept", () => {
     const now = dataOf({
       ...told,
       user_settings: { color_scheme: 2 },
-      // Who is named among the direct conversations.
+      // Participants of direct conversations.
       realm_users: [{ user_id: 2, full_name: "Ben" }],
       subscriptions: [{ stream_id: 7, name: "tides", color: "#123456" }],
       never_subscribed: [{ stream_id: 8, name: "winds" }],
@@ -116,7 +116,7 @@ describe("what is kept", () => {
         old_unreads_missing: true,
       },
     } as never as Snapshot);
-    // Of people nobody is missing who is needed.
+    // Everyone who is needed is included.
     const realm = { ...now.realm, realm_users_incomplete: false };
     expect(dataOf(slim(told, now, new Set()))).toEqual({ ...now, realm });
   });

@@ -1,4 +1,4 @@
-/** What is kept for reading without the server: of what, and how much. Pure. */
+/** What is stored for offline reading. */
 
 import type { WireMessage } from "../wire/objects";
 import type { Snapshot, UnreadSnapshot } from "../wire/snapshot";
@@ -8,20 +8,18 @@ import { peopleOf } from "./data";
 import type { MessageList } from "./lists";
 import { channelIn, nameOf, type Narrow } from "./narrow";
 
-/**
- * The conversations that were looked at last, the newest messages of each, and the bytes of all; and of
- * how many direct conversations the names are kept.
- */
+/** Limits: recent conversations, messages in each, total bytes, and direct conversations whose
+ * participants are stored. */
 export const MOST = { pages: 24, messages: 60, bytes: 3_000_000, directs: 100 };
 
-/** The newest messages of a conversation, or of a channel. */
+/** The newest messages of a conversation or channel. */
 export interface Page {
   narrow: Narrow;
   messages: readonly Message[];
   foundOldest: boolean;
 }
 
-/** Lists that are worth keeping: of one conversation or one channel, up to its newest message. */
+/** Whether a list is worth storing: one conversation or channel, up to its newest message. */
 export function isKept(list: MessageList): boolean {
   return (
     list.foundNewest &&
@@ -32,7 +30,6 @@ export function isKept(list: MessageList): boolean {
   );
 }
 
-/** What is kept of a list. */
 export function pageOf(data: Pick<Data, "messages">, list: MessageList): Page {
   const ids = list.ids.slice(-MOST.messages);
   const messages = ids.flatMap((id) => data.messages.get(id) ?? []);
@@ -43,13 +40,13 @@ export function pageOf(data: Pick<Data, "messages">, list: MessageList): Page {
   };
 }
 
-/** Whether the page may still be read: its channel may have gone, or be closed to one. */
+/** Whether the user may still read the page's channel. */
 export function isReadable(data: Pick<Data, "channels">, page: Pick<Page, "narrow">): boolean {
   const channelId = channelIn(page.narrow);
   return channelId === null || data.channels.has(channelId);
 }
 
-/** Whose names messages need. */
+/** IDs of people whose names the messages need. */
 export function peopleIn(messages: Iterable<Omit<WireMessage, "flags">>): Set<number> {
   const found = new Set<number>();
   for (const message of messages) {
@@ -61,10 +58,7 @@ export function peopleIn(messages: Iterable<Omit<WireMessage, "flags">>): Set<nu
   return found;
 }
 
-/**
- * The snapshot that a client without the server begins with: as it is now, of people those who are
- * needed, and nothing that is of no use for reading.
- */
+/** The snapshot for starting offline: the current state with only the people needed for reading. */
 export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>): Snapshot {
   const directs = [...data.directs]
     .sort(([, one], [, other]) => other - one)
@@ -76,7 +70,7 @@ export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>
   return {
     ...snapshot,
     ...data.realm,
-    // No queue is called so: whoever comes back begins anew.
+    // This queue doesn't exist, so the client registers again when it's online.
     queue_id: "kept",
     last_event_id: -1,
     user_settings: data.settings,
@@ -116,7 +110,7 @@ function withoutPeople(channel: Channel): Channel {
   return { ...channel, subscribers: undefined, partial_subscribers: undefined } as Channel;
 }
 
-/** What is unread, as a snapshot tells it. */
+/** Unread messages in the format of a snapshot. */
 function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
   const told: UnreadSnapshot = {
     count: unread.where.size,
@@ -136,7 +130,7 @@ function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
   return told;
 }
 
-/** What is known, with the pages as they were kept: all of it is asked for again with the server. */
+/** The state with stored pages. All of them are reloaded when online. */
 export function withPages(data: Data, pages: Iterable<Page>): Data {
   const messages = new Map(data.messages);
   const lists = new Map(data.lists);

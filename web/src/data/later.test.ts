@@ -4,7 +4,7 @@ import { quotation, withQuotation } from "./quoting";
 
 it("offers times to come", () => {
   const names = (date: Date) => presets(date).map((one) => one.when);
-  // A Wednesday morning, a Sunday night.
+  // A Wednesday morning and a Sunday night.
   expect(names(new Date(2026, 10, 18, 10))).toEqual([
     "hour",
     "threeHours",

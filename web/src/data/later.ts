@@ -1,8 +1,8 @@
-/** Times that come to mind for sending something later, or being reminded of it. Pure. */
+/** Suggested times for scheduling and reminders. */
 
 export type When = "hour" | "threeHours" | "evening" | "tomorrow" | "monday";
 
-/** Each with its time in seconds, in order; only those that are to come and make sense now. */
+/** Upcoming presets with their times in seconds, in order. */
 export function presets(now: Date): { when: When; at: number }[] {
   const found: { when: When; at: Date }[] = [];
   const hour = new Date(now.getTime() + 3_600_000);
@@ -15,7 +15,7 @@ export function presets(now: Date): { when: When; at: number }[] {
   return found.map(({ when, at: time }) => ({ when, at: Math.floor(time.getTime() / 1000) }));
 }
 
-/** The time that is proposed at first, in seconds. */
+/** The default time, in seconds. */
 export function proposed(now: Date): number | null {
   return presets(now).find((one) => one.when === "tomorrow")?.at ?? null;
 }
@@ -24,13 +24,13 @@ function at(now: Date, days: number, hour: number): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days, hour);
 }
 
-/** A time as `<input type="datetime-local">` has it. */
+/** The value of `<input type="datetime-local">`. */
 export function localInput(time: Date): string {
   const two = (value: number) => String(value).padStart(2, "0");
   return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}T${two(time.getHours())}:${two(time.getMinutes())}`;
 }
 
-/** The time in a message, which everybody reads in their own zone. */
+/** The Markdown of a time, which each reader sees in their own time zone. */
 export function timeMark(time: Date): string {
   const offset = -time.getTimezoneOffset();
   const two = (value: number) => String(Math.floor(Math.abs(value))).padStart(2, "0");

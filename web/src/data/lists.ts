@@ -1,18 +1,18 @@
-/** Lists of messages: what of a narrow is loaded, without a gap. */
+/** Lists of messages: the loaded part of a narrow, without gaps. */
 
 import type { Narrow } from "./narrow";
 
 export interface MessageList {
   narrow: Narrow;
-  /** In order. Everything of the narrow between the first and the last is here. */
+  /** In order, without gaps between the first and the last. */
   ids: readonly number[];
   foundOldest: boolean;
   foundNewest: boolean;
-  /** Something may be missing or out of place: it is to be asked for again. */
+  /** Messages may be missing or misplaced: reload. */
   stale: boolean;
 }
 
-/** Where an ID is in a sorted list, or would be. */
+/** Index of an ID in a sorted list, or where it would be inserted. */
 export function placeOf(ids: readonly number[], id: number): number {
   let low = 0;
   let high = ids.length;
@@ -28,7 +28,7 @@ export function has(ids: readonly number[], id: number): boolean {
   return ids[placeOf(ids, id)] === id;
 }
 
-/** The list with an ID at its place. */
+/** The list with an ID inserted in order. */
 export function withId(ids: readonly number[], id: number): readonly number[] {
   const place = placeOf(ids, id);
   return ids[place] === id ? ids : [...ids.slice(0, place), id, ...ids.slice(place)];
@@ -39,16 +39,16 @@ export function withoutIds(ids: readonly number[], gone: ReadonlySet<number>): r
   return kept.length === ids.length ? ids : kept;
 }
 
-/** Two sorted lists as one. */
+/** Merge two sorted lists. */
 export function merged(one: readonly number[], other: readonly number[]): number[] {
   return [...new Set([...one, ...other])].sort((a, b) => a - b);
 }
 
-/** How long a list gets before its far end is let go, and how long it is then. */
+/** The length at which a list is trimmed, and its length afterwards. */
 export const LONGEST = 3000;
 const KEPT = 2000;
 
-/** The list without what is farthest from a message that one reads, once it is too long. */
+/** Trim the end that is farther from the message being read. */
 export function bounded(list: MessageList, at: number): MessageList {
   const { ids } = list;
   if (ids.length <= LONGEST) return list;
@@ -63,14 +63,14 @@ export function bounded(list: MessageList, at: number): MessageList {
   };
 }
 
-/** A list that nobody looks at, as it grows: its oldest go. */
+/** Trim the oldest messages of a list in the background. */
 export function shortened(list: MessageList): MessageList {
   return list.ids.length <= LONGEST + 1000
     ? list
     : { ...list, ids: list.ids.slice(-KEPT), foundOldest: false };
 }
 
-/** Messages that lists show, and the last few others: one of them may belong to what is awaited. */
+/** Messages in lists, plus the newest others: pending requests may include them. */
 export function listed<M>(
   messages: ReadonlyMap<number, M>,
   lists: Iterable<MessageList>,

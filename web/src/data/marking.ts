@@ -1,6 +1,6 @@
-/** Changes of a text that is being written: marks around a selection, lists, quotes. Pure. */
+/** Text edits in the compose box: formatting, lists, quotes. */
 
-/** A text, and what of it is selected. */
+/** A text and its selection. */
 export interface Writing {
   text: string;
   start: number;
@@ -17,13 +17,13 @@ const SIGNS: Record<Mark, string> = {
   math: "$$",
 };
 
-/** Put text in place of the selection, and the caret after it. */
+/** Replace the selection and put the caret after it. */
 export function inserted({ text, start, end }: Writing, what: string): Writing {
   const caret = start + what.length;
   return { text: text.slice(0, start) + what + text.slice(end), start: caret, end: caret };
 }
 
-/** Put a text on lines of its own. */
+/** Insert a text on its own lines. */
 export function insertedBlock({ text, start, end }: Writing, what: string): Writing {
   const before = text.slice(0, start).replace(/[ \t]+$/, "");
   const after = text.slice(end).replace(/^\n+/, "");
@@ -32,7 +32,7 @@ export function insertedBlock({ text, start, end }: Writing, what: string): Writ
   return { text: made + after, start: made.length, end: made.length };
 }
 
-/** Surround the selection with a mark; without it where it is marked already. */
+/** Toggle a mark around the selection. */
 export function marked(writing: Writing, mark: Mark): Writing {
   const { text, start, end } = writing;
   if (mark === "code" && text.slice(start, end).includes("\n")) return fenced(writing, "");
@@ -49,7 +49,7 @@ export function marked(writing: Writing, mark: Mark): Writing {
       end: end - length,
     };
   }
-  // Spaces at the ends stay outside: a mark beside a space is none.
+  // Marks next to a space have no effect, so keep outer spaces outside.
   const chosen = text.slice(start, end);
   const from = start + (chosen.length - chosen.trimStart().length);
   const to = Math.max(from, end - (chosen.length - chosen.trimEnd().length));
@@ -66,7 +66,7 @@ function starsAround(text: string, start: number, end: number): number {
   return Math.min(before, after);
 }
 
-/** Make the selection a link; the address, or else the text, is selected then. */
+/** Turn the selection into a link, and select the address or the empty text. */
 export function linked({ text, start, end }: Writing): Writing {
   const chosen = text.slice(start, end);
   if (isAddress(chosen)) {
@@ -89,7 +89,7 @@ export function isAddress(text: string): boolean {
   return /^(https?:\/\/|mailto:)\S+$/i.test(text.trim());
 }
 
-/** An address pasted on selected words makes them a link; null where it is not so. */
+/** Pasting an address onto selected words links them; null if that doesn't apply. */
 export function pastedAddress(writing: Writing, pasted: string): Writing | null {
   const { text, start, end } = writing;
   const chosen = text.slice(start, end);
@@ -99,7 +99,7 @@ export function pastedAddress(writing: Writing, pasted: string): Writing | null 
   return inserted(writing, `[${chosen}](${pasted.trim()})`);
 }
 
-/** The selection in a fence: code of a language, `quote`, `spoiler …`. */
+/** Fence the selection: a code language, `quote`, or `spoiler …`. */
 export function fenced({ text, start, end }: Writing, language: string): Writing {
   const chosen = text.slice(start, end).replace(/^\n+|\n+$/g, "");
   const fence = fenceFor(chosen);
@@ -115,7 +115,7 @@ export function fenced({ text, start, end }: Writing, language: string): Writing
   };
 }
 
-/** A fence that nothing in the text ends. */
+/** A fence longer than any in the text. */
 export function fenceFor(text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/^\s*(`{3,})/gm))
@@ -131,7 +131,7 @@ const LINES: Record<LineMark, { is: RegExp; put: (line: string, at: number) => s
   quote: { is: /^> ?/, put: (line) => `> ${line}` },
 };
 
-/** Put a mark before each selected line, or take it away. */
+/** Toggle a prefix on each selected line. */
 export function markedLines({ text, start, end }: Writing, mark: LineMark): Writing {
   const { is, put } = LINES[mark];
   const from = text.lastIndexOf("\n", start - 1) + 1;
@@ -147,7 +147,7 @@ export function markedLines({ text, start, end }: Writing, mark: LineMark): Writ
     : { text: whole, start: from, end: last };
 }
 
-/** What a new line begins with: a list or quote goes on, an empty point of it ends. */
+/** Enter: continue a list or quote, or end it at an empty item. */
 export function newLine(writing: Writing): Writing {
   const { text, start } = writing;
   const from = text.lastIndexOf("\n", start - 1) + 1;
@@ -162,7 +162,7 @@ export function newLine(writing: Writing): Writing {
   return inserted(writing, `\n${indent}${sign} `);
 }
 
-/** Whether the text ends within a fence of code. */
+/** Whether the text ends within a code fence. */
 export function isInFence(text: string): boolean {
   let open: string | null = null;
   for (const line of text.split("\n")) {
@@ -175,12 +175,11 @@ export function isInFence(text: string): boolean {
   return Boolean(open);
 }
 
-/** The link to a file that has arrived. */
 export function fileLink(name: string, url: string): string {
   return `[${name.replace(/[[\]]/g, "")}](${url})`;
 }
 
-/** How many characters the server counts. */
+/** Length in code points, as the server counts. */
 export function lengthOf(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;

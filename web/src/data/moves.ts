@@ -1,4 +1,4 @@
-/** Topics that go elsewhere as a whole: renamed, marked as resolved, moved to another channel. */
+/** Topics that move as a whole: renamed, resolved, or moved to another channel. */
 
 import type { ServerEvent } from "../wire/events";
 import { topicKey, type ConversationKey, type TopicOf } from "./conversations";
@@ -8,7 +8,7 @@ interface Move {
   to: TopicOf;
 }
 
-/** Where the messages that an event moves are from then on; null of any other event. */
+/** Where an event moves its messages; null for other events. */
 export function movedTo(event: ServerEvent): TopicOf | null {
   if (event.type !== "update_message" || !("propagate_mode" in event)) return null;
   return {
@@ -18,7 +18,7 @@ export function movedTo(event: ServerEvent): TopicOf | null {
   };
 }
 
-/** From where to where all of a topic has gone; null of any other event. */
+/** Source and target if an event moves a whole topic; null otherwise. */
 export function wholeMove(event: ServerEvent): Move | null {
   const to = event["propagate_mode"] === "change_all" ? movedTo(event) : null;
   if (!to) return null;

@@ -5,7 +5,7 @@ import { byNames } from "./nameOrder";
 const person = (user_id: number, full_name: string) => ({ user_id, full_name }) as User;
 const ids = (users: readonly User[]) => users.map((user) => user.user_id);
 
-/** Compares, and says how often. */
+/** A comparison that counts its calls. */
 function counting() {
   const counted = { times: 0 };
   const compare = (one: string, other: string) => {
@@ -38,20 +38,20 @@ test("who comes, goes and is renamed finds their place without sorting the other
   users.delete(7);
   users.set(9, person(9, "Aaron"));
   users.set(10, person(10, "Zoe"));
-  // Of one name, on both sides of those who have it already.
+  // The same name with IDs on both sides.
   users.set(4000, person(4000, "Aaron"));
   users.set(6000, person(6000, "P12"));
   expect(ids(byNames(users, compare))).toEqual(sorted());
   expect(counted.times).toBeLessThan(200);
 
-  // Somebody goes, and nobody comes.
+  // Only a removal.
   users = new Map(users);
   users.delete(10);
   counted.times = 0;
   expect(ids(byNames(users, compare))).toEqual(sorted());
   expect(counted.times).toBe(0);
 
-  // Another organization's, or another order.
+  // Another organization, or another order.
   users = new Map(many.slice(0, 300).map((user) => [user.user_id, { ...user }]));
   expect(ids(byNames(users, compare))).toEqual(sorted());
   const backwards = (one: string, other: string) => compare(other, one);

@@ -1,11 +1,11 @@
-/** Everybody by name. Sorting fifty thousand takes long, and mostly one of them has changed. */
+/** Sorts everyone by name, incrementally: usually only one of 50,000 changed. */
 
 import type { User } from "../wire/objects";
 
 type Users = ReadonlyMap<number, User>;
 type Compare = (one: string, other: string) => number;
 
-/** Of so many that changed each finds its place; where there are more all are sorted. */
+/** With more changes, sorting everything is faster. */
 const FEW = 200;
 
 interface Ordered {
@@ -16,7 +16,7 @@ interface Ordered {
 
 let last: Ordered | undefined;
 
-/** All of them in the order of `compare`; of equal names those with the smaller ID first. */
+/** Everyone in the order of `compare`; equal names by ID. */
 export function byNames(users: Users, compare: Compare): readonly User[] {
   if (last?.users === users && last.compare === compare) return last.sorted;
   const sorted = (last?.compare === compare && renewed(last, users)) || all();
@@ -32,7 +32,7 @@ function order(compare: Compare): (one: User, other: User) => number {
   return (one, other) => compare(one.full_name, other.full_name) || one.user_id - other.user_id;
 }
 
-/** The order before, with who came and changed at their places; null where these are many. */
+/** The previous order with changed people moved; null if too many changed. */
 function renewed({ users: before, compare, sorted }: Ordered, users: Users): User[] | null {
   const come: User[] = [];
   for (const user of users.values()) {
@@ -53,7 +53,7 @@ function renewed({ users: before, compare, sorted }: Ordered, users: Users): Use
   return found;
 }
 
-/** Where it stands in a list in order, at `from` or after it. */
+/** Index in the sorted list, at `from` or after. */
 function placeOf(user: User, sorted: readonly User[], from: number, compare: Compare): number {
   let to = sorted.length;
   while (from < to) {

@@ -1,5 +1,3 @@
-/** What things are called. */
-
 import { listed, words } from "../words/index.svelte";
 import { plainTopic, type Conversation } from "./conversations";
 import type { Data } from "./data";
@@ -11,10 +9,8 @@ export function userName(users: Users, id: number): string {
   return users.get(id)?.full_name ?? words.common.unknownPerson;
 }
 
-/**
- * The topic as it is shown: one without a name has a name too. That it is resolved is no part of it:
- * that is told by a sign beside it.
- */
+/** The topic's display name. Empty topics have one too; resolved topics get an icon instead of the
+ * mark. */
 export function topicName(topic: string): string {
   return plainTopic(topic) || words.common.noTopic;
 }
@@ -23,13 +19,13 @@ export function channelName(channels: Channels, id: number): string {
   return channels.get(id)?.name ?? words.common.unknownChannel;
 }
 
-/** Everybody in a direct conversation, as one reads it. */
+/** Participants of a direct conversation. */
 export function peopleName(users: Users, people: readonly number[], me: number): string {
   if (people.length === 1 && people[0] === me) return words.common.noteToSelf;
   return listed(people.map((id) => userName(users, id)));
 }
 
-/** "#channel > topic", or who is in it. */
+/** "#channel > topic", or the participants. */
 export function conversationName(
   users: Users,
   channels: Channels,

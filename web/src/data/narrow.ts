@@ -1,18 +1,18 @@
-/** Narrows: which messages are shown, how an address names them, and whether a message is one. */
+/** Narrows: which messages a view shows, its URL, and whether a message matches. */
 
 import { keyOf, others, type Conversation } from "./conversations";
 import { peopleOf, type Data, type Message } from "./data";
 
 export interface Term {
   operator: string;
-  /** Channels and people by ID; everything else in words. */
+  /** IDs for channels and people, text otherwise. */
   operand: string | number | number[];
   negated?: boolean;
 }
 
 export type Narrow = readonly Term[];
 
-/** One text for one narrow: the name of its list. */
+/** A unique name for a narrow and its list. */
 export function nameOf(narrow: Narrow): string {
   return JSON.stringify(narrow.map((term) => [term.negated ?? false, term.operator, term.operand]));
 }
@@ -36,7 +36,7 @@ function plain(narrow: Narrow, operator: string): Term | undefined {
   return narrow.find((term) => term.operator === operator && !term.negated);
 }
 
-/** The conversation that a narrow is about, if it is about just one. */
+/** The conversation that a narrow shows, if it's exactly one. */
 export function conversationIn(narrow: Narrow): Conversation | null {
   const channel = plain(narrow, "channel");
   const topic = plain(narrow, "topic");
@@ -52,7 +52,7 @@ export function channelIn(narrow: Narrow): number | null {
   return typeof operand === "number" ? operand : null;
 }
 
-/** Whether it is a channel as a whole, or a topic of it. */
+/** Whether it shows a whole channel or topic. */
 export function isOfChannel(narrow: Narrow): boolean {
   return (
     channelIn(narrow) !== null &&
@@ -60,12 +60,12 @@ export function isOfChannel(narrow: Narrow): boolean {
   );
 }
 
-/** Whether a term is about whoever asks: what they were sent, starred, muted, have not read. */
+/** Whether a term depends on the user's own data: received, starred, muted, or unread messages. */
 export function isOfOneself({ operator, operand }: Term): boolean {
   return /^(dm|dm-including|in)$/.test(operator) || (operator === "is" && operand !== "resolved");
 }
 
-/** Whether a narrow shows a conversation as it went, so that reading it there reads it. */
+/** Whether a narrow shows complete conversations, so that messages can be marked as read. */
 export function isWhole(narrow: Narrow): boolean {
   return narrow.every(
     (term) =>
@@ -74,7 +74,7 @@ export function isWhole(narrow: Narrow): boolean {
   );
 }
 
-/** Whether the message is one of the narrow's; undefined where only the server knows. */
+/** Whether a message matches; undefined if only the server knows. */
 export function matches(narrow: Narrow, message: Message, data: Data): boolean | undefined {
   let known = true;
   for (const term of narrow) {
@@ -144,7 +144,7 @@ function matchesIs(operand: string, message: Message, data: Data): boolean | und
   }
 }
 
-// Addresses
+// URLs
 
 function encoded(text: string): string {
   return encodeURIComponent(text)
@@ -162,10 +162,9 @@ function decoded(text: string): string {
   }
 }
 
-/** What addresses take names from. */
 export type Named = Pick<Data, "channels" | "users">;
 
-/** The fragment of a narrow, without its `#`. `near` is a message to show there. */
+/** The fragment of a narrow, without `#`, at the message `near`. */
 export function fragmentOf(narrow: Narrow, data: Named, near?: number): string {
   const parts = narrow.flatMap((term) => [
     (term.negated ? "-" : "") + term.operator,
@@ -204,7 +203,7 @@ export interface Place {
   near?: number;
 }
 
-/** What a fragment that begins with `narrow` names; null where it cannot be read. */
+/** Parse a fragment that begins with `narrow`; null if it's invalid. */
 export function placeIn(fragment: string, data: Data): Place | null {
   const parts = fragment.split("/");
   if (parts.shift() !== "narrow") return null;
@@ -227,7 +226,7 @@ export function placeIn(fragment: string, data: Data): Place | null {
   return near === undefined ? { narrow } : { narrow, near };
 }
 
-/** An operand in the form that terms have it in. */
+/** Parse an operand. */
 export function operandOf(operator: string, text: string, data: Data): Term["operand"] | null {
   if (operator === "channel") {
     const id = /^(\d+)(?:-|$)/.exec(text)?.[1];

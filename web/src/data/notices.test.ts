@@ -13,7 +13,7 @@ const SENDERS: Readonly<Record<string, number>> = { me: 1, muted: 9 };
 
 interface Case {
   name: string;
-  /** Why a note is shown; null where none is. */
+  /** The expected reason; null: no notification. */
   told: string | null;
   flags?: string[];
   direct?: boolean;
@@ -23,7 +23,7 @@ interface Case {
   policy?: number;
 }
 
-/** The case as it is with the settings of another way in place of the desktop's. */
+/** The case with another channel's settings instead of the desktop's. */
 function known(one: Case, way = "desktop"): NoticeKnown {
   const named = (values: object = {}) =>
     Object.fromEntries(
@@ -61,7 +61,7 @@ describe("a message", () => {
     expect(noticeOf(known(one), message(one, ["read"])).shown).toBe(false);
     expect(reasonOf(known(one), message(one), "desktop")).toBe(one.told);
     for (const way of ["push", "email"] as const) {
-      // Alert words call somebody who is here, and nobody who is not.
+      // Alert words don't apply while the user is away.
       const wanted = one.told === "alerted" ? null : one.told;
       expect(reasonOf(known(one, way), message(one), way)).toBe(wanted);
     }

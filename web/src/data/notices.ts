@@ -1,4 +1,4 @@
-/** Of which messages one is told, in which way, and why. */
+/** Which messages cause a notification, through which channel, and why. */
 
 import type { Subscription } from "../wire/objects";
 import { isFollowed, isMuted } from "./counts";
@@ -8,17 +8,17 @@ export type NoticeKnown = Pick<
   Data,
   "me" | "channels" | "topicPolicies" | "mutedUsers" | "settings"
 >;
-/** What of a message it depends on. */
+/** The fields that matter. */
 export type Noticed = Pick<Message, "sender_id" | "type" | "key" | "flags" | "stream_id">;
 
-/** How one is told, in the order in which settings have it. */
+/** Notification channels in the order of the settings. */
 export const WAYS = ["desktop", "sound", "push", "email"] as const;
 export type Way = (typeof WAYS)[number];
 
-/** Why one is told: what comes first counts. */
+/** Why a notification is sent: the first that applies. */
 export type Reason = "direct" | "mentioned" | "wildcard" | "alerted" | "followed" | "channel";
 
-/** The settings of each way: for what is addressed to one, and as others are named. */
+/** Each channel's settings: for messages to the user, and the names of the others. */
 const SETTINGS: Readonly<Record<Way, readonly [personal: string, name: string]>> = {
   desktop: ["enable_desktop_notifications", "desktop"],
   sound: ["enable_sounds", "audible"],
@@ -27,14 +27,14 @@ const SETTINGS: Readonly<Record<Way, readonly [personal: string, name: string]>>
 };
 
 export interface Notice {
-  /** A note on the desktop. */
+  /** Show a desktop notification. */
   shown: boolean;
-  /** A sound. */
+  /** Play a sound. */
   heard: boolean;
 }
 
-/** Why one is told of a message in that way; null where one is not. The server tells by push and by
- * mail by the same rule: `noticeCases.json` holds both to it. */
+/** Why the user is notified; null if they aren't. The server uses the same rule for push and email:
+ * `noticeCases.json` tests both. */
 export function reasonOf(known: NoticeKnown, message: Noticed, way: Way): Reason | null {
   if (message.sender_id === known.me || message.flags.includes("read")) return null;
   if (known.mutedUsers.has(message.sender_id)) return null;
@@ -54,7 +54,7 @@ export function reasonOf(known: NoticeKnown, message: Noticed, way: Way): Reason
       (!muted && (channel?.wildcard_mentions_notify ?? on("wildcard_mentions_notify")));
     const wild = message.flags.some((flag) => flag.endsWith("wildcard_mentioned"));
     if (counts && wild) return "wildcard";
-    // They call somebody who is here.
+    // Desktop and sound apply to someone who is present.
     const rings = way === "desktop" || way === "sound";
     if (rings && !muted && has("has_alert_word")) return "alerted";
   }
@@ -63,7 +63,7 @@ export function reasonOf(known: NoticeKnown, message: Noticed, way: Way): Reason
   return !muted && (own ?? on(`enable_stream_${name}_notifications`)) ? "channel" : null;
 }
 
-/** What one has chosen for the channel alone; null or undefined where that is nothing. */
+/** The user's override for a channel; null or undefined if there isn't any. */
 export function ownWay(
   subscription: Subscription | null | undefined,
   way: Way,
@@ -71,7 +71,7 @@ export function ownWay(
   return subscription?.[`${SETTINGS[way][1]}_notifications` as "push_notifications"];
 }
 
-/** What a message that came in does, by one's settings. */
+/** What a new message triggers. */
 export function noticeOf(known: NoticeKnown, message: Noticed): Notice {
   return {
     shown: reasonOf(known, message, "desktop") !== null,
@@ -79,7 +79,7 @@ export function noticeOf(known: NoticeKnown, message: Noticed): Notice {
   };
 }
 
-/** A message's text without its marks: for a note. */
+/** A message's text for a notification. */
 export function plainText(html: string): string {
   const page = new DOMParser().parseFromString(html, "text/html");
   for (const hidden of page.querySelectorAll(".spoiler-content, .katex-html")) hidden.remove();

@@ -1,20 +1,20 @@
-/** Where a list is opened, and whether being seen there is being read. Pure. */
+/** Where a message list opens, and whether seeing messages there marks them as read. */
 
 import { channelOfKey, keyOf } from "./conversations";
 import type { Unread } from "./data";
 import { channelIn, conversationIn, isWhole, type Narrow } from "./narrow";
 import { placeOf, type MessageList } from "./lists";
 
-/** The place in a list that one left. */
+/** A saved scroll position. */
 export interface Place {
   id: number;
-  /** Where the message's top was, in pixels below that of the list's window. */
+  /** Offset of the message's top in the viewport, in pixels. */
   top: number;
-  /** Whether one was at the end, following. */
+  /** Whether the user was at the end. */
   atEnd: boolean;
 }
 
-/** The oldest unread message of a narrow as far as it is known here; null where there is none. */
+/** The oldest known unread message of a narrow; null if there isn't any. */
 export function firstUnread(
   narrow: Narrow,
   list: MessageList | undefined,
@@ -36,7 +36,7 @@ export function firstUnread(
   return list?.ids.find((id) => unread.where.has(id)) ?? null;
 }
 
-/** Views that are looked through from the newest, whatever is unread. */
+/** Views that open at the newest message regardless of unread ones. */
 export function isLookedThrough(narrow: Narrow): boolean {
   return narrow.some(
     ({ operator, operand, negated }) =>
@@ -49,7 +49,7 @@ export function isLookedThrough(narrow: Narrow): boolean {
 /** `web_mark_read_on_scroll_policy` */
 export const ReadPolicy = { always: 1, conversations: 2, never: 3 } as const;
 
-/** Whether what is seen in a narrow becomes read. */
+/** Whether messages seen in a narrow are marked as read. */
 export function readsBySeeing(narrow: Narrow, policy: number): boolean {
   if (policy === ReadPolicy.never) return false;
   if (policy === ReadPolicy.conversations && !conversationIn(narrow)) return false;
@@ -58,7 +58,7 @@ export function readsBySeeing(narrow: Narrow, policy: number): boolean {
   return isWhole(narrow) || narrow.every((term) => !term.negated && isAllOf(term));
 }
 
-/** How many unread messages of a list follow one of it. */
+/** The number of unread messages after one of a list. */
 export function unreadAfter(
   ids: readonly number[],
   id: number,

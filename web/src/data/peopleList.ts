@@ -1,4 +1,4 @@
-/** People as a list: those who are here first. Pure. */
+/** The list of people, online first. */
 
 import type { User } from "../wire/objects";
 import type { Data } from "./data";
@@ -12,7 +12,7 @@ export interface PersonRow {
   seen: number | null;
 }
 
-/** Some people: the first of them, and how many there are. */
+/** The first people of a group, and the total. */
 export interface PeopleGroup {
   rows: PersonRow[];
   count: number;
@@ -23,18 +23,15 @@ export type PeopleKnown = Pick<Data, "me" | "users" | "presences" | "mutedUsers"
 const ORDER: Record<PresenceState, number> = { active: 0, idle: 1, offline: 2 };
 
 interface Ranked extends PersonRow {
-  /** Who comes first; of those with the same rank it is the name that says. */
+  /** Sort key before the name. */
   rank: number;
 }
 
 const byRank = (one: Ranked, other: Ranked) =>
   one.rank - other.rank || BY_NAME.compare(one.user.full_name, other.user.full_name);
 
-/**
- * Everybody who is looked for, those that are `near` and the others, of each the first `most`: those
- * that are here first, then those one wrote with, by name. Of bots those that are near: they are counted
- * among a channel's subscribers too.
- */
+/** People who match, split into `near` and others, at most `most` of each: online first, then
+ * direct message partners, then by name. Bots appear only in `near`. */
 export function peopleList(
   known: PeopleKnown,
   now: number,
@@ -43,7 +40,7 @@ export function peopleList(
   filter = "",
   near: ReadonlySet<number> = new Set(),
 ): { near: PeopleGroup; others: PeopleGroup } {
-  // Each once: a reactive store is asked thousands of times otherwise.
+  // Read each slice once: a reactive store would be asked thousands of times.
   const { me, users, presences, mutedUsers, directs } = known;
   const wanted = normalized(filter.trim());
   const spoken = new Set<number>();

@@ -1,9 +1,9 @@
-/** What one may do, as the interface's settings say: to offer only what will be allowed. */
+/** What the user may do, so that only permitted actions are offered. */
 
 import { Role, type GroupSetting, type UserGroup } from "../wire/objects";
 import type { Channel, Data } from "./data";
 
-/** Whether an account is in a group, or in a group of it. */
+/** Whether a user is in a group or its subgroups. */
 export function isMember(
   groups: ReadonlyMap<number, UserGroup>,
   groupId: number,
@@ -19,7 +19,7 @@ export function isMember(
   );
 }
 
-/** Whether an account holds a permission. */
+/** Whether a user has a permission. */
 export function holds(
   groups: ReadonlyMap<number, UserGroup>,
   setting: GroupSetting | undefined,
@@ -33,12 +33,12 @@ export function holds(
   );
 }
 
-/** Whether oneself holds a permission of the organization, such as `realm_can_invite_users_group`. */
+/** Whether the user has an organization permission such as `realm_can_invite_users_group`. */
 export function may(data: Pick<Data, "groups" | "realm" | "me">, setting: string): boolean {
   return holds(data.groups, data.realm[setting] as GroupSetting | undefined, data.me);
 }
 
-/** Whether one may make channels of any kind. */
+/** Whether the user may create channels of any kind. */
 export function mayCreateChannels(data: Pick<Data, "groups" | "realm" | "me">): boolean {
   return (
     may(data, "realm_can_create_public_channel_group") ||
@@ -58,12 +58,10 @@ export function isGuest(data: Pick<Data, "users" | "me">): boolean {
   return data.users.get(data.me)?.role === Role.guest;
 }
 
-/** Whether one may change a channel's settings. */
 export function mayAdminister(data: Data, channel: Channel): boolean {
   return isAdmin(data) || holds(data.groups, channel.can_administer_channel_group, data.me);
 }
 
-/** Whether one may write in a channel. */
 export function mayPost(data: Pick<Data, "users" | "me" | "groups">, channel: Channel): boolean {
   if (channel.is_archived) return false;
   if (!channel.subscription && (channel.invite_only || isGuest(data))) return false;

@@ -1,19 +1,19 @@
-/** Pinned messages of channels, as events change what is known of them. Pure. */
+/** Pinned messages of channels, updated by events. */
 
 import { topicKey } from "./conversations";
 import type { ServerEvent } from "../wire/events";
 import type { Pin } from "../wire/objects";
 
-/** Those of each channel that was asked for, pinned last first. */
+/** Pins of each loaded channel, newest first. */
 export type Known = ReadonlyMap<number, readonly Pin[]>;
 
 export interface After {
   known: Known;
-  /** Channels of which more may be so than the event tells: they are to be asked for again. */
+  /** Channels to reload: the event doesn't contain enough. */
   unsure: readonly number[];
 }
 
-/** What is known after an event. */
+/** The pins after an event. */
 export function pinsAfter(known: Known, event: ServerEvent): After {
   switch (event.type) {
     case "pins": {
@@ -37,7 +37,7 @@ export function pinsAfter(known: Known, event: ServerEvent): After {
     case "subscription":
       return { known, unsure: channelsOf(event).filter((id) => known.has(id)) };
     case "stream": {
-      // Its history may be open now, or closed.
+      // Access to its history may have changed.
       const id = event["stream_id"] as number;
       return { known, unsure: event.op === "update" && known.has(id) ? [id] : [] };
     }
@@ -65,7 +65,7 @@ function moved(known: Known, event: ServerEvent): After {
   }
   const left = there.filter((one) => !ids.has(one.message_id));
   if (left.length < there.length) after.set(from, left);
-  // Whether pins came along is known where those of the other channel are.
+  // Moved pins are known only if the source channel's are.
   const isUnsure = known.has(to) && (!known.has(from) || left.length < there.length);
   return { known: after, unsure: isUnsure ? [to] : [] };
 }
@@ -76,7 +76,7 @@ function inOrder(pins: Pin[]): Pin[] {
   );
 }
 
-/** Those of one topic; of all where it is null. */
+/** Pins of a topic, or all of them for null. */
 export function pinsIn(pins: readonly Pin[], topic: string | null): readonly Pin[] {
   if (topic === null) return pins;
   const key = topicKey(0, topic);

@@ -1,12 +1,12 @@
-/** Times in which one is left in peace, and those at which something ends. Pure. */
+/** Quiet hours and pauses, and the end times of statuses. */
 
 import type { Seconds } from "../wire/objects";
 
-/** From when to when. */
+/** Start and end. */
 export type Span = readonly [Seconds, Seconds];
 
 export interface QuietHours {
-  /** On which they begin: 0 is Monday. */
+  /** Days they begin on: 0 is Monday. */
   days: number[];
   /** Minutes after midnight. */
   begin: number;
@@ -16,25 +16,25 @@ export interface QuietHours {
 export interface QuietTimes {
   paused_until: Seconds | null;
   hours: QuietHours[];
-  /** By whose clock the hours are; empty for UTC. */
+  /** Time zone of the hours; empty: UTC. */
   timezone: string;
-  /** All of it, for the days to come. */
+  /** All quiet times of the coming days. */
   spans: Span[];
 }
 
-/** Until when one is left in peace; 0 where one is not. */
+/** When the current quiet time ends; 0 if notifications are on. */
 export function quietUntil(spans: readonly Span[], now: Seconds): Seconds {
   return spans.find(([begin, end]) => begin <= now && now < end)?.[1] ?? 0;
 }
 
-/** When it may be otherwise, at the latest in a day: in seconds from now. */
+/** Seconds until the next possible change, at most a day. */
 export function untilChange(spans: readonly Span[], now: Seconds): Seconds {
   return Math.min(86_400, ...spans.flat().flatMap((at) => (at > now ? [at - now] : [])));
 }
 
 export const PAUSES = ["half", "hour", "morning"] as const;
 
-/** When a pause ends. The morning is the next one, of this place. */
+/** When a pause ends. "Morning" is the next one in the local time zone. */
 export function pauseEnd(pause: (typeof PAUSES)[number], now: Date): Seconds {
   const minutes = { half: 30, hour: 60, morning: 0 }[pause];
   if (minutes) return seconds(now) + minutes * 60;
@@ -44,7 +44,7 @@ export function pauseEnd(pause: (typeof PAUSES)[number], now: Date): Seconds {
 
 export const STATUS_ENDS = ["half", "hour", "fourHours", "today", "week"] as const;
 
-/** When a status ends; a day and a week by this place's clock, the week with its Sunday. */
+/** When a status ends, by the local clock; the week ends with Sunday. */
 export function statusEnd(end: (typeof STATUS_ENDS)[number], now: Date): Seconds {
   switch (end) {
     case "half":
@@ -60,7 +60,7 @@ export function statusEnd(end: (typeof STATUS_ENDS)[number], now: Date): Seconds
   }
 }
 
-/** "22:00" as `<input type="time">` has it, and the minutes that it stands for. */
+/** "22:00" for `<input type="time">`, from minutes, and back. */
 export function timeOf(minutes: number): string {
   const two = (value: number) => String(value).padStart(2, "0");
   return `${two(Math.floor(minutes / 60) % 24)}:${two(minutes % 60)}`;

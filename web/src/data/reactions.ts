@@ -1,5 +1,3 @@
-/** Reactions, each sign once with all who chose it. */
-
 import type { Reaction } from "../wire/objects";
 import type { Emoji } from "./emoji";
 
@@ -9,7 +7,7 @@ export interface Chip {
   mine: boolean;
 }
 
-/** In the order in which they were first chosen. */
+/** Reactions grouped by emoji, in the order they were first used. */
 export function reactionsOf(reactions: readonly Reaction[], me: number): Chip[] {
   const found = new Map<string, { emoji: Emoji; people: number[]; mine: boolean }>();
   for (const one of reactions) {

@@ -1,4 +1,4 @@
-/** What the newest messages tell of conversations: who wrote last, and what. Pure. */
+/** The latest message of each conversation. */
 
 import { topicKey, type ConversationKey } from "./conversations";
 import { withoutMe } from "./content";
@@ -7,20 +7,20 @@ import { excerpt, type Excerpt } from "./excerpt";
 import { widgetOf } from "./widgets";
 import type { Seconds } from "../wire/objects";
 
-/** What of a message matters here. */
+/** A message's relevant fields. */
 export interface Seen {
   id: number;
   key: ConversationKey;
   sender: number;
   at: Seconds;
   words: Excerpt;
-  /** It tells what its sender does (`/me`). */
+  /** A `/me` message. */
   acts: boolean;
 }
 
 export interface Latest {
   last: Seen;
-  /** Whether one wrote there oneself. */
+  /** Whether the user wrote in it. */
   mine: boolean;
 }
 
@@ -36,7 +36,6 @@ function wordsOf({ submessages, sender_id, content, is_me_message }: Message): E
   return excerpt(is_me_message ? withoutMe(content) : content);
 }
 
-/** The last message of each conversation. */
 export function latestOf(seen: Iterable<Seen>, me: number): Map<ConversationKey, Latest> {
   const found = new Map<ConversationKey, Latest>();
   for (const one of seen) {
@@ -51,7 +50,7 @@ export function latestOf(seen: Iterable<Seen>, me: number): Map<ConversationKey,
   return found;
 }
 
-/** Messages after one of them was written anew. */
+/** The messages after one was edited. */
 export function edited(
   seen: ReadonlyMap<number, Seen>,
   id: number,
@@ -59,13 +58,13 @@ export function edited(
   acts: boolean,
 ): ReadonlyMap<number, Seen> {
   const one = seen.get(id);
-  // What a poll asks its parts tell, not its text.
+  // A poll's question is in its submessages.
   if (!one || one.words.sign === "poll" || one.words.sign === "list") return seen;
   const words = excerpt(acts ? withoutMe(content) : content);
   return new Map(seen).set(id, { ...one, words, acts });
 }
 
-/** Messages after some of them went to another topic. */
+/** The messages after some moved to another topic. */
 export function moved(
   seen: ReadonlyMap<number, Seen>,
   ids: Iterable<number>,

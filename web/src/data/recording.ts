@@ -1,11 +1,11 @@
-/** Voice notes: how they are recorded and called. Pure. */
+/** Voice messages: format and names. */
 
-/** The longest, in seconds. */
+/** Maximum length, in seconds. */
 export const LONGEST = 600;
-/** Enough for speech, in bits a second. */
+/** Enough for speech, in bits per second. */
 export const BITS = 32_000;
 
-/** Ways to write sound, those first that most browsers play; with the ending of their files. */
+/** Audio formats with their extensions, the most compatible first. */
 const FORMS = [
   ["audio/mp4;codecs=mp4a.40.2", "m4a"],
   ["audio/webm;codecs=opus", "weba"],
@@ -15,23 +15,23 @@ const FORMS = [
 ] as const;
 
 export interface Form {
-  /** As the recorder is told; "" for what it likes best. */
+  /** The recorder's MIME type; "" for its default. */
   recorded: string;
   ending: string;
 }
 
-/** How a browser can record. */
+/** The best format that the browser can record. */
 export function formFor(canRecord: (type: string) => boolean): Form {
   const [recorded, ending] = FORMS.find(([type]) => canRecord(type)) ?? ["", "weba"];
   return { recorded, ending };
 }
 
-/** The media type alone: `audio/webm` of `audio/webm;codecs=opus`. */
+/** The media type without parameters: `audio/webm` of `audio/webm;codecs=opus`. */
 export function plainType(type: string): string {
   return type.split(";")[0]?.trim() || "audio/webm";
 }
 
-/** "Voice note 2026-03-01 14.05.m4a": in the order in which they were made. */
+/** "Voice note 2026-03-01 14.05.m4a", sortable by name. */
 export function noteName(called: string, at: Date, ending: string): string {
   const two = (value: number) => String(value).padStart(2, "0");
   const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
@@ -44,7 +44,7 @@ export function clockText(seconds: number): string {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-/** How loud samples around 128 are, from 0 to 1: such that speech fills most of it. */
+/** Loudness of samples around 128, from 0 to 1, scaled for speech. */
 export function loudness(samples: Uint8Array): number {
   let sum = 0;
   for (const one of samples) sum += ((one - 128) / 128) ** 2;

@@ -61,7 +61,7 @@ describe("what was copied", () => {
       "x\n\n> a\n>\n> b",
     );
     expect(body(el("pre", ["a\n  b\n"]))).toBe("```\na\n  b\n```");
-    // Signs of code in it end nothing.
+    // Fences within the code don't end it.
     expect(body(el("pre", ["a\n```\nb"]))).toBe("````\na\n```\nb\n````");
     expect(body("say ", el("code", ["`a`"]), " so")).toBe("say `` `a` `` so");
   });

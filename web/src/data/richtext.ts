@@ -1,11 +1,8 @@
-/**
- * What was copied from a page, as Markdown: the few things that messages can say. Pure; it reads
- * nodes and touches nothing. Answers null where plain text serves as well.
- */
+/** Converts copied HTML to Markdown. Returns null if plain text is as good. */
 
 import { fenceFor } from "./marking";
 
-/** What is read of a node of a document. */
+/** The parts of a DOM node that are read. */
 export interface Node {
   nodeType: number;
   nodeName: string;
@@ -113,7 +110,7 @@ function one(node: Node, found: Found): string {
   }
 }
 
-/** Some pages copy everything within a <b> that is not bold. */
+/** Some pages wrap everything they copy in a <b> that isn't bold. */
 function isNormal(node: Node): boolean {
   return /font-weight:\s*(normal|400)/.test(node.getAttribute?.("style") ?? "");
 }
@@ -125,7 +122,7 @@ function around(text: string, sign: string): string {
   return before + sign + inner + sign + after;
 }
 
-/** Within more backticks than stand beside each other in it. */
+/** Use more backticks than the text contains in a row. */
 function code(text: string): string {
   const runs = text.match(/`+/g);
   if (!runs) return around(text, "`");
@@ -182,7 +179,7 @@ function table(node: Node, found: Found): string {
     )
     .filter((row) => row.length);
   const width = Math.max(0, ...cells.map((row) => row.length));
-  // A table of one column or row is how pages lay things out.
+  // A table with one row or column is layout.
   if (width < 2 || cells.length < 2) return cells.flat().join("\n");
   const line = (row: string[]) =>
     `| ${Array.from({ length: width }, (_, at) => row[at] ?? "").join(" | ")} |`;

@@ -14,7 +14,7 @@ describe("the rows in the page", () => {
     expect([found.start, found.above, found.whole]).toEqual([start, above, 200_030]);
     expect(found.end - found.start).toBeLessThan(40);
     expect(topOf(shape, found.start)).toBe(above);
-    // All that is in sight is there.
+    // Everything in view is rendered.
     expect(above).toBeLessThanOrEqual(from);
     expect(topOf(shape, found.end)).toBeGreaterThanOrEqual(Math.min(from + 800, 200_030));
   });

@@ -1,38 +1,38 @@
-/** Which rows of a long list are in the page, where all are equally high. Pure. */
+/** Virtual scrolling of rows with equal height. */
 
 export interface ListShape {
   count: number;
-  /** How high a row is, in pixels. */
+  /** Row height, in pixels. */
   row: number;
-  /** The row before which the list is divided; 0 where it is not. */
+  /** Row after the divider; 0 for none. */
   divided: number;
-  /** How high what divides it is. */
+  /** Height of the divider. */
   divider: number;
 }
 
 export interface RowWindow {
-  /** From this row to that one (without). */
+  /** First row, and the row after the last. */
   start: number;
   end: number;
-  /** The room above them, and that of all together, in pixels. */
+  /** Space above them and in total, in pixels. */
   above: number;
   whole: number;
 }
 
-/** Rows that are in the page beyond those in sight, above and below. */
+/** Extra rows above and below the viewport. */
 const SPARE = 8;
 
-/** How far a row's top is below that of the list. */
+/** Offset of a row's top in the list. */
 export function topOf(shape: ListShape, at: number): number {
   return at * shape.row + (shape.divided && at >= shape.divided ? shape.divider : 0);
 }
 
-/** What is in the page where the window's top is so far below the list's, and so high. */
+/** The rows to render for a viewport at `from` with `height`. */
 export function rowWindow(shape: ListShape, from: number, height: number): RowWindow {
   const first = Math.floor((from - shape.divider) / shape.row) - SPARE;
   const start = Math.max(0, Math.min(first, shape.count - 1));
   const end = Math.min(shape.count, Math.ceil((from + height) / shape.row) + SPARE);
-  // What divides them belongs to the row below it.
+  // The divider belongs to the row below it.
   const isBelow = shape.divided > 0 && start > shape.divided;
   return {
     start,

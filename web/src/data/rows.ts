@@ -1,4 +1,4 @@
-/** How messages stand in a list: what stands before each, and which go together. */
+/** Layout of message rows: dividers and grouping. */
 
 import type { ConversationKey } from "./conversations";
 import type { Message } from "./data";
@@ -8,30 +8,30 @@ import type { Seconds } from "../wire/objects";
 export interface Row {
   id: number;
   message: Message;
-  /** The day begins before it: any time of that day. */
+  /** A date divider comes before it: any time of that day. */
   day: Seconds | null;
-  /** Another conversation begins before it. */
+  /** A conversation header comes before it. */
   conversation: ConversationKey | null;
-  /** What is new begins before it. */
+  /** The unread marker comes before it. */
   marker: boolean;
-  /** It begins what its sender says: with picture and name. */
+  /** Starts a group: show avatar and name. */
   first: boolean;
-  /** Of somebody whom one has muted. */
+  /** From a muted user. */
   muted: boolean;
 }
 
 export interface RowsOptions {
-  /** Whether messages of several conversations are mixed: each then says where it belongs. */
+  /** Whether the list mixes conversations, so that each shows a header. */
   mixed: boolean;
-  /** The first message that is new. */
+  /** The first unread message. */
   marker: number | null;
   mutedUsers: ReadonlySet<number>;
 }
 
-/** Messages of one person within so many seconds go together. */
+/** Messages from one sender within this many seconds are grouped. */
 const TOGETHER = 600;
 
-/** The rows of `ids[start]` to `ids[end]` (without); messages that are not known are left out. */
+/** Rows for `ids[start]` up to `ids[end]` (exclusive), without unloaded messages. */
 export function rowsOf(
   ids: readonly number[],
   messages: ReadonlyMap<number, Message>,
@@ -77,12 +77,12 @@ function rowOf(message: Message, before: Message | undefined, options: RowsOptio
 
 const AGENT = "agent ";
 
-/** The agent that sent the message in its sender's name; empty where none did. */
+/** The agent that sent the message on the sender's behalf; empty if none did. */
 export function agentOf(message: Message): string {
   return message.client?.startsWith(AGENT) ? message.client.slice(AGENT.length) : "";
 }
 
-/** How high rows are: measured ones exactly, others by what the measured ones are together. */
+/** Row heights: measured, or estimated from the average of measured ones. */
 export class Heights {
   #known = new Map<number, number>();
   #sum = 0;
@@ -100,14 +100,14 @@ export class Heights {
     return this.#known.get(id) ?? this.guess;
   }
 
-  /** Of `ids[start]` to `ids[end]` (without) together. */
+  /** Total height of `ids[start]` up to `ids[end]` (exclusive). */
   between(ids: readonly number[], start: number, end: number): number {
     let sum = 0;
     for (let at = start; at < end; at += 1) sum += this.of(ids[at] ?? 0);
     return Math.round(sum);
   }
 
-  /** Which of them is so far below the first one's top. */
+  /** The row at a distance from the first one's top. */
   at(ids: readonly number[], distance: number): number {
     let top = 0;
     for (let at = 0; at < ids.length; at += 1) {
@@ -117,7 +117,7 @@ export class Heights {
     return Math.max(0, ids.length - 1);
   }
 
-  /** Forget those that are in no list any more, once there are many. */
+  /** Drop heights of rows no longer in a list once there are many. */
   keep(ids: readonly number[]): void {
     if (this.#known.size < 2 * ids.length + 1000) return;
     const before = this.#known;

@@ -1,4 +1,4 @@
-/** Searches as one types them: `channel:general sender:me -is:muted "flat white"`. */
+/** Parses searches such as `channel:general sender:me -is:muted "flat white"`. */
 
 import { normalized } from "./finding";
 import { userName } from "./names";
@@ -6,7 +6,7 @@ import type { Data } from "./data";
 import { isFound } from "./people";
 import { isOfOneself, operandOf, type Named, type Narrow, type Term } from "./narrow";
 
-/** What can be asked for, by the present names, in the order in which it is suggested. */
+/** Supported operators, in the order they are suggested. */
 export const OPERATORS = [
   "channel",
   "topic",
@@ -25,17 +25,17 @@ export type Operator = (typeof OPERATORS)[number];
 
 type Asking = Pick<Data, "me">;
 
-/** Whether a term makes sense to whoever asks: visitors have nothing of their own. */
+/** Whether a term applies to the user: visitors have no data of their own. */
 function isFor({ me }: Asking, term: Term): boolean {
   return me !== 0 || !isOfOneself(term);
 }
 
-/** The operators that make sense to whoever asks. */
+/** Operators that apply to the user. */
 export function operatorsFor(asking: Asking): readonly Operator[] {
   return OPERATORS.filter((operator) => isFor(asking, { operator, operand: "resolved" }));
 }
 
-/** Operands of which there are only a few. */
+/** Operands of operators with few choices. */
 const CHOICES: Partial<Record<Operator, readonly string[]>> = {
   is: ["unread", "mentioned", "starred", "dm", "followed", "resolved", "alerted", "muted"],
   has: ["link", "image", "attachment", "reaction"],
@@ -43,12 +43,12 @@ const CHOICES: Partial<Record<Operator, readonly string[]>> = {
   channels: ["public", "web-public", "archived"],
 };
 
-/** The operands that there are, where there are only a few: those that make sense to whoever asks. */
+/** The choices of an operator that apply to the user. */
 export function choicesFor(asking: Asking, operator: Operator): readonly string[] | undefined {
   return CHOICES[operator]?.filter((operand) => isFor(asking, { operator, operand }));
 }
 
-/** Words of old, and of other places. */
+/** Legacy names and synonyms. */
 const ALIASES: Record<string, Operator> = {
   stream: "channel",
   streams: "channels",
@@ -68,7 +68,7 @@ const HAS_PLURALS: Record<string, string> = {
 };
 
 export interface Part {
-  /** As it was typed. */
+  /** As typed. */
   text: string;
   negated: boolean;
   /** Null for plain words. */
@@ -82,7 +82,7 @@ function operatorOf(word: string): Operator | null {
   return ALIASES[lower] ?? null;
 }
 
-/** The parts of what is typed: words, "phrases", and operators whose operands may be quoted. */
+/** Split a query into words, "phrases", and operators with optionally quoted operands. */
 export function partsOf(text: string): Part[] {
   const parts: Part[] = [];
   const pattern = /(-?)([\p{L}_-]+):("[^"]*"?|\S*)|"[^"]*"?|\S+/gu;
@@ -106,22 +106,23 @@ function quoted(text: string): string {
   return /[\s"+]/.test(text) || !text ? `"${text.replace(/"/g, "")}"` : text;
 }
 
-/** A part that cannot be searched for, such as a channel that is not there. */
+/** A part that can't be searched for, such as an unknown channel. */
 export interface Unclear extends Part {
   operator: Operator;
   why: "missing" | "nobody" | "channel" | "several" | "choice" | "number" | "account";
-  /** What it could mean: names of those that are called so, or what can be chosen from. */
+  /** Candidates that it could mean. */
   could: readonly string[];
 }
 
 export interface Asked {
   narrow: Term[];
   near?: number;
-  /** Parts that say nothing. Without them it would be another search. */
+  /** Parts without meaning; ignoring them would change the search. */
   unclear: Unclear[];
 }
 
-/** The narrow of what is typed. A beginning of a name that only one has stands for it. Plain words and phrases make one search for all of them. */
+/** The narrow of a query. Unambiguous prefixes of names work; words and phrases become one search
+ * term. */
 export function asked(text: string, data: Data): Asked {
   const narrow: Term[] = [];
   const unclear: Unclear[] = [];
@@ -200,7 +201,7 @@ function operandIn(operator: Operator, text: string, data: Data): Found {
   }
 }
 
-/** The only one of these, or why it cannot be said which. */
+/** The only match, or why it isn't clear. */
 function onlyOne<T>(
   found: readonly T[],
   none: "nobody" | "channel",
@@ -213,10 +214,10 @@ function onlyOne<T>(
   return { operand: id(first) };
 }
 
-/** So many of those that a name may stand for are said. */
+/** Maximum number of candidates to list. */
 const MOST_NAMED = 4;
 
-/** A channel by name, ID, or the beginning of a word of its name. */
+/** Find a channel by name, ID, or prefix of a word. */
 function channelOf(text: string, data: Data): Found {
   const operand = operandOf("channel", text, data);
   if (typeof operand === "number" && data.channels.has(operand)) return { operand };
@@ -234,10 +235,7 @@ function channelOf(text: string, data: Data): Found {
   );
 }
 
-/**
- * Somebody by name or the beginning of one, by address, by ID with or without a name, or `me`.
- * Those who are still here come before those who have gone.
- */
+/** Find a user by name or prefix, email, ID, or `me`. Active users come first. */
 function personOf(text: string, data: Data): Found {
   const wanted = text.toLowerCase();
   if (wanted === "me" && data.me) return { operand: data.me };
@@ -258,7 +256,7 @@ function personOf(text: string, data: Data): Found {
   );
 }
 
-/** A narrow as one would type it: `asked` of it is the narrow again. */
+/** The query of a narrow; the inverse of `asked`. */
 export function textOf(narrow: Narrow, data: Named): string {
   return narrow.map((term) => textOfTerm(term, data)).join(" ");
 }
@@ -272,7 +270,7 @@ export function textOfTerm(term: Term, data: Named): string {
 function operandText(term: Term, data: Named): string {
   if (term.operator === "channel") {
     const name = data.channels.get(Number(term.operand))?.name;
-    // A name that begins as an ID does is written with its ID.
+    // Use the ID if the name looks like one.
     return name === undefined || /^\d+(-|$)/.test(name) ? String(term.operand) : name;
   }
   if (Array.isArray(term.operand)) {
@@ -284,7 +282,7 @@ function operandText(term: Term, data: Named): string {
   return String(term.operand);
 }
 
-/** A name that nobody else has, or else with the ID. */
+/** A unique name, or the name with the ID. */
 export function personText(id: number, data: Pick<Data, "users">): string {
   const name = userName(data.users, id);
   let namesakes = 0;
@@ -295,11 +293,11 @@ export function personText(id: number, data: Pick<Data, "users">): string {
   return namesakes > 1 || name.includes(",") || name.includes('"') ? `${id}` : name;
 }
 
-/** The part that the cursor, at the end, is in: what is suggested goes in its place. */
+/** The part at the cursor (the end of the text), to be replaced by a suggestion. */
 export function lastPart(text: string): { before: string; part: Part | null } {
   if (!text || /\s$/.test(text)) {
     const open = partsOf(text).at(-1);
-    // Within an open quotation a space ends nothing.
+    // A space doesn't end an open quotation.
     if (!open || !/"[^"]*$/.test(open.text.replace(/"[^"]*"/g, ""))) {
       return { before: text, part: null };
     }
@@ -310,7 +308,7 @@ export function lastPart(text: string): { before: string; part: Part | null } {
     : { before: text, part };
 }
 
-/** What is typed with its last part replaced by a term. */
+/** The query with its last part replaced by a term. */
 export function completed(text: string, operator: Operator, operand: string): string {
   const { before, part } = lastPart(text);
   const minus = part?.negated || (part?.operator === null && part.text.startsWith("-")) ? "-" : "";

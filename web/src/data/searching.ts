@@ -1,4 +1,4 @@
-/** A search as it is refined above its results. Pure. */
+/** Refines a search above its results. */
 
 import { channelOfKey, conversationOf, type Conversation } from "./conversations";
 import type { Data } from "./data";
@@ -6,10 +6,10 @@ import { normalized } from "./finding";
 import { channelIn, isWhole, type Narrow, type Term } from "./narrow";
 import { partsOf } from "./search";
 
-/** Views that are a search to the server, and places of their own to people. */
+/** Searches that are views of their own in the client. */
 const VIEWS = new Set(["starred", "mentioned", "dm", "private", "unread", "alerted"]);
 
-/** Whether a narrow is looked at as a search: neither a conversation, nor a channel, nor a view. */
+/** Whether a narrow is a search rather than a conversation, channel, or view. */
 export function isSearch(narrow: Narrow): boolean {
   const [only, more] = narrow;
   if (!only || isWhole(narrow)) return false;
@@ -28,7 +28,7 @@ export function hasTerm(narrow: Narrow, term: Term): boolean {
   return narrow.some((one) => isSame(one, term));
 }
 
-/** With the term where it is not asked for, and without it where it is. Words stay at the end. */
+/** Toggle a term, keeping plain words at the end. */
 export function toggled(narrow: Narrow, term: Term): Narrow {
   if (hasTerm(narrow, term)) return narrow.filter((one) => !isSame(one, term));
   const isWords = ({ operator }: Term) => operator === "search";
@@ -37,7 +37,7 @@ export function toggled(narrow: Narrow, term: Term): Narrow {
 
 const MOST_TOPICS = 5;
 
-/** Topics in whose names all the words that are looked for stand, the latest first. */
+/** Topics whose names contain all words of the search, newest first. */
 export function topicHits(
   { topicNames, channels }: Pick<Data, "topicNames" | "channels">,
   narrow: Narrow,
@@ -46,7 +46,7 @@ export function topicHits(
   const words = partsOf(String(sought?.operand ?? "")).map((part) =>
     normalized(part.text.replace(/"/g, "")),
   );
-  // With other conditions it is asked for messages, not for places.
+  // Other conditions ask for messages, not topics.
   const isPlain = narrow.every(({ operator }) => operator === "search" || operator === "channel");
   if (!words.length || !isPlain) return [];
   const channelId = channelIn(narrow);
@@ -63,7 +63,7 @@ export function topicHits(
   return found;
 }
 
-/** The server's HTML of a topic that was hit, as texts: what was looked for apart from the rest. */
+/** The server's highlighted topic HTML as text parts. */
 export function markedParts(html: string): { text: string; hit: boolean }[] {
   return html
     .split(/(<span class="highlight">.*?<\/span>)/)

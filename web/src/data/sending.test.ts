@@ -70,14 +70,14 @@ it("goes along with its topic; what was not heard when it happened is told befor
   expect(b).toEqual({ ...all[1], ...here, redirected: true, due: 16_000 });
   expect(c).toBe(other);
   expect(d?.due).toBe(20_000);
-  // What may have arrived cannot be taken back until one knows that it has not; what waits for
-  // somebody to try again waits for nothing else.
+  // A message that may have arrived can't be undone until it is known that it hasn't; a failed one
+  // waits for the user.
   expect(e).toEqual({ ...all[4], ...here, redirected: true });
   expect(missing(e!, 3000)).toMatchObject({ unclear: false, due: 18_000 });
   expect(f).toEqual({ ...all[5], ...here });
-  // It is told once.
+  // Announced only once.
   expect(missing({ ...released(b!, 12), unclear: true }, 3000).due).toBeUndefined();
-  // Again, and back: each place is one where it may have arrived.
+  // Moved again and back: each place is one where it may have arrived.
   const [again] = goneAlong([a!], "c2/✔ keys", was, 2000);
   expect(again).toMatchObject({ key: "c1/keys", was: [was, to] });
 });

@@ -1,52 +1,49 @@
-/** What was sent without an answer: whether it has arrived. Pure. */
+/** Messages being sent: whether they have arrived. */
 
 import { keyOf, type Conversation, type ConversationKey, type TopicOf } from "./conversations";
 import { channelIn, conversationIn, type Narrow } from "./narrow";
 
 export interface Pending {
   localId: string;
-  /** With this and the local ID the server takes it once, whichever window sends it. */
+  /** Together with the local ID, it makes sending idempotent across windows. */
   queueId: string;
   key: ConversationKey;
   to: Conversation;
   content: string;
-  /** When it was written, in seconds. */
+  /** Time of writing, in seconds. */
   at: number;
-  /** It can be taken back until then, in ms: it goes no earlier. */
+  /** Until then it can be undone, in ms: it isn't sent earlier. */
   due?: number;
   state: "sending" | "failed";
-  /** Why it failed, in the server's words. */
+  /** The server's error message. */
   trouble?: string;
-  /** The newest message that was known when it was first sent: it comes after that one. */
+  /** The newest known message at the first attempt: it comes after that. */
   after?: number;
-  /** The newest message of its topic that was known then: the topic is what that one is in. */
+  /** The topic's newest known message: identifies the topic if it's renamed. */
   near?: number;
-  /** Where it was to go before its topic went elsewhere: it may have arrived there. */
+  /** Earlier targets, before the topic moved: it may have arrived there. */
   was?: readonly Conversation[];
-  /** What became of its topic was not heard: that is asked for before this goes. */
+  /** The topic may have moved while offline: check before sending. */
   adrift?: boolean;
-  /** Its topic has gone elsewhere unheard: until it goes (`due`) one is told where to. */
+  /** The topic moved while offline: until `due`, the user is told the new place. */
   redirected?: boolean;
-  /** It was sent, and nobody knows whether it has arrived. */
+  /** Sent without a response. */
   unclear?: boolean;
-  /** The message's ID: it has arrived, and is about to be shown. */
+  /** The message's ID once it arrived, before it is shown. */
   sentId?: number;
 }
 
-/** One that is not to be taken back any more: what one wrote elsewhere while it waited is not it. */
+/** Send it: it can no longer be undone, and messages written while it waited are other ones. */
 export function released<One extends Pending>(one: One, newest: number): One {
   if (one.due === undefined) return one;
   return { ...one, due: undefined, redirected: false, after: newest };
 }
 
-/** How long one is told where it goes that goes elsewhere than one knew, in milliseconds. */
+/** How long the user is shown the new place, in ms. */
 const TOLD = 15_000;
 
-/**
- * A topic has gone elsewhere as a whole: those that wait for it go along. Where that was not heard
- * when it happened they wait a moment longer, in which it is told and can be taken back; what may
- * have arrived does so once it is known that it has not (`missing`).
- */
+/** Redirect messages whose topic moved. If the move was missed while offline, they wait so that the
+ * user can undo; those that may have arrived are checked first (see `missing`). */
 export function goneAlong<One extends Pending>(
   pending: readonly One[],
   from: ConversationKey,
@@ -61,18 +58,18 @@ export function goneAlong<One extends Pending>(
   });
 }
 
-/** One that was sent without an answer, and has not arrived. */
+/** A message that was sent without a response and hasn't arrived. */
 export function missing<One extends Pending>(one: One, now: number): One {
   return held({ ...one, unclear: false }, now);
 }
 
-/** One that goes elsewhere than one knew waits until that is told. */
+/** Hold a redirected message until the user was told. */
 function held<One extends Pending>(one: One, now: number): One {
   if (!one.redirected || one.unclear) return one;
   return { ...one, due: Math.max(one.due ?? 0, now + TOLD) };
 }
 
-/** Whether a narrow shows what is on its way to a conversation. */
+/** Whether a narrow shows pending messages of a conversation. */
 export function showsPending(narrow: Narrow, key: ConversationKey): boolean {
   const conversation = conversationIn(narrow);
   if (conversation) return key === keyOf(conversation);
@@ -80,7 +77,7 @@ export function showsPending(narrow: Narrow, key: ConversationKey): boolean {
   return !narrow.length || isChannel;
 }
 
-/** A message as the server keeps it: without line breaks before and spaces after it. */
+/** Trim a message as the server does. */
 export function stored(content: string): string {
   return content.replace(/^\n+/, "").trimEnd();
 }
@@ -91,7 +88,7 @@ interface Arrived {
   content: string;
 }
 
-/** Which of the messages of its conversation the one is that was sent; those `claimed` are others. */
+/** Find a sent message in its conversation; those in `claimed` are taken. */
 export function arrivedAs(
   pending: Pick<Pending, "content" | "after">,
   messages: readonly Arrived[],
@@ -109,10 +106,7 @@ export function arrivedAs(
   return found?.id ?? null;
 }
 
-/**
- * Which of those on their way are shown as such: a message may be seen in its conversation, fetched
- * with others, before one hears that it has arrived, and must not be seen twice.
- */
+/** Pending messages to show: without those that were fetched before their response came. */
 export function notSeenYet<One extends Pending>(
   pending: readonly One[],
   messages: ReadonlyMap<number, { id: number; sender_id: number; key: ConversationKey }>,
@@ -122,7 +116,7 @@ export function notSeenYet<One extends Pending>(
   const taken = new Set(claimed);
   return pending.filter((one) => {
     if (one.sentId !== undefined) return !messages.has(one.sentId);
-    // What has not gone cannot be among them, whatever else one wrote meanwhile.
+    // An unsent message can't have arrived.
     if (one.state === "failed" || one.due !== undefined) return true;
     for (const { id, sender_id, key } of messages.values()) {
       if (id <= (one.after ?? 0) || taken.has(id) || sender_id !== me || key !== one.key) continue;

@@ -1,4 +1,4 @@
-/** How channels are laid out beside the conversation. */
+/** Sections of channels in the sidebar. */
 
 import { channelOfKey, topicKey, type ConversationKey } from "./conversations";
 import { isFollowed, isMuted } from "./counts";
@@ -6,20 +6,20 @@ import type { Channel, Data } from "./data";
 import { BY_NAME } from "./people";
 
 export interface Section {
-  /** Stays the same while its name changes. */
+  /** Stays the same when renamed. */
   id: string;
   kind: "pinned" | "folder" | "rest" | "inactive";
-  /** A folder's own name. */
+  /** A folder's name. */
   name: string;
   channels: readonly Channel[];
 }
 
 export type Layout = Pick<Data, "channels" | "folders" | "settings">;
 
-/** With fewer channels than this none is put aside for being quiet. */
+/** With fewer channels, inactive ones aren't separated. */
 const MANY = 30;
 
-/** Channels that one is in: pinned ones, folders, the rest, and those where nothing happens. */
+/** Subscribed channels: pinned, folders, others, and inactive. */
 export function sections(known: Layout, filter = ""): Section[] {
   const wanted = filter.trim().toLowerCase();
   const own = [...known.channels.values()].filter(
@@ -66,7 +66,7 @@ function quietness(known: Layout, many: number): (channel: Channel) => boolean {
   return (channel) => !channel.is_recently_active;
 }
 
-/** By name, the muted ones last. */
+/** By name, muted ones last. */
 function sorted(channels: readonly Channel[]): Channel[] {
   const muted = (channel: Channel) => Number(channel.subscription?.is_muted ?? false);
   return [...channels].sort(
@@ -94,7 +94,7 @@ type Unread = ReadonlyMap<ConversationKey, unknown>;
 
 const byChannel = new WeakMap<Unread, ReadonlyMap<number, readonly ConversationKey[]>>();
 
-/** Topics of a channel in which something is unread; sought once for all channels. */
+/** Unread topics of a channel, computed once for all channels. */
 function unreadIn(by: Unread, channelId: number): readonly ConversationKey[] {
   let found = byChannel.get(by);
   if (!found) {
@@ -111,7 +111,8 @@ function unreadIn(by: Unread, channelId: number): readonly ConversationKey[] {
   return found.get(channelId) ?? [];
 }
 
-/** A channel's topics with what is unread in them; newest first. Unread ones may be unheard of. */
+/** A channel's topics with unread counts, newest first, including topics known only from unread
+ * messages. */
 export function topicRows(
   slices: TopicsKnown,
   channelId: number,
@@ -141,7 +142,7 @@ export function topicRows(
   return [...rows.values()].sort((one, other) => other.max_id - one.max_id);
 }
 
-/** The few that stand under a channel: unread ones first, the one that is shown always. */
+/** The few topics under a channel: unread first, always with the current one. */
 export function fewTopics(rows: readonly TopicRow[], here: ConversationKey | null): TopicRow[] {
   const few = 5;
   const most = 9;
@@ -154,7 +155,7 @@ export function fewTopics(rows: readonly TopicRow[], here: ConversationKey | nul
   return [...chosen].sort((one, other) => isLoud(other) - isLoud(one) || other.max_id - one.max_id);
 }
 
-/** Topics after a message came in. */
+/** The topics after a new message. */
 export function withTopic(topics: readonly Topic[], name: string, max_id: number): Topic[] {
   const lower = name.toLowerCase();
   const known = topics.find((topic) => topic.name.toLowerCase() === lower);

@@ -1,4 +1,4 @@
-/** How many a text will notify by its calls, as far as one can know before it is sent. Pure. */
+/** Estimates how many people a message's mentions will notify. */
 
 import type { Conversation } from "./conversations";
 import { topicKey } from "./conversations";
@@ -9,18 +9,18 @@ import { nameOf, narrowOf } from "./narrow";
 import { calledIn } from "./warnings";
 
 export type Tell =
-  /** Everybody who reads the channel. */
+  /** Everyone who can read the channel. */
   | { kind: "all"; name: string; count: number }
-  /** Those who wrote in the topic; `isAll`: all of it was looked through. */
+  /** Participants of the topic; `isAll`: the whole topic is loaded. */
   | { kind: "topic"; count: number; isAll: boolean }
-  /** The members of a group who read the channel, and how many do not. */
+  /** Group members who can read the channel, and the number who can't. */
   | { kind: "group"; name: string; count: number; absent: number };
 
 type Known = Pick<Data, "channels" | "groups" | "lists" | "me" | "messages" | "realm" | "users">;
 
 const GROUP = /(?<![\w*])@\*([^*\n]{1,120})\*(?!\*)/g;
 
-/** The calls of a text that reach more than one person, in a form in which they can be compared. */
+/** The group and wildcard mentions of a text as a comparable key. */
 export function callsOf(content: string): string {
   if (!content.includes("@*")) return "";
   const groups = [...content.matchAll(GROUP)]
@@ -30,7 +30,8 @@ export function callsOf(content: string): string {
   return [...new Set([...wildcards, ...groups])].join(" ");
 }
 
-/** Who is called by `calls` (of `callsOf`); `there` are the channel's readers, where known. */
+/** The people notified by `calls` (from `callsOf`); `there` are the channel's subscribers, if
+ * known. */
 export function tellsOf(
   data: Known,
   to: Conversation,
@@ -38,7 +39,7 @@ export function tellsOf(
   there?: ReadonlySet<number>,
 ): Tell[] {
   if (to.kind !== "topic" || !calls) return [];
-  // Of whom nothing is known yet, most are people who are here.
+  // Most people who aren't loaded yet are active.
   const isIncomplete = data.realm["realm_users_incomplete"] === true;
   const hears = (id: number) => {
     const user = data.users.get(id);

@@ -28,7 +28,7 @@ describe("times", () => {
     expect(isSameClock("Asia/Calcutta", "Asia/Kolkata", summer)).toBe(true);
     expect(isSameClock("Europe/Madrid", "Europe/Paris", summer)).toBe(true);
     expect(isSameClock("Europe/London", "Europe/Paris", summer)).toBe(false);
-    // Alike in one half of the year.
+    // The same only in one half of the year.
     expect(isSameClock("Africa/Lagos", "Europe/London", summer)).toBe(false);
     expect(isSameClock("Africa/Lagos", "Europe/London", winter)).toBe(false);
     expect(isSameClock("Nowhere/Here", "Europe/Paris", summer)).toBe(true);

@@ -1,4 +1,4 @@
-/** Times as people read them, in one's language and time zone. */
+/** Times in the user's language and time zone. */
 
 import type { Seconds } from "../wire/objects";
 import { dateFormat, relativeFormat } from "./formats";
@@ -29,7 +29,7 @@ export function moment(at: Seconds, language: string, hour24: boolean): string {
   }).format(at * 1000);
 }
 
-/** "3 Apr 2025, 14:05", for what stands in a line of text. */
+/** "3 Apr 2025, 14:05" */
 export function shortMoment(at: Seconds, language: string, hour24: boolean): string {
   return dateFormat(language, {
     weekday: "short",
@@ -40,13 +40,13 @@ export function shortMoment(at: Seconds, language: string, hour24: boolean): str
   }).format(at * 1000);
 }
 
-/** Which day of this machine's calendar: days compare as numbers. */
+/** Day number in the local calendar. */
 export function dayOf(at: Seconds): number {
   const date = new Date(at * 1000);
   return date.getFullYear() * 10000 + date.getMonth() * 100 + date.getDate();
 }
 
-/** "Today", "Yesterday", "Thursday 3 April", with the year when it is another one. */
+/** "Today", "Yesterday", or "Thursday 3 April", with the year if it's another one. */
 export function dayName(at: Seconds, now: Seconds, language: string): string {
   const days = daysBetween(at, now);
   if (days === 0 || days === 1) {
@@ -77,7 +77,7 @@ export function ago(at: Seconds, now: Seconds, language: string): string {
   return relative.format(-Math.round(past / 86_400), "day");
 }
 
-/** A day written as `2025-04-03`, in words. */
+/** A date such as `2025-04-03`, formatted. */
 export function dayFormat(day: string, language: string): string {
   return dateFormat(language, {
     day: "numeric",
@@ -87,7 +87,7 @@ export function dayFormat(day: string, language: string): string {
   }).format(new Date(day));
 }
 
-/** Whether clocks in both zones show the same, this half of the year and the other. */
+/** Whether two time zones show the same time all year. */
 export function isSameClock(one: string, other: string, now: Seconds): boolean {
   const HALF_A_YEAR = 182 * 86_400;
   const shown = (timeZone: string, at: Seconds) =>
@@ -95,7 +95,7 @@ export function isSameClock(one: string, other: string, now: Seconds): boolean {
   try {
     return [now, now + HALF_A_YEAR].every((at) => shown(one, at) === shown(other, at));
   } catch {
-    // A name that this browser does not know says nothing.
+    // Unknown time zone.
     return true;
   }
 }

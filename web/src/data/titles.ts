@@ -1,4 +1,4 @@
-/** What a view that looks for messages is called, in words. */
+/** Titles of views that show messages. */
 
 import { words } from "../words/index.svelte";
 import type { Data } from "./data";
@@ -30,7 +30,7 @@ export function titleOf(narrow: Narrow, known: Known): string {
   return head.search({ terms: narrow.map((term) => termName(term, known)).join(", ") });
 }
 
-/** A condition of a search, in words. */
+/** A search term in words. */
 export function termName(term: Term, known: Known): string {
   const text = plainText(term, known);
   return term.negated ? words.messages.head.not({ term: text }) : text;

@@ -1,17 +1,17 @@
-/** What is being typed at the caret that can be completed. Pure. */
+/** The token at the caret that can be completed. */
 
 import { isInFence } from "./marking";
 
 export interface Token {
   kind: "person" | "channel" | "topic" | "emoji" | "command" | "language";
-  /** What was typed of it. */
+  /** The part typed so far. */
   query: string;
-  /** Where the text that a choice replaces begins and ends. */
+  /** The range that a suggestion replaces. */
   start: number;
   end: number;
-  /** A mention that notifies nobody. */
+  /** A silent mention. */
   silent?: boolean;
-  /** Whose topic it is: the channel's name as it was typed. */
+  /** The topic's channel as typed. */
   channel?: string;
 }
 
@@ -26,7 +26,6 @@ const EMOJI = new RegExp(String.raw`${OPENS}(:([\p{L}\p{N}_+-][^\s:*]{1,40}))$`,
 const COMMAND = /^(\/([a-z]*))$/;
 const LANGUAGE = /(?:^|\n)((?:`{3,}|~{3,})[ \t]*([\w#+.-]*))$/;
 
-/** The token that ends at the caret, if there is one. */
 export function tokenAt(text: string, caret: number): Token | null {
   const before = text.slice(0, caret);
   const token = (kind: Token["kind"], found: RegExpExecArray, query: string): Token => ({

@@ -36,7 +36,7 @@ const KNOWN = {
   mutedUsers: new Set(),
 } as unknown as NoticeKnown;
 
-/** "desktop+ own": by which ways one is told, or not, and what decides it. */
+/** "desktop+ own": the channels that notify or don't, and the deciding setting. */
 function said(place: Place, kind: (typeof KINDS)[number] = "any"): string[] {
   const told = toldOf(KNOWN, place, kind);
   return causes(told).map(({ cause, ways }) => {

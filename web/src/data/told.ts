@@ -1,12 +1,12 @@
-/** Of what one is told in each channel and topic, in which way, and why: by asking the rule about a
- * message that somebody might write there. Pure. */
+/** Explains which notifications the user gets in each channel and topic, by applying the rule to
+ * hypothetical messages. */
 
 import { TopicPolicy } from "../wire/objects";
 import { topicKey } from "./conversations";
 import { isFollowed, isMuted } from "./counts";
 import { ownWay, reasonOf, WAYS, type NoticeKnown, type Noticed, type Way } from "./notices";
 
-/** What kind of message is asked about. */
+/** The kind of hypothetical message. */
 export const KINDS = ["any", "mention", "wildcard", "alert"] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -17,7 +17,7 @@ const FLAGS: Readonly<Record<Kind, readonly string[]>> = {
   alert: ["has_alert_word"],
 };
 
-/** What decides it. */
+/** The deciding setting. */
 export type Cause =
   | "direct"
   | "mentioned"
@@ -35,19 +35,19 @@ export interface Told {
   cause: Cause;
 }
 
-/** A place in which somebody might write: a channel, or one of its topics; 0 is between people. */
+/** A channel or topic; channel 0 means direct messages. */
 export interface Place {
   channelId: number;
   topic?: string;
 }
 
-/** Nobody whom one has muted, nor oneself. */
+/** An ID that is neither muted nor the user's own. */
 const SOMEBODY = -1;
-/** No topic is called so: nobody has chosen anything for it. */
+/** A topic name that doesn't exist, so no policy applies. */
 const NO_TOPIC = "\u0000";
 
-/** The channels that one is in, each with the topics for which one has chosen something; direct
- * messages first. In no order otherwise. */
+/** Subscribed channels and topics with a policy; direct messages come first, the rest is
+ * unordered. */
 export function places(known: NoticeKnown): Place[] {
   const open = (id: number) => {
     const channel = known.channels.get(id);
@@ -62,7 +62,7 @@ export function places(known: NoticeKnown): Place[] {
   ];
 }
 
-/** How one is told there of such a message, by each way. */
+/** The outcome of such a message for each notification channel. */
 export function toldOf(known: NoticeKnown, { channelId, topic }: Place, kind: Kind): Told[] {
   const message = {
     sender_id: SOMEBODY,
@@ -92,13 +92,13 @@ function cause(
   }
   const own = ownWay(channel, way);
   if (own === null || own === undefined) {
-    // Who follows it, and is not told, has chosen that for all topics that they follow.
+    // Followed topics notify by one setting, which turned them off.
     return !reason && isFollowed(known, message.key) ? "followed" : "general";
   }
   return "own";
 }
 
-/** What decides it, each with the ways that it decides: in the order of the ways. */
+/** The deciding settings with the notification channels that they decide. */
 export function causes(told: readonly Told[]): { cause: Cause; ways: Way[] }[] {
   const found = new Map<Cause, Way[]>();
   for (const one of told) found.set(one.cause, [...(found.get(one.cause) ?? []), one.way]);

@@ -1,4 +1,4 @@
-/** What one should know before sending something: what prevents it, and what to think of. Pure. */
+/** Warnings before sending a message. */
 
 import { isResolved, type Conversation } from "./conversations";
 import type { Data } from "./data";
@@ -8,12 +8,12 @@ import { isGuest } from "./completing";
 import { isInFence } from "./marking";
 
 export type Warning =
-  /** These prevent it. */
+  /** These prevent sending. */
   | { kind: "archived" | "mayNotPost" | "emptyTopic" | "onlyEmptyTopic" | "mayNotBegin" }
   | { kind: "topicTooLong"; most: number }
   | { kind: "gone"; userId: number }
   | { kind: "mayNotCallAll"; name: string }
-  /** These do not. */
+  /** These don't. */
   | { kind: "notSubscribed"; channelId: number; maySubscribe: boolean }
   | { kind: "resolved"; mayUnresolve: boolean }
   | { kind: "callsMany"; name: string; count: number }
@@ -35,10 +35,10 @@ export function prevents(warning: Warning): boolean {
   return PREVENTS.has(warning.kind);
 }
 
-/** How many people a call of all may reach before it is one to think about. */
+/** Warn about wildcard mentions that reach more people. */
 const MANY = 15;
 
-/** Who is called upon by a text, and is to be notified. */
+/** People mentioned in a text who will be notified. */
 export function calledIn(content: string): { names: string[]; ids: number[]; wildcards: string[] } {
   const names: string[] = [];
   const ids: number[] = [];
@@ -54,7 +54,7 @@ export function calledIn(content: string): { names: string[]; ids: number[]; wil
   return { names, ids, wildcards };
 }
 
-/** `there` are the channel's subscribers, where they are known. */
+/** `there` are the channel's subscribers, if known. */
 export function warningsFor(
   data: Data,
   to: Conversation,

@@ -1,4 +1,4 @@
-/** Polls and lists of tasks: what they are after all that was done to them. Pure. */
+/** Polls and to-do lists after all submessages. */
 
 import type { Submessage } from "../wire/objects";
 
@@ -47,11 +47,11 @@ function parsed(text: string): Json | null {
 }
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
-/** A number or text as part of a key; what is neither may not even have a text. */
+/** Part of a key from a number or text; other values may not even convert to text. */
 const keyed = (value: unknown) => (typeof value === "number" ? String(value) : text(value));
 const list = (value: unknown) => (Array.isArray(value) ? (value as unknown[]) : []);
 
-/** What a message's submessages make of it; null where it is an ordinary message. */
+/** The widget of a message's submessages; null for an ordinary message. */
 export function widgetOf(parts: readonly Submessage[], author: number): Widget | null {
   const widgets = parts.filter((part) => part.msg_type === "widget");
   const begun = widgets[0] && parsed(widgets[0].content);
@@ -131,7 +131,7 @@ function choicesOf(extra: Json): Choices | null {
   };
 }
 
-/** A number for one's next option or task: one that one has not used in it yet. */
+/** An index that the user hasn't used yet for an option or task. */
 export function nextIndex(keys: Iterable<string>, me: number): number {
   let next = 1;
   for (const key of keys) {

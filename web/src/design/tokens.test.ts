@@ -9,7 +9,7 @@ const CODE = ["code-word", "code-text", "code-number", "code-name", "code-known"
 
 type Tokens = Record<string, string>;
 
-/** What stands between the braces after this. */
+/** The declarations in the braces after `start`. */
 function block(start: string): Tokens {
   const inside = SOURCE.slice(SOURCE.indexOf(start)).match(/:root[^{]*\{([^}]*)\}/)?.[1] ?? "";
   return Object.fromEntries(
@@ -21,7 +21,7 @@ const plain = block(":root {");
 const more = block("@media (prefers-contrast: more)");
 const forced = block("@media (forced-colors: active)");
 
-/** The relative luminance of a colour, as WCAG 2 has it. */
+/** Relative luminance by WCAG 2. */
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5]
     .map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255)
@@ -29,7 +29,7 @@ function luminance(colour: string): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** The pairs that have less contrast than this, in light or dark. */
+/** Pairs with less contrast than `least`, in light or dark. */
 function tooFaint(tokens: Tokens, texts: string[], grounds: string[], least: number): string[] {
   const found = [];
   for (const text of texts) {

@@ -7,9 +7,9 @@ import { TopicPolicy } from "../wire/objects";
 import { words } from "../words/index.svelte";
 import { setResolved, setTopicPolicy, unsubscribe } from "./actions";
 
-/** What was asked: the method, the path, and what was sent. */
+/** Recorded requests: method, path, and parameters. */
 const asked: [string, string, Record<string, string>][] = [];
-/** What is answered next, or why nothing is; then successes without anything. */
+/** Queued responses or errors; afterwards every request succeeds. */
 const answers: (object | Error)[] = [];
 
 beforeEach(() => {
@@ -67,7 +67,7 @@ test("a topic that is not resolved any more has the name that it was given since
     ["GET", "/messages/40", undefined],
     ["PATCH", "/messages/40", "voyages"],
   ]);
-  // Somebody has done it already, or the message is gone.
+  // Someone else already did it, or the message was deleted.
   for (const answer of [inTopic("plans"), gone]) {
     const other = begun();
     await setResolved(other.app, "plans", 40, true);
@@ -92,7 +92,7 @@ test("what is heard of again is the topic that was muted, by whatever name", asy
   expect(await undo()).toEqual([]);
   const back = { stream_id: "7", topic: "Voyages", visibility_policy: "0" };
   expect(asked.at(-1)).toEqual(["POST", "/user_topics", back]);
-  // Followed since: that is not taken back.
+  // Followed in the meantime: undo doesn't touch that.
   await setTopicPolicy(app, 7, "Plans", TopicPolicy.muted);
   heard("Plans", TopicPolicy.followed);
   answers.push(gone);

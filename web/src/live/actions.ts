@@ -1,4 +1,4 @@
-/** Small things done to channels, topics and one's settings: shown at once, taken back if refused. */
+/** Optimistic changes of channels, topics, and settings, rolled back if the server refuses. */
 
 import type { App } from "../app";
 import { isResolved, keyOf, topicKey, withResolved, type TopicOf } from "../data/conversations";
@@ -18,7 +18,7 @@ import { topicOf } from "./whereabouts";
 
 type News = Omit<ServerEvent, "id"> & { type: string };
 
-/** Show what will be, ask for it, and show what was if it is refused, which is raised. */
+/** Show the new state immediately, send the request, and roll back and rethrow if it fails. */
 async function atOnce(
   { store }: App,
   after: News,
@@ -36,13 +36,10 @@ async function atOnce(
   }
 }
 
-/** Raised where what was done is not so any more: somebody has changed it since. */
+/** Thrown if undoing would overwrite someone else's change. */
 const changedSince = () => new Error(words.common.notUndone);
 
-/**
- * A topic by the name that it has now, by one of its messages; by the one that it had, where that is
- * not known or is gone.
- */
+/** The topic's current name, found through one of its messages; the given name if that fails. */
 async function topicNow(topic: TopicOf, messageId: number | undefined): Promise<TopicOf> {
   if (messageId === undefined) return topic;
   try {
@@ -96,7 +93,7 @@ function putPolicy(app: App, to: TopicOf, policy: TopicPolicy): Promise<void> {
   );
 }
 
-/** Mute a topic; let it be heard again where it is muted, by itself or with its channel. */
+/** Mute a topic, or unmute it if it's muted by its own policy or its channel's. */
 export function toggleMuted(app: App, channelId: number, topic: string): Promise<boolean> {
   const { data } = app.store;
   const inMuted = data.channels.get(channelId)?.subscription?.is_muted;
@@ -105,7 +102,6 @@ export function toggleMuted(app: App, channelId: number, topic: string): Promise
   return setTopicPolicy(app, channelId, topic, muted ? heard : TopicPolicy.muted);
 }
 
-/** Follow a topic, or do not any more. */
 export function toggleFollowed(app: App, channelId: number, topic: string): Promise<boolean> {
   const followed = isFollowed(app.store.data, topicKey(channelId, topic));
   return setTopicPolicy(
@@ -146,7 +142,6 @@ function putSubscription<Name extends keyof Subscription>(
   );
 }
 
-/** Mute a channel, or let it be heard again. */
 export async function muteChannel(app: App, channelId: number, muted: boolean): Promise<void> {
   const channel = app.store.data.channels.get(channelId);
   if (!channel || !(await setSubscription(app, channelId, "is_muted", muted)) || !muted) return;
@@ -170,28 +165,25 @@ export function subscribe({ toasts }: App, channelName: string): Promise<boolean
 
 const join = (name: string) => post("/users/me/subscriptions", { subscriptions: [{ name }] });
 
-/**
- * Leave a channel. It is offered to take that back, but of a private one, which one cannot come
- * into again by oneself: there one has to be asked before (`LeavePrivate`).
- */
+/** Unsubscribe, with an offer to undo except for private channels, which can't be rejoined; those
+ * are confirmed first (`LeavePrivate`). */
 export async function unsubscribe(app: App, channelId: number): Promise<void> {
   const channel = app.store.data.channels.get(channelId);
   if (!channel) return;
   const { name } = channel;
   if (!(await app.toasts.attempt(leave(name)))) return;
   app.toasts.undoable(words.shell.left({ name }), () => {
-    // By a name that it has no more, another one would begin.
+    // An outdated name would create a new channel.
     const now = app.store.data.channels.get(channelId);
     if (!now || now.is_archived) throw changedSince();
     return join(now.name);
   });
 }
 
-/** Raises what asking the server does. */
 export const leave = (channelName: string): Promise<unknown> =>
   del("/users/me/subscriptions", { subscriptions: [channelName] });
 
-/** Mark a topic as resolved, or take the mark away. `messageId` is one of its messages. */
+/** Resolve or unresolve a topic. `messageId` is one of its messages. */
 export async function setResolved(
   app: App,
   topic: string,
@@ -199,7 +191,7 @@ export async function setResolved(
   resolved: boolean,
 ): Promise<boolean> {
   const name = withResolved(topic, resolved);
-  // Somebody else has done it meanwhile.
+  // Someone else already did it.
   if (name === topic) return true;
   const done = await app.toasts.attempt(rename(messageId, name));
   if (done && resolved) {
@@ -208,7 +200,7 @@ export async function setResolved(
       async () => {
         const now = await topicOf(messageId).catch((error: unknown) => {
           if (isPassing(error)) throw error;
-          // The message is gone, or was moved to where one may not read.
+          // The message was deleted or moved out of reach.
           return null;
         });
         if (!now || !isResolved(now.topic)) throw changedSince();
@@ -240,7 +232,7 @@ export function setSetting(app: App, name: string, value: unknown): Promise<bool
   );
 }
 
-/** Read much at once, and offer to take it back. `read` answers what became read. */
+/** Mark as read with an offer to undo. `read` returns the messages that it marked. */
 export async function readMuch(
   { store, toasts, router }: App,
   read: (marker: ReadMarker) => Promise<readonly number[]>,
@@ -256,7 +248,7 @@ export async function readMuch(
   });
 }
 
-/** Keep one of the views in sight, or put it under "more". */
+/** Show a view in the sidebar, or move it to "more". */
 export function pinView(app: App, fragment: string, is_pinned: boolean): Promise<boolean> {
   const known = app.store.data.views.get(fragment);
   const ask = () =>
@@ -274,7 +266,7 @@ export function pinView(app: App, fragment: string, is_pinned: boolean): Promise
   return app.toasts.attempt(atOnce(app, added(is_pinned), before, ask));
 }
 
-/** A hint was understood: it does not come again. */
+/** Dismiss a hint permanently. */
 export function dismissHint(app: App, step: string): Promise<boolean> {
   const { onboarding } = app.store.data;
   const steps = (names: Iterable<string>) => ({

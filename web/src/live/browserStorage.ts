@@ -1,9 +1,9 @@
-/** What this browser keeps for an account, across reloads. Without storage, nothing is kept. */
+/** An account's local storage. Does nothing if storage isn't available. */
 
 export class Kept {
   #prefix: string;
 
-  /** `account` names the organization and the person, such as `https://cafe.example#5`. */
+  /** `account` names the organization and the user, such as `https://cafe.example#5`. */
   constructor(account: string, part: string) {
     this.#prefix = `tertulia:${account}:${part}:`;
   }
@@ -21,7 +21,7 @@ export class Kept {
     try {
       localStorage.setItem(this.#prefix + name, JSON.stringify(value));
     } catch {
-      // Full, or forbidden: it is still in memory.
+      // Full or blocked: the value stays in memory.
     }
   }
 
@@ -29,7 +29,7 @@ export class Kept {
     try {
       localStorage.removeItem(this.#prefix + name);
     } catch {
-      // As above.
+      // See above.
     }
   }
 
@@ -43,7 +43,7 @@ export class Kept {
     }
   }
 
-  /** Hear of what another window has changed. Returns how to stop. */
+  /** Listen for changes by other windows. Returns a function that stops. */
   onChange(call: (name: string) => void): () => void {
     const heard = (event: StorageEvent) => {
       if (event.key?.startsWith(this.#prefix)) call(event.key.slice(this.#prefix.length));
@@ -53,7 +53,7 @@ export class Kept {
   }
 }
 
-/** Names what is made here, and nothing else anywhere. */
+/** A unique ID. */
 export function newId(): string {
   return `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 9)}`;
 }

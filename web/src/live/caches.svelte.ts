@@ -1,17 +1,17 @@
-/** The topics of channels and who reads those, asked for when somebody writes to them. */
+/** Cached topics and subscribers of channels, for suggestions and warnings in the compose box. */
 
 import { get } from "../wire/http";
 
 const FRESH = 60_000;
 
-/** What is asked for by channel, and kept for a while. */
+/** A cache by channel that expires. */
 class Book<T> {
   #found = $state.raw<ReadonlyMap<number, T>>(new Map());
   #asked = new Map<number, number>();
 
   constructor(private readonly ask: (channelId: number) => Promise<T>) {}
 
-  /** What is known; it is asked for, or asked for again, by `want`. */
+  /** The cached value; `want` loads or reloads it. */
   of(channelId: number): T | undefined {
     return this.#found.get(channelId);
   }
@@ -33,7 +33,7 @@ class Book<T> {
   }
 }
 
-/** The names of topics, those with the newest messages first. */
+/** Topic names, newest first. */
 export const topicBook = new Book<readonly string[]>(async (channelId) => {
   const { topics } = await get<{ topics: { name: string }[] }>(`/users/me/${channelId}/topics`, {
     allow_empty_topic_name: true,

@@ -1,4 +1,4 @@
-/** The event queue: registered once, waited on, resumed, and registered anew only when told to. */
+/** The event queue: registers, polls, resumes, and registers again if the queue is gone. */
 
 import { get, isPassing, post, Refused, Unreachable } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
@@ -20,14 +20,14 @@ const CAPABILITIES = {
   server_extensions: true,
 };
 
-/** In larger organizations only those come at once who are needed at first (`everybody.ts`). */
+/** Larger organizations send only the users needed at first (`everybody.ts`). */
 const MOST_USERS = 1000;
 
 const LONGEST_PAUSE = 30_000;
-/** How long after its time an answer may still come, in milliseconds. */
+/** Grace period after a poll's timeout, in ms. */
 const LATENESS = 20_000;
 
-/** Ask for everything, and for a queue of what follows; visitors get none. */
+/** Register an event queue and get the snapshot; visitors get no queue. */
 export function register(): Promise<Snapshot> {
   return post<Snapshot>("/register", {
     apply_markdown: true,
@@ -40,16 +40,16 @@ export function register(): Promise<Snapshot> {
 export interface Hearing {
   take(events: ServerEvent[]): void;
   restart(snapshot: Snapshot): void;
-  /** A queue was asked for in vain; the connection has ended. */
+  /** Registering failed; the connection has ended. */
   failed(error: unknown): void;
 }
 
 export class Connection {
-  /** Whether the server answers. */
+  /** Whether the server responds. */
   online = $state(true);
-  /** Where what is shown was kept, until the server answers: when it was so, in milliseconds. */
+  /** When the offline data shown was stored, in ms; null once the server has responded. */
   asOf = $state<number | null>(null);
-  /** When the next try is, in milliseconds of this machine's clock, while it does not. */
+  /** Time of the next attempt while offline, in ms of the local clock. */
   nextTry = $state(0);
 
   #queue: string;
@@ -68,7 +68,7 @@ export class Connection {
     this.#patience = (snapshot.event_queue_longpoll_timeout_seconds || 90) * 1000 + LATENESS;
   }
 
-  /** The queue's ID: what is sent with it comes back to this client as its own. */
+  /** Sent with messages, so that this client recognizes its own. */
   get queueId(): string {
     return this.#queue;
   }
@@ -91,12 +91,12 @@ export class Connection {
     this.#wake?.();
   }
 
-  /** What is asked over a network that has gone is never answered: ask anew what has happened. */
+  /** A request over a lost network never returns: poll again. */
   doubt(): void {
     this.#poll?.abort();
   }
 
-  /** Try again at once instead of waiting further. */
+  /** Retry immediately. */
   retry(): void {
     this.#wake?.();
   }
@@ -165,7 +165,7 @@ export class Connection {
   }
 
   #pause(milliseconds: number): Promise<void> {
-    // Not all clients at once.
+    // Jitter, so that clients don't reconnect all at the same time.
     const wait = milliseconds * (0.75 + Math.random() / 2);
     this.nextTry = Date.now() + wait;
     return new Promise((resolve) => {

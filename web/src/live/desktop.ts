@@ -1,11 +1,9 @@
-/**
- * The desktop application that the client may run in (Zulip's): it has a badge, a name and a picture
- * for each organization, notes that can be answered, a menu, and knows when the machine is idle.
- */
+/** The bridge to Zulip's desktop app: badge, organization name and icon, notifications with
+ * replies, menu, and idle detection. */
 
 type Listener = (...told: never[]) => void;
 
-/** What the application puts into the page. Not every version has all of it. */
+/** The interface that the app injects. Some versions have only part of it. */
 export interface Bridge {
   send_event(name: string, ...told: unknown[]): unknown;
   on_event(name: string, listener: Listener): void;
@@ -23,13 +21,13 @@ export function desktop(): Bridge | null {
   return (globalThis as { electron_bridge?: Bridge }).electron_bridge ?? null;
 }
 
-/** Whether somebody is at the machine, and when they last were; null where that is not known. */
+/** Whether the user is idle, and when they were last active; null if unknown. */
 export function systemInput(bridge = desktop()): { isIdle: boolean; at: number } | null {
   if (!bridge?.get_idle_on_system || !bridge.get_last_active_on_system) return null;
   return { isIdle: bridge.get_idle_on_system(), at: bridge.get_last_active_on_system() };
 }
 
-/** A note of the application's own; null where it shows none. Clicking calls `onclick`. */
+/** Show a native notification; null if the app can't. Clicking calls `onclick`. */
 export function desktopNote(
   title: string,
   how: NotificationOptions,

@@ -1,4 +1,4 @@
-/** What the desktop application asks for: loaded where the client runs in it. */
+/** Handles requests from the desktop app; loaded only there. */
 
 import type { App } from "../app";
 import { conversationOf } from "../data/conversations";
@@ -6,7 +6,7 @@ import { narrowOf } from "../data/narrow";
 import { told } from "../wire/http";
 import { desktop } from "./desktop";
 
-/** What the application's menu and notes ask for. */
+/** Requests of the app's menu and notifications. */
 export interface Asked {
   signOut(): void;
   showKeys(): void;
@@ -14,7 +14,8 @@ export interface Asked {
   answer(messageId: number, text: string): Promise<void>;
 }
 
-/** Listen to the application; the answer ends it. (What was begun there cannot be: it falls silent.) */
+/** Listen to the app. Returns a function that ignores it from then on, since listeners can't be
+ * removed. */
 export function obey(asked: Asked, bridge = desktop()): () => void {
   if (!bridge) return () => undefined;
   let isOver = false;
@@ -36,7 +37,7 @@ export function obey(asked: Asked, bridge = desktop()): () => void {
   return () => (isOver = true);
 }
 
-/** Send an answer to where a message is, and go there. */
+/** Reply in a message's conversation and go there. */
 export async function answerTo(
   { store, router }: App,
   messageId: number,

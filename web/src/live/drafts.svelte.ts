@@ -1,6 +1,4 @@
-/**
- * Drafts: kept in this browser with each key that is pressed, and on the server a moment later.
- */
+/** Drafts: saved locally on every keystroke, and synced to the server shortly after. */
 
 import type { ConversationKey } from "../data/conversations";
 import {
@@ -29,20 +27,20 @@ const PAUSE = 1000;
 const LONGEST = 4000;
 
 export class Drafts {
-  /** With those that are gone and that the server may still have. */
+  /** Includes deleted drafts that the server may still have. */
   #records = $state.raw<ReadonlyMap<string, LocalDraft>>(new Map());
-  /** All that there are, here and on the server. */
+  /** All drafts, local and on the server. */
   readonly all: ReadonlyMap<string, LocalDraft> = $derived(
     new Map([...this.#records].filter(([, draft]) => draft.gone === undefined)),
   );
-  /** Called to show one: the part for writing sets it. */
+  /** Opens a draft; set by the compose box. */
   onOpen: ((draft: LocalDraft) => void) | null = null;
 
   #kept: Kept;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #waitingSince = 0;
   #syncing = false;
-  /** Drafts of the server's that were heard of: of others, nobody knows that they are deleted. */
+  /** Known drafts of the server: unknown ones can't be assumed deleted. */
   #heard = new Set<number>();
   #windows: Windows | null = null;
   #stops: (() => void)[] = [];
@@ -77,7 +75,7 @@ export class Drafts {
     for (const stop of this.#stops) stop();
   }
 
-  /** After registering anew: what the server has may be other. */
+  /** After registering again: the server's drafts may differ. */
   restarted(): void {
     for (const { serverId } of this.#records.values()) {
       if (serverId !== null) this.#heard.add(serverId);
@@ -89,7 +87,7 @@ export class Drafts {
     return draftFor(this.all.values(), key, this.store.me);
   }
 
-  /** Keep what is written; without content, nothing is kept. Answers the draft's name. */
+  /** Save a draft, or delete it if it's empty. Returns its local ID. */
   keep(localId: string | null, letter: Letter): string | null {
     const before = localId === null ? undefined : this.all.get(localId);
     const { type, to, topic, content } = letter;
@@ -115,7 +113,7 @@ export class Drafts {
     return draft.localId;
   }
 
-  /** Open one for writing, by the server's ID or its name here. */
+  /** Open a draft by its server or local ID. */
   open(id: number | string): void {
     const draft = this.#named(id);
     if (draft) this.onOpen?.(draft);
@@ -149,7 +147,7 @@ export class Drafts {
     this.#kept.forget(localId);
   }
 
-  /** A topic has moved as a whole: what is written to it goes along. */
+  /** Drafts follow their topic when it moves. */
   #follow(event: ServerEvent): void {
     const move = wholeMove(event);
     if (!move) return;
@@ -161,7 +159,7 @@ export class Drafts {
     }
   }
 
-  /** Another window has written one. */
+  /** Another window edited a draft. */
   #reread(name: string): void {
     const draft = this.#kept.read<LocalDraft>(name);
     const rest = new Map(this.#records);
@@ -186,7 +184,7 @@ export class Drafts {
     this.#records = next;
   }
 
-  /** What the server does not know yet, and no other window tells it. */
+  /** Unsynced drafts that no other window is syncing. */
   async #work(): Promise<LocalDraft[]> {
     const windows = (this.#windows ??= await claimWindow());
     const work: LocalDraft[] = [];
@@ -223,13 +221,13 @@ export class Drafts {
     this.#timer = setTimeout(() => void this.#sync(), again);
   }
 
-  /** What the server did not want: it stays here alone until it is other. */
+  /** Drafts that the server rejected: kept locally until they change. */
   #refused = new Set<string>();
 
   async #syncOne(localId: string): Promise<void> {
     let draft = this.#records.get(localId);
     if (draft?.serverId === null && draft.sent?.length) {
-      // It was sent, and there was no answer: it may be there.
+      // Sent without a response: it may exist.
       const { drafts } = await get<{ drafts: ServerDraft[] }>("/drafts");
       draft = this.#records.get(localId);
       const mine = draft && createdAs(draft, drafts);
@@ -260,14 +258,14 @@ export class Drafts {
         if (now) this.#put({ ...now, serverId: null, known: null, sent: [] });
       } else {
         this.#refused.add(written);
-        // What was refused is nowhere.
+        // A rejected draft doesn't exist.
         if (now && serverId === null) this.#put({ ...now, sent: [] });
       }
       return;
     }
     const now = this.#records.get(localId);
     if (!now) return;
-    // Its event may have come first, as that of a draft from elsewhere.
+    // The event may have come before the response and created a second draft.
     for (const other of this.#records.values()) {
       if (other.localId !== localId && other.serverId === serverId) this.#drop(other.localId);
     }
@@ -289,7 +287,7 @@ export class Drafts {
   }
 }
 
-/** Whether asking again changes nothing. Whoever is signed out may sign in again. */
+/** Whether retrying is pointless. Signed-out users may sign in again. */
 function isFinal(error: unknown): error is Refused {
   return error instanceof Refused && error.status !== 401 && !isPassing(error);
 }

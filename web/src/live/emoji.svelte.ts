@@ -1,4 +1,4 @@
-/** The emoji that there are, fetched when first asked for, and those that one uses. */
+/** All emoji, loaded on first use, and the user's frequent ones. */
 
 import {
   FIRST_USED,
@@ -15,13 +15,12 @@ import type { Store } from "./store.svelte";
 const KEPT = "tertulia.emoji";
 
 class EmojiBook {
-  /** Every Unicode emoji; empty until it is there. */
+  /** Every Unicode emoji; empty until loaded. */
   all = $state.raw<readonly UnicodeEmoji[]>([]);
   lately = $state.raw<readonly Emoji[]>(kept());
   #tone = new Remembered<number>("skin tone", 0);
   #asked: Promise<void> | null = null;
 
-  /** Fetch the names once. */
   load(store: Store): Promise<void> {
     this.#asked ??= this.#fetch(String(store.realm["server_emoji_data_url"] ?? "")).catch(
       (error: unknown) => {
@@ -32,17 +31,17 @@ class EmojiBook {
     return this.#asked;
   }
 
-  /** One was used: it is offered sooner from now on. */
+  /** Record a use. */
   use(emoji: Emoji): void {
     this.lately = used(this.lately, emoji);
     try {
       localStorage.setItem(KEPT, JSON.stringify(this.lately));
     } catch {
-      // Without a memory there is no order of one's own.
+      // Without storage, usage isn't remembered.
     }
   }
 
-  /** The skin tone that one writes emoji in. */
+  /** The user's skin tone. */
   get tone(): Tone {
     return TONES[this.#tone.value] ?? "";
   }
@@ -51,14 +50,14 @@ class EmojiBook {
     this.#tone.value = TONES.indexOf(tone);
   }
 
-  /** The six or so that are offered at once. */
+  /** Quick reactions. */
   get offered(): readonly Emoji[] {
     const rest = FIRST_USED.filter((one) => !this.lately.some((other) => other.code === one.code));
     return [...this.lately, ...rest];
   }
 
   async #fetch(address: string): Promise<void> {
-    // By its path alone: what runs before the server asks the same place.
+    // Only the path, so that a development proxy works.
     const { pathname, search } = new URL(address, window.location.href);
     const answer = await fetch(pathname + search);
     const { code_to_names } = (await answer.json()) as { code_to_names: Record<string, string[]> };

@@ -63,7 +63,7 @@ afterEach(() => {
 test("those who are not known are asked for, once each", async () => {
   const { store, listeners } = stored();
   asked.mockImplementation(async () => {
-    // Newer than the answer, which is under way.
+    // Newer than the pending response.
     store.hear(renamed(3, "June of today"));
     return { members: [person(2, "Theo"), person(3, "June")] };
   });

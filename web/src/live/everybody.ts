@@ -1,7 +1,4 @@
-/**
- * Where there are more people than the beginning told of: those who are seen are asked for at once, and
- * all of them soon, some at a time.
- */
+/** Loads users that the snapshot left out: visible ones immediately, the rest in batches. */
 
 import { fold } from "../data/fold";
 import { peopleIn } from "../data/kept";
@@ -11,17 +8,17 @@ import type { User, UserGroup, WireMessage } from "../wire/objects";
 import type { Route } from "./router.svelte";
 import type { Store } from "./store.svelte";
 
-/** So many are asked for by their IDs at once: addresses of requests have an end. */
+/** Users per request by ID, as URLs have a maximum length. */
 const BY_ID = 500;
-/** So many of all at once: what comes is taken in before anybody notices. */
+/** Users per batch, small enough to process without a visible delay. */
 const AT_ONCE = 5000;
-/** The first view is left alone for so long, in milliseconds. */
+/** Delay after the first view, in ms. */
 const REST = 1000;
 const LONGEST_PAUSE = 60_000;
-/** So long messages wait for those of whom they tell, in milliseconds. */
+/** How long messages wait for their senders, in ms. */
 const PATIENCE = 1000;
 
-/** What of a store is needed here. */
+/** The parts of a store that are used. */
 type Known = Pick<Store, "data" | "change" | "onEvent">;
 
 interface Part {
@@ -36,7 +33,7 @@ interface Groups {
 const HEARD = new Set(["realm_user", "user_group"]);
 const AS_AT_FIRST = { client_gravatar: true, include_custom_profile_fields: true };
 
-/** Ask for those of these people who are not known. Whoever cannot be had stays unknown. */
+/** Load unknown users among `ids`. Inaccessible ones stay unknown. */
 export async function meet(store: Known, ids: Iterable<number>): Promise<void> {
   const missing = [...new Set(ids)].filter((id) => !store.data.users.has(id));
   const { events, stop } = heard(store);
@@ -47,21 +44,21 @@ export async function meet(store: Known, ids: Iterable<number>): Promise<void> {
       found.push(...(await get<Part>("/users", { ...AS_AT_FIRST, user_ids })).members);
     }
   } catch {
-    // What shows them says that they are unknown.
+    // Components show them as unknown users.
   } finally {
     stop();
   }
   if (found.length) take(store, found, events);
 }
 
-/** Ask for those of whom messages tell. Where that takes long, they come when they come. */
+/** Load the users that messages mention, waiting only for a limited time. */
 export async function meetThoseIn(store: Known, messages: readonly WireMessage[]): Promise<void> {
   const waiting = new AbortController();
   await Promise.race([meet(store, peopleIn(messages)), pause(PATIENCE, waiting.signal)]);
   waiting.abort();
 }
 
-/** Ask for all that are missing, until `ended`; first for those whom the address names. */
+/** Load all missing users until `ended`, beginning with those in the URL. */
 export async function meetEverybody(store: Known, route: Route, ended: AbortSignal): Promise<void> {
   await meet(store, namedIn(route));
   await pause(REST, ended);
@@ -91,7 +88,7 @@ function partFrom(after: number, ended: AbortSignal): Promise<Part> {
   return get<Part>("/users", { ...AS_AT_FIRST, after, limit: AT_ONCE }, ended);
 }
 
-/** Asked again while it fails for a while; null where it is refused, or has `ended`. */
+/** Retry for a while; null if refused or `ended`. */
 async function patiently<T>(ask: () => Promise<T>, ended: AbortSignal): Promise<T | null> {
   for (let failures = 1; ; failures += 1) {
     try {
@@ -104,14 +101,14 @@ async function patiently<T>(ask: () => Promise<T>, ended: AbortSignal): Promise<
   }
 }
 
-/** What happens to accounts and groups from now on until `stop`: it may be newer than an answer. */
+/** Record user and group events until `stop`: they may be newer than a response. */
 function heard(store: Known): { events: ServerEvent[]; stop: () => void } {
   const events: ServerEvent[] = [];
   const stop = store.onEvent((event) => HEARD.has(event.type) && events.push(event));
   return { events, stop };
 }
 
-/** `groups`: all of them, where nobody is missing any more. */
+/** `groups` has all groups once no user is missing. */
 function take(store: Known, people: User[], events: ServerEvent[], groups?: UserGroup[]): void {
   store.change((data) => {
     const kept = groups ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users;
@@ -125,7 +122,7 @@ function take(store: Known, people: User[], events: ServerEvent[], groups?: User
   });
 }
 
-/** Whom an address names. */
+/** Users that a URL names. */
 export function namedIn(route: Route): number[] {
   if (route.view !== "narrow") return [];
   return route.narrow.flatMap(({ operator, operand }) => {

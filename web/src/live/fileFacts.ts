@@ -1,30 +1,29 @@
-/** What the server knows of uploaded files: asked for together, and kept. */
+/** Metadata of uploaded files, loaded in batches and cached. */
 
 import { get } from "../wire/http";
 
 export interface FileFacts {
   path_id: string;
   name: string;
-  /** Bytes. */
   size: number;
   media_type: string;
-  /** Whether the browser shows it by itself. */
+  /** Whether the browser can display it. */
   opens: boolean;
 }
 
 type Answer = (facts: FileFacts | null) => void;
 
-/** The server tells of so many at once. */
+/** The server's limit per request. */
 const TOGETHER = 50;
-/** So many are kept, those that were asked for last. */
+/** Size of the LRU cache. */
 const KEPT = 500;
-/** How long others are waited for, to be asked for together, in ms. */
+/** How long requests are collected, in ms. */
 const GATHERING = 30;
 
 const known = new Map<string, Promise<FileFacts | null>>();
 let wanted = new Map<string, Answer>();
 
-/** What a file is, by its `path_id`; null for one that is gone, or that one may not open. */
+/** Metadata by `path_id`; null if the file was deleted or isn't accessible. */
 export function factsOf(path: string): Promise<FileFacts | null> {
   const before = known.get(path);
   if (before) return before;
@@ -50,12 +49,12 @@ async function askFor(some: readonly (readonly [string, Answer])[]): Promise<voi
   try {
     ({ files } = await get<{ files: FileFacts[] }>("/attachments/facts", { path_ids }));
   } catch {
-    // The card says less; the next one that is made asks again.
+    // Best effort: the next card tries again.
   }
   const found = new Map(files.map((one) => [one.path_id, one]));
   for (const [path, answer] of some) {
     const facts = found.get(path) ?? null;
-    // It may be linked, or be reached, later.
+    // It may become accessible later.
     if (!facts) known.delete(path);
     answer(facts);
   }

@@ -1,7 +1,7 @@
-/** What was kept for reading without the server goes with the session, and so does its key. */
+/** Deletes offline data and its key on sign-out. */
 
 export const DATABASE = "tertulia-offline";
-/** How long is waited for it, in milliseconds: where another window is slow, it goes a little later. */
+/** How long to wait for other windows, in ms; deletion then completes later. */
 const PATIENCE = 1000;
 
 export function forgetReading(): Promise<void> {
@@ -11,7 +11,7 @@ export function forgetReading(): Promise<void> {
       const request = indexedDB.deleteDatabase(DATABASE);
       request.onsuccess = request.onerror = () => done();
     } catch {
-      // Nothing is kept here for anybody.
+      // Storage isn't available.
       done();
     }
   });

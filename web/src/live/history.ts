@@ -1,4 +1,4 @@
-/** Messages from the server into lists. */
+/** Loads messages into lists. */
 
 import { messageOf, type Data, type Message } from "../data/data";
 import { bounded, has, listed, merged, type MessageList } from "../data/lists";
@@ -19,13 +19,13 @@ export interface Answer {
 
 export type Anchor = number | "newest" | "oldest" | "first_unread";
 
-/** How many lists are kept when they are not shown. */
+/** Number of lists kept in the background. */
 const KEPT_LISTS = 24;
 
-/** What visitors ask for besides: they read nothing else. */
+/** Visitors can read only web-public channels. */
 const OPEN: Term = { operator: "channels", operand: "web-public" };
 
-/** The narrow in the form that the server takes. */
+/** The narrow as the API expects it. */
 export function onWire(narrow: Narrow, { visiting }: Pick<Store, "visiting">): Term[] {
   const terms = visiting ? [...narrow, OPEN] : narrow;
   return terms.map((term) => ({ ...term, negated: term.negated ?? false }));
@@ -43,13 +43,11 @@ function ask(narrow: Term[], anchor: Anchor, before: number, after: number): Pro
   });
 }
 
-/** How often a page is asked for whose messages go on changing while it is under way. */
+/** Attempts to load a page while its messages keep changing. */
 const ATTEMPTS = 4;
 
-/**
- * An answer as it is when it is there. An event that came while it was under way may be about one of
- * its messages, and newer than it: then it is asked for again. What was deleted is left out.
- */
+/** Ask again if an event changed a message of the response while it was pending, and drop deleted
+ * messages. */
 export async function upToDate(store: Store, ask: () => Promise<Answer>): Promise<Answer> {
   const changed = new Set<number>();
   const gone = new Set<number>();
@@ -76,7 +74,7 @@ export async function upToDate(store: Store, ask: () => Promise<Answer>): Promis
   }
 }
 
-/** In large organizations: nobody is shown without a name. */
+/** So that senders have names in large organizations. */
 async function meetThoseIn(store: Store, messages: readonly WireMessage[]): Promise<void> {
   await import("./everybody").then(
     (all) => all.meetThoseIn(store, messages),
@@ -84,7 +82,6 @@ async function meetThoseIn(store: Store, messages: readonly WireMessage[]): Prom
   );
 }
 
-/** A page of a narrow. */
 export function page(
   store: Store,
   narrow: Narrow,
@@ -95,11 +92,8 @@ export function page(
   return upToDate(store, () => ask(onWire(narrow, store), anchor, before, after));
 }
 
-/**
- * Show a narrow around a place: what is there already stays, when the place is within it.
- * Answers the message at the place, or the next one to it; null where there is none, or when it is
- * not wanted any more by the time that it is there.
- */
+/** Load a narrow around an anchor, keeping loaded messages if it's within them. Returns the message
+ * at the anchor or the nearest one; null if the narrow is empty or no longer wanted. */
 export async function open(
   store: Store,
   narrow: Narrow,
@@ -117,7 +111,7 @@ export async function open(
     return known.ids.at(-1) ?? null;
   }
   const answer = await page(store, narrow, anchor, 60, 60);
-  // Something else was asked for since, and may be there already.
+  // Another request may have replaced the list.
   if (!isWanted()) return null;
   put(store, narrow, answer, "afresh");
   if (answer.found_anchor) return answer.anchor;
@@ -125,17 +119,17 @@ export async function open(
   return ids.find((id) => id >= answer.anchor) ?? ids.at(-1) ?? null;
 }
 
-/** More at the list's beginning. */
+/** Load earlier messages. */
 export async function older(store: Store, narrow: Narrow): Promise<void> {
   const list = store.data.lists.get(nameOf(narrow));
   const first = list?.ids[0];
   if (!list || list.foundOldest) return;
   const answer = await page(store, narrow, first ?? "newest", 100, 0);
-  // Another part of the narrow may be there by now: then this would leave a gap.
+  // If the list was replaced, adding these would leave a gap.
   if (store.data.lists.get(nameOf(narrow))?.ids[0] === first) put(store, narrow, answer, "older");
 }
 
-/** More at the list's end. */
+/** Load later messages. */
 export async function newer(store: Store, narrow: Narrow): Promise<void> {
   const list = store.data.lists.get(nameOf(narrow));
   const last = list?.ids.at(-1);
@@ -175,7 +169,7 @@ function put(
     } else if (before && how === "newer") {
       list = { ...before, ids: merged(before.ids, ids), foundNewest: answer.found_newest };
     }
-    // What came in by an event while the answer was under way.
+    // Messages that arrived by event while the request was pending.
     if (list.foundNewest) list = withArrived(list, data, messages);
     const lists = new Map(data.lists);
     lists.delete(name);
@@ -196,7 +190,7 @@ function withArrived(
   return arrived.length ? { ...list, ids: merged(list.ids, arrived) } : list;
 }
 
-/** Let go of the far end of a list that has become long, seen from a message in it. */
+/** Trim a long list at the end farther from a message. */
 export function keepBounded(store: Store, name: string, at: number): void {
   const list = store.data.lists.get(name);
   if (!list || bounded(list, at) === list) return;
@@ -207,7 +201,7 @@ export function keepBounded(store: Store, name: string, at: number): void {
   });
 }
 
-/** Without the lists that were looked at longest ago, and the messages that were only in them. */
+/** Drop the least recently viewed lists, and messages only they contain. */
 function trimmed(data: Data): Data {
   if (data.lists.size <= KEPT_LISTS) return data;
   const lists = new Map([...data.lists].slice(-KEPT_LISTS));

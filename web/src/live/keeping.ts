@@ -1,7 +1,5 @@
-/**
- * Keeps what is read for reading without the server, and lets go of it: of what is too much, of what is
- * changed or taken away, and of all of it where the account is another one.
- */
+/** Stores what the user reads for offline use, and removes what exceeds the limits, changed, became
+ * inaccessible, or belongs to another account. */
 
 import type { Message } from "../data/data";
 import { messageOf } from "../data/data";
@@ -17,16 +15,16 @@ import type { Store } from "./store.svelte";
 import { Vault } from "./vault";
 
 const BEGINNING = "beginning";
-/** How often is looked whether something is new, and how soon after a right went, in ms. */
+/** How often to check for changes, and the delay after losing access, in ms. */
 const PACE = 10_000;
 const SOON = 500;
-/** So many messages are asked for by their IDs at once. */
+/** Messages per request by ID. */
 const AT_ONCE = 400;
 
-/** What a client without the server begins with. */
+/** The data that an offline client starts with. */
 export interface Beginning {
   account: string;
-  /** In milliseconds: when it was so. */
+  /** When it was stored, in ms. */
   at: number;
   snapshot: Snapshot;
 }
@@ -37,7 +35,7 @@ interface Record {
   bytes: number;
 }
 
-/** What is kept; null where nothing is. */
+/** The stored data; null if there isn't any. */
 export async function keptReading(): Promise<{ beginning: Beginning; pages: Page[] } | null> {
   const vault = await Vault.open(false);
   if (!vault) return null;
@@ -60,7 +58,7 @@ async function recordsOf(vault: Vault): Promise<Record[]> {
   return found;
 }
 
-/** Begin. Returns how to stop. */
+/** Start storing. Returns a function that stops. */
 export async function keepReading(
   store: Store,
   account: string,
@@ -81,13 +79,13 @@ export async function keepReading(
 }
 
 class Keeper {
-  /** By the names of their lists, those that were looked at last at the end. */
+  /** By list name, most recently viewed last. */
   #records = new Map<string, Record>();
   #seen: unknown[] = [];
   #restarts: number;
   #stops: (() => void)[] = [];
   #soon: ReturnType<typeof setTimeout> | undefined;
-  /** One thing after the other. */
+  /** Runs tasks one at a time. */
   #work: Promise<unknown> = Promise.resolve();
   #stopped = false;
 
@@ -122,7 +120,7 @@ class Keeper {
     this.vault.close();
   }
 
-  /** What it cannot do now it does the next time. */
+  /** Failed tasks are retried next time. */
   #do(what: () => Promise<void>): void {
     this.#work = this.#work.then(() => (this.#stopped ? undefined : what())).catch(() => undefined);
   }
@@ -131,7 +129,7 @@ class Keeper {
     const ids = new Set(concerned(event));
     const all = event["all"] === true;
     if (all) this.#do(() => this.#prove());
-    // What is in a list that is there is kept up by it.
+    // Loaded lists are kept current anyway.
     const touched = [...this.#records].filter(
       ([name, { page }]) =>
         !this.store.data.lists.has(name) && page.messages.some((one) => ids.has(one.id)),
@@ -143,7 +141,7 @@ class Keeper {
     }
   }
 
-  /** Ask the server whether what is kept still says what it says, and may be read. */
+  /** Ask the server whether stored messages are unchanged and accessible. */
   async #prove(): Promise<void> {
     const ids = [...new Set([...this.#records.values()].flatMap(({ page }) => idsOf(page)))];
     const now = new Map<number, Message>();
@@ -161,7 +159,7 @@ class Keeper {
     for (const [name, one] of [...this.#records]) {
       const kept = one.page.messages.flatMap((message) => {
         const found = now.get(message.id);
-        // What was moved is elsewhere.
+        // Moved messages belong to another list.
         return found && found.key === message.key ? found : [];
       });
       if (!kept.length) await this.#drop(name);
@@ -174,7 +172,7 @@ class Keeper {
   #save(): void {
     this.#do(async () => {
       const { store } = this;
-      // Without the server nothing is newer than what is kept.
+      // Offline, nothing is newer.
       if (!this.isOnline()) return;
       if (this.#restarts !== store.restarts) {
         this.#restarts = store.restarts;
@@ -219,7 +217,7 @@ class Keeper {
     await this.vault.remove(one.id);
   }
 
-  /** Let go of what was looked at longest ago. */
+  /** Evict the least recently viewed pages. */
   async #bound(): Promise<void> {
     let bytes = [...this.#records.values()].reduce((sum, one) => sum + one.bytes, 0);
     for (const [name, one] of [...this.#records]) {
@@ -232,7 +230,7 @@ class Keeper {
 
 const idsOf = (page: Page) => page.messages.map((message) => message.id);
 
-/** Whether nothing in it has changed: messages that are equal are the same. */
+/** Whether nothing changed: equal messages are identical objects. */
 function isSame(page: Page, before: Page | undefined): boolean {
   return (
     before !== undefined &&

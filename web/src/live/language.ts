@@ -1,6 +1,6 @@
-/** The language that this browser's client spoke last. */
+/** The language last used in this browser. */
 
 import { Remembered } from "./localSettings.svelte";
 
-/** Spoken until the server has said whose it is: it comes while the server is asked. */
+/** Used until the server sends the account's language. */
 export const lastLanguage = new Remembered<string>("language", navigator.language);

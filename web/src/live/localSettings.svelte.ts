@@ -1,4 +1,4 @@
-/** Small choices that this browser keeps: what is folded up, how wide things are. */
+/** UI preferences stored in this browser. */
 
 const PREFIX = "tertulia:";
 
@@ -21,7 +21,7 @@ export class Remembered<Value> {
     try {
       localStorage.setItem(PREFIX + this.name, JSON.stringify(value));
     } catch {
-      // Without a store it holds until the page goes.
+      // Without storage, it lasts until the page closes.
     }
   }
 }
@@ -35,7 +35,7 @@ function read<Value>(name: string): Value | undefined {
   }
 }
 
-/** A set of names, such as of sections that are closed. */
+/** A stored set of names, such as collapsed sections. */
 export class RememberedSet {
   #list: Remembered<readonly string[]>;
   #set = $derived.by(() => new Set(this.#list.value));

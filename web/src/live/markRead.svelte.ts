@@ -1,4 +1,4 @@
-/** Marking as read: by reading, and all at once. Shown at once, told to the server in batches. */
+/** Marks messages as read or unread: immediately here, in batches on the server. */
 
 import { conversationOf, keyOf, type ConversationKey } from "../data/conversations";
 import type { Data, Message } from "../data/data";
@@ -10,7 +10,7 @@ import { isPassing, post } from "../wire/http";
 import { onWire } from "./history";
 import type { Store } from "./store.svelte";
 
-/** How long seen messages are gathered before the server is told, in milliseconds. */
+/** How long seen messages are collected, in ms. */
 const GATHERED = 400;
 const AGAIN = 5000;
 const AT_ONCE = 1000;
@@ -21,7 +21,8 @@ interface Progress {
 }
 
 export class ReadMarker {
-  /** The list in which messages were just made unread: there, seeing does not read them. */
+  /** A list with messages that were just marked as unread: scrolling there doesn't mark them as
+   * read. */
   paused = $state<string | null>(null);
 
   #waiting = new Set<number>();
@@ -33,7 +34,6 @@ export class ReadMarker {
     });
   }
 
-  /** These were seen. */
   seen(ids: readonly number[]): void {
     const news = ids.filter((id) => this.store.data.unread.where.has(id));
     if (!news.length) return;
@@ -42,7 +42,7 @@ export class ReadMarker {
     this.#timer ??= setTimeout(() => void this.flush(), GATHERED);
   }
 
-  /** Tell the server now. */
+  /** Send pending messages now. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -60,16 +60,14 @@ export class ReadMarker {
     }
   }
 
-  /** Everything in a conversation. Answers what became read by it, as far as it is known here. */
+  /** Mark a conversation as read. Returns the known messages that were unread. */
   async readConversation(key: ConversationKey): Promise<readonly number[]> {
     const ids = this.store.data.unread.by.get(key) ?? [];
     return this.#readAll(ids, narrowOf(conversationOf(key, this.store.data.topicNames)));
   }
 
-  /**
-   * Everything that a list shows which reads by being seen (`readsBySeeing`). Answers what became
-   * read by it, as far as it is known here.
-   */
+  /** Mark everything in a list as read (see `readsBySeeing`). Returns the known messages that were
+   * unread. */
   async readList(narrow: Narrow): Promise<readonly number[]> {
     const conversation = conversationIn(narrow);
     if (conversation) return this.readConversation(keyOf(conversation));
@@ -82,7 +80,7 @@ export class ReadMarker {
     return this.#readAll(ids, narrow);
   }
 
-  /** Everything in a channel. Answers what became read by it, as far as it is known here. */
+  /** Mark a channel as read. Returns the known messages that were unread. */
   async readChannel(channelId: number): Promise<readonly number[]> {
     const { by } = this.store.data.unread;
     const there = [...by].filter(([key]) => key.startsWith(`c${channelId}/`));
@@ -90,12 +88,12 @@ export class ReadMarker {
     return this.#readAll(ids, [{ operator: "channel", operand: channelId }]);
   }
 
-  /** Everything. Answers what became read by it, as far as it is known here. */
+  /** Mark everything as read. Returns the known messages that were unread. */
   async readEverything(): Promise<readonly number[]> {
     return this.#readAll([...this.store.data.unread.where.keys()], []);
   }
 
-  /** These are new again. In the list that is shown, seeing them does not read them. */
+  /** Mark messages as unread, and pause reading by scrolling in the shown list. */
   async unread(ids: readonly number[], shown: string | null): Promise<void> {
     this.paused = shown;
     for (let at = 0; at < ids.length; at += AT_ONCE) {
@@ -104,17 +102,15 @@ export class ReadMarker {
     }
   }
 
-  /** A message and all that follow it in its conversation are new again. */
+  /** Mark a message and all later ones of its conversation as unread. */
   async unreadFrom(message: Message, list: string): Promise<void> {
     this.paused = list;
     const narrow = narrowOf(conversationOf(message.key, this.store.data.topicNames));
     await this.#flagNarrow(narrow, "remove", message.id);
   }
 
-  /**
-   * Everything of a narrow, of which these are known here: shown at once, and taken back where the
-   * server does not take it, as far as it has not said that it has.
-   */
+  /** Mark a narrow as read, `ids` immediately. On failure, roll back what the server hasn't
+   * confirmed. */
   async #readAll(ids: readonly number[], narrow: Narrow): Promise<readonly number[]> {
     const { unread } = this.store.data;
     const { restarts } = this.store;
@@ -133,7 +129,7 @@ export class ReadMarker {
     try {
       await this.#flagNarrow([...narrow, { operator: "is", operand: "unread" }], "add", "oldest");
     } catch (error) {
-      // Begun anew, it is known from the server what is unread.
+      // After registering again, the server's unread state is current.
       if (restarts === this.store.restarts) {
         this.store.change((data) => fold(data, [unreadAgain(left, unread.mentions, data)]));
       }
@@ -144,7 +140,7 @@ export class ReadMarker {
     return ids;
   }
 
-  /** From a place to the end, in pieces. */
+  /** Flag messages from an anchor to the end, in batches. */
   async #flagNarrow(narrow: Narrow, op: "add" | "remove", from: number | "oldest"): Promise<void> {
     let anchor: number | string = from;
     for (let first = true; ; first = false) {
@@ -169,7 +165,7 @@ export class ReadMarker {
   }
 }
 
-/** The event that makes these unread as they were, each where it is by now. */
+/** The event that marks messages as unread in their current places. */
 function unreadAgain(
   left: ReadonlyMap<number, ConversationKey | undefined>,
   mentions: ReadonlySet<number>,
@@ -196,7 +192,6 @@ function unreadAgain(
 
 const made = new WeakMap<Store, ReadMarker>();
 
-/** The one of a store. */
 export function readMarkerOf(store: Store): ReadMarker {
   let one = made.get(store);
   if (!one) made.set(store, (one = new ReadMarker(store)));

@@ -53,7 +53,7 @@ test("what the server does not take is unread again, but for what it has said is
   const marker = new ReadMarker(store as unknown as Store);
   const left = () => [...store.data.unread.where.keys()].sort();
   const read = { id: 9, type: "update_message_flags", op: "add", flag: "read", all: false };
-  // A part of it was done, and then the network goes.
+  // One batch succeeds, then the network fails.
   asked.mockImplementationOnce(async () => {
     expect(left()).toEqual([]);
     store.hear({ ...read, messages: [1] });
@@ -63,7 +63,7 @@ test("what the server does not take is unread again, but for what it has said is
   expect(left()).toEqual([2, 3]);
   expect(store.data.unread.by.get("c7/plans")).toEqual([2]);
   expect([...store.data.unread.mentions]).toEqual([2]);
-  // Its topic has another name since.
+  // The topic was renamed in the meantime.
   asked.mockImplementationOnce(async () => {
     store.hear({
       id: 10,
@@ -81,7 +81,7 @@ test("what the server does not take is unread again, but for what it has said is
     ["c7/voyages", [2]],
     ["d5", [3]],
   ]);
-  // Once it was begun anew, only the server knows.
+  // After registering again, only the server knows.
   asked.mockImplementationOnce(async () => {
     store.restarts += 1;
     throw new TypeError("Failed to fetch");

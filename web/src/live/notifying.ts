@@ -1,4 +1,4 @@
-/** Notes on the desktop while the client is open but not looked at. */
+/** Desktop notifications while the client is open but not in view. */
 
 import type { App } from "../app";
 import { conversationOf } from "../data/conversations";
@@ -12,7 +12,7 @@ import { peace } from "./peace.svelte";
 import { offerPushes } from "./pushOffers";
 import { followQuiet } from "./quieting";
 
-/** Begin; the answer ends it. */
+/** Returns a function that stops it. */
 export function startNotifying(app: App): () => void {
   const { store } = app;
   const stops = [
@@ -31,7 +31,7 @@ export function startNotifying(app: App): () => void {
   return () => stops.forEach((stop) => stop());
 }
 
-/** Whether somebody else wrote it to oneself. */
+/** Whether the user should see it at all: it's by someone else. */
 function isForMe(me: number, message: Message): boolean {
   const isTo = message.type === "private" || message.flags.includes("mentioned");
   return isTo && message.sender_id !== me;
@@ -65,7 +65,7 @@ function show(app: App, message: Message): void {
     window.focus();
     router.toNarrow(narrowOf(conversation), message.id);
   };
-  // By its tag the desktop application says which message is answered.
+  // The desktop app identifies the message to reply to by the tag.
   if (desktopNote(where, { ...how, tag: String(message.id) }, open)) return;
   const note = made(where, { ...how, tag: message.key });
   if (!note) return;
@@ -75,7 +75,7 @@ function show(app: App, message: Message): void {
   };
 }
 
-/** Null where a page may not show notes of its own, as on phones. */
+/** Null if pages can't show notifications, as on phones. */
 function made(title: string, how: NotificationOptions): Notification | null {
   try {
     return new Notification(title, how);
@@ -86,9 +86,9 @@ function made(title: string, how: NotificationOptions): Notification | null {
 
 let audio: AudioContext | null = null;
 
-/** By `notification_sound`: when each tone begins, in seconds, and its frequency in Hz. */
+/** By `notification_sound`: start time in seconds and frequency in Hz of each tone. */
 const TONES: Readonly<Record<string, readonly (readonly [number, number])[]>> = {
-  // As of a spoon on a cup.
+  // Like a spoon on a cup.
   zulip: [
     [0, 1318.5],
     [0.12, 1760],
@@ -97,7 +97,6 @@ const TONES: Readonly<Record<string, readonly (readonly [number, number])[]>> = 
   none: [],
 };
 
-/** Soft tones, of those that there are. */
 async function sound(name: string): Promise<void> {
   const tones = TONES[name] ?? TONES["zulip"] ?? [];
   if (!tones.length) return;

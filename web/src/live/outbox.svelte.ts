@@ -1,8 +1,5 @@
-/**
- * Messages on their way. One that was written is never lost and never sent twice: it waits while
- * the server is away, stays with the server's words when it is refused, and survives a reload. It
- * goes along with its topic when that goes elsewhere.
- */
+/** Outgoing messages. They are never lost or sent twice: they wait while offline, keep the server's
+ * error if rejected, survive reloads, and follow their topic when it moves. */
 
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
 import { wholeMove } from "../data/moves";
@@ -22,15 +19,15 @@ import { claimWindow } from "./windows";
 export type { Pending };
 export type Destination = Conversation;
 
-/** How long one that has arrived waits for its event before it is not shown as pending any more. */
+/** How long an arrived message waits for its event before its pending row is removed, in ms. */
 const SHOWN_AFTER = 4000;
-/** How long until it is looked again whether what is missed was heard, unless one is woken. */
+/** How long to wait for missed events before checking again, in ms. */
 const DEAF = 30_000;
 
 export class Outbox {
   /** Oldest first. */
   pending = $state.raw<readonly Pending[]>([]);
-  /** Those of them that are to be seen: what is among the messages already is not. */
+  /** Pending messages to show: those that aren't in the list yet. */
   readonly seen = $derived.by(() =>
     this.pending.length
       ? notSeenYet(this.pending, this.store.messages, this.store.me, this.#claimed)
@@ -39,10 +36,10 @@ export class Outbox {
 
   #kept: Kept;
   #window: string | null = null;
-  /** Those that are sent, by their conversation: one after the other. */
+  /** Running senders by conversation: each sends in order. */
   #runs = new Map<ConversationKey, { key: ConversationKey }>();
   #claimed = new Set<number>();
-  /** How to end each pause, and whether it follows on a second failure. */
+  /** How to end each pause, and whether it follows a second failure. */
   #wakes = new Map<() => void, boolean>();
   #stops: (() => void)[] = [];
 
@@ -56,7 +53,7 @@ export class Outbox {
     const wake = () => this.#wake();
     window.addEventListener("online", wake);
     this.#stops.push(() => window.removeEventListener("online", wake));
-    // Whoever goes has made up their mind: nothing waits in a page that may never come back.
+    // Closing the page sends delayed messages, since it may never return.
     const hidden = () => document.visibilityState === "hidden" && this.#release();
     document.addEventListener("visibilitychange", hidden);
     window.addEventListener("pagehide", hidden);
@@ -71,12 +68,12 @@ export class Outbox {
     for (const stop of this.#stops) stop();
   }
 
-  /** After registering anew: what became of topics meanwhile was not heard. */
+  /** After registering again: topic moves may have been missed. */
   restarted(): void {
     if (this.pending.length) this.#set(this.pending.map(adrift));
   }
 
-  /** Send it; with `hold`, after so many seconds in which it can be taken back. Answers its ID. */
+  /** Send, or wait `hold` seconds during which it can be undone. Returns the local ID. */
   send(to: Destination, content: string, hold = 0): string {
     const one: Pending = {
       localId: newId(),
@@ -95,12 +92,12 @@ export class Outbox {
     return one.localId;
   }
 
-  /** Take back one that has not gone. Null where it has. */
+  /** Undo a message that wasn't sent yet; null if it was. */
   undo(localId: string): Pending | null {
     return this.#find(localId)?.due === undefined ? null : this.discard(localId);
   }
 
-  /** It is not to be taken back any more: it goes now. */
+  /** Send a delayed message now. */
   goNow(localId: string): void {
     this.#release((one) => one.localId === localId);
   }
@@ -119,21 +116,21 @@ export class Outbox {
     void this.#run(one.key);
   }
 
-  /** Give one up. Answers it, so that what was written can be taken up again. */
+  /** Discard a message and return it, so that the text can be edited again. */
   discard(localId: string): Pending | null {
     const one = this.#find(localId);
     this.#set(this.pending.filter((other) => other.localId !== localId));
-    // What comes after it in its conversation may have waited for it.
+    // Later messages may have waited for it.
     this.#wake();
     return one;
   }
 
-  /** The server answers: try at once what waits, but for what failed when it did so before. */
+  /** The server responded: retry, except messages that failed twice. */
   answered(): void {
     for (const [wake, again] of this.#wakes) if (!again) wake();
   }
 
-  /** Try at once what waits. */
+  /** Retry everything now. */
   #wake(): void {
     for (const wake of this.#wakes.keys()) wake();
   }
@@ -153,7 +150,7 @@ export class Outbox {
     else this.#kept.forget(this.#window);
   }
 
-  /** Take up what windows left that are no more. */
+  /** Adopt messages of closed windows. */
   async #takeUp(): Promise<void> {
     const { own, isOpen } = await claimWindow();
     this.#window = own;
@@ -161,7 +158,7 @@ export class Outbox {
     for (const name of this.#kept.names()) {
       if (name !== own && (await isOpen(name))) continue;
       for (const one of this.#kept.read<Pending[]>(name) ?? []) {
-        // (Those that an earlier version kept have no queue.)
+        // Messages stored by earlier versions have no queue.
         const queueId = one.queueId ?? this.connection.queueId;
         if (one.sentId !== undefined) continue;
         left.push(adrift({ ...one, queueId, unclear: true, due: undefined }));
@@ -186,7 +183,7 @@ export class Outbox {
     this.#wake();
   }
 
-  /** A topic has moved as a whole: what waits for it goes along. */
+  /** Messages follow their topic when it moves. */
   #follow(event: ServerEvent): void {
     const move = wholeMove(event);
     if (!move || !this.pending.some((one) => one.key === move.from)) return;
@@ -200,15 +197,15 @@ export class Outbox {
     } else void this.#run(key);
   }
 
-  /** It is there: no more of it here. */
+  /** It arrived: remove it. */
   #done(one: Pending): void {
     this.#set(this.pending.filter((other) => other.localId !== one.localId));
   }
 
-  /** Send what waits for a conversation, one after the other. */
+  /** Send a conversation's messages in order. */
   async #run(key: ConversationKey): Promise<void> {
     if (this.#runs.has(key)) return;
-    // Its key is another one when the topic goes elsewhere.
+    // The key changes if the topic moves.
     const run = { key };
     this.#runs.set(key, run);
     try {
@@ -226,7 +223,7 @@ export class Outbox {
           continue;
         }
         if (!this.connection.online) {
-          // First it is heard what has happened meanwhile: its topic may be elsewhere by now.
+          // First catch up on events: the topic may have moved.
           await this.#pause(DEAF);
           continue;
         }
@@ -241,7 +238,7 @@ export class Outbox {
             const rest = Math.max(wait, Math.min(30_000, 500 * 2 ** failures));
             await this.#pause(rest, failures > 1);
           } else if (error instanceof Refused && error.status === 401) {
-            // It waits for whoever signs in again.
+            // Wait until the user signs in again.
             return;
           } else {
             const now = this.#find(one.localId) ?? one;
@@ -254,7 +251,7 @@ export class Outbox {
     }
   }
 
-  /** Answers whether it is there by now; else it is only known better what is to be done with it. */
+  /** Returns whether it arrived; otherwise the next step is decided. */
   async #sendOne(one: Pending): Promise<boolean> {
     if (one.adrift) {
       await this.#findTopic(one);
@@ -303,13 +300,13 @@ export class Outbox {
     return true;
   }
 
-  /** Ask whether its topic has gone elsewhere while nothing was heard: then all goes along. */
+  /** Check whether the topic moved while offline, and follow it. */
   async #findTopic({ key, to, near }: Pending): Promise<void> {
     if (to.kind === "topic" && (await goAfter(this.store, to, near))) return;
     this.#set(this.pending.map((one) => (one.key === key ? { ...one, adrift: false } : one)));
   }
 
-  /** Whether the server has the message already: where it goes, or where it was to go before. */
+  /** The ID of the message if it arrived in its current or earlier places. */
   async #arrived(one: Pending): Promise<number | null> {
     for (const place of [one.to, ...(one.was ?? [])]) {
       const { messages } = await get<{ messages: WireMessage[] }>("/messages", {
@@ -343,7 +340,7 @@ export class Outbox {
   }
 }
 
-/** What became of its topic is not known. */
+/** Its topic may have moved. */
 function adrift(one: Pending): Pending {
   return one.to.kind === "topic" ? { ...one, adrift: true } : one;
 }

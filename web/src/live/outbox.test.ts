@@ -7,9 +7,9 @@ import type { Store } from "./store.svelte";
 const target = { addEventListener: () => undefined, removeEventListener: () => undefined };
 const plans = { kind: "topic" as const, channelId: 7, topic: "plans" };
 const unreachable = new TypeError("Failed to fetch");
-/** The messages that were sent, by their topics. */
+/** Sent messages with their topics. */
 const sent: string[] = [];
-/** What the server answers to a message, and what it has in which topic. */
+/** The server's response to a message, and its messages by topic. */
 let answer: () => object;
 let there: Record<string, object[]>;
 
@@ -72,7 +72,7 @@ test.each([true, false])(
     };
     const id = outbox.send(plans, "By boat");
     await vi.advanceTimersByTimeAsync(0);
-    // What one learns when one is back: all of it is elsewhere, one's own message too, or not.
+    // Catching up after being offline: the topic moved, with or without the message.
     outbox.restarted();
     store.data.newestMessage = 50;
     const mine = { id: 41, sender_id: 1, content: "By boat" };
@@ -112,7 +112,7 @@ test("what alone fails is tried less and less often, also where the server answe
   await vi.advanceTimersByTimeAsync(60_000);
   expect(sent.length).toBeGreaterThan(3);
   expect(sent.length).toBeLessThan(8);
-  // Once it is through, the next one goes at once.
+  // Once it arrived, the next one is sent immediately.
   answer = () => ({ id: 51 });
   outbox.send(plans, "By train");
   await vi.advanceTimersByTimeAsync(30_000);

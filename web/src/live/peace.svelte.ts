@@ -1,10 +1,10 @@
-/** Whether one is left in peace just now. What finds that out is loaded later (`quieting`). */
+/** Whether notifications are paused. `quieting` computes it and is loaded later. */
 
 import type { QuietTimes } from "../data/quiet";
 
 class Peace {
   times = $state.raw<QuietTimes | null>(null);
-  /** Until when nothing rings; 0 where it does. */
+  /** End of the pause; 0 if notifications are on. */
   until = $state(0);
 }
 

@@ -1,4 +1,4 @@
-/** The pinned messages of channels: asked for when a channel is shown, and kept up from then on. */
+/** Pinned messages: loaded when a channel is shown, then kept current. */
 
 import { messageOf } from "../data/data";
 import { pinsAfter, type Known } from "../data/pins";
@@ -9,45 +9,46 @@ import type { Pin } from "../wire/objects";
 import { onWire, upToDate, type Answer } from "./history";
 import type { Store } from "./store.svelte";
 
-/** A message that is pinned, or is to be. */
+/** A message to pin or unpin. */
 export type Pinned = Pick<Pin, "message_id" | "stream_id" | "topic">;
 
 export class Pins {
   #known = $state.raw<Known>(new Map());
-  /** What the pinned messages say. */
+  /** Excerpts of pinned messages. */
   #said = $state.raw<ReadonlyMap<number, Seen>>(new Map());
-  /** Channels that are to be asked for again. */
+  /** Channels to reload. */
   #unsure = $state.raw<ReadonlySet<number>>(new Set());
-  /** All that are known. (Nothing derived: that would go with the component that asked first.) */
+  /** All pinned messages. Not derived, since that would end with the component that first read
+   * it. */
   #ids = $state.raw<ReadonlySet<number>>(new Set());
-  /** When (`store.restarts`) each channel was asked for. */
+  /** The value of `store.restarts` when each channel was loaded. */
   #since = new Map<number, number>();
   #asked = new Map<number, Promise<void>>();
-  /** Channels of which something was told while their answer was under way. */
+  /** Channels with events during a pending request. */
   #disturbed = new Set<number>();
 
   constructor(private readonly store: Store) {
     store.onEvent((event) => this.#hear(event));
   }
 
-  /** What is known of a channel, pinned last first; undefined before it was asked for. */
+  /** A channel's pins, newest first; undefined before they are loaded. */
   of(channelId: number): readonly Pin[] | undefined {
     return this.#known.get(channelId);
   }
 
-  /** What a pinned message says; undefined as long as that is not known. */
+  /** A pinned message's excerpt; undefined until loaded. */
   said(messageId: number): Seen | undefined {
     return this.#said.get(messageId);
   }
 
-  /** Whether a message is pinned, as far as it is known. */
+  /** Whether a message is known to be pinned. */
   has(messageId: number): boolean {
     return this.#ids.has(messageId);
   }
 
-  /** Ask for a channel's, unless what is known of it is so still. */
+  /** Load a channel's pins unless they are current. */
   load(channelId: number): Promise<void> {
-    // Both are read in any case: whoever shows it follows them.
+    // Read both so that callers react to either.
     const isUnsure = this.#unsure.has(channelId);
     const isOld = this.#since.get(channelId) !== this.store.restarts;
     if (!isUnsure && !isOld) return Promise.resolve();
@@ -56,15 +57,13 @@ export class Pins {
     return pending;
   }
 
-  /** Ask anew when it is shown next: of a channel that one only looks into no events come. */
+  /** Reload when next shown: previewed channels get no events. */
   forget(channelId: number): void {
     this.#since.delete(channelId);
   }
 
-  /**
-   * Pin a message for everybody, or take its pin away. Answers false where somebody else had done so
-   * already. Raises what the request does.
-   */
+  /** Pin or unpin a message for everyone. Returns false if someone else already did. Throws request
+   * errors. */
   async set({ message_id, stream_id, topic }: Pinned, isPinned: boolean): Promise<boolean> {
     const wasSo = this.has(message_id) === isPinned;
     let isTold = false;
@@ -75,7 +74,7 @@ export class Pins {
       await (isPinned ? post : del)(`/messages/${message_id}/pin`);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      // Somebody else may have been quicker.
+      // Someone else may have been faster.
       this.#doubt([stream_id]);
       await this.load(stream_id);
       if (this.has(message_id) !== isPinned) throw error;
@@ -83,7 +82,7 @@ export class Pins {
     } finally {
       stop();
     }
-    // What was told meanwhile may be newer. Of channels that one only looks into nothing is told.
+    // Events in the meantime may be newer; previewed channels get none.
     if (isTold || wasSo) return isTold;
     const [pinned_by, pinned_at] = [this.store.me, Date.now() / 1000];
     const pin: Pin = { message_id, stream_id, topic, pinned_by, pinned_at };
@@ -102,12 +101,12 @@ export class Pins {
       this.#keep(new Map(this.#known).set(channelId, pins));
       this.#since.set(channelId, restarts);
     } finally {
-      // Before it is told that it is unsure still: then it is asked for again.
+      // Before marking as unsure, so that it's loaded again.
       this.#asked.delete(channelId);
     }
     const unsure = new Set(this.#unsure);
     unsure.delete(channelId);
-    // What was told meanwhile may be newer than the answer.
+    // Events in the meantime may be newer than the response.
     if (this.#disturbed.delete(channelId)) unsure.add(channelId);
     this.#unsure = unsure;
   }
@@ -161,7 +160,7 @@ export class Pins {
     if (!this.#known.has(stream_id) || this.#said.has(id)) return;
     const message = this.store.data.messages.get(id);
     if (message) this.#say([seenOf(message)]);
-    // Where it fails, it is asked for with the channel.
+    // On failure, reload it with the channel.
     else this.#askFor([id]).catch(() => this.#doubt([stream_id]));
   }
 }
@@ -175,7 +174,6 @@ function concerns(event: ServerEvent, channelId: number): boolean {
 
 const made = new WeakMap<Store, Pins>();
 
-/** The ones of a store. */
 export function pinsOf(store: Store): Pins {
   let one = made.get(store);
   if (!one) made.set(store, (one = new Pins(store)));

@@ -1,4 +1,4 @@
-/** Tells the server whether one is here, and hears of others. */
+/** Reports the user's presence and receives others'. */
 
 import { fold } from "../data/fold";
 import { presenceState, type PresenceState } from "../data/people";
@@ -7,7 +7,7 @@ import type { Presence } from "../wire/objects";
 import { systemInput } from "./desktop";
 import type { Store } from "./store.svelte";
 
-/** Without a key or a pointer for so long one is idle, in milliseconds. */
+/** Idle after this time without input, in ms. */
 const IDLE_AFTER = 5 * 60_000;
 const TICK = 20_000;
 const SIGNS = ["keydown", "pointerdown", "pointermove", "wheel", "focus"] as const;
@@ -19,7 +19,7 @@ interface Answer {
 }
 
 export class Presences {
-  /** The server's clock, in seconds, as often as it matters here. */
+  /** The server's clock in seconds, updated once per ping. */
   now = $state(0);
 
   #ahead = 0;
@@ -34,7 +34,7 @@ export class Presences {
     this.now = this.#clock();
   }
 
-  /** Begin; the answer ends it. */
+  /** Returns a function that stops it. */
   start(): () => void {
     const stopped = new AbortController();
     const { signal } = stopped;
@@ -61,7 +61,7 @@ export class Presences {
     return Number(this.store.realm["server_presence_offline_threshold_seconds"]) || 140;
   }
 
-  /** Whether somebody is here; null for those of whom that cannot be said. */
+  /** A user's presence; null if they have none. */
   stateOf(userId: number): PresenceState | null {
     const user = this.store.users.get(userId);
     if (!user || user.is_bot || this.store.realm["realm_presence_disabled"] === true) return null;
@@ -104,14 +104,13 @@ export class Presences {
         this.store.change((data) => fold(data, [{ id: 0, type: "presence", presences }]));
       }
     } catch {
-      // The connection tells when the server is away; the next ping comes anyway.
+      // The connection shows that the server is offline; the next ping retries.
     }
   }
 }
 
 const made = new WeakMap<Store, Presences>();
 
-/** The one of a store. */
 export function presencesOf(store: Store): Presences {
   let one = made.get(store);
   if (!one) made.set(store, (one = new Presences(store)));

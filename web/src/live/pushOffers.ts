@@ -1,11 +1,11 @@
-/** Offering to tell on this device, and going where what was told leads. Loaded when it matters. */
+/** Offers push notifications, and opens conversations from them. Loaded when needed. */
 
 import type { App } from "../app";
 import { words } from "../words/index.svelte";
 import { desktop } from "./desktop";
 import { canAsk, devices, noteOffered, offerable, renew, turnOn } from "./pushing";
 
-/** Asked once, when it first matters: when somebody has written to one who looks elsewhere. */
+/** Offer once, at the first message that arrives while the user looks elsewhere. */
 export function offerPushes({ store, toasts }: App): void {
   const what = desktop() ? null : offerable(store.me);
   if (!what) return;
@@ -30,11 +30,11 @@ export function offerPushes({ store, toasts }: App): void {
         offerNotes();
       }
     })
-    // Without the server it is asked another time, in the settings.
+    // Offline: the settings offer it again.
     .catch(() => undefined);
 }
 
-/** What this browser is told while the client is closed, and where its notes lead. */
+/** Keep the push subscription current and open notifications that were clicked. */
 export function startPushing({ store, router }: App): () => void {
   const container = navigator.serviceWorker as ServiceWorkerContainer | undefined;
   const go = ({ data }: MessageEvent) => {
@@ -43,7 +43,7 @@ export function startPushing({ store, router }: App): () => void {
     if (fragment) router.go(fragment);
   };
   container?.addEventListener("message", go);
-  // The settings say so where it does not work.
+  // The settings page shows problems.
   void renew(store.me).catch(() => undefined);
   return () => container?.removeEventListener("message", go);
 }

@@ -1,4 +1,4 @@
-/** Being told while the client is closed: this browser at its push service, and the server. */
+/** Push notifications: subscribes this browser and registers it with the server. */
 
 import { get, post } from "../wire/http";
 
@@ -19,7 +19,7 @@ export interface PushDevices {
   subscriptions: PushDevice[];
 }
 
-/** Whose pushes come to this browser, and whether somebody was asked. */
+/** Whose pushes this browser receives, and whether the user was asked. */
 const WHOSE = "tertulia:pushes";
 const ASKED = "tertulia:pushes-asked";
 
@@ -27,17 +27,17 @@ export function canPush(): boolean {
   return "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
 }
 
-/** Whether the browser can still be asked whether it may show notes. */
+/** Whether permission can still be requested. */
 export function canAsk(): boolean {
   return "Notification" in window && Notification.permission === "default";
 }
 
-/** What can be offered to that account, which was not asked yet: to be told on this device, or notes
- * while the client is open; null where there is nothing, or the browser forbids it. */
+/** What to offer an account that wasn't asked yet: push notifications, or notifications while open;
+ * null if neither is possible. */
 export function offerable(me: number): "pushes" | "notes" | null {
   if (read(WHOSE) === String(me) || read(ASKED) === String(me)) return null;
   if (!canPush()) return canAsk() ? "notes" : null;
-  // Without its worker there is nobody who could be told: it is asked another time.
+  // Without a service worker, pushes aren't possible: ask later.
   if (Notification.permission === "denied" || !navigator.serviceWorker.controller) return null;
   return "pushes";
 }
@@ -50,7 +50,7 @@ export function devices(): Promise<PushDevices> {
   return get<PushDevices>("/push_subscriptions");
 }
 
-/** Have this browser told. False where the person, or the browser, does not allow it. */
+/** Subscribe this browser. False if the user or the browser refuses. */
 export async function turnOn(me: number): Promise<boolean> {
   noteOffered(me);
   if ((await Notification.requestPermission()) !== "granted") return false;
@@ -67,13 +67,13 @@ export async function turnOn(me: number): Promise<boolean> {
   return true;
 }
 
-/** After signing in again, and where the browser has another address meanwhile. */
+/** After signing in again, or if the browser's subscription changed. */
 export async function renew(me: number): Promise<void> {
   if (!canPush() || Notification.permission !== "granted") return;
   const registration = await navigator.serviceWorker.getRegistration("/");
   const present = await registration?.pushManager.getSubscription();
   if (read(WHOSE) !== String(me)) {
-    // It was somebody else's: it is not the next one's without asking.
+    // It belonged to another user, who alone had agreed.
     await present?.unsubscribe();
     return;
   }
@@ -83,7 +83,7 @@ export async function renew(me: number): Promise<void> {
   else if (!subscriptions.some((one) => one.current)) await say(present);
 }
 
-/** Nothing comes to this browser any more. */
+/** Unsubscribe this browser. */
 export async function turnOff(): Promise<void> {
   const registration = await navigator.serviceWorker.getRegistration("/");
   await (await registration?.pushManager.getSubscription())?.unsubscribe();
@@ -95,7 +95,7 @@ function say(subscription: PushSubscription): Promise<unknown> {
   return post("/push_subscriptions", { endpoint, ...keys, name: deviceName(navigator.userAgent) });
 }
 
-/** "Firefox, Android": as a person knows it. */
+/** A readable device name such as "Firefox, Android". */
 export function deviceName(agent: string): string {
   const found = (names: readonly (readonly [string, RegExp])[]) =>
     names.find(([, sign]) => sign.test(agent))?.[0];
@@ -140,6 +140,6 @@ function keep(name: string, value: string): void {
   try {
     localStorage.setItem(name, value);
   } catch {
-    // Without a store it is asked again with the next page.
+    // Without storage, the next page asks again.
   }
 }

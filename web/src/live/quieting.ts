@@ -1,13 +1,13 @@
-/** Keeps up when one is left in peace, and changes it. */
+/** Keeps the quiet times current, and changes them. */
 
 import { quietUntil, untilChange, type QuietTimes } from "../data/quiet";
 import { get, patch } from "../wire/http";
 import { peace } from "./peace.svelte";
 import type { Store } from "./store.svelte";
 
-/** Of later days the server is asked again, in seconds. */
+/** Reload after this time for later days, in seconds. */
 const OLD = 86_400;
-/** How long until the next try where it does not answer, in milliseconds. */
+/** Delay before a retry, in ms. */
 const PAUSE = 60_000;
 
 interface Answer {
@@ -16,15 +16,15 @@ interface Answer {
 
 let timer = 0;
 let asked = 0;
-/** How often something was learnt: an answer to what was asked before may be old. */
+/** Counts updates, so that outdated responses are ignored. */
 let learnt = 0;
 
-/** Begin; the answer ends it. */
+/** Returns a function that stops it. */
 export function followQuiet(store: Store): () => void {
   const stop = store.onEvent((event) => {
     if (event.type === "quiet_times") take(event["quiet_times"] as QuietTimes);
     const person = event["person"] as { user_id?: number; timezone?: string } | undefined;
-    // Quiet hours are by one's own clock.
+    // Quiet hours follow the user's time zone.
     if (person?.timezone !== undefined && person.user_id === store.me) ask();
   });
   ask();
@@ -34,7 +34,7 @@ export function followQuiet(store: Store): () => void {
   };
 }
 
-/** Pause until then (0 to go on), or have other quiet hours. */
+/** Set the end of the pause (0 ends it) or the quiet hours. */
 export async function setQuiet(
   news: Partial<Pick<QuietTimes, "paused_until" | "hours">>,
 ): Promise<void> {
@@ -64,7 +64,7 @@ function look(): void {
   window.clearTimeout(timer);
   const now = Date.now() / 1000;
   const spans = peace.times?.spans ?? [];
-  // A pause has begun, also by a clock that is behind the server's.
+  // A pause that just began counts even if the local clock is behind the server's.
   const paused = peace.times?.paused_until ?? 0;
   peace.until = Math.max(quietUntil(spans, now), paused > now ? paused : 0);
   const next = now - asked < OLD ? look : ask;

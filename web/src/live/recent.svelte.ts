@@ -1,4 +1,4 @@
-/** The newest messages of everything, as far as lists of conversations need to know of them. */
+/** The newest messages, for lists of conversations. */
 
 import { topicKey, type ConversationKey } from "../data/conversations";
 import { messageOf, type Message } from "../data/data";
@@ -12,26 +12,26 @@ import type { Store } from "./store.svelte";
 
 const AT_FIRST = 400;
 const FURTHER = 1000;
-/** So many messages are asked for by their IDs at once, and so many may wait for that. */
+/** Messages per request by ID, and the maximum of waiting ones. */
 const AT_ONCE = 100;
 const MOST_WAITING = 300;
-/** How long wishes are gathered, in milliseconds. */
+/** How long requests are collected, in ms. */
 const GATHERED = 60;
 
 export class Recent {
   #seen = $state.raw<ReadonlyMap<number, Seen>>(new Map());
-  /** The last message of each conversation, as far as it is known. */
+  /** The last known message of each conversation. */
   readonly latest: ReadonlyMap<ConversationKey, Latest> = $derived.by(() =>
     latestOf(this.#seen.values(), this.store.me),
   );
-  /** Whether all messages are known here. */
+  /** Whether all messages are loaded. */
   whole = $state(false);
   loading = $state(false);
 
   #started = false;
-  /** From this one on nothing is missing. */
+  /** No message is missing from this ID on. */
   #oldest = Infinity;
-  /** Older ones that were asked for by their IDs. */
+  /** Older messages loaded by ID. */
   #asked = new Set<number>();
   #waiting: number[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -40,12 +40,12 @@ export class Recent {
     store.onEvent((event) => this.#hear(event));
   }
 
-  /** Whether anything is known. */
+  /** Whether anything is loaded. */
   get known(): boolean {
     return this.#seen.size > 0 || this.whole;
   }
 
-  /** The newest message of a conversation, as far as it is known here. */
+  /** The newest known message of a conversation. */
   newestIn(key: ConversationKey): number | undefined {
     let newest = this.latest.get(key)?.last.id ?? 0;
     for (const message of this.store.data.messages.values()) {
@@ -54,7 +54,7 @@ export class Recent {
     return newest || undefined;
   }
 
-  /** Ask for the newest, the first time. */
+  /** Load the newest messages once. */
   async start(): Promise<void> {
     if (this.#started) return;
     this.#started = true;
@@ -66,14 +66,14 @@ export class Recent {
     }
   }
 
-  /** Take what was kept, to be shown until there is an answer. */
+  /** Show stored messages until the server responds. */
   offer(messages: Iterable<Message>): void {
     const seen = new Map(this.#seen);
     for (const message of messages) seen.set(message.id, seenOf(message));
     this.#seen = seen;
   }
 
-  /** What is known may be old: it is shown until the answer to asking again is there. */
+  /** Reload; the outdated state is shown until then. */
   forget(): void {
     if (!this.#started) return;
     this.#started = false;
@@ -82,20 +82,20 @@ export class Recent {
     void this.start().catch(() => undefined);
   }
 
-  /** Ask for older ones. */
+  /** Load earlier messages. */
   async further(): Promise<void> {
     if (this.whole || this.loading) return;
     await this.#ask(Number.isFinite(this.#oldest) ? this.#oldest : "newest", FURTHER);
   }
 
-  /** Ask for these messages, unless they are known: soon, some at a time. */
+  /** Load unknown messages soon, in batches. */
   want(ids: Iterable<number>): void {
     for (const id of ids) {
       if (this.#seen.has(id) || this.#asked.has(id)) continue;
       this.#asked.add(id);
       this.#waiting.push(id);
     }
-    // What one has scrolled past is asked for when it is in sight again.
+    // Rows scrolled out of view ask again when they return.
     for (const id of this.#waiting.splice(0, this.#waiting.length - MOST_WAITING)) {
       this.#asked.delete(id);
     }
@@ -104,7 +104,7 @@ export class Recent {
 
   async #askWanted(): Promise<void> {
     while (this.#waiting.length) {
-      // The latest wishes first: they are what is in sight.
+      // Newest requests first: those rows are in view.
       const ids = this.#waiting.splice(-AT_ONCE);
       try {
         const answer = await upToDate(this.store, () =>
@@ -138,7 +138,7 @@ export class Recent {
     }
   }
 
-  /** Forget all but those that came in while the answer was under way. */
+  /** Forget all but messages that arrived while the request was pending. */
   #keepAfter(newest: number): void {
     this.#seen = new Map([...this.#seen].filter(([id]) => id > newest));
   }
@@ -149,7 +149,7 @@ export class Recent {
     for (const wire of messages) {
       const message = messageOf(wire, [], this.store.me);
       if (wire.type === "stream") names.set(message.key, wire.subject);
-      // What came in meanwhile is newer knowledge.
+      // Events are newer than the response.
       if (!seen.has(message.id)) seen.set(message.id, seenOf(message));
     }
     this.#seen = seen;
@@ -163,8 +163,7 @@ export class Recent {
     if (!this.#started) return;
     if (event.type === "message") {
       const message = event["message"] as WireMessage;
-      // What is older than all that is known here (it was moved into sight) comes with the others
-      // of its time.
+      // A message older than the loaded range (moved into view) comes with its neighbors.
       if (this.whole || !Number.isFinite(this.#oldest) || message.id > this.#oldest) {
         this.#take([message]);
       }
@@ -196,7 +195,6 @@ export class Recent {
 
 const made = new WeakMap<Store, Recent>();
 
-/** The one of a store. */
 export function recentOf(store: Store): Recent {
   let one = made.get(store);
   if (!one) made.set(store, (one = new Recent(store)));

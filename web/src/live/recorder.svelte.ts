@@ -1,23 +1,23 @@
-/** Recording a voice note: from asking for the microphone to a file. */
+/** Records a voice message. */
 
 import { BITS, formFor, LONGEST, loudness, noteName, plainType } from "../data/recording";
 import { words } from "../words/index.svelte";
 
-/** How often one sees how loud it is, in ms. */
+/** Interval of level measurements, in ms. */
 const LOOKS = 100;
-/** What was loud lately: so many looks. */
+/** Number of levels shown. */
 const SHOWN = 48;
 
 export class Recorder {
   phase = $state<"asking" | "recording" | "done" | "failed">("asking");
-  /** How long it is, in seconds. */
+  /** Duration in seconds. */
   seconds = $state(0);
-  /** How loud it was lately, from 0 to 1, the newest last. */
+  /** Recent levels from 0 to 1, newest last. */
   levels = $state.raw<readonly number[]>([]);
-  /** Why there is none. */
+  /** Error message. */
   trouble = $state("");
   file = $state.raw<File | null>(null);
-  /** Where it can be listened to. */
+  /** URL for playback. */
   address = $state("");
 
   #recorder: MediaRecorder | null = null;
@@ -26,10 +26,10 @@ export class Recorder {
   #timer: ReturnType<typeof setInterval> | undefined;
   #left = false;
 
-  /** `most` is how large the file may be, in bytes. */
+  /** `most` is the maximum file size in bytes. */
   constructor(private readonly most: number) {}
 
-  /** Ask for the microphone, and begin. */
+  /** Request the microphone and start. */
   async start(): Promise<void> {
     this.phase = "asking";
     this.trouble = "";
@@ -53,7 +53,7 @@ export class Recorder {
     }
   }
 
-  /** It is enough. Answers the file; null where nothing was heard. */
+  /** Stop and return the file; null if nothing was recorded. */
   stop(): Promise<File | null> {
     const recorder = this.#recorder;
     if (!recorder || recorder.state === "inactive") return Promise.resolve(this.file);
@@ -63,7 +63,7 @@ export class Recorder {
     });
   }
 
-  /** It is not wanted, or was taken over. */
+  /** Discard the recording. */
   leave(): void {
     this.#left = true;
     if (this.#recorder) {
@@ -93,7 +93,7 @@ export class Recorder {
     const began = Date.now();
     recorder.ondataavailable = ({ data }) => {
       if (!data.size) return;
-      // One that would be too large is left out, with what comes after it.
+      // Drop data beyond the limit.
       if (bytes + data.size > this.most) {
         bytes = this.most;
         if (recorder.state !== "inactive") recorder.stop();
@@ -111,7 +111,7 @@ export class Recorder {
       this.phase = "done";
     };
     recorder.onerror = () => this.#fail(words.media.voice.failed);
-    // A microphone that is pulled out ends it; what was said until then is there.
+    // Unplugging the microphone ends the recording and keeps it.
     stream.getAudioTracks()[0]?.addEventListener("ended", () => void this.stop());
     recorder.start(1000);
     this.phase = "recording";
@@ -125,7 +125,7 @@ export class Recorder {
     }, LOOKS);
   }
 
-  /** How loud it is can be seen where the browser tells. */
+  /** Measure the level if the browser supports it. */
   #listen(stream: MediaStream): AnalyserNode | null {
     try {
       this.#sound = new AudioContext();
@@ -138,7 +138,7 @@ export class Recorder {
     }
   }
 
-  /** The microphone is free again. */
+  /** Release the microphone. */
   #release(): void {
     clearInterval(this.#timer);
     for (const track of this.#stream?.getTracks() ?? []) track.stop();

@@ -1,4 +1,4 @@
-/** Which view the address names. Addresses are fragments: `#inbox`, `#narrow/channel/7-general`. */
+/** The current view, from URL fragments such as `#inbox` or `#narrow/channel/7-general`. */
 
 import { untrack } from "svelte";
 import { channelIn, fragmentOf, placeIn, type Narrow, type Place } from "../data/narrow";
@@ -7,9 +7,8 @@ import type { Store } from "./store.svelte";
 export type Route =
   | { view: "inbox" | "recent" | "feed" | "drafts" | "scheduled" | "reminders" }
   | ({ view: "narrow" } & Place)
-  /** The topics of a channel. */
   | { view: "topics"; channelId: number }
-  /** One's own settings, the organization's, channels, groups: `path` is what follows. */
+  /** Pages of settings; `path` is the rest of the fragment. */
   | { view: "settings" | "organization" | "channels" | "groups"; path: string[] }
   | { view: "unknown" };
 
@@ -24,11 +23,11 @@ const HOME: Record<string, string> = {
 
 export class Router {
   fragment = $state("");
-  /** Grows when somebody wants to go again to the message that the address names. */
+  /** Increases when the user opens the current message again. */
   asked = $state(0);
   readonly route: Route = $derived.by(() => {
     const { fragment } = this;
-    // What an address names changes with the channels there are, not with every event.
+    // Routes depend on channels, not on every event.
     void [this.store.channels, this.store.settings.web_home_view];
     return untrack(() => this.read(fragment));
   });
@@ -38,7 +37,7 @@ export class Router {
     window.addEventListener("hashchange", () => (this.fragment = current()));
   }
 
-  /** The view that one begins with. */
+  /** The user's home view. */
   get home(): string {
     return HOME[this.store.settings.web_home_view] ?? "inbox";
   }
@@ -47,7 +46,7 @@ export class Router {
     if (fragment !== current()) window.location.hash = fragment;
   }
 
-  /** Another address for the same place: going back does not stop at the one before. */
+  /** Replace the fragment without a history entry. */
   replace(fragment: string): void {
     window.history.replaceState(window.history.state, "", `#${fragment}`);
     this.fragment = fragment;
@@ -59,7 +58,7 @@ export class Router {
     this.go(fragment);
   }
 
-  /** What is at an address. */
+  /** The route of a fragment. */
   read(fragment: string): Route {
     const [first = "", ...rest] = (fragment || this.home).split("/");
     if (first === "narrow") {

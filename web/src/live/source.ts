@@ -1,6 +1,6 @@
 import { get } from "../wire/http";
 
-/** What the author typed. */
+/** A message's Markdown source. */
 export async function sourceOf(messageId: number): Promise<string> {
   const { message } = await get<{ message: { content: string } }>(`/messages/${messageId}`, {
     apply_markdown: false,

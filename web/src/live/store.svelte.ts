@@ -1,4 +1,4 @@
-/** What the client knows, for components: each slice changes only when it is another one. */
+/** The reactive store for components: each slice updates only when it changes. */
 
 import type { ServerEvent } from "../wire/events";
 import type { Snapshot } from "../wire/snapshot";
@@ -9,11 +9,11 @@ import { fold } from "../data/fold";
 export class Store {
   #data = $state.raw<Data>() as Data;
 
-  /** How often it began anew. */
+  /** Number of times the client registered again. */
   restarts = $state(0);
 
   readonly me = $derived(this.#data.me);
-  /** Whether nobody is signed in: no account has the ID 0. */
+  /** Whether the user is a visitor without an account (ID 0). */
   readonly visiting = $derived(this.#data.me === 0);
   readonly realm = $derived(this.#data.realm);
   readonly settings = $derived(this.#data.settings);
@@ -50,13 +50,13 @@ export class Store {
   readonly messages = $derived(this.#data.messages);
   readonly lists = $derived(this.#data.lists);
 
-  /** Oneself. */
+  /** The user's own account. */
   readonly self = $derived(this.#data.users.get(this.#data.me));
 
-  /** Whether there are people who are not known yet: they are asked for (`everybody.ts`). */
+  /** Whether users are still being loaded (`everybody.ts`). */
   readonly peopleComing = $derived(this.#data.realm["realm_users_incomplete"] === true);
 
-  /** What is unread, counted once for all who show it. */
+  /** Unread counts, computed once for all components. */
   readonly tallies = $derived(tallies(this));
 
   #listeners = new Set<(event: ServerEvent) => void>();
@@ -65,22 +65,23 @@ export class Store {
     this.#data = dataOf(snapshot);
   }
 
-  /** Everything at once, as it is now. Reading it follows every change: components use slices. */
+  /** The current state as a whole. Reading it tracks every change, so components should use
+   * slices. */
   get data(): Data {
     return this.#data;
   }
 
-  /** Take in events. */
+  /** Apply events. */
   take(events: readonly ServerEvent[]): void {
     this.#data = fold(this.#data, events);
     for (const event of events) for (const listener of this.#listeners) listener(event);
   }
 
-  /** Start anew from another snapshot; what is shown of messages is asked for again. */
+  /** Replace the state with a new snapshot; messages are reloaded. */
   restart(snapshot: Snapshot): void {
     const { lists, messages } = this.#data;
     const fresh = dataOf(snapshot);
-    // The others are as they were until they are asked for again.
+    // Keep known users until they are reloaded.
     if (snapshot.realm_users_incomplete) {
       fresh.users = new Map([...this.#data.users, ...fresh.users]);
     }
@@ -89,12 +90,12 @@ export class Store {
     this.#data = { ...fresh, messages, lists: new Map(stale) };
   }
 
-  /** Change what did not come as an event: answers to one's own questions. */
+  /** Apply a change other than an event, such as a response. */
   change(make: (data: Data) => Data): void {
     this.#data = make(this.#data);
   }
 
-  /** Hear of each event after it was taken in. Returns how to stop. */
+  /** Listen to events after they are applied. Returns a function that stops. */
   onEvent(listener: (event: ServerEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -1,4 +1,4 @@
-/** Offering to change one's time zone, where the browser is in another one. Loaded when it matters. */
+/** Offers to update the time zone if the browser's differs. Loaded when needed. */
 
 import type { App } from "../app";
 import { isSameClock } from "../data/times";
@@ -6,10 +6,10 @@ import { words } from "../words/index.svelte";
 import { setSetting } from "./actions";
 import { Remembered } from "./localSettings.svelte";
 
-/** The zone that was offered in this browser last: each is offered once. */
+/** The time zone last offered in this browser: each is offered once. */
 const offered = new Remembered("time-zone", "");
 
-/** Where one has chosen no zone nothing goes by one; who does not want to be asked is not. */
+/** Skip users without a time zone, and those who turned this off. */
 export async function offerTimeZone(app: App): Promise<void> {
   const { store, toasts } = app;
   if (store.settings["web_suggest_update_timezone"] === false) return;

@@ -1,4 +1,4 @@
-/** The topics of channels: asked for when a channel is opened, and kept up from then on. */
+/** Topics of channels: loaded when a channel is opened, then kept current. */
 
 import { withTopic, type Topic } from "../data/sidebar";
 import { get } from "../wire/http";
@@ -13,12 +13,12 @@ export class Topics {
     store.onEvent((event) => this.#hear(event));
   }
 
-  /** What is known of a channel's topics, newest first; undefined before they were asked for. */
+  /** A channel's topics, newest first; undefined before they are loaded. */
   of(channelId: number): readonly Topic[] | undefined {
     return this.#lists.get(channelId);
   }
 
-  /** Ask for them, unless they are there. */
+  /** Load a channel's topics once. */
   load(channelId: number): Promise<readonly Topic[]> {
     const known = this.#lists.get(channelId);
     if (known) return Promise.resolve(known);
@@ -30,7 +30,7 @@ export class Topics {
     return pending;
   }
 
-  /** What is known may be old: it is asked for again when it is wanted. */
+  /** Reload when next needed. */
   forget(): void {
     this.#lists = new Map();
   }
@@ -55,7 +55,7 @@ export class Topics {
         this.#put(message.stream_id, withTopic(known, message.subject, message.id));
       }
     } else if (event.type === "update_message" || event.type === "delete_message") {
-      // Which topics are left only the server knows.
+      // Only the server knows which topics remain.
       const isMove = event.type === "delete_message" || "propagate_mode" in event;
       if (!isMove) return;
       for (const field of ["stream_id", "new_stream_id"]) {
@@ -70,7 +70,6 @@ export class Topics {
 
 const made = new WeakMap<Store, Topics>();
 
-/** The ones of a store. */
 export function topicsOf(store: Store): Topics {
   let one = made.get(store);
   if (!one) made.set(store, (one = new Topics(store)));

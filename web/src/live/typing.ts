@@ -1,4 +1,4 @@
-/** Telling others that one writes, and that one no longer does. */
+/** Sends typing notifications. */
 
 import { keyOf, type Conversation } from "../data/conversations";
 import { post } from "../wire/http";
@@ -11,7 +11,7 @@ export class TypingNotices {
 
   constructor(private readonly store: Store) {}
 
-  /** A key was pressed that changed what is written to somebody. */
+  /** The user edited a message to this conversation. */
   typed(to: Conversation): void {
     if (!this.#mayTell(to)) return;
     if (this.#to && keyOf(this.#to) !== keyOf(to)) this.ended();
@@ -27,7 +27,7 @@ export class TypingNotices {
     this.#idle = setTimeout(() => this.ended(), idle);
   }
 
-  /** It was sent, emptied or left. */
+  /** The message was sent, cleared, or left. */
   ended(): void {
     clearTimeout(this.#idle);
     if (this.#to) this.#tell("stop", this.#to);
@@ -54,7 +54,7 @@ export class TypingNotices {
       to.kind === "topic"
         ? { type: "channel", stream_id: to.channelId, topic: to.topic }
         : { type: "direct", to: to.people };
-    // One that does not get through is no loss.
+    // Best effort.
     post("/typing", { op, ...where }).catch(() => {});
   }
 }

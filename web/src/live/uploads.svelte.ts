@@ -1,5 +1,4 @@
-/** Files on their way to the server: small ones at once, large ones in pieces that go on where they
- * were cut off. */
+/** Uploads files: small ones in one request, large ones in resumable chunks. */
 
 import { csrfToken } from "../wire/http";
 import { words } from "../words/index.svelte";
@@ -12,7 +11,7 @@ export interface Upload {
   sent: number;
   state: "going" | "failed";
   trouble?: string;
-  /** A picture's address on this machine, as long as it is on its way. */
+  /** Local URL of an image during the upload. */
   preview?: string;
 }
 
@@ -21,7 +20,7 @@ interface Stored {
   filename: string;
 }
 
-/** Larger files go in pieces. */
+/** Larger files are uploaded in chunks. */
 const LARGE = 5 * 1024 * 1024;
 const PIECE = 4 * 1024 * 1024;
 
@@ -34,7 +33,7 @@ export class Uploads {
   #files = new Map<number, File>();
   #cancels = new Map<number, () => void>();
 
-  /** `done` gets the link's parts; null where it was given up. */
+  /** `done` gets the stored file; null if the upload was canceled. */
   constructor(private readonly done: (upload: Upload, stored: Stored | null) => void) {}
 
   get busy(): boolean {
@@ -123,7 +122,7 @@ function storedIn(text: string): Stored {
   return { url: body.url, filename: body.filename ?? "" };
 }
 
-/** `fetch` does not say how much has gone. */
+/** `fetch` reports no upload progress. */
 const atOnce: Way = (file, progress, cancelling) =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

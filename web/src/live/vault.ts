@@ -1,7 +1,5 @@
-/**
- * What this browser keeps of an account's reading: records that are sealed (AES-GCM) with a key that no
- * script can read out. The key lies beside them; it goes with them, when the session ends.
- */
+/** Encrypted local storage (AES-GCM) for offline reading. The key isn't extractable by scripts;
+ * it's stored with the records and deleted with them on sign-out. */
 
 import { DATABASE } from "./forgetting";
 
@@ -27,10 +25,8 @@ export class Vault {
     private readonly key: CryptoKey,
   ) {}
 
-  /**
-   * Open it; null where this browser keeps nothing, or the page did not come by https: then there is
-   * no cipher. `make`: whether it is made where there is none.
-   */
+  /** Open the database; null if storage isn't available, or without HTTPS, where browsers have no
+   * encryption. `make` creates a missing one. */
   static async open(make: boolean): Promise<Vault | null> {
     if (!globalThis.crypto?.subtle || !globalThis.indexedDB) return null;
     try {
@@ -40,13 +36,13 @@ export class Vault {
         request.result.createObjectStore(KEYS);
       };
       const database = await done(request);
-      // It is deleted, perhaps by another window: nobody stands in the way.
+      // Don't block deletion by another window.
       database.onversionchange = () => database.close();
       const key = await keyOf(database, make);
       if (key) return new Vault(database, key);
       database.close();
     } catch {
-      // Some browsers keep nothing for anybody, in private windows for example.
+      // Some browsers block storage, for example in private windows.
     }
     return null;
   }
@@ -55,13 +51,13 @@ export class Vault {
     this.database.close();
   }
 
-  /** The names of all records: they say nothing of what is in them. */
+  /** Names of all records; they reveal nothing about the content. */
   async names(): Promise<string[]> {
     const found = await done(this.#records("readonly").getAllKeys());
     return found.map(String);
   }
 
-  /** What was put under the name; null where there is nothing, or it cannot be opened. */
+  /** A record's value; null if it's missing or can't be decrypted. */
   async get<T>(name: string): Promise<T | null> {
     const found = (await done(this.#records("readonly").get(name))) as Sealed | undefined;
     if (!found) return null;
@@ -74,7 +70,7 @@ export class Vault {
     }
   }
 
-  /** Put a value; answers how many bytes it takes. */
+  /** Store a value. Returns its size in bytes. */
   async put(name: string, value: unknown): Promise<number> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const plain = new TextEncoder().encode(JSON.stringify(value));
@@ -92,7 +88,7 @@ export class Vault {
   }
 }
 
-/** The key, which is made once. */
+/** The key, created once. */
 async function keyOf(database: IDBDatabase, make: boolean): Promise<CryptoKey | null> {
   const read = () =>
     done(database.transaction(KEYS).objectStore(KEYS).get(KEY)) as Promise<CryptoKey | undefined>;
@@ -106,7 +102,7 @@ async function keyOf(database: IDBDatabase, make: boolean): Promise<CryptoKey | 
     await done(database.transaction(KEYS, "readwrite").objectStore(KEYS).add(made, KEY));
     return made;
   } catch {
-    // Another window was quicker.
+    // Another window was faster.
     return (await read()) ?? null;
   }
 }

@@ -1,4 +1,4 @@
-/** Where what one knew by another name is by now. */
+/** Finds topics that moved or were renamed. */
 
 import {
   isResolved,
@@ -13,11 +13,8 @@ import { get, isPassing } from "../wire/http";
 import { page } from "./history";
 import type { Store } from "./store.svelte";
 
-/**
- * The topic that a message is in by now, if one came for one; else the same topic as it is called
- * since it was marked as resolved, or is not any more. Null where nothing is. Raises what asking
- * the server does.
- */
+/** The topic of `messageId`, or the topic under its resolved or unresolved name; null if neither
+ * exists. Throws request errors. */
 export async function whereabouts(
   store: Store,
   { channelId, topic }: Pick<TopicOf, "channelId" | "topic">,
@@ -32,10 +29,8 @@ export async function whereabouts(
   return (await hasAny(store, other, "newest")) ? other : null;
 }
 
-/**
- * The topic that a message is in by now; null for a direct one. Raises what asking the server does:
- * it refuses where the message is gone.
- */
+/** The current topic of a message; null for direct messages. Throws request errors, also if the
+ * message was deleted. */
 export async function topicOf(messageId: number): Promise<TopicOf | null> {
   const { message } = await get<{ message: { stream_id?: number; subject: string } }>(
     `/messages/${messageId}`,
@@ -45,18 +40,16 @@ export async function topicOf(messageId: number): Promise<TopicOf | null> {
   return stream_id === undefined ? null : { kind: "topic", channelId: stream_id, topic: subject };
 }
 
-/**
- * Where a topic has gone elsewhere as a whole while nothing was heard, everything that goes along
- * with it goes now, as if it had been heard. `near` is one of its messages, if one is known. Returns
- * whether it has; where nobody can say, it has not. Raises Unreachable and the like.
- */
+/** If a topic moved as a whole while events were missed, apply the move as if its event had come.
+ * `near` is one of its messages, if known. Returns whether it moved; false if unknown. Throws
+ * Unreachable and the like. */
 export async function goAfter(
   store: Store,
   from: TopicOf,
   near: number | undefined,
 ): Promise<boolean> {
   try {
-    // What was written there since, or was left behind, is younger than what has gone.
+    // Messages that remain mean that the topic didn't move as a whole.
     if (await hasAny(store, from, near ?? "newest")) return false;
     const to = await whereabouts(store, from, near);
     if (!to || topicKey(to.channelId, to.topic) === keyOf(from)) return false;
@@ -79,7 +72,7 @@ export async function goAfter(
   }
 }
 
-/** Whether there are messages in a conversation, up to that one. */
+/** Whether a conversation has messages up to `anchor`. */
 async function hasAny(
   store: Store,
   where: Conversation,

@@ -1,4 +1,5 @@
-/** Which windows of the client are open: what one of them kept is its own while it is. */
+/** Tracks which windows of the client are open, since each owns its drafts and outgoing
+ * messages. */
 
 import { newId } from "./browserStorage";
 
@@ -6,15 +7,15 @@ const NAME = "tertulia:window";
 const LOCK = "tertulia-window-";
 
 export interface Windows {
-  /** This window's name; the same after a reload. */
+  /** This window's ID; it survives reloads. */
   own: string;
-  /** Whether another window of that name is open. */
+  /** Whether the window with that ID is open. */
   isOpen(name: string): Promise<boolean>;
 }
 
 let claimed: Promise<Windows> | null = null;
 
-/** Find this window's name, and hold it. */
+/** Find this window's ID and lock it. */
 export function claimWindow(): Promise<Windows> {
   claimed ??= claim();
   return claimed;
@@ -24,12 +25,12 @@ async function claim(): Promise<Windows> {
   let own = newId();
   try {
     const before = sessionStorage.getItem(NAME);
-    // A window that was duplicated has the other one's name.
+    // A duplicated window has the original's ID.
     if (before && (!hasLocks() || (await hold(before)))) own = before;
     else if (hasLocks()) await hold(own);
     sessionStorage.setItem(NAME, own);
   } catch {
-    // Without storage, nothing is kept anyway.
+    // Without storage, nothing is stored anyway.
   }
   return {
     own,
@@ -41,12 +42,12 @@ async function claim(): Promise<Windows> {
   };
 }
 
-/** Addresses without TLS have no locks. */
+/** Insecure contexts have no Web Locks. */
 function hasLocks(): boolean {
   return "locks" in navigator;
 }
 
-/** Hold a name as long as the window is open; false where another one holds it. */
+/** Lock an ID while the window is open; false if another window has it. */
 function hold(name: string): Promise<boolean> {
   return new Promise((resolve) => {
     void navigator.locks.request(LOCK + name, { ifAvailable: true }, (lock) => {

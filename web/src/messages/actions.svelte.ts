@@ -1,7 +1,5 @@
-/**
- * What one can do with a message, in one place: the bar, the menu, the keys and the dialogs all
- * call these. Some are built elsewhere (writing), and are provided when that part is there.
- */
+/** The actions of messages, shared by action bar, menu, shortcuts, and dialogs. The compose part
+ * provides some of them when it's loaded. */
 
 import type { App } from "../app";
 import { conversationOf } from "../data/conversations";
@@ -15,7 +13,7 @@ import type { ServerEvent } from "../wire/events";
 import { words } from "../words/index.svelte";
 import { overlays } from "./overlays.svelte";
 
-/** What the part for writing provides. */
+/** Actions provided by the compose part. */
 export interface Provided {
   reply: (message: Message) => void;
   quote: (message: Message) => void;
@@ -29,12 +27,12 @@ class Actions {
   #app: App | null = null;
   #provided = $state.raw<Partial<Provided>>({});
 
-  /** For whom: called once, when the client has started. */
+  /** Called once at startup. */
   serve(app: App): void {
     this.#app = app;
   }
 
-  /** Build some of them elsewhere. Returns how to take them back. */
+  /** Register implementations. Returns a function that removes them. */
   provide(some: Partial<Provided>): () => void {
     this.#provided = { ...this.#provided, ...some };
     return () => {
@@ -60,7 +58,6 @@ class Actions {
   showHistory = (message: Message) => overlays.open({ kind: "history", messageId: message.id });
   showReceipts = (message: Message) => overlays.open({ kind: "receipts", messageId: message.id });
 
-  /** Star it, or take the star away. */
   async star(message: Message): Promise<void> {
     const op = message.flags.includes("starred") ? "remove" : "add";
     const done = (how: string) =>
@@ -70,7 +67,7 @@ class Actions {
     );
   }
 
-  /** Pin a message for everybody in its channel, or take the pin away. Whether it is so then. */
+  /** Pin or unpin a message for everyone in its channel. Returns whether it's in that state. */
   pin(pinned: Pinned, isPinned: boolean): Promise<boolean> {
     const { store, toasts } = this.#here;
     const { wasPinned, wasUnpinned } = words.messages.pins;
@@ -80,7 +77,7 @@ class Actions {
     );
   }
 
-  /** Put one's reaction on it, or take it away. */
+  /** Add or remove the user's reaction. */
   async react(message: Message, emoji: Emoji): Promise<void> {
     const { me } = this.#here.store;
     const { name: emoji_name, code: emoji_code, type: reaction_type } = emoji;
@@ -104,14 +101,14 @@ class Actions {
     }
   }
 
-  /** The message in its conversation, as an address within the client. */
+  /** The fragment of the message in its conversation. */
   addressOf(message: Message): string {
     const { store } = this.#here;
     const narrow = narrowOf(conversationOf(message.key, store.topicNames));
     return `#${fragmentOf(narrow, store, message.id)}`;
   }
 
-  /** The same for others. */
+  /** The full URL. */
   linkTo(message: Message): string {
     const { realm } = this.#here.store;
     return `${String(realm["realm_url"] ?? window.location.origin)}/${this.addressOf(message)}`;
@@ -119,7 +116,7 @@ class Actions {
 
   copyLink = (message: Message) => this.copy(this.linkTo(message), words.messages.linkCopied);
 
-  /** Copy what its author typed. */
+  /** Copy the Markdown source. */
   async copySource(message: Message): Promise<void> {
     try {
       const { raw_content } = await get<{ raw_content: string }>(`/messages/${message.id}`, {
@@ -146,7 +143,7 @@ class Actions {
     return this.#app;
   }
 
-  /** Show it done before the server has answered; take it back when it refuses. */
+  /** Apply optimistically, and roll back if the server refuses. */
   async #atOnce(
     event: Record<string, unknown> & { type: string },
     back: Record<string, unknown> & { type: string },

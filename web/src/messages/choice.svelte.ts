@@ -1,4 +1,4 @@
-/** The message of a list that one has chosen, with the keyboard or by a click. */
+/** The selected message of a list. */
 
 import { tick } from "svelte";
 import type { Message } from "../data/data";
@@ -33,12 +33,12 @@ export class Choice {
     row.querySelector<HTMLElement>("article")?.focus({ preventScroll: true });
   }
 
-  /** Choose the next message, or the one before. */
+  /** Select the next or previous message. */
   move(by: 1 | -1): void {
     const { ids, scroller } = this.messageWindow;
     const visible = scroller?.seen() ?? [];
     const isVisible = this.id !== null && visible.includes(this.id);
-    // Where nothing is chosen one begins with what one looks at.
+    // Without a selection, begin with a visible message.
     const begin = (scroller?.atEnd ? visible.at(-1) : visible[0]) ?? scroller?.held?.id ?? 0;
     const from = placeOf(ids, isVisible ? (this.id ?? 0) : begin) + (isVisible ? by : 0);
     const id = ids[Math.min(Math.max(0, from), ids.length - 1)];

@@ -1,4 +1,4 @@
-/** Code in messages: its language, a button that copies it, places to try it. */
+/** Code blocks: language, copy button, playgrounds. */
 
 import type { Store } from "../live/store.svelte";
 import { words } from "../words/index.svelte";
@@ -8,7 +8,7 @@ export function dressCode(block: HTMLElement, store: Store): void {
   const pre = block.querySelector("pre");
   const code = block.querySelector("code");
   if (!pre || !code) return;
-  // Long lines are looked along with the keyboard.
+  // Focusable, so that keys scroll long lines.
   pre.tabIndex = 0;
   const language = block.dataset["codeLanguage"];
   const bar = document.createElement("div");

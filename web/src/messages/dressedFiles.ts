@@ -1,4 +1,4 @@
-/** The rest of a file's card: what kind it is, how large, and what one can do with it. */
+/** Adds a file's type, size, and actions to its card. */
 
 import Archive from "@lucide/svelte/icons/file-archive";
 import Code from "@lucide/svelte/icons/file-code";
@@ -39,7 +39,7 @@ function dressFile(card: HTMLElement): void {
   const link = card.querySelector("a");
   if (!link) return;
   const address = link.getAttribute("href") ?? "";
-  // A bare address says less than what it leads to.
+  // Show the file name instead of a bare URL.
   if (/^(https?:\/)?\/.*user_uploads\//.test(link.textContent ?? "")) {
     link.textContent = pathOf(address).split("/").at(-1) ?? "";
   }
@@ -71,7 +71,7 @@ function dressFile(card: HTMLElement): void {
   });
 }
 
-/** What the browser can show is opened, everything else is saved. */
+/** Open files that browsers can display, download others. */
 function offer(
   card: HTMLElement,
   link: HTMLAnchorElement,
@@ -92,7 +92,7 @@ function offer(
   }
 }
 
-/** "PDF", or that it is a file. */
+/** "PDF", or "File". */
 function typeText(name: string): string {
   return endingOf(name).toUpperCase() || words.media.file;
 }

@@ -1,10 +1,8 @@
-/**
- * Files that a message links, as cards. What is here is done while the message is drawn, so that a
- * card has its height at once and nothing moves; what it says and offers comes behind (fileFacts).
- */
+/** Turns links to uploaded files into cards. This part runs during rendering, so that cards have
+ * their height immediately; details follow from fileFacts. */
 
 const LINKS = 'a[href^="/user_uploads/"]';
-/** What shows the file itself, or is somebody else's. */
+/** Media shown inline, and content of others. */
 const ELSEWHERE = ".message_inline_image, .message_embed, blockquote";
 
 export function makeCards(node: HTMLElement): void {
@@ -13,7 +11,7 @@ export function makeCards(node: HTMLElement): void {
     shown.add(one.getAttribute("href") ?? "");
   }
   const cards: HTMLElement[] = [];
-  /** Where the next card of a block comes. */
+  /** The last card of each block. */
   const last = new Map<Element, Element>();
   const add = (block: Element, card: HTMLElement) => {
     (last.get(block) ?? block).after(card);
@@ -24,7 +22,7 @@ export function makeCards(node: HTMLElement): void {
     const address = one.getAttribute("href") ?? one.getAttribute("src") ?? "";
     if (one.closest(ELSEWHERE)) continue;
     if (shown.has(address)) {
-      // The name of a picture, over it.
+      // An image's caption.
       one.classList.toggle("caption", alone(one));
       continue;
     }
@@ -42,13 +40,13 @@ export function makeCards(node: HTMLElement): void {
     void import("./dressedFiles").then(
       ({ dressFiles }) => dressFiles(cards),
       () => {
-        // Without it, a card is the link that it holds.
+        // If it fails, the card is just its link.
       },
     );
   }
 }
 
-/** The outermost block around it, within the message or the spoiler that it is in. */
+/** The outermost block around the link, within the message or spoiler. */
 function blockOf(node: HTMLElement, one: HTMLElement): Element {
   const within = one.closest(".spoiler-content") ?? node;
   let block: Element = one;
@@ -58,14 +56,14 @@ function blockOf(node: HTMLElement, one: HTMLElement): Element {
 
 const isBlank = (one: Node): boolean => !one.textContent?.trim();
 
-/** What is before or after it, but for blanks between words. */
+/** The sibling, ignoring whitespace. */
 function beside(one: Node, side: "previousSibling" | "nextSibling"): ChildNode | null {
   let found = one[side];
   while (found instanceof Text && isBlank(found)) found = found[side];
   return found;
 }
 
-/** Whether it has a line to itself. */
+/** Whether the link is on its own line. */
 function alone(one: HTMLElement): boolean {
   const isEnd = (found: ChildNode | null) => !found || found.nodeName === "BR";
   return (
@@ -75,7 +73,7 @@ function alone(one: HTMLElement): boolean {
   );
 }
 
-/** It, out of its paragraph, with its line. */
+/** Remove the link with its line from the paragraph. */
 function taken(one: HTMLElement): HTMLElement {
   if (alone(one)) (beside(one, "previousSibling") ?? beside(one, "nextSibling"))?.remove();
   const around = one.parentElement;

@@ -1,4 +1,4 @@
-/** The keys of a list of messages. */
+/** Keyboard shortcuts of a message list. */
 
 import type { App } from "../app";
 import { mayEdit, mayMove, maySeeHistory } from "../data/allowed";
@@ -17,10 +17,10 @@ export interface Listing {
   page: (by: 1 | -1) => void;
 }
 
-/** Until it is called back. */
+/** Returns a function that stops listening. */
 export function listenToKeys(app: App, listing: Listing): () => void {
   const { store, toasts } = app;
-  /** Where no message is selected the key is for others. */
+  /** Without a selected message the key isn't handled. */
   const withCurrent = (call: (message: Message) => unknown) => () => {
     const message = listing.current();
     if (!message) return false;

@@ -1,12 +1,12 @@
-/** A long press with a finger: what a click on "more" does where there is no pointer to hover with. */
+/** Long press as the touch equivalent of "more". */
 
 import { swallowRelease } from "../ui/release";
 
 const LONG = 450;
-/** A finger that moves further than this scrolls, in pixels. */
+/** Movement in pixels that counts as scrolling. */
 const STILL = 8;
 
-/** For `{@attach longPress(…)}`: called with what was pressed. */
+/** For `{@attach longPress(…)}`: called with the pressed element. */
 export function longPress(call: (target: Element) => void): (node: HTMLElement) => () => void {
   return (node) => {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -17,7 +17,7 @@ export function longPress(call: (target: Element) => void): (node: HTMLElement) 
       if (event.pointerType === "mouse") return;
       at = { x: event.clientX, y: event.clientY };
       timer = setTimeout(() => {
-        // What opens under the finger is not meant by its release.
+        // Releasing the finger must not activate what opened under it.
         swallowRelease();
         call(event.target as Element);
       }, LONG);

@@ -1,7 +1,5 @@
-/**
- * A list of messages as one goes through it: which part of it is in the page, which place it keeps,
- * what is fetched next, what was seen. The part in the page moves along with what one looks at.
- */
+/** The view of a message list: which messages are rendered, the scroll position, what is loaded
+ * next, and what was seen. The rendered part follows the scroll position. */
 
 import { untrack } from "svelte";
 import type { App } from "../app";
@@ -24,19 +22,19 @@ import { isPassing, told } from "../wire/http";
 import { Scroller } from "./scroller";
 import { Prefetch } from "./prefetch";
 
-/** How many messages are in the page before and after the one at the window's top, at first. */
+/** Initially rendered messages before and after the top one. */
 const BEFORE = 14;
 const AFTER = 28;
-/** So many more where these do not fill it; never more than so many. */
+/** More if these don't fill the view, and the maximum. */
 const MORE = 16;
 const MOST = 160;
-/** The part in the page moves after so many. */
+/** The rendered part moves after this many messages. */
 const DRIFT = 8;
 const SEEN_AFTER = 200;
-/** How long until what could not be fetched is asked for again, at first and at most, in ms. */
+/** Retry delays in ms: first and longest. */
 const RETRY = { first: 2000, longest: 30_000 };
 
-/** Where one was in each list, for coming back. */
+/** Saved scroll positions by list. */
 const places = new Map<string, Place>();
 
 type Target = { id: number; how: "unread" | "near" | Place } | "end";
@@ -46,15 +44,15 @@ export class MessageWindow {
   readonly list: MessageList | undefined = $derived.by(() => this.app.store.lists.get(this.name));
   readonly ids: readonly number[] = $derived(this.list?.ids ?? []);
 
-  /** The message around which the page has some. */
+  /** The message around which messages are rendered. */
   focus = $state<number | null>(null);
-  /** Where to go as soon as it is in the page. */
+  /** Where to scroll once it's rendered. */
   target = $state.raw<Target | null>(null);
   marker = $state<number | null>(null);
   lit = $state<number | null>(null);
-  /** Whether one is somewhere before the end. */
+  /** Whether the user is away from the end. */
   away = $state(false);
-  /** The message at the window's top. */
+  /** The message at the top of the view. */
   top = $state(0);
   opening = $state(true);
   trouble = $state("");
@@ -65,17 +63,17 @@ export class MessageWindow {
 
   readonly heights = new Heights();
   scroller: Scroller | null = null;
-  /** How often it was asked to go somewhere: only the last counts. */
+  /** Counts navigations: only the last applies. */
   #goings = 0;
-  /** Whether there is nothing yet that one could go through while it is opened. */
+  /** Whether nothing is shown yet while opening. */
   #isEmpty = true;
-  /** Nobody looks at it any more: what was asked for comes too late. */
+  /** Left: pending results are ignored. */
   #left = false;
   #prefetch: Prefetch;
   #seenTimer: ReturnType<typeof setTimeout> | undefined;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #failures = 0;
-  /** The message that one came for. */
+  /** The message in the URL. */
   #near: number | undefined;
 
   constructor(
@@ -93,7 +91,8 @@ export class MessageWindow {
     return this.focus === null ? this.ids.length : placeOf(this.ids, this.focus);
   }
 
-  /** Go where one should begin: a message, what is unread, where one was, or the newest. */
+  /** Go to the initial position: a message, the first unread one, the saved position, or the
+   * newest. */
   async begin(near: number | undefined): Promise<void> {
     const { store } = this.app;
     this.#near = near;
@@ -115,9 +114,9 @@ export class MessageWindow {
     await this.#goAfter(near);
   }
 
-  /** Go where a topic, or the message that one came for, is by now, if it is not here. */
+  /** Follow the topic or message if it moved. */
   async #goAfter(near: number | undefined): Promise<void> {
-    // What is derived for a view is not to be asked for after it.
+    // Derived values end with the view.
     if (this.#left) return;
     const { list, narrow } = this;
     const topic = isOfChannel(narrow) ? conversationIn(narrow) : null;
@@ -131,29 +130,27 @@ export class MessageWindow {
       const { data } = this.app.store;
       this.app.router.replace(fragmentOf(narrowOf({ ...topic, ...now }), data, near));
     } catch {
-      // What is not there, or cannot be asked for now, leads nowhere else.
+      // Missing, or offline: stay.
     }
   }
 
-  /** To the end, wherever one is. */
   async toEnd(): Promise<void> {
     await this.#go("newest", "near", false);
   }
 
-  /** To the end, and what one jumps over is read as if it had been scrolled past. */
+  /** Go to the end and mark everything skipped as read. */
   async passToEnd(): Promise<void> {
     await this.toEnd();
     if (this.#reads) void readMuch(this.app, (marker) => marker.readList(this.narrow));
   }
 
-  /** To what one has just written, below the newest that there is. */
+  /** Scroll to the user's pending message. */
   toPending(): void {
     if (this.#left) return;
     if (this.list && !this.list.stale && this.list.foundNewest) void this.toEnd();
     else this.scroller?.toEnd();
   }
 
-  /** To the first message of all. */
   async toBeginning(): Promise<void> {
     await this.#go("oldest", "near", false);
   }
@@ -178,7 +175,7 @@ export class MessageWindow {
       if (isWanted()) this.#aim(anchor, found, how, light);
     } catch (error) {
       if (!isWanted()) return;
-      // Without the server one reads what there is.
+      // Offline: use what's loaded.
       if (isPassing(error) && this.ids.length && !this.app.connection.online) {
         this.#aim(anchor, this.ids.at(-1) ?? null, how, light);
       } else this.#failed(error);
@@ -219,7 +216,7 @@ export class MessageWindow {
     return this.app.store.data.unread.where.has(id);
   }
 
-  /** After anything in the page has changed: be where one was, or is going. */
+  /** After any layout change: restore the position or continue to the target. */
   settle(): void {
     const { scroller, target } = this;
     if (!scroller || this.#left) return;
@@ -247,7 +244,7 @@ export class MessageWindow {
     return how === "unread" ? Math.min(spare, height * 0.2) : spare / 3;
   }
 
-  /** The message that kept its place is not in the page any more: the next one does. */
+  /** The anchor message is no longer rendered: use the next one. */
   #lost(): void {
     const held = this.scroller?.held;
     const { ids } = this;
@@ -257,17 +254,16 @@ export class MessageWindow {
     this.target = { id, how: { id, top: held.top, atEnd: false } };
   }
 
-  /** Whether the last message that there is, is in the page. */
+  /** Whether the newest message is rendered. */
   get showsEnd(): boolean {
     return this.end >= this.ids.length && (this.list?.foundNewest ?? false);
   }
 
-  /** The list is about to change. */
   beforeChange(): void {
     if (!this.target) this.scroller?.beforeChange();
   }
 
-  /** One has scrolled, or it was done for one. */
+  /** Handle scrolling by the user or by code. */
   scrolled(): void {
     const { scroller } = this;
     if (!scroller || this.target || this.#left) return;
@@ -280,7 +276,7 @@ export class MessageWindow {
     else this.follow();
   }
 
-  /** Go on where none of the rows in the page is: in the room that others would take. */
+  /** Continue if no rendered row is in view. */
   #land(): void {
     const { scroller, ids } = this;
     if (!scroller) return;
@@ -292,18 +288,18 @@ export class MessageWindow {
     this.target = { id, how: { id, top, atEnd: false } };
   }
 
-  /** What is in the page follows what one looks at, and so does what is fetched and read. */
+  /** Render, load, and mark as read what is in view. */
   follow(): void {
     const { scroller } = this;
-    // What is derived is not there any more once nobody looks at it.
+    // Derived values end with the view.
     if (!scroller || this.target || this.#left) return;
     const { ids } = this;
-    // What has just come is not followed before it is known where in it one begins.
+    // Wait for the initial position.
     if (this.opening && this.#isEmpty) return;
     this.away = !scroller.atEnd;
     this.top = scroller.held?.id ?? 0;
     if (ids.length > LONGEST) {
-      // What is far away is let go of, so that a long day does not fill the memory.
+      // Trim the far end, so that memory stays bounded.
       const here = scroller.atEnd ? ids.at(-1) : this.top;
       keepBounded(this.app.store, this.name, here ?? 0);
       this.heights.keep(this.ids);
@@ -335,7 +331,7 @@ export class MessageWindow {
     this.#prefetch.keep(list, at, lastAt);
   }
 
-  /** Go on after something could not be fetched. */
+  /** Retry loading. */
   async again(): Promise<void> {
     clearTimeout(this.#retryTimer);
     if (!this.trouble || this.#left) return;
@@ -345,7 +341,7 @@ export class MessageWindow {
     else this.follow();
   }
 
-  /** Ask again for what may not be right any more, around the place where one is. */
+  /** Reload a stale list around the current position. */
   async refresh(): Promise<void> {
     const { scroller } = this;
     const anchor = scroller?.atEnd ? "newest" : (scroller?.held?.id ?? "newest");
@@ -358,7 +354,7 @@ export class MessageWindow {
     }
   }
 
-  /** Nothing is left of the topic that was there: it may have gone elsewhere unheard. */
+  /** The topic became empty: it may have moved while offline. */
   async #goAlong(last: number): Promise<void> {
     const topic = isOfChannel(this.narrow) ? conversationIn(this.narrow) : null;
     if (topic?.kind !== "topic" || this.ids.some((id) => id <= last)) return;
@@ -366,7 +362,7 @@ export class MessageWindow {
       const { goAfter } = await import("../live/whereabouts");
       await goAfter(this.app.store, topic, last);
     } catch {
-      // What cannot be asked for now leads nowhere else.
+      // Offline: stay.
     }
   }
 
@@ -378,7 +374,7 @@ export class MessageWindow {
     reading.seen(this.scroller.seen());
   }
 
-  /** Whether what is seen here becomes read. */
+  /** Whether messages seen here are marked as read. */
   get #reads(): boolean {
     const { store } = this.app;
     const policy = store.data.settings.web_mark_read_on_scroll_policy;

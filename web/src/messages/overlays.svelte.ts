@@ -1,15 +1,15 @@
-/** What lies above the view: cards, pickers, dialogs, pictures. One at a time; shown by Overlays. */
+/** Overlays: cards, pickers, dialogs, lightbox. One at a time, rendered by Overlays. */
 
 import type { Emoji } from "../data/emoji";
 import type { GifProvider } from "../data/gifs";
 import type { Narrow } from "../data/narrow";
 
-/** A picture or film of a message, as the lightbox shows it. */
+/** An image or video in the lightbox. */
 export interface Shown {
   kind: "image" | "video";
-  /** As large as it is there. */
+  /** Full size. */
   source: string;
-  /** What the browser can show of it at once. */
+  /** A version that is already loaded. */
   preview: string;
   name: string;
   messageId: number;
@@ -34,7 +34,7 @@ class Overlays {
     this.current = overlay;
   }
 
-  /** Close it, and let the keyboard be where it was. */
+  /** Close it and return the focus. */
   close(): void {
     if (!this.current) return;
     this.current = null;
@@ -42,7 +42,7 @@ class Overlays {
     if (opener?.isConnected) queueMicrotask(() => opener.focus({ preventScroll: true }));
   }
 
-  /** The card of a person beside an element. */
+  /** Show a user's card next to an element. */
   user(userId: number, anchor: Element): void {
     this.open({ kind: "user", userId, anchor });
   }
@@ -51,7 +51,7 @@ class Overlays {
     this.open({ kind: "group", groupId, anchor });
   }
 
-  /** The picker. `isText`: what is picked is written, so it can have a skin tone. */
+  /** Open the emoji picker; `isText` offers skin tones. */
   emoji(anchor: Element, onpick: (emoji: Emoji) => void, isText = false): void {
     this.open({ kind: "emoji", anchor, onpick, isText });
   }

@@ -1,18 +1,18 @@
-/** More messages at both ends of a list, before one gets there. */
+/** Loads more messages before the user reaches an end of the list. */
 
 import type { MessageList } from "../data/lists";
 import { nameOf, type Narrow } from "../data/narrow";
 import { newer, older } from "../live/history";
 import type { Store } from "../live/store.svelte";
 
-/** More is fetched so many messages before one gets to an end. */
+/** Messages before an end at which more are loaded. */
 const AHEAD = 40;
-/** The least time between two looks for what is new, in milliseconds. */
+/** Minimum time between checks for new messages, in ms. */
 const PATIENCE = 1000;
 
 interface Hearing {
   failed(error: unknown): void;
-  /** It may look again. */
+  /** Allow another check. */
   again(): void;
 }
 
@@ -26,7 +26,7 @@ export class Prefetch {
     private readonly hearing: Hearing,
   ) {}
 
-  /** One looks at what is between these two places of the list. */
+  /** The view shows this range of the list. */
   keep(list: MessageList, first: number, last: number): void {
     if (!list.foundOldest && first < AHEAD && !this.#older) {
       this.#older = true;
@@ -35,7 +35,7 @@ export class Prefetch {
     if (!list.foundNewest && last > list.ids.length - AHEAD && !this.#newer) {
       this.#newer = true;
       void this.#more(newer).finally(() => {
-        // Where only the server knows what belongs here, each message is a reason to ask.
+        // If only the server knows what matches, check for each new message.
         const isAll = this.store.data.lists.get(nameOf(this.narrow))?.foundNewest ?? true;
         const again = () => {
           this.#newer = false;

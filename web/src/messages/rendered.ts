@@ -1,7 +1,5 @@
-/**
- * What the server's HTML of a message becomes in the page: times of one's own place, buttons that
- * copy code, spoilers that open, links that stay here. Called once for each time it is shown.
- */
+/** Enhances rendered HTML in the page: local times, copy buttons, spoilers, internal links. Called
+ * for each rendering. */
 
 import { fitted, ownFragment, styled } from "../data/content";
 import { pathOf } from "../data/fileKinds";
@@ -13,11 +11,11 @@ import { dressCode } from "./code";
 import { makeCards } from "./fileCards";
 import { overlays, type Shown } from "./overlays.svelte";
 
-/** As high and wide as pictures get in a message, in pixels. */
+/** Maximum size of images in a message, in pixels. */
 const PICTURE = { width: 420, height: 280 };
 
 export function dress(node: HTMLElement, html: string, store: Store, messageId: number): void {
-  // Most messages have next to nothing of all this: looking for it takes longer than the text.
+  // Fast path: most messages have none of this.
   if (!html.includes("<", 3) || /^<p>[^<]*<\/p>$/.test(html)) return;
   const each = <E extends Element = HTMLElement>(
     mark: string,
@@ -26,7 +24,7 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   ) => {
     if (html.includes(mark)) node.querySelectorAll<E>(selector).forEach(call);
   };
-  // The half of a formula for browsers that do not draw MathML.
+  // Remove KaTeX's HTML fallback for MathML.
   each("katex-html", ".katex-html", (one) => one.remove());
   each(" style=", "[data-style]", restyle);
   each("message_embed", ".message_embed", nameEmbed);
@@ -40,12 +38,12 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   if (html.includes("image")) dressPictures(node, store, messageId);
   if (html.includes("/user_uploads/")) makeCards(node);
   each("<table", "table", frameTable);
-  // A quotation or a list goes in the direction of its own words.
+  // Quotes and lists have their own direction.
   each("<blockquote", "blockquote", (one) => (one.dir = "auto"));
   each("<li", "ul, ol", (one) => (one.dir = "auto"));
 }
 
-/** A wide table is looked along on its own. */
+/** Wide tables scroll horizontally. */
 function frameTable(table: HTMLElement): void {
   const frame = document.createElement("div");
   frame.className = "table";
@@ -59,7 +57,7 @@ function frameTable(table: HTMLElement): void {
   frame.append(table);
 }
 
-/** The few styles that the server writes, in a way that the page's policy lets through. */
+/** Apply the server's styles through code, which the page's policy allows. */
 function restyle(one: HTMLElement): void {
   const style = one.dataset["style"] ?? "";
   const align = styled(style, "text-align");
@@ -68,7 +66,7 @@ function restyle(one: HTMLElement): void {
   if (picture) one.style.backgroundImage = picture;
 }
 
-/** The picture of a preview is a link too: it is called as the page is. */
+/** Label the preview's image link with the page's title. */
 function nameEmbed(embed: HTMLElement): void {
   const picture = embed.querySelector<HTMLElement>("a.message_embed_image");
   const title = embed.querySelector(".message_embed_title")?.textContent?.trim();
@@ -94,7 +92,7 @@ function dressSpoiler(block: HTMLElement): void {
   pressable(header);
 }
 
-/** Enter and space do what a click does. */
+/** Make Enter and Space act like a click. */
 function pressable(one: HTMLElement): void {
   one.addEventListener("keydown", (event) => {
     if (event.target !== one || (event.key !== "Enter" && event.key !== " ")) return;
@@ -184,7 +182,7 @@ function dressPictures(node: HTMLElement, store: Store, messageId: number): void
   }
 }
 
-/** A moving picture moves always, under the pointer, or never, as one's settings say. */
+/** Animate images always, on hover, or never, by the user's setting. */
 function animate(image: HTMLImageElement, around: HTMLElement, when: string): void {
   const moving = image.src;
   const still = moving.replace(/-anim(\.\w+)$/, "$1");
@@ -195,7 +193,7 @@ function animate(image: HTMLImageElement, around: HTMLElement, when: string): vo
   around.addEventListener("pointerleave", () => (image.src = still));
 }
 
-/** Keep the room that a picture will take, so that nothing moves when it comes. */
+/** Reserve an image's space to avoid layout shifts. */
 function reserve(image: HTMLImageElement): void {
   image.decoding = "async";
   const size = fitted(image.dataset["originalDimensions"] ?? "", PICTURE.width, PICTURE.height);

@@ -4,7 +4,7 @@ import { Scroller } from "./scroller";
 
 const WINDOW = 600;
 
-/** A list as a browser lays it out: rows of some height, one below the other. */
+/** A simulated list with rows of given heights. */
 class Page {
   rows: { id: number; height: number }[];
   #scrollTop = 0;
@@ -19,7 +19,7 @@ class Page {
         return Math.max(WINDOW, page.offset(page.rows.length));
       },
       get scrollTop() {
-        // Beyond the end there is nothing to be seen.
+        // Can't scroll beyond the end.
         page.#scrollTop = Math.min(page.#scrollTop, this.scrollHeight - WINDOW);
         return page.#scrollTop;
       },
@@ -56,13 +56,12 @@ class Page {
     return this.rows.slice(0, at).reduce((sum, row) => sum + row.height, 0);
   }
 
-  /** Where a message's top is in the window. */
+  /** Offset of a message in the window. */
   top(id: number): number {
     const at = this.rows.findIndex((row) => row.id === id);
     return this.offset(at) - this.scroller.frame.scrollTop;
   }
 
-  /** A message in the middle of the window. */
   get middle(): number {
     return this.rows.find((row) => this.top(row.id) > WINDOW / 2)?.id ?? 0;
   }
@@ -101,7 +100,7 @@ describe("Scroller", () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
         const page = begun(1050);
-        // What is looked at while all this happens, and where it must be.
+        // The message being read, and its position.
         const seen = page.middle;
         let wanted = page.top(seen);
         for (const { what, by } of changes) {
@@ -110,7 +109,7 @@ describe("Scroller", () => {
           else if (what === "grow") page.rows[by]!.height += 25;
           else if (what === "tell") page.scroller.keep();
           else {
-            // Not so far that one would come to an end, or lose sight of it.
+            // Avoid the ends, and keep the message in view.
             const next = wanted - by;
             if (next < WINDOW / 4 || next > WINDOW / 2) continue;
             page.scroll(by);

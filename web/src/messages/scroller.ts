@@ -1,19 +1,19 @@
-/** The scrolling element of a list: where its rows are, and how what one looks at keeps its place. */
+/** The scroll container of a list: positions of rows, and scroll anchoring. */
 
 import type { Place } from "../data/opening";
 
-/** So near to the end counts as being there, in pixels. */
+/** Distance that counts as the end, in pixels. */
 const NEAR_END = 32;
 
 export class Scroller {
-  /** The message that keeps its place while things change around it. */
+  /** The anchor, which keeps its position while things change around it. */
   held: { id: number; top: number } | null = null;
-  /** Whether one is at the end and follows it. */
+  /** Whether the view is at the end and follows it. */
   atEnd = false;
-  /** Whether the last row is the last message that there is. */
+  /** Whether the last row is the newest message. */
   showsEnd = false;
 
-  /** Where the element was scrolled to when the place was kept last, and how far it went then. */
+  /** Scroll position when the anchor was last set, and its maximum then. */
   #scrollTop = 0;
   #end = 0;
   #isChanging = false;
@@ -31,12 +31,12 @@ export class Scroller {
     return Number((row as HTMLElement).dataset["id"]);
   }
 
-  /** How far a row's top is below that of the window. */
+  /** Offset of a row's top in the view. */
   topOf(row: HTMLElement): number {
     return row.offsetTop - this.frame.scrollTop;
   }
 
-  /** How much of the rows in the page is out of sight above and below, in pixels. */
+  /** Height of rendered rows outside the view, above and below, in pixels. */
   spare(): { above: number; below: number } {
     const { scrollTop, clientHeight } = this.frame;
     const { offsetTop, offsetHeight } = this.rows;
@@ -46,7 +46,7 @@ export class Scroller {
     };
   }
 
-  /** The first row of which something can be seen below a line in the window. */
+  /** The first row visible below a position. */
   firstBelow(line: number): HTMLElement | null {
     const all = this.rows.children;
     const wanted = this.frame.scrollTop + line;
@@ -61,13 +61,13 @@ export class Scroller {
     return (all[low] as HTMLElement | undefined) ?? null;
   }
 
-  /** The message at the window's top; null where no row reaches into the window. */
+  /** The message at the top; null if no row is visible. */
   get first(): number | null {
     const row = this.firstBelow(0);
     return row && this.topOf(row) < this.frame.clientHeight ? this.idOf(row) : null;
   }
 
-  /** Rows of which the lower edge can be seen. */
+  /** Rows whose bottom is visible. */
   seen(): number[] {
     const found: number[] = [];
     const { scrollTop, clientHeight } = this.frame;
@@ -79,19 +79,17 @@ export class Scroller {
     return found;
   }
 
-  /** The rows are about to change, and `keep` or `put` follows before anybody can scroll. */
+  /** Rows are about to change; `keep` or `put` follows before the user can scroll. */
   beforeChange(): void {
     this.keep();
     this.#isChanging = true;
   }
 
-  /**
-   * Undo what a change of the page did to the place where one is, however far one has scrolled
-   * since: it is read from the page, no event has to have told of it. To be called whenever one
-   * has scrolled or anything has changed. Answers whether what keeps its place is still there.
-   */
+  /** Restore the anchor's position after layout changes, whatever was scrolled since: positions are
+   * read from the page instead of events. Call after every scroll and change. Returns whether the
+   * anchor still exists. */
   keep(): boolean {
-    // What is not shown has no places.
+    // Hidden elements have no layout.
     if (!this.frame.clientHeight) return true;
     const distance = this.#isChanging ? 0 : this.#scrolled();
     if (distance) {
@@ -104,7 +102,7 @@ export class Scroller {
     return isThere;
   }
 
-  /** Put a message at a height of the window. */
+  /** Scroll a message to an offset. */
   put(id: number, top: number): void {
     this.held = { id, top };
     this.atEnd = false;
@@ -113,7 +111,7 @@ export class Scroller {
     this.atEnd = this.#isNearEnd;
   }
 
-  /** Go to the end, and follow it. */
+  /** Scroll to the end and follow it. */
   toEnd(): void {
     this.atEnd = true;
     this.#by(this.#distanceToEnd);
@@ -121,7 +119,7 @@ export class Scroller {
     this.#note();
   }
 
-  /** Just so much that a row can be seen whole, or its beginning. */
+  /** Scroll minimally to show a row, or its beginning. */
   reveal(row: HTMLElement, margin = 12): void {
     const top = this.topOf(row);
     const bottom = top + row.offsetHeight;
@@ -146,10 +144,10 @@ export class Scroller {
     return this.showsEnd && this.#distanceToEnd <= NEAR_END;
   }
 
-  /** How far somebody has scrolled since the place was kept last. */
+  /** Distance scrolled by the user since the anchor was set. */
   #scrolled(): number {
     const distance = this.frame.scrollTop - this.#scrollTop;
-    // What has become shorter is scrolled back by the browser.
+    // The browser clamps the position when content shrinks.
     const wasCut = this.#farthest < this.#end && this.#distanceToEnd < 1;
     return Math.abs(distance) < 1 || wasCut ? 0 : distance;
   }
@@ -164,10 +162,8 @@ export class Scroller {
     return row !== null || !this.held;
   }
 
-  /**
-   * Hold what one looks at. That is not the first row of which something is seen: what stands
-   * above its text goes when older messages come, and its pictures may be out of sight.
-   */
+  /** Choose the anchor. Not the first visible row, since its divider disappears when older messages
+   * load and its images may be out of view. */
   #hold(): void {
     const first = this.firstBelow(0);
     const next = first?.nextElementSibling as HTMLElement | null | undefined;

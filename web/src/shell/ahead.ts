@@ -1,11 +1,11 @@
-/** What one is likely to want next is fetched while there is nothing else to do. */
+/** Prefetches likely chunks while idle. */
 
 import { words } from "../words/index.svelte";
 
-/** How long the first view is left alone, in milliseconds. */
+/** Delay after the first view, in ms. */
 const REST = 2000;
 
-/** The likeliest first. Whoever needs one of these imports it as here, and has it then at once. */
+/** Most likely first. The import expressions match those at the place of use. */
 const AHEAD: readonly (() => Promise<unknown>)[] = [
   () => import("../compose/NewMessage.svelte"),
   () => words.with(import("./Jump.svelte"), "settings", "manage"),
@@ -16,17 +16,15 @@ const AHEAD: readonly (() => Promise<unknown>)[] = [
   () => import("../compose/WritingDialogs.svelte"),
 ];
 
-/**
- * Begin with it, one after the other; what is returned ends it. Whoever is to save data has what
- * they ask for, and no more.
- */
+/** Prefetch one after the other. Returns a function that stops. With reduced data use, nothing is
+ * prefetched. */
 export function fetchAhead(): () => void {
   if (savesData()) return () => undefined;
   let isOver = false;
   const next = async (place: number): Promise<void> => {
     const fetch = AHEAD[place];
     if (isOver || !fetch) return;
-    // Without a connection the rest can wait until it is asked for.
+    // Offline: stop until requested.
     await fetch().then(
       () => whenIdle(() => void next(place + 1)),
       () => undefined,
@@ -39,13 +37,13 @@ export function fetchAhead(): () => void {
   };
 }
 
-/** Whether that is what the browser was told, as far as it says so: Chromium does. */
+/** Whether the browser asks to save data (Chromium only). */
 function savesData(): boolean {
   const { connection } = navigator as { connection?: { saveData?: boolean } };
   return connection?.saveData ?? false;
 }
 
-/** Safari has no such moments: there it is soon. */
+/** Safari has no idle callbacks: use a timeout. */
 function whenIdle(run: () => void): void {
   if ("requestIdleCallback" in window) requestIdleCallback(run);
   else setTimeout(run, 200);

@@ -1,4 +1,4 @@
-/** How everything looks by one's settings and the organization's, put on the page. */
+/** Applies appearance settings to the page. */
 
 import type { Data, UserSettings } from "../data/data";
 
@@ -12,18 +12,18 @@ export function applyLook(settings: UserSettings, realm: Data["realm"]): void {
   dataset["contrast"] = settings.high_contrast_mode ? "high" : "";
   style.setProperty("--font-size", `${settings.web_font_size_px || 16}px`);
   style.setProperty("--line-height", `${(settings.web_line_height_percent || 140) / 100}`);
-  // Of pictures and films in messages.
+  // Size of media in messages.
   style.setProperty("--media", `${Number(realm["realm_media_preview_size"] || 100) / 100}`);
 }
 
-/** Which way a language is written. */
+/** A language's text direction. */
 export function directionOf(language: string): "ltr" | "rtl" {
   return RIGHT_TO_LEFT.has(language.split(/[-_]/)[0] ?? "") ? "rtl" : "ltr";
 }
 
 let icon: HTMLImageElement | undefined;
 
-/** The page's icon, with a dot while something waits. */
+/** The favicon, with a dot for unread messages. */
 export async function applyBadge(count: number): Promise<void> {
   const link = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
   if (!link) return;

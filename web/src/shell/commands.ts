@@ -1,4 +1,4 @@
-/** What can be done from anywhere, by name: for the box that goes to places. */
+/** Commands of the search box. */
 
 import type { App } from "../app";
 import { composing, isWrittenTo } from "../compose/composing.svelte";
@@ -12,20 +12,20 @@ export interface Command {
   run: () => unknown;
 }
 
-/** `color_scheme`, in the order in which it is offered. */
+/** `color_scheme` in the order of the menu. */
 export const SCHEMES = [1, 3, 2] as const;
 
 export function schemeName(scheme: (typeof SCHEMES)[number]): string {
   return words.common.schemes[scheme];
 }
 
-/** Whether one may bring others in, and how: by mail, or with a link. */
+/** Whether and how the user may invite people: by email or link. */
 export function mayInvite({ store }: Pick<App, "store">): "mail" | "link" | null {
   if (may(store, "realm_can_invite_users_group")) return "mail";
   return may(store, "realm_create_multiuse_invite_group") ? "link" : null;
 }
 
-/** The commands that one may give just now. */
+/** The commands available now. */
 export function commandsOf(app: App): Command[] {
   const { store, router } = app;
   const say = words.shell.commands;

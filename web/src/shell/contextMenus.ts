@@ -1,20 +1,17 @@
-/**
- * The menu of what is under the pointer, at a click with the right button: the same that its own
- * button opens; of a person, the card. With Shift, and on what the browser knows more about, it is
- * the browser's.
- */
+/** Context menus: right-click opens the menu of an element's own button, or a person's card. Shift,
+ * and elements such as links and fields, get the browser's menu. */
 
 import { overlays } from "../messages/overlays.svelte";
 
-/** What has a menu: its button is the first in it that opens one. */
+/** Elements with a menu: the first button in them that opens one. */
 const MENUED = "[data-menued], [data-person]";
 const BUTTON = '[aria-haspopup="menu"]';
-/** What is a place of its own: the browser copies, opens, saves it. */
+/** Elements with a useful browser menu. */
 const OF_THE_BROWSER =
   "input, textarea, select, audio, video, [contenteditable], dialog, [popover]," +
   "a:not([data-side], [data-row], [data-person])";
 
-/** Listen until the answer is called. */
+/** Returns a function that stops listening. */
 export function listenForMenus(): () => void {
   const listening = new AbortController();
   const { signal } = listening;
@@ -25,24 +22,24 @@ export function listenForMenus(): () => void {
 function opened(event: MouseEvent, signal: AbortSignal): void {
   const { target } = event;
   if (event.defaultPrevented || event.shiftKey || !(target instanceof Element)) return;
-  // A finger's long press has its own ways.
+  // Touch has its own long press.
   if ((event as PointerEvent).pointerType === "touch") return;
   const row = target.closest(MENUED);
   if (!row || target.closest(OF_THE_BROWSER) || isSelected(target)) return;
   const show = shower(row, event);
   if (!show) return;
   event.preventDefault();
-  // After the menu that was open has noticed that it is closed.
+  // After the open menu has noticed its closing.
   const open = () => setTimeout(show);
   if (!event.buttons) return void open();
-  // A popover that opens while the button is down would be closed by its release.
+  // A popover opened while the button is down would close on release.
   const released = new AbortController();
   const once = { once: true, signal: AbortSignal.any([signal, released.signal]) };
   window.addEventListener("pointerup", open, once);
   window.addEventListener("pointerdown", () => released.abort(), once);
 }
 
-/** How what belongs to a row is shown; null where it has nothing. */
+/** A function that opens a row's menu; null if it has none. */
 function shower(row: Element, { clientX, clientY }: MouseEvent): (() => void) | null {
   const person = row.getAttribute("data-person");
   if (person) return () => row.isConnected && overlays.user(Number(person), row);
@@ -52,7 +49,7 @@ function shower(row: Element, { clientX, clientY }: MouseEvent): (() => void) | 
   return () => button.isConnected && button.dispatchEvent(new MouseEvent("click", at));
 }
 
-/** Whether the pointer is on text that is selected: that can be copied. */
+/** Whether the pointer is on selected text, which can be copied. */
 function isSelected(target: Element): boolean {
   const selection = window.getSelection();
   return selection !== null && !selection.isCollapsed && selection.containsNode(target, true);

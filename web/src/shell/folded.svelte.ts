@@ -1,7 +1,7 @@
 import { RememberedSet } from "../live/localSettings.svelte";
 
-/** Parts of the side bar that are folded up. */
+/** Collapsed sections of the sidebar. */
 export const folded = new RememberedSet("folded", ["inactive"]);
 
-/** Channels whose topics are shown in it. */
+/** Channels with visible topics. */
 export const unfolded = new RememberedSet("channels-open");

@@ -1,4 +1,4 @@
-/** What of the frame is open. */
+/** The state of the layout. */
 
 import { MediaQuery } from "svelte/reactivity";
 import { Remembered } from "../live/localSettings.svelte";
@@ -10,7 +10,7 @@ class Frame {
 
   #drawer = $state(false);
   #peopleOver = $state(false);
-  /** What had the keyboard before something lay over the page. */
+  /** The element that had the focus before an overlay opened. */
   #opener: Element | null = null;
   help = $state(false);
   status = $state(false);
@@ -21,7 +21,7 @@ class Frame {
   #people = new Remembered("people", true);
   #width = new Remembered("width", 280);
 
-  /** On a phone: the side bar over the page. */
+  /** On phones: the sidebar as an overlay. */
   get drawer(): boolean {
     return this.#drawer;
   }
@@ -30,7 +30,7 @@ class Frame {
     this.#drawer = open;
   }
 
-  /** On less wide windows: the people over the page. */
+  /** On medium screens: the user list as an overlay. */
   get peopleOver(): boolean {
     return this.#peopleOver;
   }
@@ -46,7 +46,7 @@ class Frame {
     this.#left.value = open;
   }
 
-  /** Beside the page, where there is room. */
+  /** On wide screens: the user list next to the view. */
   get people(): boolean {
     return this.#people.value;
   }
@@ -54,7 +54,7 @@ class Frame {
     this.#people.value = open;
   }
 
-  /** Of the side bar, in pixels. */
+  /** The sidebar's width, in pixels. */
   get width(): number {
     return this.#width.value;
   }
@@ -62,7 +62,7 @@ class Frame {
     this.#width.value = Math.round(Math.min(LEFT.most, Math.max(LEFT.least, pixels)));
   }
 
-  /** Whether people are in sight, beside the page or over it. */
+  /** Whether the user list is visible. */
   get peopleShown(): boolean {
     return this.#wide.current ? this.people : this.peopleOver;
   }
@@ -87,14 +87,14 @@ class Frame {
     else if (!this.leave()) this.drawer = true;
   }
 
-  /** What lies over the page goes. Answers whether there was something. */
+  /** Close overlays. Returns whether any was open. */
   settle(): boolean {
     const was = this.#drawer || this.#peopleOver;
     this.#drawer = this.#peopleOver = false;
     return was;
   }
 
-  /** The same, where one goes nowhere else: the keyboard is where it was before. */
+  /** Close overlays and return the focus. */
   leave(): boolean {
     const was = this.settle();
     if (was && this.#opener instanceof HTMLElement) this.#opener.focus({ preventScroll: true });

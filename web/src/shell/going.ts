@@ -1,4 +1,4 @@
-/** Ways from here to somewhere else. */
+/** Navigation from the current view. */
 
 import type { App } from "../app";
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
@@ -16,23 +16,23 @@ import { sections, topicRows } from "../data/sidebar";
 import { topicsOf } from "../live/topics.svelte";
 import { words } from "../words/index.svelte";
 
-/** Settings of `web_channel_default_view`. */
+/** `web_channel_default_view` */
 const ChannelView = { topTopic: 1, feed: 2, topics: 3, topUnread: 4 } as const;
 
-/** The conversation that is shown, if one is. */
+/** The conversation in view, if any. */
 export function conversationHere({ router }: App): Conversation | null {
   const { route } = router;
   return route.view === "narrow" ? conversationIn(route.narrow) : null;
 }
 
-/** To the view before; home for whoever came here first, by a link. */
+/** Go to the previous view, or home if the user came by a link. */
 export function goBack({ router }: App): void {
   const { navigation } = window as { navigation?: { canGoBack: boolean } };
   if (navigation?.canGoBack) window.history.back();
   else router.go(router.home);
 }
 
-/** Stay with the topic that is shown when it goes elsewhere, until the answer is called. */
+/** Follow the topic in view when it moves. Returns a function that stops. */
 export function followTopic(app: App): () => void {
   const { store, router } = app;
   return store.onEvent((event) => {
@@ -49,14 +49,14 @@ export function keyHere(app: App): ConversationKey | null {
   return conversation && keyOf(conversation);
 }
 
-/** The channel that is shown, as a whole or in part. */
+/** The channel in view, whole or in part. */
 export function channelHere({ router }: App): number | null {
   const { route } = router;
   if (route.view === "topics") return route.channelId;
   return route.view === "narrow" ? channelIn(route.narrow) : null;
 }
 
-/** Show a channel in the way that one's settings say. */
+/** Open a channel by the user's default view setting. */
 export async function openChannel(app: App, channelId: number): Promise<void> {
   const { store, router } = app;
   const view = store.settings.web_channel_default_view;
@@ -80,14 +80,14 @@ export function topicsFragment({ store }: App, channelId: number): string {
   return `topics/channel/${channelId}-${encodeURIComponent(name)}`;
 }
 
-/** To the next conversation with something unread; says so where there is none. */
+/** Go to the next unread conversation, or tell the user that there isn't any. */
 export function goToNext(app: App, kind: "topic" | "direct"): void {
   const row = nextUnread(app.store.data, keyHere(app), kind);
   if (row) app.router.toNarrow(narrowOf(row.conversation));
   else app.toasts.note(kind === "topic" ? words.shell.noUnreadTopic : words.shell.noUnreadDirect);
 }
 
-/** To the channel above or below in the side bar. */
+/** Go to the previous or next channel of the sidebar. */
 export function goToChannel(app: App, step: 1 | -1): void {
   const ids = sections(app.store.data).flatMap((section) =>
     section.channels.map((channel) => channel.stream_id),

@@ -1,10 +1,10 @@
-/** The box that searches and jumps: open or not, and how it begins. */
+/** The state of the search box. */
 
 export type JumpMode = "search" | "jump" | "people";
 
 class Jump {
   mode = $state<JumpMode | null>(null);
-  /** What stands in it at first. */
+  /** Initial text. */
   text = $state("");
 
   open(mode: JumpMode, text = ""): void {

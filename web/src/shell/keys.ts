@@ -1,4 +1,4 @@
-/** The keys that hold wherever one is. */
+/** Global keyboard shortcuts. */
 
 import { tick } from "svelte";
 import type { App } from "../app";
@@ -14,7 +14,7 @@ import { register } from "./shortcuts";
 export function registerKeys(app: App): () => void {
   const { router, store } = app;
 
-  /** The conversation that is meant: the one that is shown, or else that of the chosen message. */
+  /** The conversation in view, or that of the selected message. */
   const meant = () => {
     const here = conversationHere(app);
     if (here) return here;
@@ -75,14 +75,14 @@ export function registerKeys(app: App): () => void {
   });
 }
 
-/** It stands in the side bar. */
+/** It's in the sidebar. */
 async function openOwnMenu(): Promise<void> {
   frame.showLeft();
   await tick();
   document.getElementById("own-menu")?.click();
 }
 
-/** To the field that finds people, as soon as it is there: `Later` says where it cannot be. */
+/** Focus the user list's filter once it's mounted. */
 async function findPeople(): Promise<void> {
   frame.showPeople();
   const typed = typedAhead(() => frame.leave());
@@ -96,7 +96,7 @@ async function findPeople(): Promise<void> {
   }
 }
 
-/** Out of what is open; then home, where one's settings say so. */
+/** Close overlays; then go home if the setting says so. */
 function escape({ router, store }: App, event: KeyboardEvent): boolean {
   if (frame.leave()) return true;
   const { target } = event;

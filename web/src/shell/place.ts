@@ -1,4 +1,4 @@
-/** What the place that is shown is called: for the window's title and for screen readers. */
+/** The current view's name, for the window title and screen readers. */
 
 import type { Data } from "../data/data";
 import { channelName, conversationName } from "../data/names";

@@ -1,4 +1,4 @@
-/** Until when one is left in peace, in words. */
+/** The end of the current pause as text. */
 
 import type { peace } from "../live/peace.svelte";
 import { words } from "../words/index.svelte";

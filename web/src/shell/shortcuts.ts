@@ -1,10 +1,6 @@
-/**
- * Keys that do something wherever one is. Keys typed into fields, and into what stands around a
- * field to write in, are left alone, but for those with Control and Escape.
- *
- * A key is named as `KeyboardEvent.key` names it: `j`, `V` (with Shift), `ArrowDown`, `?`; with
- * `Control+` before it where Control or Command is held.
- */
+/** Registers global shortcuts. Keys in text fields and in the compose box are ignored, except for
+ * those with Control and Escape. Names follow `KeyboardEvent.key`, such as `j`, `V` (Shift),
+ * `ArrowDown`, or `?`, with `Control+` for Control or Command. */
 
 import { isConverting } from "../ui/converting";
 import { takesText } from "../ui/typedAhead";
@@ -13,7 +9,7 @@ export type Handler = (event: KeyboardEvent) => void | boolean;
 export type Handlers = Readonly<Record<string, Handler>>;
 
 export interface Scope {
-  /** Whether the keys hold at the moment. */
+  /** Whether the shortcuts are active. */
   when?: () => boolean;
 }
 
@@ -22,14 +18,12 @@ interface Registered {
   scope: Scope;
 }
 
-/** The latest comes first. */
+/** The last one is asked first. */
 const registered: Registered[] = [];
 let listening = false;
 
-/**
- * Hear keys until the answer is called. Whoever registered last is asked first; a handler that
- * answers `false` has not taken the key.
- */
+/** Register handlers; a handler that returns `false` passes the key on. Returns a function that
+ * removes them. */
 export function register(handlers: Handlers, scope: Scope = {}): () => void {
   const one = { handlers, scope };
   registered.unshift(one);
@@ -46,14 +40,14 @@ export function nameOfKey(event: KeyboardEvent): string {
   return event.ctrlKey || event.metaKey ? `Control+${event.key}` : event.key;
 }
 
-/** Whether one is writing: in a field, or at a button of the box that one writes in. */
+/** Whether the focus is in a text field or the compose box. */
 function isWriting(target: EventTarget | null): boolean {
   return (
     takesText(target) || (target instanceof Element && target.closest("[data-writing]") !== null)
   );
 }
 
-/** Within dialogs and menus the keys are theirs. */
+/** Dialogs and menus handle their own keys. */
 function isBusy(target: EventTarget | null): boolean {
   if (document.querySelector("dialog[open]")) return true;
   return target instanceof Element && target.closest('[role="menu"], [role="listbox"]') !== null;
@@ -63,10 +57,10 @@ function hear(event: KeyboardEvent): void {
   if (event.defaultPrevented || isConverting(event) || event.altKey) return;
   const name = nameOfKey(event);
   const isForAll = name.startsWith("Control+") || name === "Escape";
-  // What is open over the page goes first: the browser closes it, unless the key is taken.
+  // The browser closes the popover on Escape unless the key is handled.
   if (name === "Escape" && document.querySelector("[popover]:popover-open")) return;
   if (isBusy(event.target) || (isWriting(event.target) && !isForAll)) return;
-  // What is focused does what Enter and Space do.
+  // Enter and Space activate a focused control.
   if ((name === "Enter" || name === " ") && isControl(event.target)) return;
   for (const { handlers, scope } of [...registered]) {
     const handler = handlers[name];
@@ -81,7 +75,7 @@ function isControl(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("a, button, summary, [role=button]") !== null;
 }
 
-/** What the card of keys tells: names in `words.shell.keys`, by group. */
+/** Names in `words.shell.keys`, by group, for the card of shortcuts. */
 export const CARD = [
   {
     group: "going",
@@ -162,7 +156,7 @@ export const CARD = [
 export type ShortcutGroup = (typeof CARD)[number]["group"];
 export type ShortcutName = (typeof CARD)[number]["keys"][number][1];
 
-/** The keys as they are printed on keyboards. */
+/** Key labels as printed on keyboards. */
 export function printed(key: string): string[] {
   const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
   const caps: Record<string, string> = {

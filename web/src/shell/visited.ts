@@ -1,4 +1,4 @@
-/** Where one was lately, on this device: the latest first. */
+/** Recently visited views on this device, newest first. */
 
 import { Remembered } from "../live/localSettings.svelte";
 
@@ -6,7 +6,7 @@ const KEPT = 12;
 
 const remembered = new Remembered<readonly string[]>("visited", []);
 
-/** Addresses without the message that one came for, each once. */
+/** Fragments without message IDs, each once. */
 export function visited(): readonly string[] {
   return remembered.value;
 }

@@ -13,7 +13,7 @@ it("a key that chooses a sign does nothing else, in Safari neither, and all ask 
   expect(pressed("Enter", 229, true)).toBe(true);
   expect(pressed("Enter", 229)).toBe(true);
   expect(pressed("Enter", 13)).toBe(false);
-  // As keyboards on screens tell of each key.
+  // On-screen keyboards report this for each key.
   expect(pressed("Backspace", 229)).toBe(false);
   const own = Object.entries(sources).filter(([, text]) => /\bevent\.isComposing\b/.test(text));
   expect(own.map(([path]) => path)).toEqual(["./converting.ts"]);

@@ -1,4 +1,4 @@
-/** For the field of a dialog that is to have the focus when it opens. */
+/** Marks the field of a dialog to focus first. */
 export function first(node: HTMLElement): void {
   node.setAttribute("autofocus", "");
 }

@@ -1,8 +1,5 @@
-/**
- * Keep an element above what stands at the foot of the page (marked `data-foot`: the box to write
- * in, the bar of a phone) and over the middle of what one reads, by `--above`, `--from` and
- * `--to`. Returns how to stop.
- */
+/** Position an element above the bottom elements (`data-foot`: compose box, bottom bar) and within
+ * the main view, through `--above`, `--from`, and `--to`. Returns a function that stops. */
 export function standAboveFoot(node: HTMLElement): () => void {
   const measure = () => {
     const feet = [...document.querySelectorAll("[data-foot]")]
@@ -25,7 +22,7 @@ export function standAboveFoot(node: HTMLElement): () => void {
     measure();
   };
   watch();
-  // Another view has another foot.
+  // Views have different bottom elements.
   window.addEventListener("hashchange", later);
   function later() {
     requestAnimationFrame(watch);

@@ -1,10 +1,10 @@
-/** Where a touch keyboard lies over the page instead of making it smaller (Safari): how much of the
- * page's foot it covers is `--keyboard`. Returns how to stop. */
+/** Sets `--keyboard` to the height that the on-screen keyboard covers where it overlays the page
+ * (Safari). Returns a function that stops. */
 export function followKeyboard(): () => void {
   const view = window.visualViewport;
   if (!view) return () => {};
   const measure = () => {
-    // Zooming in makes the view smaller too.
+    // Pinch zoom also shrinks the viewport.
     const covered = view.scale > 1.01 ? 0 : window.innerHeight - view.height - view.offsetTop;
     document.documentElement.style.setProperty(
       "--keyboard",

@@ -1,4 +1,4 @@
-/** What is loaded when it is wanted says so where it cannot be: `Later` does, and nothing else loads. */
+/** Checks that everything loaded on demand goes through `Later`, which reports failures. */
 
 import { expect, it } from "vitest";
 
@@ -13,6 +13,6 @@ it("no component awaits an import by itself", () => {
   const awaits =
     /\{#await[^}]*\bimport\(|\bawait\b[^;]*\bimport\([^)]*\.svelte"\)|\bimport\([^)]*\.svelte"\)\s*\.then\b/;
   const found = Object.entries(sources).filter(([, text]) => awaits.test(text));
-  // Before there is anything around it that could say so.
+  // Too early to report through a component.
   expect(found.map(([path]) => path)).toEqual(["../Root.svelte"]);
 });

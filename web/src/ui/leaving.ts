@@ -1,8 +1,6 @@
-/** What lies over a view is about that view. */
-
-/** Call this when one goes to another view, by whatever way. Returns how to stop. */
+/** Call `close` when the user navigates to another view. Returns a function that stops. */
 export function onLeaving(close: () => void): () => void {
-  // Whoever has only just gone here hears of it after what was opened then.
+  // Ignore the navigation that has just happened.
   const { hash } = window.location;
   const changed = () => window.location.hash !== hash && close();
   window.addEventListener("hashchange", changed);

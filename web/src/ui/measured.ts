@@ -1,6 +1,5 @@
-/**
- * What browsers record has no length in its head: it is found at the end, before anybody plays it.
- */
+/** Recordings by browsers have no duration in their header: seek to the end to find it before
+ * playback. */
 export function measured(audio: HTMLMediaElement): () => void {
   const back = () => {
     audio.currentTime = 0;

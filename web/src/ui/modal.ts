@@ -1,15 +1,12 @@
 import { onLeaving } from "./leaving";
 import { isTouched } from "./touched";
 
-/** What one types into. */
+/** Text fields. */
 const FIELD =
   ":is(textarea, [contenteditable=true], input:is(:not([type]), [type=text], [type=search], [type=password], [type=url], [type=email]))";
 
-/**
- * For a dialog: shows it over the page, with the focus in its first field of text where that brings
- * up no keyboard over it, and when it goes gives the focus, with the caret, back to where it was. It
- * goes with the view that it lies over.
- */
+/** Show a dialog modally, focus its first field unless that opens an on-screen keyboard, and return
+ * focus and caret when it closes. It closes on navigation. */
 export function modal(dialog: HTMLDialogElement): () => void {
   const before = document.activeElement;
   const caret = isText(before) ? ([before.selectionStart, before.selectionEnd] as const) : null;
@@ -28,7 +25,7 @@ export function modal(dialog: HTMLDialogElement): () => void {
       dialog.contains(activeElement);
     if (dialog.open) dialog.close();
     if (!isFree || !(before instanceof HTMLElement)) return;
-    // Chromium leaves a field that gets the focus back from a dialog without a caret.
+    // Chromium loses the caret when focus returns from a dialog.
     requestAnimationFrame(() => {
       const now = document.activeElement;
       if (!before.isConnected || (now !== before && now !== document.body)) return;

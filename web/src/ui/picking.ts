@@ -1,17 +1,15 @@
-/** What a Picker offers. */
-
 import { normalized } from "../data/finding";
 import { foremost } from "../data/foremost";
 
 export interface Option {
-  /** One text for one thing. */
+  /** Unique key. */
   key: string;
   label: string;
-  /** Told beside it: what it is. */
+  /** Description. */
   detail?: string;
 }
 
-/** How well a text answers a query: 0 where it begins with it, 1 where a word does, 2 within. */
+/** Match rank: 0 at the start, 1 at a word, 2 within; null: none. */
 export function answers(text: string, query: string): number | null {
   const where = normalized(text);
   const what = normalized(query.trim());
@@ -21,7 +19,7 @@ export function answers(text: string, query: string): number | null {
   return where.includes(` ${what}`) ? 1 : 2;
 }
 
-/** The best answers among the options, at most `many`. */
+/** The best matches, at most `many`. */
 export function offered(
   options: readonly Option[],
   chosen: ReadonlySet<string>,

@@ -1,15 +1,12 @@
-/** A tap comes so long after the finger was lifted, at most, in milliseconds. */
+/** The longest delay of a tap after release, in ms. */
 const TAP = 350;
 
-/**
- * Let the finger that is down now mean nothing when it is lifted: neither a click, nor the menu of
- * the browser's own.
- */
+/** Ignore the click and context menu that follow the current touch. */
 export function swallowRelease(): void {
   const listening = new AbortController();
   const how = { signal: listening.signal, capture: true, passive: false };
   const swallow = (event: Event) => {
-    // What opens is clicked upon by code.
+    // Synthetic clicks pass.
     if (!event.isTrusted) return;
     event.preventDefault();
     event.stopPropagation();

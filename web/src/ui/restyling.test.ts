@@ -3,7 +3,7 @@ import { styled } from "./restyling";
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** A link to a style that failed, and how asking for it again ends. */
+/** A fake link to a failed style sheet. */
 class Link {
   static failed: Link[] = [];
   static asked: Link[] = [];
@@ -30,7 +30,7 @@ test("what failed waits for its styles, and nothing else waits for them", async 
   const pages = () => styled(() => script());
   script.mockRejectedValueOnce(new Error("Unable to preload CSS"));
   await expect(pages()).rejects.toThrow("preload");
-  // Without the network it fails again, and what was loaded already is there all the same.
+  // Offline again: it fails, but what was loaded stays.
   Link.failed = [new Link()];
   script.mockResolvedValue("pages");
   const [first, second] = [pages(), pages()];

@@ -1,11 +1,9 @@
-/**
- * Styles that could not be loaded are not asked for again with the script that they belong to: what
- * loads both (Vite's) asks for each once. So they are here.
- */
+/** Reloads failed style sheets: Vite's preload requests each only once and doesn't retry with the
+ * script. */
 
 const FAILED = "data-failed";
 
-// (What a file's loading fails by is told to nobody above it, and heard on the way down alone.)
+// Error events of resources don't bubble, so capture them.
 globalThis.addEventListener?.(
   "error",
   ({ target }) => {
@@ -16,15 +14,13 @@ globalThis.addEventListener?.(
   true,
 );
 
-/** What could not be loaded, by how it is asked for (which is another function each time). */
+/** Failed loads, by their source, since each call passes a new function. */
 const missed = new Set<string>();
-/** Styles that are asked for again just now. */
+/** Style sheets being reloaded. */
 const coming = new Set<Promise<unknown>>();
 
-/**
- * Load something, and ask again for the styles that failed. What could not be loaded before waits
- * for them, and fails with them; for all else it is enough that they come.
- */
+/** Load a module and retry failed styles. A previously failed load waits for them and fails with
+ * them; others don't wait for their result. */
 export async function styled<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
   document.querySelectorAll<HTMLLinkElement>(`link[${FAILED}]`).forEach(again);
   const name = String(load);

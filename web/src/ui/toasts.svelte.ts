@@ -1,4 +1,4 @@
-/** Short notes at the window's edge: what was done, what failed, and how to take it back. */
+/** Toasts: what happened or failed, and undo. */
 
 import { isPassing, isSignedOut, told } from "../wire/http";
 import { words } from "../words/index.svelte";
@@ -8,15 +8,15 @@ export interface Toast {
   text: string;
   kind: "note" | "trouble";
   action?: { label: string; run: () => void };
-  /** It was done. */
+  /** The action was taken. */
   spent?: boolean;
 }
 
 const SECONDS = { note: 5, trouble: 10 };
-/** What can be taken back is shown for longer. */
+/** Seconds; time to undo. */
 const WITH_ACTION = 12;
-/** How long one stays after its button was pressed, in milliseconds: who presses twice means it, and
- * not what is below. */
+/** How long a toast stays after its button was pressed, in ms, so that a double click doesn't hit
+ * what's below. */
 const LINGERS = 500;
 
 export class Toasts {
@@ -31,10 +31,8 @@ export class Toasts {
     this.#show({ id: this.#next++, text, kind: "trouble", ...(action ? { action } : {}) });
   }
 
-  /**
-   * Say what was done, and offer to take it back. What `back` raises is shown; where the server is
-   * only away it goes on being offered.
-   */
+  /** Report an action with an undo button. Errors of `back` are shown; undo stays available while
+   * offline. */
   undoable(text: string, back: () => unknown): void {
     const action = { label: words.common.undo, run: () => void undo() };
     const undo = async () => {
@@ -49,24 +47,24 @@ export class Toasts {
     this.note(text, action);
   }
 
-  /** Wait for a request, and show why it failed if it does. Answers whether it succeeded. */
+  /** Await a request and show its error. Returns whether it succeeded. */
   async attempt(request: Promise<unknown>): Promise<boolean> {
     try {
       await request;
       return true;
     } catch (error) {
-      // Who has to sign in first is told so, and led to the door.
+      // Signed-out users are redirected to sign-in.
       if (!isSignedOut(error)) this.trouble(told(error));
       return false;
     }
   }
 
-  /** A note that stays until somebody closes it, or does what it offers. */
+  /** A toast that stays until closed or used. */
   offer(text: string, action: NonNullable<Toast["action"]>): void {
     this.list = [...this.list.slice(-3), { id: this.#next++, text, kind: "note", action }];
   }
 
-  /** Do what it offers, once. */
+  /** Run its action once. */
   act({ id, action }: Toast): void {
     if (!action || this.list.some((toast) => toast.id === id && toast.spent)) return;
     this.list = this.list.map((toast) => (toast.id === id ? { ...toast, spent: true } : toast));

@@ -8,7 +8,7 @@ test("a refused request is shown, and one that succeeds is not", async () => {
   const toasts = new Toasts();
   expect(await toasts.attempt(Promise.resolve())).toBe(true);
   expect(toasts.list).toEqual([]);
-  // Who is not signed in is led to the door: that is enough.
+  // A redirect to sign-in is enough.
   const signedOut = new Refused(401, "UNAUTHORIZED", "Sign in first", {});
   expect(await toasts.attempt(Promise.reject(signedOut))).toBe(false);
   expect(toasts.list).toEqual([]);
@@ -25,7 +25,7 @@ test("what was done is taken back; while the server is away that goes on being o
     const toast = toasts.list.at(-1)!;
     expect(toast.action?.label).toBe(words.common.undo);
     toasts.act(toast);
-    // Pressed twice, it is done once, and nothing below it is pressed.
+    // A double click runs it once and hits nothing below.
     toasts.act(toast);
     expect(toasts.list).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1000);
@@ -39,7 +39,7 @@ test("what was done is taken back; while the server is away that goes on being o
   await press();
   expect(back).toHaveBeenCalledTimes(2);
   expect(toasts.list).toEqual([]);
-  // What cannot be taken back any more is said, and not offered.
+  // Undo that is no longer possible isn't offered again.
   back.mockRejectedValueOnce(new Error(words.common.notUndone));
   toasts.undoable("Muted", back);
   await press();

@@ -1,4 +1,4 @@
-/** Whether one points with fingers, and a field that has the focus brings up a keyboard. */
+/** Whether the primary pointer is touch, so that focused fields open an on-screen keyboard. */
 export function isTouched(): boolean {
   return window.matchMedia("(pointer: coarse)").matches;
 }

@@ -1,31 +1,29 @@
-/**
- * What one types right after the key that opens something, while that is on its way: it is meant for
- * it, and for nothing else. It is kept, and typed into the field that has the keyboard then.
- */
+/** Buffers typing while a component that was opened by a shortcut loads, and then types it into the
+ * focused field. */
 
 import { tick } from "svelte";
 import { isConverting } from "./converting";
 
-/** What is on its way and will have the keyboard. */
+/** A component that loads and will take the focus. */
 export interface Coming {
-  /** It is there, and has the keyboard where it has a field. */
+  /** It's mounted and focused. */
   here: () => void;
-  /** It will not come. */
+  /** It failed or was canceled. */
   gone: () => void;
 }
 
-/** So many keys are kept; more are heard by nobody. */
+/** Maximum number of buffered keys. */
 const MOST = 500;
-/** Those that mean something in a field, beside characters. */
+/** Buffered keys other than characters. */
 const KEYS = ["Backspace", "Enter", "Tab", "ArrowDown", "ArrowUp"];
 
-/** What is on its way, the latest last, and how it is taken back. */
+/** Loading components, newest last. */
 const coming: { cancel: () => void }[] = [];
 let kept: string[] = [];
-/** What had the keyboard when it was asked for. */
+/** The element that had the focus at the start. */
 let origin: Element | null = null;
 
-/** Keep what is typed from now on. `cancel` is what Escape does meanwhile. */
+/** Start buffering. Escape calls `cancel`. */
 export function typedAhead(cancel: () => void): Coming {
   if (!coming.length) {
     kept = [];
@@ -38,9 +36,9 @@ export function typedAhead(cancel: () => void): Coming {
   const end = async (isHere: boolean) => {
     if (isOver) return;
     isOver = true;
-    // Until it is shown, and what it asks for in turn is known.
+    // Wait until nested loads are known.
     if (isHere) await tick();
-    // What is on its way within it gets what was typed.
+    // A nested load takes over the buffer.
     if (isHere && coming.at(-1) === one) await typeKept();
     coming.splice(coming.indexOf(one), 1);
     if (!coming.length) window.removeEventListener("keydown", keep, { capture: true });
@@ -50,17 +48,17 @@ export function typedAhead(cancel: () => void): Coming {
 
 function keep(event: KeyboardEvent): void {
   const { key, target } = event;
-  // Those that are typed below are not kept again.
+  // Ignore the synthetic events sent below.
   if (!event.isTrusted || isConverting(event) || event.ctrlKey || event.metaKey || event.altKey)
     return;
-  // Whoever went into another field meanwhile writes there, and nothing else.
+  // The user moved to another field: don't interfere.
   if (target !== origin && takesText(target)) {
     kept = [];
     return;
   }
   if (key === "Escape") coming.at(-1)?.cancel();
   else if (key.length > 1 && !KEYS.includes(key)) return;
-  // The key that asked for it may be held down still.
+  // The shortcut's key may still be held down.
   else if (!event.repeat && kept.length < MOST) kept.push(key);
   event.preventDefault();
   event.stopPropagation();
@@ -69,12 +67,12 @@ function keep(event: KeyboardEvent): void {
 async function typeKept(): Promise<void> {
   for (let key = kept.shift(); key !== undefined; key = kept.shift()) {
     const { activeElement: field } = document;
-    // Nothing to type into: it was meant for nothing else.
+    // No field: discard the buffer.
     if (!takesText(field)) kept = [];
     else if (key.length === 1) document.execCommand("insertText", false, key);
     else if (field?.dispatchEvent(pressed(key))) {
       if (key === "Backspace") document.execCommand("delete");
-      // Where the browser would go with it nobody else knows.
+      // Tab can't be simulated.
       else if (key === "Tab") kept = [];
     }
     await tick();
@@ -85,7 +83,7 @@ function pressed(key: string): KeyboardEvent {
   return new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
 }
 
-/** Whether what has the focus takes keys for itself. */
+/** Whether an element handles keys itself. */
 export function takesText(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable || target instanceof HTMLTextAreaElement) return true;

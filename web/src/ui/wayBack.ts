@@ -1,4 +1,4 @@
-/** What asks to close what lies over the page: a phone's way back, and Escape wherever one is. */
+/** Close requests: Android's back gesture and Escape. */
 interface CloseWatcher {
   onclose: (() => void) | null;
   destroy: () => void;
@@ -6,10 +6,8 @@ interface CloseWatcher {
 
 const { CloseWatcher: Watcher } = window as { CloseWatcher?: new () => CloseWatcher };
 
-/**
- * Call this once when one asks to go back, instead of going to the view before: for what the
- * browser does not close by itself. Not all browsers can. Returns how to stop.
- */
+/** Call `close` once on the next close request instead of navigating back, where browsers support
+ * it. Returns a function that stops. */
 export function onWayBack(close: () => void): () => void {
   if (!Watcher) return () => {};
   const watcher = new Watcher();

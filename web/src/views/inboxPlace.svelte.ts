@@ -1,20 +1,20 @@
-/** Where one is in the inbox: it is there again when one comes back from a conversation. */
+/** The inbox's state, restored when the user returns. */
 
 import type { ConversationKey } from "../data/conversations";
 import { EVERYTHING, type InboxFilter, type InboxOrder } from "../data/inbox";
 import { Remembered } from "../live/localSettings.svelte";
 
 class InboxPlace {
-  /** The order that this browser keeps. */
+  /** Stored in this browser. */
   readonly order = new Remembered<InboxOrder>("inbox-order", "unread");
 
   filter = $state.raw<InboxFilter>(EVERYTHING);
   text = $state("");
-  /** The conversation whose row has the focus, or had it last. */
+  /** The last focused row. */
   current = $state<ConversationKey | null>(null);
-  /** How far down one has scrolled, in pixels. */
+  /** Scroll position, in pixels. */
   top = 0;
-  /** Whether a conversation was opened from here: its row gets the focus back. */
+  /** Whether a conversation was opened: its row gets the focus again. */
   opened = false;
 }
 

@@ -1,10 +1,8 @@
-/** Up and down, j and k, through the rows of a view; the row's link has the focus. */
+/** Arrow keys, j, and k move through a view's rows. */
 
 import { register } from "../shell/shortcuts";
 
-/**
- * Rows are links with `data-row`. Enter opens them, as it does any link. The answer ends it.
- */
+/** Rows are links with `data-row`. Returns a function that stops. */
 export function walkRows(list: () => HTMLElement | undefined): () => void {
   const rows = () => [...(list()?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
   const step = (by: number) => () => {

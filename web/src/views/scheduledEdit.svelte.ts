@@ -1,4 +1,4 @@
-/** The message for later that is being edited. It outlives its dialog: what was changed is not lost. */
+/** The scheduled message being edited. Outlives its dialog, so that changes aren't lost. */
 
 import { Composition } from "../compose/composition.svelte";
 import type { ScheduledMessage } from "../wire/objects";
@@ -6,9 +6,9 @@ import type { ScheduledMessage } from "../wire/objects";
 export interface ScheduledEdit {
   one: ScheduledMessage;
   composition: Composition;
-  /** What it was, as the box has it. */
+  /** The original text as the box shows it. */
   before: string;
-  /** When it is to be sent, in seconds; null while that is not decided. */
+  /** In seconds; null if undecided. */
   at: number | null;
 }
 

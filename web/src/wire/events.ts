@@ -1,4 +1,4 @@
-/** Events of a queue. Their fields are read where they are folded. */
+/** Events of a queue. Their fields are parsed where they are folded. */
 
 export interface ServerEvent {
   id: number;
@@ -7,7 +7,7 @@ export interface ServerEvent {
   [field: string]: unknown;
 }
 
-/** The messages that are not as they were because of the event, by ID; new ones are none of them. */
+/** IDs of existing messages that an event changes. */
 export function concerned(event: ServerEvent): readonly number[] {
   switch (event.type) {
     case "update_message":

@@ -14,10 +14,10 @@ function tooMany(seconds: number): Told {
   return { status: 429, body: { ...body, "retry-after": seconds } };
 }
 
-/** The positions that requests came with. */
+/** The position header of each request. */
 const seen: unknown[] = [];
 
-/** A server that answers with these, one after the other; what it was asked. */
+/** A fake server with queued responses. Returns the requests. */
 function server(...told: Told[]): string[] {
   const asked: string[] = [];
   seen.length = 0;

@@ -1,9 +1,9 @@
-/** Requests to `/api/v1`. The session's cookie says who asks. */
+/** Requests to `/api/v1`, authenticated by the session cookie. */
 
 export type Parameters = Record<string, unknown>;
 export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
-/** The server's refusal: its code, its sentence for people, and its further fields. */
+/** An error response: code, message, and further fields. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -14,17 +14,17 @@ export class Refused extends Error {
     super(message);
   }
 
-  /** How long to wait before asking again, in seconds. */
+  /** Seconds to wait before retrying. */
   get retryAfter(): number | undefined {
     const seconds = Number(this.fields["retry-after"]);
     return Number.isFinite(seconds) ? seconds : undefined;
   }
 }
 
-/** No answer came: the network or the server is away. */
+/** The network or the server isn't available. */
 export class Unreachable extends Error {}
 
-/** Whether trying the same again later may help. */
+/** Whether retrying later may help. */
 export function isPassing(error: unknown): boolean {
   return (
     error instanceof Unreachable ||
@@ -32,12 +32,12 @@ export function isPassing(error: unknown): boolean {
   );
 }
 
-/** Whether nobody is signed in. (A wrong password that was typed again ends no session.) */
+/** Whether the session ended. A wrong password confirmation doesn't end it. */
 export function isSignedOut(error: unknown): boolean {
   return error instanceof Refused && error.status === 401 && error.code !== "AUTHENTICATION_FAILED";
 }
 
-/** A sentence for people about anything that was thrown. */
+/** A user-facing message for any error. */
 export function told(error: unknown): string {
   return error instanceof Error && error.message ? error.message : String(error);
 }
@@ -51,9 +51,9 @@ function encoded(parameters: Parameters): URLSearchParams {
   return form;
 }
 
-/** What a script that is not of this origin cannot read. */
+/** The CSRF token, which scripts of other origins can't read. */
 export function csrfToken(): string {
-  // Where the site is https, the name has a prefix, and one without it is no longer meant.
+  // With HTTPS, the cookie has a prefix; one without it is outdated.
   for (const name of ["__Host-tertulia_csrf", "tertulia_csrf"]) {
     const found = document.cookie.match(new RegExp(`(?:^|;\\s*)${name}=([^;]*)`));
     if (found?.[1]) return decodeURIComponent(found[1]);
@@ -61,14 +61,14 @@ export function csrfToken(): string {
   return "";
 }
 
-/** The headers of a request that changes something. */
+/** Headers of unsafe requests. */
 export function unsafeHeaders(): Record<string, string> {
   return { "X-CSRF-Token": csrfToken() };
 }
 
 const POSITION = "Tertulia-Position";
 
-/** How far the newest answer was, where a server has several nodes: none that is behind it answers. */
+/** Replication position of the newest response: nodes that are behind must not respond. */
 let position = "";
 
 function notePosition(told: string | null): void {
@@ -82,31 +82,29 @@ function positionHeaders(): Record<string, string> {
   return position ? { [POSITION]: position } : {};
 }
 
-/** Called when the server says that nobody is signed in any more. */
+/** Called when the session has ended. */
 let signedOut: () => void = () => {};
 
 export function whenSignedOut(call: () => void): void {
   signedOut = call;
 }
 
-/** Called when the server wants the password again; tells whether it was given. */
+/** Called when the server requires the password; returns whether it was confirmed. */
 let passwordWanted: () => Promise<boolean> = async () => false;
 
 export function whenPasswordWanted(call: () => Promise<boolean>): void {
   passwordWanted = call;
 }
 
-/** Browsers let so many bytes outlive a page, less what the request has besides. */
+/** Limit of `keepalive` requests in bytes, less the overhead. */
 const KEPT_ALIVE = 60_000;
 
-/** The longest that a request waits by itself where there are too many, in seconds. */
+/** Longest automatic wait when rate limited, in seconds. */
 const PATIENCE = 10;
 
-/**
- * Ask the server. Strings are sent as they are, everything else as JSON; `undefined` is left out.
- * Where the server says that there are too many requests, it is asked again when that is over,
- * unless it is long. Throws Refused, Unreachable, and an AbortError where `signal` says so.
- */
+/** Send a request. Strings are sent as they are, other values as JSON, and `undefined` is omitted.
+ * Short rate limits are waited out. Throws Refused, Unreachable, and an AbortError from
+ * `signal`. */
 export async function request<Answer>(
   method: Method,
   path: string,
@@ -120,13 +118,13 @@ export async function request<Answer>(
   if (method !== "GET") {
     how.headers = { ...how.headers, ...unsafeHeaders() };
     how.body = form;
-    // What is sent while the page goes arrives as well, unless it is long.
+    // Let short requests outlive the page.
     how.keepalive = document.visibilityState === "hidden" && String(form).length < KEPT_ALIVE;
   }
   return answered<Answer>(() => fetch(`/api/v1${path}${query}`, how), signal);
 }
 
-/** Send a file as a form does. */
+/** Upload a file as a form. */
 export async function sendFile<Answer>(
   path: string,
   file: Blob,
@@ -154,7 +152,7 @@ async function answered<Answer>(
     try {
       return await answeredAtOnce<Answer>(ask());
     } catch (error) {
-      // Of what is refused so, nothing was done.
+      // A request refused for this reason had no effect.
       if (error instanceof Refused && error.code === "PASSWORD_CONFIRMATION_REQUIRED") {
         if (await passwordWanted()) continue;
         throw error;

@@ -1,4 +1,4 @@
-/** The nouns as the interface shows them. Only what the client reads is named. */
+/** Objects of the API, with the fields that the client reads. */
 
 /** Seconds since 1970. */
 export type Seconds = number;
@@ -18,7 +18,7 @@ export interface User {
   bot_owner_id: number | null;
   role: number;
   timezone: string;
-  /** Null: the address's picture at a third party, which this client does not ask. */
+  /** Null: a Gravatar, which this client doesn't load. */
   avatar_url?: string | null;
   avatar_version: number;
   is_system_bot?: boolean;
@@ -32,7 +32,7 @@ export interface AnonymousGroup {
   direct_subgroups: number[];
 }
 
-/** Who may: a group's ID, or people and groups themselves. */
+/** A group's ID, or groups and users. */
 export type GroupSetting = number | AnonymousGroup;
 
 export interface UserGroup {
@@ -84,7 +84,7 @@ export interface WireChannel {
   can_subscribe_group: GroupSetting;
 }
 
-/** What a subscription adds to the channel. */
+/** The part of a subscription that is added to the channel. */
 export interface Subscription {
   color: string;
   is_muted: boolean;
@@ -161,13 +161,13 @@ export interface WireMessage {
   match_subject?: string;
 }
 
-/** A program that acts for somebody. */
+/** A program that acts for a user. */
 export interface Agent {
   id: number;
   name: string;
   user_id: number;
   can_write: boolean;
-  /** Null: all that its owner sees. */
+  /** Null: everything its owner can see. */
   channel_ids: number[] | null;
   direct_messages: boolean;
   created_at: Seconds;
@@ -177,7 +177,7 @@ export interface Agent {
 export interface Draft {
   id: number;
   type: "" | "stream" | "private";
-  /** A channel's ID, or the IDs of people. */
+  /** A channel ID, or user IDs. */
   to: number[];
   topic: string;
   content: string;
@@ -228,7 +228,7 @@ export interface Status {
   emoji_name?: string;
   emoji_code?: string;
   reaction_type?: Reaction["reaction_type"];
-  /** When it is taken away. */
+  /** When the status ends. */
   scheduled_end_time?: Seconds;
   away?: boolean;
 }
@@ -282,34 +282,32 @@ export interface NavigationView {
   name: string | null;
 }
 
-/** A bot as those see it who may manage it. */
+/** A bot as its managers see it. */
 export interface ManagedBot {
   user_id: number;
   default_sending_stream: string | null;
   default_events_register_stream: string | null;
   default_all_public_streams: boolean;
-  /** Of outgoing webhooks and embedded bots: what is behind it. */
+  /** The service of outgoing webhooks and embedded bots. */
   services?: { service_name?: string; config_data?: Record<string, string> }[];
 }
 
 /** A bot that the server can run itself. */
 export interface EmbeddedBot {
   name: string;
-  /** What it is told to work, each with an example. */
+  /** Configuration keys with example values. */
   config: Record<string, string>;
 }
 
-/** What everybody is told for a time. */
 export interface Banner {
   id: number;
   content: string;
   posted_by: number;
   posted_at: number;
-  /** Seconds since 1970. */
   ends_at: number;
 }
 
-/** A message that is pinned in its channel. */
+/** A pinned message. */
 export interface Pin {
   message_id: number;
   stream_id: number;

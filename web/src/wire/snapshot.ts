@@ -1,4 +1,4 @@
-/** What POST /register answers, as far as the client reads it. */
+/** The response of POST /register. */
 
 import type {
   ChannelFolder,
@@ -46,9 +46,9 @@ export interface Snapshot {
 
   realm_users: User[];
   realm_non_active_users: User[];
-  /** Only those are told of who are needed at first. */
+  /** Only the users needed at first are included. */
   realm_users_incomplete?: boolean;
-  /** Then: the groups that one is in oneself; of those with many members nobody is named. */
+  /** The user's own groups; large groups come without members. */
   realm_user_groups_own?: number[];
   cross_realm_bots: User[];
   realm_bots: ManagedBot[];

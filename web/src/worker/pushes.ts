@@ -1,16 +1,13 @@
-/**
- * Notes about messages while nobody looks: shown by conversation, answered and marked as read from
- * where they are, and taken back when the messages are read elsewhere.
- * (`service/notifications/push.py` says what is pushed.)
- */
+/** Notifications from pushes: grouped by conversation, with reply and mark-as-read actions, and
+ * closed when read elsewhere. `service/notices/push_payloads.py` defines the payload. */
 /// <reference lib="webworker" />
 
 declare const self: ServiceWorkerGlobalScope;
 
 interface Around {
-  /** How many messages one was told of and has not read. */
+  /** Number of unread messages. */
   badge: number;
-  /** The tags of what is still unread: notes about other conversations can go. */
+  /** Tags that are still unread: notifications of other conversations close. */
   open: string[];
 }
 
@@ -40,7 +37,7 @@ interface Tried {
   url: string;
 }
 
-/** As browsers have it that know actions; the standard library's types do not. */
+/** TypeScript's types lack actions. */
 interface WithActions extends NotificationOptions {
   actions?: { action: string; title: string; type?: "button" | "text"; placeholder?: string }[];
   renotify?: boolean;
@@ -59,7 +56,7 @@ const ICON = "/static/icon-192.png";
 const REPLY = "reply";
 const READ = "read";
 
-/** Take pushes from now on. */
+/** Handle pushes. */
 export function takePushes(): void {
   self.addEventListener("push", (event) => {
     const told = parsed(event.data);
@@ -84,7 +81,7 @@ async function take(told: Told | Read | Tried): Promise<void> {
     await show(told.title, { body: told.body, tag: told.tag, data: told });
     return;
   }
-  // Beside it: what is shown waits for no number on an icon.
+  // In parallel: notifications don't wait for the badge.
   await Promise.all([setBadge(told.badge), showAndClose(told)]);
 }
 
@@ -93,7 +90,7 @@ async function showAndClose(told: Told | Read): Promise<void> {
   const shown = await self.registration.getNotifications();
   for (const note of shown) {
     const isOver = note.tag !== "test" && note.tag !== "" && !open.has(note.tag);
-    // Of more than so many the list does not tell.
+    // The list is limited to 20 tags.
     if (isOver && (open.size < 20 || note.tag === told.tag)) note.close();
   }
   if (told.type === "read" || (await isLookedAt())) return;
@@ -116,8 +113,8 @@ function show(title: string, how: WithActions): Promise<void> {
   return registration.showNotification(title || registration.scope, { icon: ICON, ...how });
 }
 
-/** Whether one is in the client just now, which tells of messages itself. Where a browser takes away
- * the permission for that, something is shown all the same. */
+/** Whether a window is focused, which notifies by itself. Browsers that require a visible
+ * notification get one anyway. */
 async function isLookedAt(): Promise<boolean> {
   const { userAgent } = self.navigator;
   if (/AppleWebKit/.test(userAgent) && !/Chrom/.test(userAgent)) return false;
@@ -129,7 +126,7 @@ async function setBadge(count: number): Promise<void> {
   try {
     await (count ? self.navigator.setAppBadge(count) : self.navigator.clearAppBadge());
   } catch {
-    // Not every browser has one.
+    // Not supported everywhere.
   }
 }
 
@@ -143,7 +140,7 @@ async function clicked(note: Notification, action: string, reply: string): Promi
     if (await asked("/messages", answer(told, reply))) {
       await asked("/messages/flags", flagged(told));
     } else {
-      // What was written is not lost: it is there to be copied.
+      // Keep the reply's text so that it can be copied.
       await show(told.title, { body: told.words.failed + reply, tag: told.tag, data: told });
     }
   } else {
@@ -161,7 +158,7 @@ function answer({ to }: Told, content: string): Record<string, string> {
     : { type: "stream", to: String(to.channel_id), topic: to.topic, content };
 }
 
-/** Ask the server as the pages do: the session's cookie says who, and its other one that it is us. */
+/** Call the API with the session cookie and CSRF token. */
 async function asked(path: string, parameters: Record<string, string>): Promise<boolean> {
   try {
     const answered = await fetch(`/api/v1${path}`, {
@@ -185,7 +182,7 @@ async function csrfToken(): Promise<string> {
   return "";
 }
 
-/** Go there: in a window that there is, or in a new one. */
+/** Focus a window and navigate, or open a new one. */
 async function open(url: string): Promise<void> {
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
   const own = windows.find((one) => new URL(one.url).pathname === "/");

@@ -1,15 +1,15 @@
-/** Has the browser keep the client's files, and tells when there is a newer client. */
+/** Registers the service worker, and reports new versions of the client. */
 
 const WORKER = "/worker.js";
 const HOUR = 3_600_000;
 
 export interface Watch {
-  /** Look whether the server has a newer client. */
+  /** Check for a new version. */
   look(): void;
   stop(): void;
 }
 
-/** Calls `newer` once a newer client is there: it comes with the next load of the page. */
+/** Calls `newer` once a new version is available; it loads with the next page. */
 export function watchVersion(newer: () => void): Watch {
   const ended = new AbortController();
   const { signal } = ended;
@@ -23,12 +23,12 @@ export function watchVersion(newer: () => void): Watch {
   };
   const look = () => {
     last = Date.now();
-    // Without the server there is nothing to learn.
+    // Offline: nothing to learn.
     registration?.update().catch(() => undefined);
   };
 
-  // A part of this version is asked for that the server does not have any more; or there is no
-  // network or no server, of which the bar at the top tells.
+  // A chunk failed to load: either a new version replaced it, or the client is offline, which the
+  // offline bar shows.
   const missed = () => void isReplaced().then((replaced) => replaced && !signal.aborted && tell());
   window.addEventListener("vite:preloadError", missed, { signal });
 
@@ -36,7 +36,7 @@ export function watchVersion(newer: () => void): Watch {
   if (container) {
     let { controller } = container;
     const changed = () => {
-      // The first of all is not newer than anything.
+      // The first worker isn't an update.
       if (controller) tell();
       ({ controller } = container);
     };
@@ -49,13 +49,13 @@ export function watchVersion(newer: () => void): Watch {
     container
       .register(WORKER, { scope: "/" })
       .then((found) => (registration = found))
-      // Some browsers keep nothing for anybody, in private windows for example.
+      // Some browsers block storage, for example in private windows.
       .catch(() => undefined);
   }
   return { look, stop: () => ended.abort() };
 }
 
-/** Whether the server's page begins another client than this one. */
+/** Whether the server's page loads another version than this. */
 async function isReplaced(): Promise<boolean> {
   const begun = document.querySelector('script[type="module"][src]')?.getAttribute("src");
   try {

@@ -1,18 +1,13 @@
-/**
- * The service worker: it keeps the client's own files, so that the client opens at once, and opens
- * without the server too. It keeps nothing of what people wrote: that is `live/keeping.ts`.
- *
- * It shows notes of messages too (`pushes.ts`).
- *
- * The page itself is asked for at the server first: a new one names new files, and whoever is not
- * signed in is sent to the door. What is kept answers only when the server does not.
- */
+/** The service worker: caches the client's files, so that it starts fast and offline, and shows
+ * push notifications (`pushes.ts`). Messages are stored by `live/keeping.ts` instead. The page
+ * itself comes from the network first, since a new version names new files and signed-out users
+ * are redirected to sign-in; the cached page is used only if the server doesn't respond. */
 /// <reference lib="webworker" />
 
 import { takePushes } from "./pushes";
 
 declare const self: ServiceWorkerGlobalScope;
-/** Put in when the client is built: its files, and a mark that changes when any of them does. */
+/** Set by the build: the files, and a hash of them. */
 declare const __FILES__: string[];
 declare const __MARK__: string;
 
@@ -20,9 +15,10 @@ const PREFIX = "tertulia-";
 const CACHE = PREFIX + __MARK__;
 const PAGE = "/app/";
 const ASSETS = "/app/assets/";
-/** As in `live/forgetting.ts`: what both import would be a file of its own, which no worker loads. */
+/** Same as in `live/forgetting.ts`: a shared import would become a chunk, which workers can't
+ * load. */
 const READING = "tertulia-offline";
-/** How long the server may take for the page before the one that is kept is shown. */
+/** How long to wait for the page before the cached one is used, in ms. */
 const PATIENCE = 2500;
 
 self.addEventListener("install", (event) => {
@@ -47,11 +43,11 @@ self.addEventListener("fetch", (event) => {
 async function install(): Promise<void> {
   const cache = await caches.open(CACHE);
   await cache.addAll([PAGE, ...__FILES__]);
-  // Windows of the version before go on with its files, which are still kept.
+  // Windows of the previous version keep their files, which stay cached.
   await self.skipWaiting();
 }
 
-/** Only this version's files are kept, and those of the one before. */
+/** Keep the files of this version and the previous one. */
 async function activate(): Promise<void> {
   const own = (await caches.keys()).filter((name) => name.startsWith(PREFIX) && name !== CACHE);
   await Promise.all(own.slice(0, -1).map((name) => caches.delete(name)));
@@ -63,13 +59,13 @@ async function page(request: Request): Promise<Response> {
   const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), PATIENCE));
   const asked = fetch(request).catch(() => null);
   const answer = await Promise.race([asked, late]);
-  // Who is not signed in any more is sent to the door, and leaves nothing behind.
+  // Signed out: delete the offline data.
   if (answer?.type === "opaqueredirect") indexedDB.deleteDatabase(READING);
-  // A proxy in front of a server that restarts answers with these.
+  // Responses of a proxy while the server restarts.
   return answer && ![502, 503, 504].includes(answer.status) ? answer : kept();
 }
 
-/** The files' names tell their content: what is kept is right. */
+/** File names contain a hash, so cached files are always valid. */
 async function asset(request: Request): Promise<Response> {
   const kept = await caches.match(request, { ignoreVary: true });
   if (kept) return kept;

@@ -1,4 +1,4 @@
-/** The editor that shows Markdown formatted: CodeMirror, as a field like any other. */
+/** A CodeMirror editor that shows formatted Markdown, with a field's interface. */
 
 import { history, redo, standardKeymap, undo } from "@codemirror/commands";
 import {
@@ -16,20 +16,19 @@ import type { Writing } from "../../data/marking";
 import type { Field } from "../composition.svelte";
 import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./showing";
 
-/** What is heard of it. */
 export interface Heard {
   typed: () => void;
-  /** The caret is elsewhere. */
+  /** The caret moved. */
   moved: () => void;
   key: (event: KeyboardEvent) => void;
   paste: (event: ClipboardEvent) => void;
   focused: (is: boolean) => void;
 }
 
-/** What fields of text have, and editors of code do without. */
+/** Attributes of text fields that code editors lack. */
 const USUAL = { spellcheck: "true", autocorrect: "on", autocapitalize: "sentences" };
 
-/** For so long after a click nothing moves under the mouse: another one makes it a double click. */
+/** The layout stays still this long after a click, so that a double click hits. */
 const DOUBLE_CLICK = 400;
 
 const KEYS = [
@@ -40,7 +39,7 @@ const KEYS = [
   { key: "Home", mac: "Cmd-ArrowLeft", run: toText },
 ];
 
-/** Back over the sign of a list or quotation, which is one thing to see. */
+/** Backspace deletes a list or quote marker as a whole. */
 function withoutBeginning(view: EditorView): boolean {
   const { main } = view.state.selection;
   const sign = main.empty ? beginningAt(view.state, main.head) : null;
@@ -49,11 +48,9 @@ function withoutBeginning(view: EditorView): boolean {
   return true;
 }
 
-/**
- * The browser's selection to where the editor has it. What is hidden for less than a frame keeps the
- * focus, of which nothing is heard, but not the caret, which comes back at the beginning: CodeMirror
- * would hold that for a place one has chosen.
- */
+/** Restore the browser's selection from the editor's. When the editor is hidden for less than a
+ * frame, the focus stays, but the caret jumps to the start, and CodeMirror would take that for a
+ * user action. */
 function aim(view: EditorView): void {
   const selection = view.contentDOM.ownerDocument.getSelection();
   if (!selection || view.composing) return;
@@ -66,7 +63,7 @@ function aim(view: EditorView): void {
   selection.setBaseAndExtent(from.node, from.offset, to.node, to.offset);
 }
 
-/** To the beginning of what is seen of the line; from there on to that of the line. */
+/** Home goes to the start of the visible text, then of the line. */
 function toText(view: EditorView): boolean {
   const { main } = view.state.selection;
   const begin = textOf(view.state, view.state.doc.lineAt(main.head).from);
@@ -133,7 +130,7 @@ export class Editor implements Field {
     });
   }
 
-  /** Another text, which was not typed here: nothing leads back from it. */
+  /** Replace the text without an undo step. */
   reset(text: string): void {
     const view = this.#view;
     view.dispatch({
@@ -145,7 +142,7 @@ export class Editor implements Field {
     view.dispatch({ effects: this.#history.reconfigure(history()) });
   }
 
-  /** Show it formatted, or as Markdown. */
+  /** Show formatted or plain Markdown. */
   format(is: boolean): void {
     this.#view.dispatch({ effects: formats.of(is), scrollIntoView: this.#view.hasFocus });
   }
@@ -154,7 +151,7 @@ export class Editor implements Field {
     this.#view.dispatch({ effects: named.of(names) });
   }
 
-  /** What assistive technology is told of it. */
+  /** Set ARIA attributes. */
   describe(attributes: Record<string, string>): void {
     const is = EditorView.contentAttributes.of({ ...USUAL, ...attributes });
     this.#view.dispatch({ effects: this.#attributes.reconfigure(is) });
@@ -199,11 +196,11 @@ export class Editor implements Field {
         focus: (_, view) => {
           heard.focused(true);
           view.dispatch({ effects: focused.of(true) });
-          // The browser would have the caret at the beginning.
+          // Browsers would put the caret at the start.
           view.focus();
           aim(view);
         },
-        // Also where it is taken out of the page, in the midst of which nothing can be changed.
+        // Deferred: blur also fires during removal, when changes aren't allowed.
         blur: (_, view) => queueMicrotask(() => this.#left(view)),
         mousedown: ({ button }) => {
           if (button === 0) this.#hold(true);
@@ -214,12 +211,12 @@ export class Editor implements Field {
       this.#history.of(history()),
       this.#attributes.of([]),
       keymap.of([...KEYS, ...standardKeymap]),
-      // Every character stays as it is, those between lines too.
+      // Preserve every character, including line separators.
       EditorState.lineSeparator.of("\n"),
       EditorView.clipboardInputFilter.of((text) => text.replace(/\r\n?/g, "\n")),
       EditorView.lineWrapping,
       EditorView.perLineTextDirection.of(true),
-      // It would be announced in English; who hears the field hears it anyway.
+      // Don't announce English phrases; screen readers read the field anyway.
       EditorState.phrases.of({ "Selection deleted": "" }),
     ];
   }
@@ -237,10 +234,8 @@ export class Editor implements Field {
   }
 }
 
-/**
- * CodeMirror's few styles come in a `<style>`, which the page's policy keeps out; in a shadow tree they
- * come as a sheet that is adopted, which it allows. The document takes what is made for such a tree.
- */
+/** The page's policy blocks CodeMirror's `<style>` element but allows constructable style sheets,
+ * which it uses in shadow trees. Create one there and adopt it in the document. */
 function adoptStyles(): void {
   const tree = document.createElement("div").attachShadow({ mode: "open" });
   StyleModule.mount(tree, new StyleModule({}));

@@ -17,12 +17,12 @@ function stateOf(doc: string, at = 0): EditorState {
   return state.update({ effects: named.of(NAMES) }).state;
 }
 
-/** The text without what is hidden of it; what stands in its place in braces. */
+/** The visible text, with replacements in braces. */
 function seen(state: EditorState): string {
   let made = "";
   let at = 0;
   drawnIn(state).between(0, state.doc.length, (from, to, { spec }) => {
-    // Whatever replaces has no class, no tag and no attributes.
+    // Replacements have no class, tag, or attributes.
     if (from === to || "class" in spec || "tagName" in spec || "attributes" in spec) return;
     made += state.sliceDoc(at, from) + (spec["widget"] ? "{}" : "");
     at = to;
@@ -70,7 +70,7 @@ test("signs are seen where the caret is, and while nothing is written nowhere", 
   expect(beginningAt(state, 2)).toMatchObject({ from: 0, to: 2 });
   expect(beginningAt(state, 4)).toBeNull();
 
-  // Nothing moves under the mouse.
+  // The layout stays still under the mouse.
   state = state.update({ effects: held.of(true) }).state;
   expect(at(4)).toBe("{}a b {} `c`");
   state = state.update({ effects: held.of(false) }).state;

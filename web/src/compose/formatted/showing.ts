@@ -1,7 +1,5 @@
-/**
- * Shows the Markdown of an editor formatted. The text stays what it is: parts of it are drawn in
- * another way, and signs are left out of the drawing where the caret is not at them.
- */
+/** Renders Markdown formatted in the editor through decorations. The text itself stays unchanged;
+ * markup is hidden away from the caret. */
 
 import {
   EditorState,
@@ -15,13 +13,13 @@ import {
 import { Decoration, EditorView, WidgetType, type DecorationSet } from "@codemirror/view";
 import { shown, type Chip, type Line, type Names, type Shown } from "../../data/formatted";
 
-/** Whether it is formatted; otherwise it is shown as Markdown. */
+/** Formatted or plain. */
 export const formats = StateEffect.define<boolean>();
-/** Other names are known than before. */
+/** Known names changed. */
 export const named = StateEffect.define<Names>();
-/** Whether one is at it with the mouse: then nothing moves under that. */
+/** Whether a mouse button is down: the layout must not move. */
 export const held = StateEffect.define<boolean>();
-/** Whether one is in it: elsewhere no sign is seen. */
+/** Whether the editor is focused: only then markup is revealed. */
 export const focused = StateEffect.define<boolean>();
 
 interface Showing {
@@ -30,10 +28,10 @@ interface Showing {
   isHeld: boolean;
   hasFocus: boolean;
   found: Shown | null;
-  /** The places whose signs are seen: the ends of what is selected. */
+  /** Positions that reveal markup: the ends of the selection. */
   ends: readonly number[];
   drawn: DecorationSet;
-  /** What the caret passes over. */
+  /** Ranges that the caret skips. */
   whole: DecorationSet;
 }
 
@@ -87,7 +85,7 @@ const MARKS = {
   link: Decoration.mark({ class: "link" }),
   number: Decoration.mark({ class: "number" }),
 };
-/** Each line goes in the direction of its own language. */
+/** Each line has its own direction. */
 const TEXT = Decoration.line({ attributes: { dir: "auto" } });
 
 function lineOf({ looks, depth }: Line): Decoration {
@@ -97,7 +95,7 @@ function lineOf({ looks, depth }: Line): Decoration {
     dir: isCode ? "ltr" : "auto",
   };
   if (looks.includes("item")) attributes["style"] = `--depth: ${Math.min(depth, 8)}`;
-  // Words of code are none of any language.
+  // Don't spellcheck code.
   if (isCode) attributes["spellcheck"] = "false";
   return Decoration.line({ attributes });
 }
@@ -169,15 +167,15 @@ const showing = StateField.define<Showing>({
   ],
 });
 
-/** What an editor needs for it: Markdown at first, until `formats` says otherwise. */
+/** The extension; plain Markdown until `formats`. */
 export const shownFormatted: Extension = showing;
 
-/** What is shown of a state: what is drawn over its text. */
+/** The decorations of a state. */
 export function drawnIn(state: EditorState): DecorationSet {
   return state.field(showing).drawn;
 }
 
-/** Where the text of a line begins, behind what is not seen of its signs. */
+/** Start of a line's visible text. */
 export function textOf(state: EditorState, lineFrom: number): number {
   let begin = lineFrom;
   for (const { from, to, begins } of state.field(showing).found?.signs ?? []) {
@@ -186,7 +184,7 @@ export function textOf(state: EditorState, lineFrom: number): number {
   return begin;
 }
 
-/** The sign of a list, quotation or heading that ends at a place; null where there is none. */
+/** The list, quote, or heading marker that ends at a position; null if there isn't any. */
 export function beginningAt(state: EditorState, at: number): { from: number; to: number } | null {
   const { found } = state.field(showing);
   return found?.signs.find(({ begins, to }) => begins && to === at) ?? null;

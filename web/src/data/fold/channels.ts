@@ -5,7 +5,7 @@ import type { Draft } from "../draft";
 import type { Fold } from "../fold";
 import { forget, unreadDraft } from "./unread";
 
-/** What an event says beside the property that it is about. */
+/** Properties that an event carries next to the one it changes. */
 const BROUGHT = ["rendered_description", "history_public_to_subscribers", "is_web_public"] as const;
 
 export const CHANNEL_FOLDS: Record<string, Fold> = {
@@ -102,7 +102,7 @@ function peers(draft: Draft, event: Parameters<Fold>[1], sign: 1 | -1): void {
   }
 }
 
-/** What happens in a channel out of sight is not told any more. */
+/** Drop the state of a channel that the user can no longer see. */
 function forgetChannel(draft: Draft, channelId: number): void {
   const ids = [...draft.data.unread.where]
     .filter(([, key]) => channelOfKey(key) === channelId)

@@ -23,7 +23,7 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
   message: (draft, event) => {
     const flags = event["flags"] as string[];
     const message = messageOf(event["message"] as WireMessage, flags, draft.data.me);
-    // One that was moved into sight is older than others that are known.
+    // A message moved into view may be older than known ones.
     const isNewest = message.id > draft.data.newestMessage;
     if (isNewest) {
       draft.put("newestMessage", message.id);
@@ -170,7 +170,7 @@ function isSame(one: Reaction, other: Reaction): boolean {
   );
 }
 
-/** Put a message that came in into the lists that have its place. */
+/** Add a new message to the lists that it belongs to. */
 function place(draft: Draft, message: Message, isNewest: boolean): void {
   for (const [name, list] of draft.data.lists) {
     if (isNewest ? !list.foundNewest : !isWithin(list, message.id)) continue;
@@ -179,7 +179,7 @@ function place(draft: Draft, message: Message, isNewest: boolean): void {
     if (found === undefined && !isNewest) {
       draft.map("lists").set(name, { ...list, stale: true });
     } else if (found === undefined) {
-      // Only the server knows: whoever looks at the list's end asks it.
+      // Only the server knows: reload the list's end when it's viewed.
       draft.map("lists").set(name, { ...list, foundNewest: false });
     } else if (found) {
       const longer = { ...list, ids: withId(list.ids, message.id) };
@@ -188,19 +188,19 @@ function place(draft: Draft, message: Message, isNewest: boolean): void {
   }
   const messages = draft.map("messages");
   messages.set(message.id, message);
-  // Now and then those are forgotten that no list shows any more.
+  // Occasionally drop messages that no list shows.
   if (messages.size % 1000 === 0) {
     draft.put("messages", listed(messages, draft.data.lists.values()));
   }
 }
 
-/** Whether a narrow has messages too that one did not receive, in channels whose history is open. */
+/** Whether a narrow includes messages of public history that the user didn't receive. */
 function showsHistory(narrow: Narrow): boolean {
   const names = ["channel", "channels", "id", "is"];
   return narrow.some((term) => !term.negated && names.includes(term.operator));
 }
 
-/** Look again which lists messages are in, after what narrows ask about has changed. */
+/** Recompute which lists contain messages after their properties changed. */
 function replace(draft: Draft, ids: readonly number[]): void {
   const messages = ids.map((id) => draft.data.messages.get(id)).filter((one) => one !== undefined);
   for (const [name, list] of draft.data.lists) {
@@ -213,7 +213,7 @@ function replace(draft: Draft, ids: readonly number[]): void {
       if (found === true && isWithin(list, message.id)) after = withId(after, message.id);
     }
     if (gone.size) after = withoutIds(after, gone);
-    // One that is not known here may belong anywhere in the list.
+    // An unknown message may belong anywhere in the list.
     const stale = list.stale || messages.length < ids.length;
     if (after !== list.ids || stale !== list.stale) {
       draft.map("lists").set(name, { ...list, ids: after, stale });
@@ -221,7 +221,7 @@ function replace(draft: Draft, ids: readonly number[]): void {
   }
 }
 
-/** Whether a message at that place would leave no gap. */
+/** Whether inserting a message there leaves no gap. */
 function isWithin(list: MessageList, id: number): boolean {
   const [first, last] = [list.ids[0], list.ids.at(-1)];
   const isBefore = first === undefined || id < first;

@@ -12,7 +12,7 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
     const { realm } = draft.data;
     const news = Object.entries(event["data"] as Record<string, unknown>)
       .map(([name, value]) => [`realm_${name}`, value] as const)
-      // What an event says besides is not part of the snapshot.
+      // Ignore fields that aren't part of the snapshot.
       .filter(([name]) => name in realm);
     draft.put("realm", { ...realm, ...Object.fromEntries(news) });
   },

@@ -1,5 +1,3 @@
-/** What is one's own: settings, drafts, what is sent later. */
-
 import type {
   Draft as DraftMessage,
   NavigationView,

@@ -35,7 +35,7 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
     const { user_id, new_email, custom_profile_field, ...news } = event["person"] as News;
     const before = draft.data.users.get(user_id);
     if (!before) return;
-    // What an event says besides is not part of the record.
+    // Ignore fields that aren't part of the record.
     const told = Object.entries(news).filter(([name]) => name in before);
     const user: User = { ...before, ...Object.fromEntries(told) };
     if (new_email !== undefined) user.email = new_email;
@@ -74,7 +74,7 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
   },
 
   presence: (draft, event) => {
-    // Told by ID; or, to clients of old, of one person.
+    // Either by user ID, or in the legacy format for one person.
     const told = event["presences"] as Record<string, Presence> | undefined;
     const presences = draft.map("presences");
     for (const [id, presence] of Object.entries(told ?? {})) presences.set(Number(id), presence);

@@ -1,10 +1,8 @@
-/** Changes of what is unread. */
-
 import type { ConversationKey } from "../conversations";
 import type { Draft } from "../draft";
 import { withId, withoutIds } from "../lists";
 
-/** Unread messages in a form that may be changed. */
+/** Mutable unread state. */
 export interface UnreadDraft {
   where: Map<number, ConversationKey>;
   by: Map<ConversationKey, readonly number[]>;
