@@ -1,4 +1,4 @@
-/** Everything that the client says, in one's language. */
+/** All texts in the user's language. */
 
 import { untrack } from "svelte";
 import { listFormat } from "../data/formats";
@@ -12,7 +12,7 @@ class Speech {
   #from: Language = { first, later };
   #first = $state.raw<Words>(first);
   #later = $state.raw<Partial<LaterWords>>({});
-  /** The language that was asked for last: it may be on its way. */
+  /** The language requested last, which may still be loading. */
   #wanted = "en";
   language = $state("en");
 
@@ -50,12 +50,8 @@ class Speech {
     return part;
   }
 
-  /**
-   * Speak the language of a tag such as `es-MX`; English where it is not known. All that is to be
-   * seen changes at once.
-   *
-   * Raises what importing does: then it goes on in the language before.
-   */
+  /** Switch to the language of a tag such as `es-MX`; English if it isn't supported. All visible
+   * texts change at the same time. If loading fails, throws and keeps the previous language. */
   async speak(tag: string): Promise<void> {
     const base = tag.toLowerCase().split(/[-_]/)[0] ?? "";
     const language = base in LANGUAGES ? base : "en";
@@ -63,7 +59,7 @@ class Speech {
     const from = await LANGUAGES[language]!();
     let parts: Partial<LaterWords> = {};
     for (;;) {
-      // More may have come in the language before while these were fetched.
+      // Further parts may have been loaded in the meantime.
       const missing = namesOf(this.#later).filter((name) => !parts[name]);
       if (!missing.length) break;
       parts = { ...parts, ...(await fetched(from, missing)) };
@@ -76,12 +72,10 @@ class Speech {
     document.documentElement.lang = language;
   }
 
-  /**
-   * What is imported, once the words of these parts are there too: a view is never without its
-   * words. Raises what importing does.
-   */
+  /** Wait for an import and for the texts that it needs, so that a view never appears without them.
+   * Throws import errors. */
   async with<Loaded>(loading: Promise<Loaded>, ...parts: Part[]): Promise<Loaded> {
-    // Where it is awaited in a component nothing here makes it load again.
+    // Await in a component must not create dependencies.
     await untrack(() => Promise.all([loading, this.#fetch(parts)]));
     return loading;
   }
@@ -110,10 +104,8 @@ export const words = new Speech();
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/;
 
-/**
- * "a, b and c" in one's language. Where some of them are written from right to left, each is set
- * apart (by Unicode's isolates, which are not seen), so that they do not take each other's place.
- */
+/** "a, b and c" in the user's language. If an item is right-to-left, items are wrapped in invisible
+ * Unicode isolates that keep their order. */
 export function listed(items: string[]): string {
   const isMixed = items.length > 1 && items.some((item) => RIGHT_TO_LEFT.test(item));
   const apart = isMixed ? items.map((item) => `\u2068${item}\u2069`) : items;

@@ -1,9 +1,7 @@
-/** The languages that there are. */
-
 import { first, later } from "./compiled/en";
 import type { Language } from "./parts";
 
-/** Each by its tag. English is there from the start; Portuguese is as in Brazil. */
+/** Supported languages by tag. English is always loaded; Portuguese is Brazilian. */
 export const LANGUAGES: Record<string, () => Promise<Language>> = {
   de: () => import("./compiled/de"),
   en: () => Promise.resolve({ first, later }),
@@ -13,7 +11,7 @@ export const LANGUAGES: Record<string, () => Promise<Language>> = {
   pt: () => import("./compiled/pt"),
 };
 
-/** What a language is called that may not be among them: by itself, or by its tag. */
+/** A language's own name, or its tag if it isn't supported. */
 export function languageName(tag: string): string {
   try {
     return new Intl.DisplayNames([tag, "en"], { type: "language" }).of(tag) ?? tag;
@@ -22,7 +20,7 @@ export function languageName(tag: string): string {
   }
 }
 
-/** What they call themselves. */
+/** Languages by their own names. */
 export const LANGUAGE_NAMES: Record<string, string> = {
   de: "Deutsch",
   en: "English",

@@ -1,11 +1,11 @@
-/** The types of the texts. English is the language that the others are compared with. */
+/** Types of the texts, taken from English. */
 
 import type { first, later } from "./compiled/en";
 
 /** Texts of the first view. */
 export type Words = typeof first;
 
-/** Texts that are loaded with the views that need them. */
+/** Texts that are loaded with their views. */
 export type LaterWords = {
   [Part in keyof typeof later]: Awaited<ReturnType<(typeof later)[Part]>>;
 };

@@ -15,7 +15,7 @@ test("what is loaded later has its words, in whatever language is spoken", async
   expect(words.settings.password).toBe("Mot de passe");
   expect(() => words.manage).toThrow("words.with");
 
-  // Both at once: neither is left in the language before.
+  // Both load in parallel, and both end in the new language.
   const view = words.with(Promise.resolve(1), "manage");
   await Promise.all([words.speak("pt-br"), view]);
   expect([words.settings.password, words.manage.colour]).toEqual(["Senha", "Cor"]);

@@ -1,5 +1,3 @@
-/** Moments in one's language. */
-
 import { dateFormat, relativeFormat } from "../data/formats";
 import { words } from "./index.svelte";
 
@@ -12,7 +10,7 @@ const STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit]
   [Infinity, 365 * 86_400, "year"],
 ];
 
-/** "5 minutes ago", "in 2 hours": seconds since 1970, by the same clock. */
+/** "5 minutes ago" or "in 2 hours", from seconds since 1970. */
 export function ago(at: number, now: number): string {
   const passed = Math.abs(now - at);
   const sign = at > now ? 1 : -1;
@@ -23,7 +21,7 @@ export function ago(at: number, now: number): string {
   return "";
 }
 
-/** The time of a day that is today, the weekday within a week, the date otherwise. */
+/** The time if it's today, the weekday within a week, otherwise the date. */
 export function shortMoment(at: number, now: number, hour12: boolean): string {
   const date = new Date(at * 1000);
   const today = new Date(now * 1000);
@@ -35,7 +33,7 @@ export function shortMoment(at: number, now: number, hour12: boolean): string {
   return form({ day: "numeric", month: "short", ...year }).format(date);
 }
 
-/** A moment in full. */
+/** The full date and time. */
 export function fullMoment(at: number, hour12: boolean): string {
   return form({
     weekday: "long",

@@ -1,4 +1,4 @@
-/** Languages as a whole, for the tests. */
+/** Complete languages, for tests. */
 
 import type { AllWords } from "./parts";
 import { LANGUAGES } from "./languages";

@@ -1,4 +1,4 @@
-/** The texts of all languages. `words.ts` compares them when it compiles them. */
+/** Texts of all languages, which `words.ts` compares when it compiles them. */
 
 import { describe, expect, it } from "vitest";
 import { leaves, mistakes } from "../../words";
