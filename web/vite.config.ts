@@ -22,7 +22,7 @@ const isOfWorker = (id: string) => /\/src\/worker\/(worker|pushes)\.ts$/.test(id
 
 /** What begins as soon as the first view is there, and is not seen: one file in place of eight. */
 const isSoon = (id: string) =>
-  /\/src\/(live\/(notifying|pushOffers|timeZone)|shell\/contextMenus)\.ts$/.test(id);
+  /\/src\/(live\/(notifications|push|timeZone)|shell\/contextMenus)\.ts$/.test(id);
 /**
  * What two or more of the views that are loaded on use stand on: one file in place of thirty. Each
  * that is asked for takes a phone some milliseconds, however small it is.

@@ -1,17 +1,16 @@
 /** Suggestions while typing, and the selected one. */
 
 import { untrack } from "svelte";
-import { choices, knownOf, type Choice, type Known } from "../data/completing";
+import { choices, knownOf, type Choice, type Known, tokenAt, type Token } from "../data/completion";
 import type { ConversationKey } from "../data/conversations";
 import { channelNarrow, fragmentOf, narrowOf } from "../data/narrow";
 import { ownEmoji } from "../data/emoji";
-import { normalized } from "../data/finding";
-import { holds } from "../data/permissions";
-import { tokenAt, type Token } from "../data/tokens";
+import { normalized } from "../data/matching";
+import { hasPermission } from "../data/permissions";
 import { emojiBook } from "../live/emoji.svelte";
 import type { Store } from "../live/store.svelte";
 import { topicBook } from "../live/caches.svelte";
-import { isConverting } from "../ui/converting";
+import { isConverting } from "../ui/dom";
 import type { Composition } from "./composition.svelte";
 
 export class Completer {
@@ -30,7 +29,9 @@ export class Completer {
 
   readonly #callable = $derived.by(() => {
     const { groups, me } = this.store;
-    return new Map([...groups].filter(([, one]) => holds(groups, one.can_mention_group, me)));
+    return new Map(
+      [...groups].filter(([, one]) => hasPermission(groups, one.can_mention_group, me)),
+    );
   });
 
   readonly #known: Known = $derived.by(() =>

@@ -1,11 +1,10 @@
 /** The active compose box: of the conversation in view, or of a new message. */
 
-import type { Conversation, ConversationKey } from "../data/conversations";
-import { keyOf } from "../data/conversations";
+import { type Conversation, type ConversationKey, keyOf } from "../data/conversations";
 import type { Route } from "../live/router.svelte";
 
 /** A new message outside its conversation's view. */
-export interface Fresh {
+export interface NewMessageState {
   kind: "topic" | "direct";
   channelId: number | null;
   topic: string;
@@ -17,7 +16,7 @@ export interface Fresh {
 }
 
 /** A compose box. */
-export interface Box {
+export interface ComposeBox {
   key: ConversationKey | null;
   readonly isEmpty: boolean;
   focus(): void;
@@ -32,32 +31,32 @@ export interface Box {
 }
 
 /** Whether a page has a compose box. */
-export function isWrittenTo({ view }: Route): boolean {
+export function hasComposeBox({ view }: Route): boolean {
   return ["narrow", "inbox", "recent", "feed", "topics"].includes(view);
 }
 
 /** An action for a conversation's box once it's mounted. */
 interface Awaited {
   key: ConversationKey;
-  call: (box: Box) => void;
+  call: (box: ComposeBox) => void;
   /** Whether to keep waiting after navigation. */
   stays: boolean;
 }
 
 class Composing {
-  fresh = $state.raw<Fresh | null>(null);
+  fresh = $state.raw<NewMessageState | null>(null);
   /** Mounted boxes, the active one last. */
-  #boxes: Box[] = [];
+  #boxes: ComposeBox[] = [];
   #awaited: readonly Awaited[] = [];
   #serial = 1;
   #opener: HTMLElement | null = null;
 
-  get box(): Box | null {
+  get box(): ComposeBox | null {
     return this.#boxes.at(-1) ?? null;
   }
 
   /** Register a mounted box. Returns a function that removes it. */
-  attach(box: Box): () => void {
+  attach(box: ComposeBox): () => void {
     this.#boxes.push(box);
     const own = this.#awaited.filter(({ key }) => key === box.key);
     if (own.length) {
@@ -69,7 +68,7 @@ class Composing {
     };
   }
 
-  shows(box: Box): boolean {
+  shows(box: ComposeBox): boolean {
     return this.#boxes.includes(box);
   }
 
@@ -87,7 +86,7 @@ class Composing {
     this.open({ kind: "direct", people });
   }
 
-  open(some: Partial<Fresh>): void {
+  open(some: Partial<NewMessageState>): void {
     if (!this.fresh) {
       const focused = document.activeElement;
       this.#opener = focused instanceof HTMLElement ? focused : null;
@@ -116,7 +115,7 @@ class Composing {
   }
 
   /** Write to a conversation and call a function with its box once that is mounted. */
-  with(to: Conversation, call: (box: Box) => void): void {
+  with(to: Conversation, call: (box: ComposeBox) => void): void {
     this.#within(to, call, false);
   }
 
@@ -126,7 +125,7 @@ class Composing {
     this.#within(to, (box) => box.take(content), true);
   }
 
-  #within(to: Conversation, call: (box: Box) => void, stays: boolean): void {
+  #within(to: Conversation, call: (box: ComposeBox) => void, stays: boolean): void {
     const key = keyOf(to);
     const here = this.fresh ? undefined : this.#boxes.find((box) => box.key === key);
     this.in(to);

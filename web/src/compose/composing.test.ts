@@ -1,13 +1,13 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { keyOf, type Conversation } from "../data/conversations";
-import { composing, type Box } from "./composing.svelte";
+import { composing, type ComposeBox } from "./composing.svelte";
 
 const LUNCH: Conversation = { kind: "topic", channelId: 1, topic: "lunch" };
 const SUPPER: Conversation = { kind: "topic", channelId: 1, topic: "supper" };
 
 function boxOf(to: Conversation) {
   const taken: string[] = [];
-  const box: Box = {
+  const box: ComposeBox = {
     key: keyOf(to),
     isEmpty: true,
     focus: () => {},

@@ -1,7 +1,7 @@
 /** The text in a compose box with its edits and uploads. */
 
 import { flushSync } from "svelte";
-import { joined, parted, type FileOf, type QuoteOf } from "../data/attached";
+import { joinParts, splitParts, type FilePart, type QuotePart } from "../data/messageParts";
 import { fileLink, inserted, insertedBlock, lengthOf, type Writing } from "../data/marking";
 import { Uploads, type Upload } from "../live/uploads.svelte";
 import { words } from "../words/index.svelte";
@@ -27,8 +27,8 @@ export class Composition {
   /** The field's text. */
   text = $state("");
   /** Quotes before it, and files after it. */
-  quotes = $state.raw<readonly QuoteOf[]>([]);
-  files = $state.raw<readonly FileOf[]>([]);
+  quotes = $state.raw<readonly QuotePart[]>([]);
+  files = $state.raw<readonly FilePart[]>([]);
   /** Caret position for suggestions; -1 with a selection. */
   caret = $state(0);
   /** Whether the preview is shown. */
@@ -51,7 +51,7 @@ export class Composition {
 
   /** The whole message. Not derived, since files arrive and are read after the box is gone. */
   get content(): string {
-    return joined(this);
+    return joinParts(this);
   }
 
   /** Length as the server counts. */
@@ -60,7 +60,7 @@ export class Composition {
   }
 
   set content(content: string) {
-    const { quotes, text, files } = parted(content);
+    const { quotes, text, files } = splitParts(content);
     if (quotes.length || this.quotes.length) this.quotes = quotes;
     if (files.length || this.files.length) this.files = files;
     this.text = text;
@@ -173,7 +173,7 @@ export class Composition {
 
   /** Add a quote before the text. */
   quote(markdown: string): void {
-    const { quotes, text } = parted(markdown);
+    const { quotes, text } = splitParts(markdown);
     if (text.trim()) {
       this.insertBlock(markdown);
       return;
@@ -183,7 +183,7 @@ export class Composition {
     this.changed();
   }
 
-  unquote(quote: QuoteOf): void {
+  unquote(quote: QuotePart): void {
     this.quotes = this.quotes.filter((one) => one !== quote);
     this.focus();
     this.changed();
@@ -218,12 +218,12 @@ export class Composition {
   }
 
   /** The running upload of a file. */
-  uploadOf(file: FileOf): Upload | undefined {
+  uploadOf(file: FilePart): Upload | undefined {
     return this.uploads.list.find((one) => this.#placeholders.get(one.id) === file.markdown);
   }
 
   /** Remove a file and cancel its upload. */
-  removeFile(file: FileOf): void {
+  removeFile(file: FilePart): void {
     const upload = this.uploadOf(file);
     if (upload) this.uploads.cancel(upload.id);
     this.files = this.files.filter((one) => one.markdown !== file.markdown);
@@ -250,7 +250,7 @@ export class Composition {
   /** Replace a placeholder with the link, or remove it if the upload failed. */
   #settle(place: string, link: string): void {
     awaited.delete(place);
-    const { files } = parted(link);
+    const { files } = splitParts(link);
     this.files = this.files.flatMap((one) => (one.markdown === place ? files : [one]));
     // Without a field, `left` handles the change.
     if (this.#field) this.changed();

@@ -4,7 +4,7 @@ import type { Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
 import type { OpenSnippet } from "./snippets";
 
-export interface Move {
+export interface MoveInput {
   channelId: number;
   topic: string;
   span: "change_one" | "change_later" | "change_all";
@@ -12,26 +12,26 @@ export interface Move {
   tellNew: boolean;
 }
 
-export interface List {
+export interface ListInput {
   title: string;
   lines: string[];
 }
 
 /** Time in seconds, and a note. */
-export interface Reminder {
+export interface ReminderInput {
   at: number | null;
   note: string;
 }
 
 /** `begun` is unsaved input from before. */
-export type WritingDialog =
-  | { kind: "move"; message: Message; begun?: Move }
-  | { kind: "moveTopic"; channelId: number; topic: string; begun?: Move }
+export type ComposeDialog =
+  | { kind: "move"; message: Message; begun?: MoveInput }
+  | { kind: "moveTopic"; channelId: number; topic: string; begun?: MoveInput }
   | { kind: "remove"; message: Message }
   | { kind: "removeTopic"; channelId: number; topic: string }
-  | { kind: "remind"; message: Message; begun?: Reminder }
+  | { kind: "remind"; message: Message; begun?: ReminderInput }
   | { kind: "schedule"; to: Conversation; content: string; done: () => void }
-  | { kind: "poll" | "todo"; insert: (text: string) => void; begun?: List }
+  | { kind: "poll" | "todo"; insert: (text: string) => void; begun?: ListInput }
   | { kind: "time"; insert: (text: string) => void }
   | {
       kind: "snippets";
@@ -41,10 +41,10 @@ export type WritingDialog =
     };
 
 class Dialogs {
-  current = $state.raw<WritingDialog | null>(null);
+  current = $state.raw<ComposeDialog | null>(null);
   #opener: HTMLElement | null = null;
 
-  open(dialog: WritingDialog): void {
+  open(dialog: ComposeDialog): void {
     const focused = document.activeElement;
     this.#opener = focused instanceof HTMLElement ? focused : null;
     this.current = dialog;
@@ -59,4 +59,4 @@ class Dialogs {
   }
 }
 
-export const dialogs = new Dialogs();
+export const composeDialogs = new Dialogs();

@@ -1,7 +1,7 @@
 /** Keeps a compose box and its draft in sync. */
 
 import type { ConversationKey } from "../data/conversations";
-import type { Letter } from "../data/drafts";
+import type { DraftContent } from "../data/drafts";
 import type { Drafts } from "../live/drafts.svelte";
 import type { Composition } from "./composition.svelte";
 
@@ -11,7 +11,7 @@ const WRITING = 3000;
 interface Box {
   composition: () => Composition;
   /** The draft's content; null while recipients are undecided. */
-  letter: () => Letter | null;
+  letter: () => DraftContent | null;
   /** The conversation whose drafts belong here; null if only its own does. */
   key: () => ConversationKey | null;
 }

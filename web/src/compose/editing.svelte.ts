@@ -1,20 +1,19 @@
 /** The message being edited. Outlives its row, since rows are virtual. */
 
 import type { App } from "../app";
-import { leaveToEdit } from "../data/allowed";
-import { conversationOf, type Conversation } from "../data/conversations";
+import { permissionToEdit } from "../data/permissions";
+import { conversationOf, type Conversation, movedTo } from "../data/conversations";
 import type { Message } from "../data/data";
-import { movedTo } from "../data/moves";
 import { narrowOf } from "../data/narrow";
-import { sourceOf } from "../live/source";
-import { topicOf } from "../live/whereabouts";
-import { typedAhead } from "../ui/typedAhead";
-import { del, isPassing, patch, post, Refused, told } from "../wire/http";
+import { messageSource } from "../live/messages";
+import { topicOfMessage } from "../live/movedTopics";
+import { bufferTyping } from "../ui/typeAhead";
+import { del, isTransient, patch, post, ApiError, errorMessage } from "../wire/http";
 import { concerned } from "../wire/events";
 import { words } from "../words/index.svelte";
 import { composing } from "./composing.svelte";
 import { Composition } from "./composition.svelte";
-import { awaitsFile, isSavable, sayUnsaved } from "./saving";
+import { isUploading, isSavable, offerUnsaved } from "./saving";
 
 export interface Edit {
   message: Message;
@@ -44,15 +43,15 @@ class Editing {
       this.current.composition.focusEnd();
       return;
     }
-    const leave = leaveToEdit(app.store.data, message, Date.now() / 1000);
+    const leave = permissionToEdit(app.store.data, message, Date.now() / 1000);
     if ("refused" in leave) {
       app.toasts.note(words.compose.noEdit[leave.refused]);
       return;
     }
     this.#asked = message.id;
-    const typed = typedAhead(() => (this.#asked = 0));
+    const typed = bufferTyping(() => (this.#asked = 0));
     try {
-      const before = await sourceOf(message.id);
+      const before = await messageSource(message.id);
       // Another message was requested, or this one is already being edited.
       if (this.#asked !== message.id || this.current?.message.id === message.id) return;
       this.cancel(app);
@@ -62,7 +61,7 @@ class Editing {
       this.#open(app, { message, place, composition, before, untouched, until: leave.until });
       typed.here();
     } catch (error) {
-      if (this.#asked === message.id) app.toasts.trouble(told(error));
+      if (this.#asked === message.id) app.toasts.trouble(errorMessage(error));
     } finally {
       typed.gone();
     }
@@ -100,9 +99,9 @@ class Editing {
     if (!isShown()) {
       // The message may have moved.
       try {
-        edit.place = (await topicOf(id)) ?? edit.place;
+        edit.place = (await topicOfMessage(id)) ?? edit.place;
       } catch (error) {
-        if (!isPassing(error)) {
+        if (!isTransient(error)) {
           goOnAnew(edit);
           return;
         }
@@ -122,7 +121,7 @@ class Editing {
       this.#end(current);
       return;
     }
-    if (!isSavable(app.store, composition) || awaitsFile(app.toasts, composition)) return;
+    if (!isSavable(app.store, composition) || isUploading(app.toasts, composition)) return;
     this.saving = true;
     try {
       const { detached_uploads: left } = await patch<{
@@ -131,9 +130,9 @@ class Editing {
       if (this.current === current) this.#end(current);
       for (const file of left) this.#offerToDelete(app, file);
     } catch (error) {
-      if (error instanceof Refused && error.code === "EXPECTATION_MISMATCH") {
+      if (error instanceof ApiError && error.code === "EXPECTATION_MISMATCH") {
         app.toasts.trouble(words.compose.editedElsewhere);
-      } else app.toasts.trouble(told(error));
+      } else app.toasts.trouble(errorMessage(error));
     } finally {
       this.saving = false;
     }
@@ -165,7 +164,7 @@ function goOnAnew({ place, composition: { content } }: Edit): void {
 
 /** Offer to resume an unsaved edit. */
 function offer({ toasts }: App, { composition, untouched }: Edit, run: () => void): void {
-  if (composition.content !== untouched) sayUnsaved(toasts, run);
+  if (composition.content !== untouched) offerUnsaved(toasts, run);
 }
 
 async function sha256(text: string): Promise<string | undefined> {

@@ -6,33 +6,33 @@ import { words } from "../words/index.svelte";
 import type { Composition } from "./composition.svelte";
 
 /** Maximum message length in characters. */
-export function mostCharacters(store: App["store"]): number {
+export function maxCharacters(store: App["store"]): number {
   return Number(store.realm["max_message_length"] ?? 10_000);
 }
 
 /** Remaining characters; negative if too long. */
-export function rest(store: App["store"], { length }: Composition): number {
-  return mostCharacters(store) - length;
+export function remainingCharacters(store: App["store"], { length }: Composition): number {
+  return maxCharacters(store) - length;
 }
 
 /** Whether it's neither empty nor too long. */
 export function isSavable(store: App["store"], composition: Composition): boolean {
-  return composition.content.trim() !== "" && rest(store, composition) >= 0;
+  return composition.content.trim() !== "" && remainingCharacters(store, composition) >= 0;
 }
 
 /** Maximum file size in bytes. */
-export function mostBytes(store: App["store"]): number {
+export function maxFileBytes(store: App["store"]): number {
   return Number(store.realm["max_file_upload_size_mib"] ?? 25) * 1024 * 1024;
 }
 
 /** Offer to resume an unsaved edit. */
-export function sayUnsaved(toasts: App["toasts"], goOn: () => void): void {
+export function offerUnsaved(toasts: App["toasts"], goOn: () => void): void {
   toasts.note(words.compose.editLeft, { label: words.views.writeOn, run: goOn });
 }
 
 /** Keep unsaved input when a form's component is destroyed. `left` returns how to resume; null if
  * nothing would be lost. If `saving` is pending, report only its failure. */
-export function keepLeft(
+export function keepUnsaved(
   toasts: App["toasts"],
   left: () => (() => void) | null,
   saving: () => Promise<unknown> | null = () => null,
@@ -40,7 +40,7 @@ export function keepLeft(
   onDestroy(() => {
     const goOn = left();
     if (!goOn) return;
-    const say = () => sayUnsaved(toasts, goOn);
+    const say = () => offerUnsaved(toasts, goOn);
     const going = saving();
     if (going) going.catch(say);
     else say();
@@ -48,7 +48,7 @@ export function keepLeft(
 }
 
 /** Whether an upload is pending, which is announced. */
-export function awaitsFile(
+export function isUploading(
   toasts: App["toasts"],
   { awaits }: Pick<Composition, "awaits">,
 ): boolean {

@@ -14,7 +14,7 @@ export interface OpenSnippet {
   saving?: Promise<unknown> | null;
 }
 
-export function opened({
+export function openSnippet({
   id,
   title,
   content,

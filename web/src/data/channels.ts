@@ -1,7 +1,7 @@
 import type { GroupSetting } from "../wire/objects";
 import type { Parameters } from "../wire/http";
 import type { Channel, Data } from "./data";
-import { holds } from "./permissions";
+import { hasPermission } from "./permissions";
 
 /** Who sees a channel: everyone on the web, everyone in the organization, or its subscribers, with
  * shared or protected history. */
@@ -55,7 +55,7 @@ export interface ChannelRights {
 /** What the user may do with a channel. */
 export function rightsIn(data: Known, channel: Channel): ChannelRights {
   const self = data.users.get(data.me);
-  const has = (setting: GroupSetting | undefined) => holds(data.groups, setting, data.me);
+  const has = (setting: GroupSetting | undefined) => hasPermission(data.groups, setting, data.me);
   const isGuest = self?.is_guest ?? true;
   const isAdmin = self?.is_admin ?? false;
   const administer = isAdmin || (!isGuest && has(channel.can_administer_channel_group));

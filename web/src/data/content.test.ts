@@ -1,18 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { aboutOf, fitted, isOnlyEmoji, ownFragment, plainText, prepared, styled } from "./content";
+import {
+  descriptionText,
+  fitDimensions,
+  isOnlyEmoji,
+  internalFragment,
+  plainText,
+  prepareHtml,
+  styleProperty,
+} from "./content";
 
 const THUMB =
   '<span aria-label="thumbs up" class="emoji emoji-1f44d" role="img" title="thumbs up">:thumbs_up:</span>';
 
 describe("content", () => {
   it("puts styles aside, but never touches what was written", () => {
-    expect(prepared('<td style="text-align: left;">a style="b"</td>')).toBe(
+    expect(prepareHtml('<td style="text-align: left;">a style="b"</td>')).toBe(
       '<td data-style="text-align: left;">a style="b"</td>',
     );
   });
 
   it("shows emoji as characters", () => {
-    expect(prepared(THUMB)).toContain(">👍</span>");
+    expect(prepareHtml(THUMB)).toContain(">👍</span>");
   });
 
   it("knows messages of emoji alone", () => {
@@ -26,27 +34,29 @@ describe("content", () => {
   });
 
   it("reads a style, and the words", () => {
-    expect(styled("color: red; text-align: right;", "text-align")).toBe("right");
+    expect(styleProperty("color: red; text-align: right;", "text-align")).toBe("right");
     expect(plainText("<p>a &lt;b&gt;<br>\n&amp;amp;</p>")).toBe("a <b> &amp;");
   });
 
   it("fits pictures into a box", () => {
-    expect(fitted("4000x2000", 400, 300)).toEqual({ width: 400, height: 200 });
-    expect(fitted("20x10", 400, 300)).toEqual({ width: 20, height: 10 });
-    expect(fitted("x", 400, 300)).toBeNull();
+    expect(fitDimensions("4000x2000", 400, 300)).toEqual({ width: 400, height: 200 });
+    expect(fitDimensions("20x10", 400, 300)).toEqual({ width: 20, height: 10 });
+    expect(fitDimensions("x", 400, 300)).toBeNull();
   });
 
   it("knows its own links", () => {
     const own = ["https://cafe.example"];
-    expect(ownFragment("/#narrow/channel/1-a", own)).toBe("narrow/channel/1-a");
-    expect(ownFragment("#inbox", own)).toBe("inbox");
-    expect(ownFragment("https://cafe.example/#narrow/is/starred", own)).toBe("narrow/is/starred");
-    expect(ownFragment("https://cafe.example/help#narrow", own)).toBeNull();
-    expect(ownFragment("https://else.example/#narrow/is/starred", own)).toBeNull();
+    expect(internalFragment("/#narrow/channel/1-a", own)).toBe("narrow/channel/1-a");
+    expect(internalFragment("#inbox", own)).toBe("inbox");
+    expect(internalFragment("https://cafe.example/#narrow/is/starred", own)).toBe(
+      "narrow/is/starred",
+    );
+    expect(internalFragment("https://cafe.example/help#narrow", own)).toBeNull();
+    expect(internalFragment("https://else.example/#narrow/is/starred", own)).toBeNull();
   });
 });
 
 it("what a channel is about is its words, and what is marked stays in its line", () => {
   const rendered_description = "<p>One <em>topic</em>, one recipe. <strong>Weigh</strong>!</p>";
-  expect(aboutOf({ rendered_description })).toBe("One topic, one recipe. Weigh!");
+  expect(descriptionText({ rendered_description })).toBe("One topic, one recipe. Weigh!");
 });

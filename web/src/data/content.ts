@@ -13,7 +13,7 @@ const FILM = /(<video [^<>]*src="[^"#]*)(?=")/g;
 
 /** Move style attributes aside, as the page's policy blocks them; code applies them later. Turn
  * emoji into characters, and make videos show their first frame. */
-export function prepared(html: string): string {
+export function prepareHtml(html: string): string {
   return html
     .replace(FILM, "$1#t=0.001")
     .replace(TAG, (tag) =>
@@ -55,7 +55,7 @@ export function plainText(html: string): string {
 }
 
 /** A channel's description as plain text on one line. */
-export function aboutOf(channel: { rendered_description: string }): string {
+export function descriptionText(channel: { rendered_description: string }): string {
   return plainText(
     channel.rendered_description.replace(/<\/?(?:a|code|del|em|span|strong)\b[^<>]*>/g, ""),
   );
@@ -67,7 +67,7 @@ export function withoutMe(html: string): string {
 }
 
 /** A property in the server's style attribute. */
-export function styled(text: string, property: string): string | undefined {
+export function styleProperty(text: string, property: string): string | undefined {
   for (const one of text.split(";")) {
     const colon = one.indexOf(":");
     if (one.slice(0, colon).trim() === property) return one.slice(colon + 1).trim();
@@ -76,7 +76,7 @@ export function styled(text: string, property: string): string | undefined {
 }
 
 /** Fit dimensions such as "840x560" into a box without enlarging them. */
-export function fitted(
+export function fitDimensions(
   dimensions: string,
   width: number,
   height: number,
@@ -89,7 +89,7 @@ export function fitted(
 }
 
 /** The fragment of a link into this organization; null for any other link. */
-export function ownFragment(href: string, own: readonly string[]): string | null {
+export function internalFragment(href: string, own: readonly string[]): string | null {
   if (href.startsWith("#")) return href.slice(1);
   const hash = href.indexOf("#");
   if (hash < 0) return null;

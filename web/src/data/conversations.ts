@@ -1,3 +1,16 @@
+import type { ServerEvent } from "../wire/events";
+
+/** A condition on messages, such as `channel:general`. */
+export interface Term {
+  operator: string;
+  /** IDs for channels and people, text otherwise. */
+  operand: string | number | number[];
+  negated?: boolean;
+}
+
+/** The messages of a view: those that match all terms. */
+export type Narrow = readonly Term[];
+
 /** `c7/topic` in lowercase, or `d3,5` with the other people's IDs; with only your own ID for notes
  * to yourself. */
 export type ConversationKey = string;
@@ -70,4 +83,26 @@ export function plainTopic(topic: string): string {
 
 export function withResolved(topic: string, resolved: boolean): string {
   return resolved ? RESOLVED + plainTopic(topic) : plainTopic(topic);
+}
+
+interface Move {
+  from: ConversationKey;
+  to: TopicOf;
+}
+
+/** Where an event moves its messages; null for other events. */
+export function movedTo(event: ServerEvent): TopicOf | null {
+  if (event.type !== "update_message" || !("propagate_mode" in event)) return null;
+  return {
+    kind: "topic",
+    channelId: (event["new_stream_id"] ?? event["stream_id"]) as number,
+    topic: String(event["subject"] ?? event["orig_subject"] ?? ""),
+  };
+}
+
+/** Source and target if an event moves a whole topic; null otherwise. */
+export function wholeMove(event: ServerEvent): Move | null {
+  const to = event["propagate_mode"] === "change_all" ? movedTo(event) : null;
+  if (!to) return null;
+  return { from: topicKey(event["stream_id"] as number, String(event["orig_subject"])), to };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { badge, isMuted, shownCount, tallies, together, type Known } from "./counts";
+import { badgeCount, isMuted, channelCount, unreadCounts, sumCounts, type Known } from "./counts";
 
 const channel = (id: number, is_muted = false, more: object = {}) =>
   [id, { stream_id: id, is_archived: false, subscription: { is_muted }, ...more }] as const;
@@ -49,24 +49,24 @@ describe("what is muted", () => {
   });
 });
 
-describe("tallies", () => {
+describe("unread counts", () => {
   it("counts conversations once, and the muted ones apart", () => {
     const some = known(
       { "c7/a": [1, 2], "c7/b": [3], "c8/a": [4], "c8/b": [5], d3: [6], "d4,5": [7, 8] },
       { "c7/b": 1, "c8/b": 3 },
       { mentions: [2, 4, 6], mutedUsers: [3] },
     );
-    const found = tallies(some);
+    const found = unreadCounts(some);
     expect(found.all).toEqual({ count: 7, muted: 1, mentions: 3 });
     expect(found.byChannel.get(7)).toEqual({ count: 2, muted: 1, mentions: 1 });
     expect(found.byChannel.get(8)).toEqual({ count: 2, muted: 0, mentions: 1 });
     expect(found.directs).toEqual({ count: 3, muted: 0, mentions: 1 });
     expect(found.followed).toBe(1);
-    expect(together(found.byChannel.values())).toEqual({ count: 4, muted: 1, mentions: 2 });
+    expect(sumCounts(found.byChannel.values())).toEqual({ count: 4, muted: 1, mentions: 2 });
   });
 
   it("leaves out what is archived or left", () => {
-    const found = tallies(known({ "c9/a": [1], "c10/a": [2] }, {}, { mentions: [1] }));
+    const found = unreadCounts(known({ "c9/a": [1], "c10/a": [2] }, {}, { mentions: [1] }));
     expect(found.all).toEqual({ count: 0, muted: 0, mentions: 0 });
     expect(found.mentions).toBe(0);
   });
@@ -84,7 +84,7 @@ describe("the icon's count", () => {
       { "c7/b": 3 },
       { mentions: [1, 3], settings: { desktop_icon_count_display: setting } },
     );
-    expect(badge(some, tallies(some))).toBe(expected);
+    expect(badgeCount(some, unreadCounts(some))).toBe(expected);
   });
 });
 
@@ -99,8 +99,8 @@ describe("a channel's count", () => {
       { "c7/b": 1 },
       { settings: { web_stream_unreads_count_display_policy: policy } },
     );
-    const { byChannel } = tallies(some);
-    expect(shownCount(some, 7, byChannel.get(7)!)).toBe(open);
-    expect(shownCount(some, 8, byChannel.get(8)!)).toBe(muted);
+    const { byChannel } = unreadCounts(some);
+    expect(channelCount(some, 7, byChannel.get(7)!)).toBe(open);
+    expect(channelCount(some, 8, byChannel.get(8)!)).toBe(muted);
   });
 });

@@ -7,7 +7,7 @@ export type Known = Pick<
   "me" | "unread" | "channels" | "topicPolicies" | "mutedUsers" | "settings"
 >;
 
-export interface Tally {
+export interface UnreadCount {
   /** Unread messages that aren't muted. */
   count: number;
   /** Unread messages that are muted. */
@@ -15,12 +15,12 @@ export interface Tally {
   mentions: number;
 }
 
-export const NOTHING: Tally = { count: 0, muted: 0, mentions: 0 };
+export const NO_UNREAD: UnreadCount = { count: 0, muted: 0, mentions: 0 };
 
-export interface Tallies {
-  all: Tally;
-  directs: Tally;
-  byChannel: ReadonlyMap<number, Tally>;
+export interface UnreadCounts {
+  all: UnreadCount;
+  directs: UnreadCount;
+  byChannel: ReadonlyMap<number, UnreadCount>;
   mentions: number;
   /** Unread messages in followed topics. */
   followed: number;
@@ -61,13 +61,13 @@ export function isOpen(known: Pick<Data, "channels">, key: ConversationKey): boo
 }
 
 /** All unread counts in one pass. */
-export function tallies(slices: Known): Tallies {
+export function unreadCounts(slices: Known): UnreadCounts {
   // Read each slice once: a reactive store would be asked thousands of times.
   const { me, unread, channels, topicPolicies, mutedUsers, settings } = slices;
   const known = { me, unread, channels, topicPolicies, mutedUsers, settings };
-  const byChannel = new Map<number, Tally>();
-  const all = { ...NOTHING };
-  const directs = { ...NOTHING };
+  const byChannel = new Map<number, UnreadCount>();
+  const all = { ...NO_UNREAD };
+  const directs = { ...NO_UNREAD };
   let mentions = 0;
   let followed = 0;
   const mentioned = new Map<ConversationKey, number>();
@@ -90,18 +90,18 @@ export function tallies(slices: Known): Tallies {
   }
   return { all, directs, byChannel, mentions, followed };
 
-  function ofPlace(key: ConversationKey): Tally {
+  function ofPlace(key: ConversationKey): UnreadCount {
     const channelId = channelOfKey(key);
     if (channelId === null) return directs;
-    const there = byChannel.get(channelId) ?? { ...NOTHING };
+    const there = byChannel.get(channelId) ?? { ...NO_UNREAD };
     byChannel.set(channelId, there);
     return there;
   }
 }
 
-export function together(tallies: Iterable<Tally | undefined>): Tally {
-  const sum = { ...NOTHING };
-  for (const one of tallies) {
+export function sumCounts(counts: Iterable<UnreadCount | undefined>): UnreadCount {
+  const sum = { ...NO_UNREAD };
+  for (const one of counts) {
     sum.count += one?.count ?? 0;
     sum.muted += one?.muted ?? 0;
     sum.mentions += one?.mentions ?? 0;
@@ -110,7 +110,7 @@ export function together(tallies: Iterable<Tally | undefined>): Tally {
 }
 
 /** The number for the icon and title, following `desktop_icon_count_display`. */
-export function badge(known: Known, found: Tallies): number {
+export function badgeCount(known: Known, found: UnreadCounts): number {
   const { directs, mentions, followed } = found;
   // Count a mention in a direct message once.
   const called = directs.count + mentions - directs.mentions;
@@ -127,7 +127,7 @@ export function badge(known: Known, found: Tallies): number {
 }
 
 /** The number next to a channel, following `web_stream_unreads_count_display_policy`. */
-export function shownCount(known: Known, channelId: number, tally: Tally): number {
+export function channelCount(known: Known, channelId: number, tally: UnreadCount): number {
   const policy = known.settings["web_stream_unreads_count_display_policy"];
   if (policy === 3) return 0;
   if (policy === 1) return tally.count + tally.muted;

@@ -24,7 +24,7 @@ import type {
   WireChannel,
   WireMessage,
 } from "../wire/objects";
-import type { Snapshot } from "../wire/snapshot";
+import type { Snapshot } from "../wire/events";
 import { directKey, topicKey, type ConversationKey } from "./conversations";
 import type { MessageList } from "./lists";
 

@@ -1,56 +1,64 @@
 import { describe, expect, it } from "vitest";
 import type { Draft } from "../wire/objects";
 import {
-  destination,
+  draftConversation,
   draftFor,
   draftKey,
   isDirty,
-  letterTo,
-  reconciled,
-  shape,
+  draftContentFor,
+  mergeDrafts,
+  draftFingerprint,
   type LocalDraft,
+  conversationOfDraft,
 } from "./drafts";
 
 const TOPIC = { kind: "topic", channelId: 7, topic: "Cake" } as const;
 
 function local(content: string, more: Partial<LocalDraft> = {}): LocalDraft {
-  return { ...letterTo(TOPIC, content), localId: "a", at: 1000, serverId: 5, known: null, ...more };
+  return {
+    ...draftContentFor(TOPIC, content),
+    localId: "a",
+    at: 1000,
+    serverId: 5,
+    known: null,
+    ...more,
+  };
 }
 
 function server(content: string, timestamp: number, id = 5): Map<number, Draft> {
-  return new Map([[id, { id, ...letterTo(TOPIC, content), timestamp } as Draft]]);
+  return new Map([[id, { id, ...draftContentFor(TOPIC, content), timestamp } as Draft]]);
 }
 
-const known = (content: string) => shape(letterTo(TOPIC, content));
+const known = (content: string) => draftFingerprint(draftContentFor(TOPIC, content));
 const name = (id: number) => `s${id}`;
 
 describe("reconciling", () => {
   it("takes what is new on the server", () => {
-    expect(reconciled([], server("x", 9), name)).toMatchObject([
+    expect(mergeDrafts([], server("x", 9), name)).toMatchObject([
       { localId: "s5", content: "x", serverId: 5, at: 9000 },
     ]);
   });
 
   it("keeps what was written here and has not been sent", () => {
     const mine = local("more", { known: known("x") });
-    expect(reconciled([mine], server("x", 0), name)).toEqual([mine]);
+    expect(mergeDrafts([mine], server("x", 0), name)).toEqual([mine]);
     expect(isDirty(mine)).toBe(true);
   });
 
   it("takes what was changed elsewhere alone", () => {
     const mine = local("x", { known: known("x") });
-    expect(reconciled([mine], server("y", 9), name)).toMatchObject([
+    expect(mergeDrafts([mine], server("y", 9), name)).toMatchObject([
       { localId: "a", content: "y" },
     ]);
   });
 
   it("loses neither side of a conflict", () => {
     const mine = local("mine", { known: known("x"), at: 5000 });
-    expect(reconciled([mine], server("theirs", 9), name).map((one) => one.content)).toEqual([
+    expect(mergeDrafts([mine], server("theirs", 9), name).map((one) => one.content)).toEqual([
       "theirs",
       "mine",
     ]);
-    const after = reconciled([mine], server("theirs", 2), name);
+    const after = mergeDrafts([mine], server("theirs", 2), name);
     expect(after.map((one) => [one.content, one.serverId])).toEqual([
       ["mine", 5],
       ["theirs", null],
@@ -59,9 +67,9 @@ describe("reconciling", () => {
 
   it("forgets what was deleted elsewhere, but not what was written since", () => {
     const unchanged = local("x", { known: known("x") });
-    expect(reconciled([unchanged], new Map(), name)).toEqual([]);
+    expect(mergeDrafts([unchanged], new Map(), name)).toEqual([]);
     const changed = local("y", { known: known("x") });
-    expect(reconciled([changed], new Map(), name)).toMatchObject([
+    expect(mergeDrafts([changed], new Map(), name)).toMatchObject([
       { content: "y", serverId: null, known: null },
     ]);
   });
@@ -70,28 +78,28 @@ describe("reconciling", () => {
 describe("what was sent from here", () => {
   it("is no news when the server keeps it otherwise, nor when it comes late", () => {
     const mine = local("Lunch at one or ", { known: known("Lunch "), at: 3400, sent: [1, 2] });
-    expect(reconciled([mine], server("Lunch at", 2), name)).toEqual([mine]);
-    expect(reconciled([mine], server("Lunch", 1), name)).toEqual([mine]);
-    const theirs = reconciled([mine], server("Dinner", 7), name);
+    expect(mergeDrafts([mine], server("Lunch at", 2), name)).toEqual([mine]);
+    expect(mergeDrafts([mine], server("Lunch", 1), name)).toEqual([mine]);
+    const theirs = mergeDrafts([mine], server("Dinner", 7), name);
     expect(theirs.map((one) => one.content)).toEqual(["Dinner", "Lunch at one or "]);
   });
 
   it("is known again where its creation was not answered", () => {
     const mine = local("Lunch and more", { serverId: null, at: 3000, sent: [1] });
-    expect(reconciled([mine], server("Lunch", 1, 8), name)).toEqual([{ ...mine, serverId: 8 }]);
-    expect(reconciled([mine], server("Lunch", 2, 8), name)).toHaveLength(2);
+    expect(mergeDrafts([mine], server("Lunch", 1, 8), name)).toEqual([{ ...mine, serverId: 8 }]);
+    expect(mergeDrafts([mine], server("Lunch", 2, 8), name)).toHaveLength(2);
   });
 
   it("is not taken for deleted before it is heard of", () => {
     const mine = local("x", { known: known("x"), sent: [1] });
-    expect(reconciled([mine], new Map(), name, () => false)).toEqual([mine]);
-    expect(reconciled([mine], new Map(), name, () => true)).toEqual([]);
+    expect(mergeDrafts([mine], new Map(), name, () => false)).toEqual([mine]);
+    expect(mergeDrafts([mine], new Map(), name, () => true)).toEqual([]);
   });
 
   it("is brought back by nothing when it is gone", () => {
     const gone = local("", { sent: [1], gone: 10_000 });
     const at = (now: number, draft: LocalDraft, there: Map<number, Draft>) =>
-      reconciled([draft], there, name, () => true, now);
+      mergeDrafts([draft], there, name, () => true, now);
     expect(at(10_500, gone, server("x", 1))).toEqual([gone]);
     expect(at(900_000, gone, new Map())).toEqual([gone]);
     const deleted = { ...gone, deleted: true };
@@ -105,17 +113,30 @@ describe("what was sent from here", () => {
 
 describe("destinations", () => {
   it("are conversations", () => {
-    expect(destination(letterTo(TOPIC, ""), 1)).toEqual(TOPIC);
-    expect(destination({ type: "private", to: [3, 1], topic: "", content: "" }, 1)).toEqual({
+    expect(draftConversation(draftContentFor(TOPIC, ""), 1)).toEqual(TOPIC);
+    expect(draftConversation({ type: "private", to: [3, 1], topic: "", content: "" }, 1)).toEqual({
       kind: "direct",
       people: [3],
     });
-    expect(destination({ type: "", to: [], topic: "", content: "" }, 1)).toBeNull();
+    expect(draftConversation({ type: "", to: [], topic: "", content: "" }, 1)).toBeNull();
   });
 
   it("find the newest draft", () => {
     const drafts = [local("old"), local("new", { localId: "b", at: 2000 })];
-    const key = draftKey(letterTo({ ...TOPIC, topic: "cake" }, ""), 1);
+    const key = draftKey(draftContentFor({ ...TOPIC, topic: "cake" }, ""), 1);
     expect(draftFor(drafts, key!, 1)?.content).toBe("new");
+  });
+});
+
+describe("where a draft goes", () => {
+  it.each([
+    ["stream", [7], { kind: "topic", channelId: 7, topic: "x" }],
+    ["stream", [], null],
+    ["private", [1, 5, 3], { kind: "direct", people: [3, 5] }],
+    ["private", [1], { kind: "direct", people: [1] }],
+    ["private", [], null],
+    ["", [], null],
+  ] as const)("%s %j", (type, to, expected) => {
+    expect(conversationOfDraft({ type, to: [...to], topic: "x" } as Draft, 1)).toEqual(expected);
   });
 });

@@ -3,18 +3,18 @@
  * sides changed, the newer one wins and the other becomes a separate draft. Sent and deleted
  * drafts are remembered for a while. */
 
-import type { Draft as ServerDraft } from "../wire/objects";
+import type { Draft as ServerDraft, Draft, ScheduledMessage } from "../wire/objects";
 import { keyOf, others, topicKey, type Conversation, type ConversationKey } from "./conversations";
 
 /** A draft's content and recipients. */
-export interface Letter {
+export interface DraftContent {
   type: "" | "stream" | "private";
   to: number[];
   topic: string;
   content: string;
 }
 
-export interface LocalDraft extends Letter {
+export interface LocalDraft extends DraftContent {
   localId: string;
   /** Last edit, in ms. */
   at: number;
@@ -37,7 +37,7 @@ const MOST_SENT = 20;
 const REMEMBERED = 60_000;
 
 /** The draft with its current version recorded as sent. */
-export function asSent(draft: LocalDraft): LocalDraft {
+export function withSentVersion(draft: LocalDraft): LocalDraft {
   const at = seconds(draft);
   const before = (draft.sent ?? []).filter((other) => other !== at);
   return { ...draft, sent: [...before, at].slice(-MOST_SENT) };
@@ -49,7 +49,7 @@ export function seconds(draft: LocalDraft): number {
 }
 
 /** Find the server's copy of a draft whose creation got no response. */
-export function createdAs(
+export function findCreated(
   draft: LocalDraft,
   server: Iterable<ServerDraft>,
 ): ServerDraft | undefined {
@@ -66,23 +66,23 @@ export function createdAs(
 }
 
 /** The draft as a single text, for comparison. */
-export function shape({ type, to, topic, content }: Letter): string {
+export function draftFingerprint({ type, to, topic, content }: DraftContent): string {
   return JSON.stringify([type, to, topic, content]);
 }
 
 /** Whether the server doesn't have the current version yet. */
 export function isDirty(draft: LocalDraft): boolean {
-  return draft.gone === undefined ? draft.known !== shape(draft) : !draft.deleted;
+  return draft.gone === undefined ? draft.known !== draftFingerprint(draft) : !draft.deleted;
 }
 
-export function letterTo(to: Conversation, content: string): Letter {
+export function draftContentFor(to: Conversation, content: string): DraftContent {
   return to.kind === "topic"
     ? { type: "stream", to: [to.channelId], topic: to.topic, content }
     : { type: "private", to: to.people, topic: "", content };
 }
 
 /** The draft's conversation; null if undecided. */
-export function destination(letter: Letter, me: number): Conversation | null {
+export function draftConversation(letter: DraftContent, me: number): Conversation | null {
   const [channelId] = letter.to;
   if (letter.type === "stream" && channelId !== undefined) {
     return { kind: "topic", channelId, topic: letter.topic };
@@ -93,8 +93,8 @@ export function destination(letter: Letter, me: number): Conversation | null {
   return null;
 }
 
-export function draftKey(letter: Letter, me: number): ConversationKey | null {
-  const to = destination(letter, me);
+export function draftKey(letter: DraftContent, me: number): ConversationKey | null {
+  const to = draftConversation(letter, me);
   return to && (to.kind === "topic" ? topicKey(to.channelId, to.topic) : keyOf(to));
 }
 
@@ -112,7 +112,7 @@ export function draftFor(
 }
 
 function taken(draft: ServerDraft, localId: string): LocalDraft {
-  const letter: Letter = {
+  const letter: DraftContent = {
     type: draft.type,
     to: draft.to,
     topic: draft.topic,
@@ -123,13 +123,13 @@ function taken(draft: ServerDraft, localId: string): LocalDraft {
     localId,
     at: draft.timestamp * 1000,
     serverId: draft.id,
-    known: shape(letter),
+    known: draftFingerprint(letter),
   };
 }
 
 /** Merge local drafts with the server's. `name` creates IDs; `wasThere` says whether the server is
  * known to have had a draft, since one that hasn't arrived yet must not be deleted. */
-export function reconciled(
+export function mergeDrafts(
   local: Iterable<LocalDraft>,
   server: ReadonlyMap<number, ServerDraft>,
   name: (serverId: number) => string,
@@ -144,7 +144,7 @@ export function reconciled(
   for (let draft of all) {
     if (draft.serverId === null) {
       const rest = [...server.values()].filter((theirs) => !seen.has(theirs.id));
-      const mine = createdAs(draft, rest);
+      const mine = findCreated(draft, rest);
       if (!mine) {
         found.push(draft);
         continue;
@@ -171,7 +171,7 @@ export function reconciled(
       continue;
     }
     const fresh = taken(theirs, draft.localId);
-    if (fresh.known === draft.known || fresh.known === shape(draft)) {
+    if (fresh.known === draft.known || fresh.known === draftFingerprint(draft)) {
       found.push({ ...draft, known: fresh.known });
     } else if (!isDirty(draft)) {
       found.push(fresh);
@@ -190,4 +190,17 @@ export function reconciled(
     if (!seen.has(theirs.id)) found.push(taken(theirs, name(theirs.id)));
   }
   return found;
+}
+
+/** Null if a draft has no recipient yet. */
+export function conversationOfDraft(
+  one: Pick<Draft, "type" | "to" | "topic"> | ScheduledMessage,
+  me: number,
+): Conversation | null {
+  const to = Array.isArray(one.to) ? one.to : [one.to];
+  const [first] = to;
+  if (one.type === "stream") {
+    return first === undefined ? null : { kind: "topic", channelId: first, topic: one.topic ?? "" };
+  }
+  return one.type === "private" && to.length ? { kind: "direct", people: others(to, me) } : null;
 }

@@ -3,11 +3,11 @@
 import { characters } from "./emoji";
 
 /** Content that isn't text. */
-export type Sign = "picture" | "file" | "hidden" | "poll" | "list";
+export type ExcerptIcon = "picture" | "file" | "hidden" | "poll" | "list";
 
 export interface Excerpt {
   text: string;
-  sign: Sign | null;
+  sign: ExcerptIcon | null;
 }
 
 /** Longer than any window shows. */
@@ -24,7 +24,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   amp: "&",
 };
 /** Elements to drop, and the icon that replaces them. */
-const LEFT_OUT: [wanted: RegExp, sign: Sign | null][] = [
+const LEFT_OUT: [wanted: RegExp, sign: ExcerptIcon | null][] = [
   [/\bspoiler-content\b/, "hidden"],
   [/\bmessage_inline_image\b/, "picture"],
   [/\bmessage_embed\b/, null],
@@ -32,12 +32,12 @@ const LEFT_OUT: [wanted: RegExp, sign: Sign | null][] = [
   [/\bspoiler-button\b/, null],
 ];
 /** Only the first icon that applies is shown. */
-const ORDER: readonly Sign[] = ["hidden", "picture", "file"];
+const ORDER: readonly ExcerptIcon[] = ["hidden", "picture", "file"];
 
 /** The text of a rendered message. Quotes are dropped if the message has other text; images and
  * files are named, and spoilers stay hidden. */
 export function excerpt(html: string): Excerpt {
-  const signs = new Set<Sign>();
+  const signs = new Set<ExcerptIcon>();
   let own = "";
   let quoted = "";
   let quotes = 0;

@@ -1,14 +1,11 @@
 import type { ServerEvent } from "../wire/events";
 import type { Data } from "./data";
-import { Draft } from "./draft";
+import { DataBuilder, type Fold } from "./fold/builder";
 import { CHANNEL_FOLDS } from "./fold/channels";
 import { MESSAGE_FOLDS } from "./fold/messages";
 import { ORGANIZATION_FOLDS } from "./fold/organization";
 import { OWN_FOLDS } from "./fold/own";
 import { PEOPLE_FOLDS } from "./fold/people";
-
-/** Applies one kind of event. */
-export type Fold = (draft: Draft, event: ServerEvent) => void;
 
 /** By `type` or `type/op`. */
 const FOLDS: Readonly<Record<string, Fold>> = {
@@ -20,10 +17,10 @@ const FOLDS: Readonly<Record<string, Fold>> = {
 };
 
 export function fold(data: Data, events: readonly ServerEvent[]): Data {
-  const draft = new Draft(data);
+  const next = new DataBuilder(data);
   for (const event of events) {
     const what = event.op === undefined ? event.type : `${event.type}/${event.op}`;
-    (FOLDS[what] ?? FOLDS[event.type])?.(draft, event);
+    (FOLDS[what] ?? FOLDS[event.type])?.(next, event);
   }
-  return draft.data;
+  return next.data;
 }

@@ -1,4 +1,4 @@
-import type { GifProvider } from "./gifs";
+import type { GifProvider } from "./providers";
 
 export interface Gif {
   id: string;

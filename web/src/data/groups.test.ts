@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
 import { Role, type User, type UserGroup } from "../wire/objects";
-import { membersOf, rightsOver } from "./groups";
+import {
+  membersOf,
+  rightsOver,
+  allowedSystemGroups,
+  isSameSetting,
+  settingKeys,
+  assignableRoles,
+  settingFromKeys,
+  type PermissionRule,
+} from "./groups";
 
 const nobody = { id: 1, members: [], direct_subgroup_ids: [] } as unknown as UserGroup;
 const owners = { id: 2, members: [9], direct_subgroup_ids: [] } as unknown as UserGroup;
@@ -52,4 +61,63 @@ test("everybody in a group, through groups that hold each other", () => {
     [id, { id, members, direct_subgroup_ids } as unknown as UserGroup] as const;
   const groups = new Map([group(1, [5], [2]), group(2, [6, 5], [1])]);
   expect(membersOf(groups, 1)).toEqual([5, 6]);
+});
+
+const names = [
+  "role:nobody",
+  "role:owners",
+  "role:administrators",
+  "role:members",
+  "role:everyone",
+];
+const groups = new Map(
+  [...names, "bakers"].map((name, id) => [id, { id, name } as unknown as UserGroup]),
+);
+const rule: PermissionRule = {
+  default_group_name: "role:members",
+  allow_everyone_group: false,
+  allow_nobody_group: true,
+  allow_internet_group: false,
+  require_system_group: false,
+  allowed_system_groups: [],
+};
+
+test("a rule says which groups of the system are offered", () => {
+  const offered = (more: Partial<PermissionRule>) =>
+    allowedSystemGroups(groups, { ...rule, ...more }).map((group) => group.name);
+  expect(offered({})).toEqual([
+    "role:members",
+    "role:administrators",
+    "role:owners",
+    "role:nobody",
+  ]);
+  expect(offered({ allow_everyone_group: true, allow_nobody_group: false })[0]).toBe(
+    "role:everyone",
+  );
+  expect(offered({ allowed_system_groups: ["role:everyone", "role:members"] })).toEqual([
+    "role:everyone",
+    "role:members",
+  ]);
+});
+
+test("a setting is taken apart and put together again", () => {
+  expect(settingKeys(groups, 0)).toEqual([]);
+  expect(settingKeys(groups, 5)).toEqual(["g5"]);
+  const custom = { direct_members: [7], direct_subgroups: [5] };
+  expect(settingKeys(groups, custom)).toEqual(["g5", "u7"]);
+  expect(settingFromKeys(["g5", "u7"])).toEqual(custom);
+  expect(settingFromKeys(["g5"])).toBe(5);
+  expect(settingFromKeys(["u7"])).toEqual({ direct_members: [7], direct_subgroups: [] });
+});
+
+test("the same people and groups are the same setting", () => {
+  const one = { direct_members: [7, 3], direct_subgroups: [] };
+  expect(isSameSetting(one, { direct_members: [3, 7], direct_subgroups: [] })).toBe(true);
+  expect(isSameSetting(one, 3)).toBe(false);
+});
+
+test("nobody gives a role above one's own", () => {
+  expect(assignableRoles(100)).toEqual([100, 200, 300, 400, 600]);
+  expect(assignableRoles(200)).toEqual([200, 300, 400, 600]);
+  expect(assignableRoles(400)).toEqual([400, 600]);
 });

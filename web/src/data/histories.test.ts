@@ -4,15 +4,13 @@
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import type { ServerEvent } from "../wire/events";
+import type { ServerEvent, Snapshot } from "../wire/events";
 import type { GroupSetting } from "../wire/objects";
-import type { Snapshot } from "../wire/snapshot";
 import { bannersOf } from "./banners";
-import { topicKey } from "./conversations";
+import { topicKey, type Narrow } from "./conversations";
 import { dataOf, type Data } from "./data";
 import { fold } from "./fold";
 import type { MessageList } from "./lists";
-import type { Narrow } from "./narrow";
 
 interface Round {
   name: string;

@@ -4,18 +4,17 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import type { Reaction, Submessage } from "../wire/objects";
 import {
-  fitted,
+  fitDimensions,
   isOnlyEmoji,
-  ownFragment,
+  internalFragment,
   plainText,
-  prepared,
-  styled,
+  prepareHtml,
+  styleProperty,
   withoutMe,
 } from "./content";
-import { characters } from "./emoji";
+import { characters, reactionsOf } from "./emoji";
 import { excerpt } from "./excerpt";
-import { endingOf, kindOf, pathOf, savedAt } from "./fileKinds";
-import { reactionsOf } from "./reactions";
+import { extensionOf, fileKind, pathIdOf, downloadUrl } from "./files";
 import { nextIndex, widgetOf } from "./widgets";
 
 const RUNS = { numRuns: 500, seed: 20 };
@@ -125,7 +124,7 @@ describe("a message with anything in it", () => {
   it("has an excerpt, plain text and a form to show", () => {
     fc.assert(
       fc.property(html, (content) => {
-        for (const made of [prepared, plainText, withoutMe])
+        for (const made of [prepareHtml, plainText, withoutMe])
           expect(typeof made(content)).toBe("string");
         expect(excerpt(content).text.length).toBeLessThanOrEqual(201);
         isOnlyEmoji(content);
@@ -137,12 +136,12 @@ describe("a message with anything in it", () => {
   it("has links, files and pictures with any address", () => {
     fc.assert(
       fc.property(value, (address) => {
-        for (const made of [pathOf, savedAt, endingOf, kindOf, characters]) {
+        for (const made of [pathIdOf, downloadUrl, extensionOf, fileKind, characters]) {
           expect(typeof made(address)).toBe("string");
         }
-        ownFragment(address, ["https://chat.example"]);
-        styled(address, "text-align");
-        fitted(address, 420, 280);
+        internalFragment(address, ["https://chat.example"]);
+        styleProperty(address, "text-align");
+        fitDimensions(address, 420, 280);
       }),
       RUNS,
     );

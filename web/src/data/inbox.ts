@@ -7,7 +7,7 @@ import {
 import { isFollowed, isMuted, isOpen } from "./counts";
 import type { Data } from "./data";
 import type { Latest, Seen } from "./recent";
-import { sections } from "./sidebar";
+import { sidebarSections } from "./sidebar";
 
 export interface InboxRow {
   key: ConversationKey;
@@ -15,7 +15,7 @@ export interface InboxRow {
   /** Unread messages, muted ones included. */
   unread: number;
   /** Unread messages that call for attention: in muted conversations only mentions (as in
-   * `tallies`). */
+   * `unreadCounts`). */
   calls: number;
   mentioned: boolean;
   muted: boolean;
@@ -123,7 +123,7 @@ export function nextUnread(
   kind: "topic" | "direct",
 ): InboxRow | null {
   const places = new Map<number | null, number>(
-    sections(known)
+    sidebarSections(known)
       .flatMap((section) => section.channels)
       .map((channel, at) => [channel.stream_id, at]),
   );
@@ -146,4 +146,46 @@ function stayInChannel(rows: readonly InboxRow[], here: ConversationKey | null):
   const channelId = here === null ? null : channelOfKey(here);
   const near = rows.findIndex((row) => channelId !== null && channelOfKey(row.key) === channelId);
   return near < 0 ? [...rows] : [...rows.slice(near), ...rows.slice(0, near)];
+}
+
+export interface ListShape {
+  count: number;
+  /** Row height, in pixels. */
+  row: number;
+  /** Row after the divider; 0 for none. */
+  divided: number;
+  /** Height of the divider. */
+  divider: number;
+}
+
+export interface RowWindow {
+  /** First row, and the row after the last. */
+  start: number;
+  end: number;
+  /** Space above them and in total, in pixels. */
+  above: number;
+  whole: number;
+}
+
+/** Extra rows above and below the viewport. */
+const SPARE = 8;
+
+/** Offset of a row's top in the list. */
+export function topOf(shape: ListShape, at: number): number {
+  return at * shape.row + (shape.divided && at >= shape.divided ? shape.divider : 0);
+}
+
+/** The rows to render for a viewport at `from` with `height`. */
+export function rowWindow(shape: ListShape, from: number, height: number): RowWindow {
+  const first = Math.floor((from - shape.divider) / shape.row) - SPARE;
+  const start = Math.max(0, Math.min(first, shape.count - 1));
+  const end = Math.min(shape.count, Math.ceil((from + height) / shape.row) + SPARE);
+  // The divider belongs to the row below it.
+  const isBelow = shape.divided > 0 && start > shape.divided;
+  return {
+    start,
+    end: Math.max(start, end),
+    above: start * shape.row + (isBelow ? shape.divider : 0),
+    whole: topOf(shape, shape.count),
+  };
 }

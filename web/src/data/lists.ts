@@ -1,6 +1,6 @@
 /** Lists of messages: the loaded part of a narrow, without gaps. */
 
-import type { Narrow } from "./narrow";
+import type { Narrow } from "./conversations";
 
 export interface MessageList {
   narrow: Narrow;

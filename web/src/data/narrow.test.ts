@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Data } from "./data";
-import { fragmentOf, placeIn, type Narrow } from "./narrow";
+import { fragmentOf, placeIn } from "./narrow";
+import { type Narrow } from "./conversations";
 
 const data = {
   me: 4,

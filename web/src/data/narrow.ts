@@ -1,16 +1,7 @@
 /** Narrows: which messages a view shows, its URL, and whether a message matches. */
 
-import { keyOf, others, type Conversation } from "./conversations";
+import { keyOf, others, type Conversation, type Narrow, type Term } from "./conversations";
 import { peopleOf, type Data, type Message } from "./data";
-
-export interface Term {
-  operator: string;
-  /** IDs for channels and people, text otherwise. */
-  operand: string | number | number[];
-  negated?: boolean;
-}
-
-export type Narrow = readonly Term[];
 
 /** A unique name for a narrow and its list. */
 export function nameOf(narrow: Narrow): string {

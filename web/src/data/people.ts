@@ -1,6 +1,6 @@
 import type { Presence, User } from "../wire/objects";
 import type { Data } from "./data";
-import { normalized } from "./finding";
+import { normalized } from "./matching";
 
 export type PresenceState = "active" | "idle" | "offline";
 

@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { Data } from "./data";
-import type { Narrow } from "./narrow";
-import { asked, completed, lastPart, partsOf, textOf } from "./search";
+import type { Narrow } from "./conversations";
+import {
+  parseSearch,
+  withLastTerm,
+  lastPart,
+  splitSearch,
+  searchText,
+  isSearch,
+  highlightParts,
+  toggleTerm,
+  matchingTopics,
+} from "./search";
 
 const data = {
   me: 4,
@@ -53,8 +63,8 @@ const SAID: [string, Narrow][] = [
 
 describe("searches", () => {
   it.each(SAID)("%s is its narrow, and is how it is written", (text, narrow) => {
-    expect(asked(text, data)).toEqual({ narrow, unclear: [] });
-    expect(textOf(narrow, data)).toBe(text);
+    expect(parseSearch(text, data)).toEqual({ narrow, unclear: [] });
+    expect(searchText(narrow, data)).toBe(text);
   });
 
   it.each([
@@ -65,7 +75,7 @@ describe("searches", () => {
     ["dm:ana", "account"],
     ["sender:me", "nobody"],
   ])("%s makes no sense to a visitor", (text, why) => {
-    const { unclear } = asked(text, { ...data, me: 0 });
+    const { unclear } = parseSearch(text, { ...data, me: 0 });
     expect(unclear.map((part) => part.why)).toEqual([why]);
   });
 
@@ -80,11 +90,11 @@ describe("searches", () => {
     ["dm:me", [{ operator: "dm", operand: [4] }]],
     ["https://cafe.example/menu", [{ operator: "search", operand: "https://cafe.example/menu" }]],
   ])("%s is understood", (text, narrow) => {
-    expect(asked(text, data).narrow).toEqual(narrow);
+    expect(parseSearch(text, data).narrow).toEqual(narrow);
   });
 
   it("say what is unclear, and keep the rest", () => {
-    const found = asked("channel:nowhere is:odd near:12 tea", data);
+    const found = parseSearch("channel:nowhere is:odd near:12 tea", data);
     expect(found.narrow).toEqual([{ operator: "search", operand: "tea" }]);
     expect(found.near).toBe(12);
     expect(found.unclear.map((part) => part.text)).toEqual(["channel:nowhere", "is:odd"]);
@@ -97,7 +107,7 @@ describe("searches", () => {
     ["channel:shi", [{ operator: "channel", operand: 7 }]],
     ["is:star", [{ operator: "is", operand: "starred" }]],
   ])("%s means the only one that begins so", (text, narrow) => {
-    expect(asked(text, data)).toEqual({ narrow, unclear: [] });
+    expect(parseSearch(text, data)).toEqual({ narrow, unclear: [] });
   });
 
   it.each([
@@ -109,7 +119,7 @@ describe("searches", () => {
     ["near:x", "number", []],
     ["sender:", "missing", []],
   ])("%s is unclear, and why", (text, why, could) => {
-    expect(asked(`has:link ${text}`, data).unclear).toMatchObject([{ why, could }]);
+    expect(parseSearch(`has:link ${text}`, data).unclear).toMatchObject([{ why, could }]);
   });
 });
 
@@ -125,11 +135,11 @@ describe("what is being typed", () => {
   });
 
   it("is replaced by what is chosen", () => {
-    expect(completed("is:unread cha", "channel", "")).toBe("is:unread channel:");
-    expect(completed("is:unread -channel:nig", "channel", "night shift")).toBe(
+    expect(withLastTerm("is:unread cha", "channel", "")).toBe("is:unread channel:");
+    expect(withLastTerm("is:unread -channel:nig", "channel", "night shift")).toBe(
       'is:unread -channel:"night shift" ',
     );
-    expect(completed("-cha", "channel", "")).toBe("-channel:");
+    expect(withLastTerm("-cha", "channel", "")).toBe("-channel:");
   });
 
   it("may be cut anywhere", () => {
@@ -139,6 +149,63 @@ describe("what is being typed", () => {
         expect(before + (part?.text ?? "")).toBe(text.slice(0, at));
       }
     }
-    expect(partsOf("a:b:c")).toHaveLength(1);
+    expect(splitSearch("a:b:c")).toHaveLength(1);
+  });
+});
+
+const words = { operator: "search", operand: "almond cake" };
+const link = { operator: "has", operand: "link" };
+
+describe("a search", () => {
+  it.each([
+    [true, [words]],
+    [true, [{ operator: "channel", operand: 7 }, words]],
+    [true, [{ operator: "is", operand: "starred" }, link]],
+    [true, [{ operator: "sender", operand: 5 }]],
+    [true, [{ operator: "is", operand: "resolved" }]],
+    [false, []],
+    [false, [{ operator: "is", operand: "starred" }]],
+    [false, [{ operator: "dm", operand: [5] }]],
+    [
+      false,
+      [
+        { operator: "channel", operand: 7 },
+        { operator: "topic", operand: "x" },
+      ],
+    ],
+  ])("%s: %o", (expected, narrow) => {
+    expect(isSearch(narrow)).toBe(expected);
+  });
+
+  it("gets a condition before its words, and loses it again", () => {
+    const with_ = toggleTerm([words], link);
+    expect(with_).toEqual([link, words]);
+    expect(toggleTerm(with_, link)).toEqual([words]);
+  });
+
+  it("finds topics by all of its words, where nothing else is parseSearch for", () => {
+    const data = {
+      channels: new Map([[7, {}]]),
+      topicNames: new Map([
+        ["c7/almond cake", "Almond cake"],
+        ["c7/almonds", "almonds"],
+        ["c7/cake with almonds", "✔ cake with Almonds"],
+        ["c9/almond cake", "almond cake"],
+      ]),
+    } as unknown as Data;
+    expect(matchingTopics(data, [words]).map((one) => one.topic)).toEqual([
+      "✔ cake with Almonds",
+      "Almond cake",
+    ]);
+    expect(matchingTopics(data, [{ operator: "channel", operand: 8 }, words])).toEqual([]);
+    expect(matchingTopics(data, [link, words])).toEqual([]);
+  });
+
+  it("shows in a topic what was hit, as text", () => {
+    expect(highlightParts('the <span class="highlight">oven</span> &amp; &lt;b&gt;')).toEqual([
+      { text: "the ", hit: false },
+      { text: "oven", hit: true },
+      { text: " & <b>", hit: false },
+    ]);
   });
 });

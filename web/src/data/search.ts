@@ -1,10 +1,17 @@
 /** Parses searches such as `channel:general sender:me -is:muted "flat white"`. */
 
-import { normalized } from "./finding";
+import { normalized } from "./matching";
 import { userName } from "./names";
 import type { Data } from "./data";
 import { isFound } from "./people";
-import { isOfOneself, operandOf, type Named, type Narrow, type Term } from "./narrow";
+import { isOfOneself, operandOf, type Named, channelIn, isWhole } from "./narrow";
+import {
+  type Narrow,
+  type Term,
+  channelOfKey,
+  conversationOf,
+  type Conversation,
+} from "./conversations";
 
 /** Supported operators, in the order they are suggested. */
 export const OPERATORS = [
@@ -83,7 +90,7 @@ function operatorOf(word: string): Operator | null {
 }
 
 /** Split a query into words, "phrases", and operators with optionally quoted operands. */
-export function partsOf(text: string): Part[] {
+export function splitSearch(text: string): Part[] {
   const parts: Part[] = [];
   const pattern = /(-?)([\p{L}_-]+):("[^"]*"?|\S*)|"[^"]*"?|\S+/gu;
   for (const found of text.matchAll(pattern)) {
@@ -107,28 +114,28 @@ function quoted(text: string): string {
 }
 
 /** A part that can't be searched for, such as an unknown channel. */
-export interface Unclear extends Part {
+export interface UnclearPart extends Part {
   operator: Operator;
   why: "missing" | "nobody" | "channel" | "several" | "choice" | "number" | "account";
   /** Candidates that it could mean. */
   could: readonly string[];
 }
 
-export interface Asked {
+export interface ParsedSearch {
   narrow: Term[];
   near?: number;
   /** Parts without meaning; ignoring them would change the search. */
-  unclear: Unclear[];
+  unclear: UnclearPart[];
 }
 
 /** The narrow of a query. Unambiguous prefixes of names work; words and phrases become one search
  * term. */
-export function asked(text: string, data: Data): Asked {
+export function parseSearch(text: string, data: Data): ParsedSearch {
   const narrow: Term[] = [];
-  const unclear: Unclear[] = [];
+  const unclear: UnclearPart[] = [];
   const wordsOfText: string[] = [];
   let near: number | undefined;
-  for (const part of partsOf(text)) {
+  for (const part of splitSearch(text)) {
     if (part.operator === null) {
       wordsOfText.push(part.operand);
       continue;
@@ -159,7 +166,7 @@ export function asked(text: string, data: Data): Asked {
   return near === undefined ? { narrow, unclear } : { narrow, near, unclear };
 }
 
-type Found = { operand: Term["operand"] } | Pick<Unclear, "why" | "could">;
+type Found = { operand: Term["operand"] } | Pick<UnclearPart, "why" | "could">;
 
 function operandIn(operator: Operator, text: string, data: Data): Found {
   switch (operator) {
@@ -257,11 +264,11 @@ function personOf(text: string, data: Data): Found {
 }
 
 /** The query of a narrow; the inverse of `asked`. */
-export function textOf(narrow: Narrow, data: Named): string {
-  return narrow.map((term) => textOfTerm(term, data)).join(" ");
+export function searchText(narrow: Narrow, data: Named): string {
+  return narrow.map((term) => termText(term, data)).join(" ");
 }
 
-export function textOfTerm(term: Term, data: Named): string {
+export function termText(term: Term, data: Named): string {
   if (term.operator === "search") return String(term.operand);
   const minus = term.negated ? "-" : "";
   return `${minus}${term.operator}:${quoted(operandText(term, data))}`;
@@ -296,21 +303,96 @@ export function personText(id: number, data: Pick<Data, "users">): string {
 /** The part at the cursor (the end of the text), to be replaced by a suggestion. */
 export function lastPart(text: string): { before: string; part: Part | null } {
   if (!text || /\s$/.test(text)) {
-    const open = partsOf(text).at(-1);
+    const open = splitSearch(text).at(-1);
     // A space doesn't end an open quotation.
     if (!open || !/"[^"]*$/.test(open.text.replace(/"[^"]*"/g, ""))) {
       return { before: text, part: null };
     }
   }
-  const part = partsOf(text).at(-1) ?? null;
+  const part = splitSearch(text).at(-1) ?? null;
   return part
     ? { before: text.slice(0, text.lastIndexOf(part.text)), part }
     : { before: text, part };
 }
 
 /** The query with its last part replaced by a term. */
-export function completed(text: string, operator: Operator, operand: string): string {
+export function withLastTerm(text: string, operator: Operator, operand: string): string {
   const { before, part } = lastPart(text);
   const minus = part?.negated || (part?.operator === null && part.text.startsWith("-")) ? "-" : "";
   return `${before}${minus}${operator}:${operand ? `${quoted(operand)} ` : ""}`;
+}
+
+/** Searches that are views of their own in the client. */
+const VIEWS = new Set(["starred", "mentioned", "dm", "private", "unread", "alerted"]);
+
+/** Whether a narrow is a search rather than a conversation, channel, or view. */
+export function isSearch(narrow: Narrow): boolean {
+  const [only, more] = narrow;
+  if (!only || isWhole(narrow)) return false;
+  return Boolean(more) || only.operator !== "is" || !VIEWS.has(String(only.operand));
+}
+
+function isSame(one: Term, other: Term): boolean {
+  return (
+    one.operator === other.operator &&
+    String(one.operand) === String(other.operand) &&
+    Boolean(one.negated) === Boolean(other.negated)
+  );
+}
+
+export function hasTerm(narrow: Narrow, term: Term): boolean {
+  return narrow.some((one) => isSame(one, term));
+}
+
+/** Toggle a term, keeping plain words at the end. */
+export function toggleTerm(narrow: Narrow, term: Term): Narrow {
+  if (hasTerm(narrow, term)) return narrow.filter((one) => !isSame(one, term));
+  const isWords = ({ operator }: Term) => operator === "search";
+  return [...narrow.filter((one) => !isWords(one)), term, ...narrow.filter(isWords)];
+}
+
+const MOST_TOPICS = 5;
+
+/** Topics whose names contain all words of the search, newest first. */
+export function matchingTopics(
+  { topicNames, channels }: Pick<Data, "topicNames" | "channels">,
+  narrow: Narrow,
+): Extract<Conversation, { kind: "topic" }>[] {
+  const sought = narrow.find((term) => term.operator === "search" && !term.negated);
+  const words = splitSearch(String(sought?.operand ?? "")).map((part) =>
+    normalized(part.text.replace(/"/g, "")),
+  );
+  // Other conditions ask for messages, not topics.
+  const isPlain = narrow.every(({ operator }) => operator === "search" || operator === "channel");
+  if (!words.length || !isPlain) return [];
+  const channelId = channelIn(narrow);
+  const found: Extract<Conversation, { kind: "topic" }>[] = [];
+  for (const [key, name] of [...topicNames].reverse()) {
+    const of = channelOfKey(key);
+    if (of === null || !channels.has(of) || (channelId !== null && channelId !== of)) continue;
+    const plain = normalized(name);
+    if (!words.every((word) => plain.includes(word))) continue;
+    const conversation = conversationOf(key, topicNames);
+    if (conversation.kind === "topic") found.push(conversation);
+    if (found.length === MOST_TOPICS) break;
+  }
+  return found;
+}
+
+/** The server's highlighted topic HTML as text parts. */
+export function highlightParts(html: string): { text: string; hit: boolean }[] {
+  return html
+    .split(/(<span class="highlight">.*?<\/span>)/)
+    .filter(Boolean)
+    .map((part) => ({ text: plain(part), hit: part.startsWith("<span") }));
+}
+
+function plain(html: string): string {
+  return html
+    .replace(/<[^<>]*>/g, "")
+    .replace(/&lt;/g, "<")
+    .replace(/&gt;/g, ">")
+    .replace(/&quot;/g, '"')
+    .replace(/&#(?:39|x27);/g, "'")
+    .replace(/&amp;/g, "&");
 }

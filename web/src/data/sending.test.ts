@@ -1,24 +1,26 @@
 import { expect, it } from "vitest";
 import {
-  arrivedAs,
-  goneAlong,
-  missing,
-  notSeenYet,
-  released,
+  findArrived,
+  followTopicMove,
+  markMissing,
+  pendingToShow,
+  releaseToSend,
   showsPending,
   type Pending,
 } from "./sending";
-import type { Narrow } from "./narrow";
+import type { Narrow } from "./conversations";
 
 const message = (id: number, content: string, sender_id = 1) => ({ id, content, sender_id });
 
 it("finds a message that arrived although no answer came", () => {
   const sent = { content: "\nhello \n", after: 10 };
   const none = new Set<number>();
-  expect(arrivedAs(sent, [message(11, "hello")], 1, none)).toBe(11);
-  expect(arrivedAs(sent, [message(9, "hello")], 1, none)).toBeNull();
-  expect(arrivedAs(sent, [message(11, "hello", 2)], 1, none)).toBeNull();
-  expect(arrivedAs(sent, [message(11, "hello"), message(12, "hello")], 1, new Set([11]))).toBe(12);
+  expect(findArrived(sent, [message(11, "hello")], 1, none)).toBe(11);
+  expect(findArrived(sent, [message(9, "hello")], 1, none)).toBeNull();
+  expect(findArrived(sent, [message(11, "hello", 2)], 1, none)).toBeNull();
+  expect(findArrived(sent, [message(11, "hello"), message(12, "hello")], 1, new Set([11]))).toBe(
+    12,
+  );
 });
 
 const pending = (localId: string, more: Partial<Pending> = {}): Pending => ({
@@ -35,7 +37,7 @@ const pending = (localId: string, more: Partial<Pending> = {}): Pending => ({
 const seen = (...ids: number[]) =>
   new Map(ids.map((id) => [id, { id, sender_id: 1, key: "c1/keys" }]));
 const shown = (all: Pending[], ...ids: number[]) =>
-  notSeenYet(all, seen(...ids), 1, new Set([11])).map((one) => one.localId);
+  pendingToShow(all, seen(...ids), 1, new Set([11])).map((one) => one.localId);
 
 it("shows no message twice that was fetched before its event came", () => {
   expect(shown([pending("a", { sentId: 12 })], 12)).toEqual([]);
@@ -48,7 +50,7 @@ it("shows what is not there, whatever else of oneself is", () => {
   expect(shown([pending("a", { key: "c1/other" })], 12)).toEqual(["a"]);
   expect(shown([pending("a", { state: "failed" })], 12)).toEqual(["a"]);
   expect(shown([pending("a", { due: 5 })], 12)).toEqual(["a"]);
-  expect(shown([released(pending("a", { due: 5 }), 12)], 12)).toEqual(["a"]);
+  expect(shown([releaseToSend(pending("a", { due: 5 }), 12)], 12)).toEqual(["a"]);
 });
 
 it("goes along with its topic; what was not heard when it happened is told before", () => {
@@ -65,7 +67,7 @@ it("goes along with its topic; what was not heard when it happened is told befor
     pending("e", { adrift: true, unclear: true }),
     pending("f", { adrift: true, state: "failed" }),
   ];
-  const [a, b, c, d, e, f] = goneAlong(all, "c1/keys", to, 1000);
+  const [a, b, c, d, e, f] = followTopicMove(all, "c1/keys", to, 1000);
   expect(a).toEqual({ ...all[0], ...here });
   expect(b).toEqual({ ...all[1], ...here, redirected: true, due: 16_000 });
   expect(c).toBe(other);
@@ -73,12 +75,12 @@ it("goes along with its topic; what was not heard when it happened is told befor
   // A message that may have arrived can't be undone until it is known that it hasn't; a failed one
   // waits for the user.
   expect(e).toEqual({ ...all[4], ...here, redirected: true });
-  expect(missing(e!, 3000)).toMatchObject({ unclear: false, due: 18_000 });
+  expect(markMissing(e!, 3000)).toMatchObject({ unclear: false, due: 18_000 });
   expect(f).toEqual({ ...all[5], ...here });
   // Announced only once.
-  expect(missing({ ...released(b!, 12), unclear: true }, 3000).due).toBeUndefined();
+  expect(markMissing({ ...releaseToSend(b!, 12), unclear: true }, 3000).due).toBeUndefined();
   // Moved again and back: each place is one where it may have arrived.
-  const [again] = goneAlong([a!], "c2/✔ keys", was, 2000);
+  const [again] = followTopicMove([a!], "c2/✔ keys", was, 2000);
   expect(again).toMatchObject({ key: "c1/keys", was: [was, to] });
 });
 

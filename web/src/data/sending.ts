@@ -1,7 +1,13 @@
 /** Messages being sent: whether they have arrived. */
 
-import { keyOf, type Conversation, type ConversationKey, type TopicOf } from "./conversations";
-import { channelIn, conversationIn, type Narrow } from "./narrow";
+import {
+  keyOf,
+  type Conversation,
+  type ConversationKey,
+  type TopicOf,
+  type Narrow,
+} from "./conversations";
+import { channelIn, conversationIn } from "./narrow";
 
 export interface Pending {
   localId: string;
@@ -34,7 +40,7 @@ export interface Pending {
 }
 
 /** Send it: it can no longer be undone, and messages written while it waited are other ones. */
-export function released<One extends Pending>(one: One, newest: number): One {
+export function releaseToSend<One extends Pending>(one: One, newest: number): One {
   if (one.due === undefined) return one;
   return { ...one, due: undefined, redirected: false, after: newest };
 }
@@ -44,7 +50,7 @@ const TOLD = 15_000;
 
 /** Redirect messages whose topic moved. If the move was missed while offline, they wait so that the
  * user can undo; those that may have arrived are checked first (see `missing`). */
-export function goneAlong<One extends Pending>(
+export function followTopicMove<One extends Pending>(
   pending: readonly One[],
   from: ConversationKey,
   to: TopicOf,
@@ -59,7 +65,7 @@ export function goneAlong<One extends Pending>(
 }
 
 /** A message that was sent without a response and hasn't arrived. */
-export function missing<One extends Pending>(one: One, now: number): One {
+export function markMissing<One extends Pending>(one: One, now: number): One {
   return held({ ...one, unclear: false }, now);
 }
 
@@ -78,7 +84,7 @@ export function showsPending(narrow: Narrow, key: ConversationKey): boolean {
 }
 
 /** Trim a message as the server does. */
-export function stored(content: string): string {
+export function trimMessage(content: string): string {
   return content.replace(/^\n+/, "").trimEnd();
 }
 
@@ -89,25 +95,25 @@ interface Arrived {
 }
 
 /** Find a sent message in its conversation; those in `claimed` are taken. */
-export function arrivedAs(
+export function findArrived(
   pending: Pick<Pending, "content" | "after">,
   messages: readonly Arrived[],
   me: number,
   claimed: ReadonlySet<number>,
 ): number | null {
-  const wanted = stored(pending.content);
+  const wanted = trimMessage(pending.content);
   const found = messages.find(
     (message) =>
       message.sender_id === me &&
       message.id > (pending.after ?? 0) &&
       !claimed.has(message.id) &&
-      stored(message.content) === wanted,
+      trimMessage(message.content) === wanted,
   );
   return found?.id ?? null;
 }
 
 /** Pending messages to show: without those that were fetched before their response came. */
-export function notSeenYet<One extends Pending>(
+export function pendingToShow<One extends Pending>(
   pending: readonly One[],
   messages: ReadonlyMap<number, { id: number; sender_id: number; key: ConversationKey }>,
   me: number,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { fewTopics, sections, topicRows, withTopic, type Layout } from "./sidebar";
+import { visibleTopics, sidebarSections, topicRows, withTopic, type SidebarState } from "./sidebar";
 
-function layout(settings: object, channels: object[]): Layout {
+function layout(settings: object, channels: object[]): SidebarState {
   const whole = channels.map((channel, at) => ({
     stream_id: at + 1,
     is_archived: false,
@@ -18,7 +18,7 @@ function layout(settings: object, channels: object[]): Layout {
       [2, { id: 2, name: "Bar", order: 1, is_archived: false }],
       [3, { id: 3, name: "Old", order: 0, is_archived: true }],
     ]),
-  } as unknown as Layout;
+  } as unknown as SidebarState;
 }
 
 const SOME = [
@@ -32,8 +32,8 @@ const SOME = [
   { name: "ended", is_archived: true },
 ];
 
-function shape(known: Layout, filter?: string) {
-  return sections(known, filter).map(
+function shape(known: SidebarState, filter?: string) {
+  return sidebarSections(known, filter).map(
     (section) =>
       `${section.id}${section.name && ` ${section.name}`}: ${section.channels.map((one) => one.name).join(" ")}`,
   );
@@ -97,7 +97,7 @@ describe("topics", () => {
   });
 
   it("stand as a few: unread, then new, and the one that is shown", () => {
-    const names = fewTopics(rows, "c7/muted").map((row) => row.name);
+    const names = visibleTopics(rows, "c7/muted").map((row) => row.name);
     expect(names).toEqual(["Old", "Unheard", "muted", "a", "b", "c"]);
   });
 

@@ -5,7 +5,7 @@ import { isFollowed, isMuted } from "./counts";
 import type { Channel, Data } from "./data";
 import { BY_NAME } from "./people";
 
-export interface Section {
+export interface ChannelSection {
   /** Stays the same when renamed. */
   id: string;
   kind: "pinned" | "folder" | "rest" | "inactive";
@@ -14,13 +14,13 @@ export interface Section {
   channels: readonly Channel[];
 }
 
-export type Layout = Pick<Data, "channels" | "folders" | "settings">;
+export type SidebarState = Pick<Data, "channels" | "folders" | "settings">;
 
 /** With fewer channels, inactive ones aren't separated. */
 const MANY = 30;
 
 /** Subscribed channels: pinned, folders, others, and inactive. */
-export function sections(known: Layout, filter = ""): Section[] {
+export function sidebarSections(known: SidebarState, filter = ""): ChannelSection[] {
   const wanted = filter.trim().toLowerCase();
   const own = [...known.channels.values()].filter(
     (channel) => channel.subscription && !channel.is_archived,
@@ -60,7 +60,7 @@ export function sections(known: Layout, filter = ""): Section[] {
   }
 }
 
-function quietness(known: Layout, many: number): (channel: Channel) => boolean {
+function quietness(known: SidebarState, many: number): (channel: Channel) => boolean {
   const policy = known.settings["demote_inactive_streams"];
   if (policy === 3 || (policy !== 2 && many < MANY)) return () => false;
   return (channel) => !channel.is_recently_active;
@@ -143,7 +143,7 @@ export function topicRows(
 }
 
 /** The few topics under a channel: unread first, always with the current one. */
-export function fewTopics(rows: readonly TopicRow[], here: ConversationKey | null): TopicRow[] {
+export function visibleTopics(rows: readonly TopicRow[], here: ConversationKey | null): TopicRow[] {
   const few = 5;
   const most = 9;
   const loud = rows.filter((row) => row.unread > 0 && (!row.muted || row.mentioned)).slice(0, most);

@@ -1,5 +1,17 @@
-import { describe, expect, it } from "vitest";
-import { ago, clock, dayName, dayOf, isSameClock } from "./times";
+import { describe, expect, it, test } from "vitest";
+import {
+  ago,
+  clock,
+  dayName,
+  dayOf,
+  isSameClock,
+  dateFormat,
+  listFormat,
+  localInput,
+  timePresets,
+  timeMarkdown,
+} from "./times";
+import { quotation, insertQuotation } from "./messageParts";
 
 const at = (day: number, hour = 12) => new Date(2025, 3, day, hour).getTime() / 1000;
 
@@ -33,4 +45,45 @@ describe("times", () => {
     expect(isSameClock("Africa/Lagos", "Europe/London", winter)).toBe(false);
     expect(isSameClock("Nowhere/Here", "Europe/Paris", summer)).toBe(true);
   });
+});
+
+test("each format is made once, and each language has its own", () => {
+  const day = { weekday: "long", timeZone: "UTC" } as const;
+  expect(dateFormat("en", { ...day })).toBe(dateFormat("en", { ...day }));
+  expect(dateFormat("en", day).format(0)).toBe("Thursday");
+  expect(dateFormat("de", day).format(0)).toBe("Donnerstag");
+  expect(dateFormat("en", { month: "long", timeZone: "UTC" }).format(0)).toBe("January");
+  expect(listFormat("es").format(["Ana", "Bo"])).toBe("Ana y Bo");
+});
+
+it("offers times to come", () => {
+  const names = (date: Date) => timePresets(date).map((one) => one.when);
+  // A Wednesday morning and a Sunday night.
+  expect(names(new Date(2026, 10, 18, 10))).toEqual([
+    "hour",
+    "threeHours",
+    "evening",
+    "tomorrow",
+    "monday",
+  ]);
+  expect(names(new Date(2026, 10, 22, 22))).toEqual(["hour", "threeHours", "tomorrow"]);
+  const monday = timePresets(new Date(2026, 10, 18, 10)).at(-1);
+  expect(new Date((monday?.at ?? 0) * 1000).getDay()).toBe(1);
+});
+
+it("writes times", () => {
+  const time = new Date(2026, 0, 5, 7, 8);
+  expect(localInput(time)).toBe("2026-01-05T07:08");
+  expect(timeMarkdown(time)).toMatch(/^<time:2026-01-05T07:08:00[+-]\d\d:\d\d>$/);
+});
+
+it("quotes", () => {
+  const said = (mention: string, link: string) => `${mention} [said](${link}):`;
+  const quote = quotation(
+    { senderId: 3, senderName: "Ana", text: "```\nx\n```", link: "/#n" },
+    said,
+  );
+  expect(quote).toBe("@_**Ana|3** [said](/#n):\n````quote\n```\nx\n```\n````\n");
+  expect(insertQuotation("before", "Q\n", "after")).toBe("before\n\nQ\n\nafter");
+  expect(insertQuotation("", "Q\n", "")).toBe("Q\n");
 });

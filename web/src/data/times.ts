@@ -1,7 +1,6 @@
 /** Times in the user's language and time zone. */
 
 import type { Seconds } from "../wire/objects";
-import { dateFormat, relativeFormat } from "./formats";
 
 function hours(hour24: boolean): Intl.DateTimeFormatOptions {
   return {
@@ -19,7 +18,7 @@ export function clock(at: Seconds, language: string, hour24: boolean, timeZone?:
 }
 
 /** "Thursday, 3 April 2025, 14:05" */
-export function moment(at: Seconds, language: string, hour24: boolean): string {
+export function fullTime(at: Seconds, language: string, hour24: boolean): string {
   return dateFormat(language, {
     weekday: "long",
     day: "numeric",
@@ -30,7 +29,7 @@ export function moment(at: Seconds, language: string, hour24: boolean): string {
 }
 
 /** "3 Apr 2025, 14:05" */
-export function shortMoment(at: Seconds, language: string, hour24: boolean): string {
+export function shortTime(at: Seconds, language: string, hour24: boolean): string {
   return dateFormat(language, {
     weekday: "short",
     day: "numeric",
@@ -98,4 +97,61 @@ export function isSameClock(one: string, other: string, now: Seconds): boolean {
     // Unknown time zone.
     return true;
   }
+}
+
+function kept<Format, How = undefined>(make: (language: string, how?: How) => Format) {
+  const known = new Map<string, Format>();
+  return (language: string, how?: How): Format => {
+    const name = language + JSON.stringify(how);
+    let format = known.get(name);
+    if (!format) known.set(name, (format = make(language, how)));
+    return format;
+  };
+}
+
+export const dateFormat = kept(
+  (language, how?: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(language, how),
+);
+/** "Yesterday" instead of "1 day ago". */
+export const relativeFormat = kept(
+  (language) => new Intl.RelativeTimeFormat(language, { numeric: "auto" }),
+);
+export const listFormat = kept((language) => new Intl.ListFormat(language));
+
+export type TimePreset = "hour" | "threeHours" | "evening" | "tomorrow" | "monday";
+
+/** Upcoming presets with their times in seconds, in order. */
+export function timePresets(now: Date): { when: TimePreset; at: number }[] {
+  const found: { when: TimePreset; at: Date }[] = [];
+  const hour = new Date(now.getTime() + 3_600_000);
+  const threeHours = new Date(now.getTime() + 3 * 3_600_000);
+  found.push({ when: "hour", at: hour }, { when: "threeHours", at: threeHours });
+  if (now.getHours() < 16) found.push({ when: "evening", at: at(now, 0, 18) });
+  found.push({ when: "tomorrow", at: at(now, 1, 9) });
+  const untilMonday = (8 - now.getDay()) % 7 || 7;
+  if (untilMonday > 1) found.push({ when: "monday", at: at(now, untilMonday, 9) });
+  return found.map(({ when, at: time }) => ({ when, at: Math.floor(time.getTime() / 1000) }));
+}
+
+/** The default time, in seconds. */
+export function defaultTime(now: Date): number | null {
+  return timePresets(now).find((one) => one.when === "tomorrow")?.at ?? null;
+}
+
+function at(now: Date, days: number, hour: number): Date {
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days, hour);
+}
+
+/** The value of `<input type="datetime-local">`. */
+export function localInput(time: Date): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}T${two(time.getHours())}:${two(time.getMinutes())}`;
+}
+
+/** The Markdown of a time, which each reader sees in their own time zone. */
+export function timeMarkdown(time: Date): string {
+  const offset = -time.getTimezoneOffset();
+  const two = (value: number) => String(Math.floor(Math.abs(value))).padStart(2, "0");
+  const zone = `${offset < 0 ? "-" : "+"}${two(offset / 60)}:${two(offset % 60)}`;
+  return `<time:${localInput(time)}:00${zone}>`;
 }

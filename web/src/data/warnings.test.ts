@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { User, UserGroup } from "../wire/objects";
-import { leaveToDelete, leaveToEdit, mayMoveOut, mayMoveWithin, moveLimit } from "./allowed";
+import {
+  permissionToDelete,
+  permissionToEdit,
+  mayMoveOut,
+  mayMoveWithin,
+  moveLimit,
+} from "./permissions";
 import type { Channel, Data, Message } from "./data";
 import { calledIn, prevents, warningsFor } from "./warnings";
 
@@ -132,13 +138,13 @@ describe("what may be done with a message", () => {
     }) as unknown as Message;
 
   it("has its time", () => {
-    expect(leaveToEdit(data(), message(1), 1100)).toEqual({ until: 1600 });
-    expect(leaveToEdit(data(), message(1), 1700)).toEqual({ refused: "late" });
-    expect(leaveToEdit(data(), message(2), 1100)).toEqual({ refused: "rule" });
-    expect(leaveToDelete(data(), message(1), 9e9)).toEqual({ until: null });
-    expect(leaveToDelete(data(), message(2), 1100)).toEqual({ refused: "rule" });
+    expect(permissionToEdit(data(), message(1), 1100)).toEqual({ until: 1600 });
+    expect(permissionToEdit(data(), message(1), 1700)).toEqual({ refused: "late" });
+    expect(permissionToEdit(data(), message(2), 1100)).toEqual({ refused: "rule" });
+    expect(permissionToDelete(data(), message(1), 9e9)).toEqual({ until: null });
+    expect(permissionToDelete(data(), message(2), 1100)).toEqual({ refused: "rule" });
     const archived = data(channel({ is_archived: true }));
-    expect(leaveToEdit(archived, message(1), 1100)).toEqual({ refused: "archived" });
+    expect(permissionToEdit(archived, message(1), 1100)).toEqual({ refused: "archived" });
   });
 
   it("has its rights", () => {

@@ -2,9 +2,8 @@
 
 import { isResolved, type Conversation } from "./conversations";
 import type { Data } from "./data";
-import { emptyTopics, mayResolve } from "./allowed";
-import { holds, may, mayPost } from "./permissions";
-import { isGuest } from "./completing";
+import { emptyTopics, mayResolve, hasPermission, may, mayPost } from "./permissions";
+import { isGuest } from "./completion";
 import { isInFence } from "./marking";
 
 export type Warning =
@@ -73,7 +72,7 @@ function directWarnings(data: Data, people: readonly number[]): Warning[] {
   if (gone) found.push({ kind: "gone", userId: gone.user_id });
   const all = [...people, data.me];
   const allowing = data.realm["realm_direct_message_permission_group"];
-  const isAllowed = all.some((id) => holds(data.groups, allowing as never, id));
+  const isAllowed = all.some((id) => hasPermission(data.groups, allowing as never, id));
   const onlyBots = users.every((user) => user.is_bot || user.user_id === data.me);
   const isNew = !data.directs.has(`d${people.join(",")}`);
   const mayBegin = !isNew || may(data, "realm_direct_message_initiator_group");
@@ -134,7 +133,7 @@ function notThere(
   const channel = data.channels.get(channelId);
   const maySubscribe =
     may(data, "realm_can_add_subscribers_group") ||
-    holds(data.groups, channel?.can_add_subscribers_group, data.me);
+    hasPermission(data.groups, channel?.can_add_subscribers_group, data.me);
   const wanted = new Set(called.names);
   const ids = new Set(called.ids);
   for (const user of data.users.values()) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Submessage } from "../wire/objects";
-import { nextIndex, widgetOf } from "./widgets";
+import { nextIndex, widgetOf, listMessage } from "./widgets";
 
 let next = 1;
 function part(sender_id: number, content: unknown): Submessage {
@@ -71,4 +71,11 @@ describe("widgets", () => {
     expect(nextIndex(["canned,5", "4,2", "5,9"], 4)).toBe(3);
     expect(nextIndex([], 4)).toBe(1);
   });
+});
+
+it("writes polls and lists", () => {
+  expect(listMessage("poll", " Tea or\ncoffee? ", ["tea", "", " coffee "])).toBe(
+    "/poll Tea or coffee?\ntea\ncoffee",
+  );
+  expect(listMessage("todo", "", ["bake"])).toBe("/todo\nbake");
 });

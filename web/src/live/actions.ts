@@ -7,14 +7,14 @@ import { fold } from "../data/fold";
 import { topicName, userName } from "../data/names";
 import { ALL, nameOf } from "../data/narrow";
 import type { Data } from "../data/data";
-import { del, isPassing, patch, post } from "../wire/http";
+import { del, isTransient, patch, post } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import { TopicPolicy, type Subscription } from "../wire/objects";
-import { forgetReading } from "./forgetting";
+import { deleteOfflineData } from "./storage.svelte";
 import { words } from "../words/index.svelte";
 import { readMarkerOf, type ReadMarker } from "./markRead.svelte";
 import { recentOf } from "./recent.svelte";
-import { topicOf } from "./whereabouts";
+import { topicOfMessage } from "./movedTopics";
 
 type News = Omit<ServerEvent, "id"> & { type: string };
 
@@ -43,9 +43,9 @@ const changedSince = () => new Error(words.common.notUndone);
 async function topicNow(topic: TopicOf, messageId: number | undefined): Promise<TopicOf> {
   if (messageId === undefined) return topic;
   try {
-    return (await topicOf(messageId)) ?? topic;
+    return (await topicOfMessage(messageId)) ?? topic;
   } catch (error) {
-    if (isPassing(error)) throw error;
+    if (isTransient(error)) throw error;
     return topic;
   }
 }
@@ -198,8 +198,8 @@ export async function setResolved(
     app.toasts.undoable(
       words.shell.isNow({ name: topicName(topic), state: words.shell.resolved }),
       async () => {
-        const now = await topicOf(messageId).catch((error: unknown) => {
-          if (isPassing(error)) throw error;
+        const now = await topicOfMessage(messageId).catch((error: unknown) => {
+          if (isTransient(error)) throw error;
           // The message was deleted or moved out of reach.
           return null;
         });
@@ -233,7 +233,7 @@ export function setSetting(app: App, name: string, value: unknown): Promise<bool
 }
 
 /** Mark as read with an offer to undo. `read` returns the messages that it marked. */
-export async function readMuch(
+export async function markManyAsRead(
   { store, toasts, router }: App,
   read: (marker: ReadMarker) => Promise<readonly number[]>,
 ): Promise<void> {
@@ -292,7 +292,7 @@ export async function copyLink(app: App, fragment: string): Promise<void> {
 }
 
 export async function signOut(csrf: string): Promise<void> {
-  await forgetReading();
+  await deleteOfflineData();
   const form = document.createElement("form");
   form.method = "post";
   form.action = "/logout";

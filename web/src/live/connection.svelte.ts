@@ -1,8 +1,7 @@
 /** The event queue: registers, polls, resumes, and registers again if the queue is gone. */
 
-import { get, isPassing, post, Refused, Unreachable } from "../wire/http";
-import type { ServerEvent } from "../wire/events";
-import type { Snapshot } from "../wire/snapshot";
+import { get, isTransient, post, ApiError, NetworkError } from "../wire/http";
+import type { ServerEvent, Snapshot } from "../wire/events";
 
 const CAPABILITIES = {
   notification_settings_null: true,
@@ -37,7 +36,7 @@ export function register(): Promise<Snapshot> {
   });
 }
 
-export interface Hearing {
+export interface ConnectionListener {
   take(events: ServerEvent[]): void;
   restart(snapshot: Snapshot): void;
   /** Registering failed; the connection has ended. */
@@ -61,7 +60,7 @@ export class Connection {
 
   constructor(
     snapshot: Snapshot,
-    private readonly hearing: Hearing,
+    private readonly hearing: ConnectionListener,
   ) {
     this.#queue = snapshot.queue_id;
     this.#last = snapshot.last_event_id;
@@ -110,7 +109,7 @@ export class Connection {
         this.online = true;
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
-        if (error instanceof Refused && error.code === "BAD_EVENT_QUEUE_ID") {
+        if (error instanceof ApiError && error.code === "BAD_EVENT_QUEUE_ID") {
           try {
             await this.#anew();
             continue;
@@ -118,13 +117,13 @@ export class Connection {
             error = again;
           }
         }
-        if (!isPassing(error)) {
+        if (!isTransient(error)) {
           this.hearing.failed(error);
           return;
         }
         failures += 1;
         this.online = false;
-        const told = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
+        const told = error instanceof ApiError ? (error.retryAfter ?? 0) * 1000 : 0;
         await this.#pause(Math.max(told, Math.min(LONGEST_PAUSE, 500 * 2 ** failures)));
       }
     }
@@ -149,7 +148,7 @@ export class Connection {
         poll.signal,
       );
     } catch (error) {
-      if (poll.signal.aborted) throw new Unreachable("The server isn’t responding.");
+      if (poll.signal.aborted) throw new NetworkError("The server isn’t responding.");
       throw error;
     } finally {
       clearTimeout(limit);

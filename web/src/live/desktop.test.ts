@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { desktopNote, systemInput, type Bridge } from "./desktop";
-import { obey, type Asked } from "./desktopRequests";
+import { handleDesktopRequests, type DesktopRequests } from "./desktopRequests";
 
 type Hear = (...told: unknown[]) => void;
 
@@ -17,7 +17,7 @@ function bridge() {
   return { made, heard, sent };
 }
 
-function asked(): Asked {
+function asked(): DesktopRequests {
   return {
     signOut: vi.fn(),
     showKeys: vi.fn(),
@@ -30,7 +30,7 @@ describe("the desktop application", () => {
   it("asks for what its menu has, until that is over", () => {
     const { made, heard } = bridge();
     const wanted = asked();
-    const end = obey(wanted, made);
+    const end = handleDesktopRequests(wanted, made);
     for (const name of ["logout", "show-keyboard-shortcuts", "show-notification-settings"]) {
       heard.get(name)?.();
     }
@@ -46,7 +46,7 @@ describe("the desktop application", () => {
 
   it("hears of an answer that could not be sent", async () => {
     const { made, heard, sent } = bridge();
-    obey({ ...asked(), answer: () => Promise.reject(new Error("no")) }, made);
+    handleDesktopRequests({ ...asked(), answer: () => Promise.reject(new Error("no")) }, made);
     heard.get("send_notification_reply_message")?.(7, "yes");
     await vi.waitFor(() => expect(sent).toHaveLength(1));
     expect(sent[0]?.[0]).toBe("send_notification_reply_message_failed");
@@ -72,6 +72,6 @@ describe("the desktop application", () => {
   });
 
   it("is not there in a browser", () => {
-    expect(() => obey(asked(), null)()).not.toThrow();
+    expect(() => handleDesktopRequests(asked(), null)()).not.toThrow();
   });
 });

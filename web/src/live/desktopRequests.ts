@@ -3,11 +3,11 @@
 import type { App } from "../app";
 import { conversationOf } from "../data/conversations";
 import { narrowOf } from "../data/narrow";
-import { told } from "../wire/http";
+import { errorMessage } from "../wire/http";
 import { desktop } from "./desktop";
 
 /** Requests of the app's menu and notifications. */
-export interface Asked {
+export interface DesktopRequests {
   signOut(): void;
   showKeys(): void;
   showNoticeSettings(): void;
@@ -16,7 +16,7 @@ export interface Asked {
 
 /** Listen to the app. Returns a function that ignores it from then on, since listeners can't be
  * removed. */
-export function obey(asked: Asked, bridge = desktop()): () => void {
+export function handleDesktopRequests(asked: DesktopRequests, bridge = desktop()): () => void {
   if (!bridge) return () => undefined;
   let isOver = false;
   const on = (name: string, listener: (...told: never[]) => void) =>
@@ -29,7 +29,7 @@ export function obey(asked: Asked, bridge = desktop()): () => void {
     void asked.answer(id, String(text)).catch((error: unknown) => {
       bridge.send_event("send_notification_reply_message_failed", {
         message_id: id,
-        error: told(error),
+        error: errorMessage(error),
       });
     });
   });
@@ -38,7 +38,7 @@ export function obey(asked: Asked, bridge = desktop()): () => void {
 }
 
 /** Reply in a message's conversation and go there. */
-export async function answerTo(
+export async function replyTo(
   { store, router }: App,
   messageId: number,
   text: string,

@@ -1,27 +1,26 @@
 /** Drafts: saved locally on every keystroke, and synced to the server shortly after. */
 
-import type { ConversationKey } from "../data/conversations";
+import { type ConversationKey, wholeMove } from "../data/conversations";
 import {
-  asSent,
-  createdAs,
+  withSentVersion,
+  findCreated,
   draftFor,
   draftKey,
   isDirty,
-  reconciled,
+  mergeDrafts,
   seconds,
-  shape,
-  type Letter,
+  draftFingerprint,
+  type DraftContent,
   type LocalDraft,
 } from "../data/drafts";
-import { wholeMove } from "../data/moves";
-import { del, get, isPassing, patch, post, Refused } from "../wire/http";
+import { del, get, isTransient, patch, post, ApiError } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Draft as ServerDraft } from "../wire/objects";
-import { Kept, newId } from "./browserStorage";
+import { AccountStorage, newId } from "./storage.svelte";
 import type { Store } from "./store.svelte";
 import { claimWindow, type Windows } from "./windows";
 
-export type { LocalDraft, Letter };
+export type { LocalDraft, DraftContent };
 
 const PAUSE = 1000;
 const LONGEST = 4000;
@@ -36,7 +35,7 @@ export class Drafts {
   /** Opens a draft; set by the compose box. */
   onOpen: ((draft: LocalDraft) => void) | null = null;
 
-  #kept: Kept;
+  #kept: AccountStorage;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #waitingSince = 0;
   #syncing = false;
@@ -49,7 +48,7 @@ export class Drafts {
     private readonly store: Store,
     account: string,
   ) {
-    this.#kept = new Kept(account, "draft");
+    this.#kept = new AccountStorage(account, "draft");
     const local = this.#kept
       .names()
       .map((name) => this.#kept.read<LocalDraft>(name))
@@ -88,14 +87,14 @@ export class Drafts {
   }
 
   /** Save a draft, or delete it if it's empty. Returns its local ID. */
-  keep(localId: string | null, letter: Letter): string | null {
+  keep(localId: string | null, letter: DraftContent): string | null {
     const before = localId === null ? undefined : this.all.get(localId);
     const { type, to, topic, content } = letter;
     if (!content.trim()) {
       if (before) this.discard(before.localId);
       return null;
     }
-    if (before && shape(before) === shape(letter)) return before.localId;
+    if (before && draftFingerprint(before) === draftFingerprint(letter)) return before.localId;
     const draft: LocalDraft = {
       localId: before?.localId ?? newId(),
       serverId: before?.serverId ?? null,
@@ -172,7 +171,7 @@ export class Drafts {
     const server = this.store.data.drafts;
     for (const id of server.keys()) this.#heard.add(id);
     const before = this.#records;
-    const after = reconciled(
+    const after = mergeDrafts(
       before.values(),
       server,
       (id) => `s${id}`,
@@ -189,7 +188,7 @@ export class Drafts {
     const windows = (this.#windows ??= await claimWindow());
     const work: LocalDraft[] = [];
     for (const draft of this.#records.values()) {
-      if (!isDirty(draft) || this.#refused.has(shape(draft))) continue;
+      if (!isDirty(draft) || this.#refused.has(draftFingerprint(draft))) continue;
       const { window: by = windows.own } = draft;
       if (by === windows.own || !(await windows.isOpen(by))) work.push(draft);
     }
@@ -212,7 +211,7 @@ export class Drafts {
       for (const { localId } of await this.#work()) await this.#syncOne(localId);
       if ((await this.#work()).length) again = PAUSE;
     } catch (error) {
-      again = error instanceof Refused ? (error.retryAfter ?? 15) * 1000 : 15_000;
+      again = error instanceof ApiError ? (error.retryAfter ?? 15) * 1000 : 15_000;
     } finally {
       this.#syncing = false;
     }
@@ -230,7 +229,7 @@ export class Drafts {
       // Sent without a response: it may exist.
       const { drafts } = await get<{ drafts: ServerDraft[] }>("/drafts");
       draft = this.#records.get(localId);
-      const mine = draft && createdAs(draft, drafts);
+      const mine = draft && findCreated(draft, drafts);
       if (draft && mine) this.#put((draft = { ...draft, serverId: mine.id }));
     }
     if (!draft || !isDirty(draft)) return;
@@ -239,10 +238,10 @@ export class Drafts {
   }
 
   async #write(draft: LocalDraft): Promise<void> {
-    const written = shape(draft);
+    const written = draftFingerprint(draft);
     const { localId, type, to, topic, content } = draft;
     const body = { type, to, topic, content, timestamp: seconds(draft) };
-    this.#put(asSent(draft));
+    this.#put(withSentVersion(draft));
     let { serverId } = draft;
     try {
       if (serverId === null) {
@@ -288,6 +287,6 @@ export class Drafts {
 }
 
 /** Whether retrying is pointless. Signed-out users may sign in again. */
-function isFinal(error: unknown): error is Refused {
-  return error instanceof Refused && error.status !== 401 && !isPassing(error);
+function isFinal(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status !== 401 && !isTransient(error);
 }

@@ -9,7 +9,7 @@ import {
   type Tone,
   type UnicodeEmoji,
 } from "../data/emoji";
-import { Remembered } from "./localSettings.svelte";
+import { LocalSetting } from "./storage.svelte";
 import type { Store } from "./store.svelte";
 
 const KEPT = "tertulia.emoji";
@@ -18,7 +18,7 @@ class EmojiBook {
   /** Every Unicode emoji; empty until loaded. */
   all = $state.raw<readonly UnicodeEmoji[]>([]);
   lately = $state.raw<readonly Emoji[]>(kept());
-  #tone = new Remembered<number>("skin tone", 0);
+  #tone = new LocalSetting<number>("skin tone", 0);
   #asked: Promise<void> | null = null;
 
   load(store: Store): Promise<void> {

@@ -1,13 +1,18 @@
 /** Marks messages as read or unread: immediately here, in batches on the server. */
 
-import { conversationOf, keyOf, type ConversationKey } from "../data/conversations";
+import {
+  conversationOf,
+  keyOf,
+  type ConversationKey,
+  movedTo,
+  type Narrow,
+} from "../data/conversations";
 import type { Data, Message } from "../data/data";
 import { fold } from "../data/fold";
-import { movedTo } from "../data/moves";
-import { channelIn, conversationIn, narrowOf, type Narrow } from "../data/narrow";
+import { channelIn, conversationIn, narrowOf } from "../data/narrow";
 import { concerned, type ServerEvent } from "../wire/events";
-import { isPassing, post } from "../wire/http";
-import { onWire } from "./history";
+import { isTransient, post } from "../wire/http";
+import { apiNarrow } from "./messages";
 import type { Store } from "./store.svelte";
 
 /** How long seen messages are collected, in ms. */
@@ -52,7 +57,7 @@ export class ReadMarker {
       try {
         await post("/messages/flags", { messages, op: "add", flag: "read" });
       } catch (error) {
-        if (!isPassing(error)) throw error;
+        if (!isTransient(error)) throw error;
         for (const id of messages) this.#waiting.add(id);
         this.#timer ??= setTimeout(() => void this.flush(), AGAIN);
         return;
@@ -149,7 +154,7 @@ export class ReadMarker {
         include_anchor: first,
         num_before: 0,
         num_after: AT_ONCE,
-        narrow: onWire(narrow, this.store),
+        narrow: apiNarrow(narrow, this.store),
         op,
         flag: "read",
       });

@@ -1,19 +1,25 @@
 /** Outgoing messages. They are never lost or sent twice: they wait while offline, keep the server's
  * error if rejected, survive reloads, and follow their topic when it moves. */
 
-import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
-import { wholeMove } from "../data/moves";
+import { keyOf, type Conversation, type ConversationKey, wholeMove } from "../data/conversations";
 import { narrowOf } from "../data/narrow";
-import { arrivedAs, goneAlong, missing, notSeenYet, released, type Pending } from "../data/sending";
-import { get, isPassing, post, Refused, told, Unreachable } from "../wire/http";
+import {
+  findArrived,
+  followTopicMove,
+  markMissing,
+  pendingToShow,
+  releaseToSend,
+  type Pending,
+} from "../data/sending";
+import { get, isTransient, post, ApiError, errorMessage, NetworkError } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
 import type { Connection } from "./connection.svelte";
-import { onWire } from "./history";
-import { Kept, newId } from "./browserStorage";
+import { apiNarrow } from "./messages";
+import { AccountStorage, newId } from "./storage.svelte";
 import { recentOf } from "./recent.svelte";
 import type { Store } from "./store.svelte";
-import { goAfter } from "./whereabouts";
+import { followMissedMove } from "./movedTopics";
 import { claimWindow } from "./windows";
 
 export type { Pending };
@@ -30,11 +36,11 @@ export class Outbox {
   /** Pending messages to show: those that aren't in the list yet. */
   readonly seen = $derived.by(() =>
     this.pending.length
-      ? notSeenYet(this.pending, this.store.messages, this.store.me, this.#claimed)
+      ? pendingToShow(this.pending, this.store.messages, this.store.me, this.#claimed)
       : [],
   );
 
-  #kept: Kept;
+  #kept: AccountStorage;
   #window: string | null = null;
   /** Running senders by conversation: each sends in order. */
   #runs = new Map<ConversationKey, { key: ConversationKey }>();
@@ -48,7 +54,7 @@ export class Outbox {
     private readonly connection: Pick<Connection, "queueId" | "online" | "doubt">,
     account: string,
   ) {
-    this.#kept = new Kept(account, "outbox");
+    this.#kept = new AccountStorage(account, "outbox");
     this.#stops.push(store.onEvent((event) => this.#hear(event)));
     const wake = () => this.#wake();
     window.addEventListener("online", wake);
@@ -105,7 +111,7 @@ export class Outbox {
   #release(which: (one: Pending) => boolean = () => true): void {
     if (!this.pending.some((one) => one.due !== undefined && which(one))) return;
     const { newestMessage } = this.store.data;
-    this.#set(this.pending.map((one) => (which(one) ? released(one, newestMessage) : one)));
+    this.#set(this.pending.map((one) => (which(one) ? releaseToSend(one, newestMessage) : one)));
     this.#wake();
   }
 
@@ -187,7 +193,7 @@ export class Outbox {
   #follow(event: ServerEvent): void {
     const move = wholeMove(event);
     if (!move || !this.pending.some((one) => one.key === move.from)) return;
-    this.#set(goneAlong(this.pending, move.from, move.to, Date.now()));
+    this.#set(followTopicMove(this.pending, move.from, move.to, Date.now()));
     const key = keyOf(move.to);
     const run = this.#runs.get(move.from);
     if (run && !this.#runs.has(key)) {
@@ -219,7 +225,7 @@ export class Outbox {
         if (one.due !== undefined) {
           const rest = one.due - Date.now();
           if (rest > 0) await this.#pause(rest);
-          else this.#put(released(one, this.store.data.newestMessage));
+          else this.#put(releaseToSend(one, this.store.data.newestMessage));
           continue;
         }
         if (!this.connection.online) {
@@ -231,18 +237,18 @@ export class Outbox {
           if (await this.#sendOne(one)) failures = 0;
         } catch (error) {
           if (!this.#find(one.localId)) continue;
-          if (isPassing(error)) {
+          if (isTransient(error)) {
             failures += 1;
-            if (error instanceof Unreachable) this.connection.doubt();
-            const wait = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
+            if (error instanceof NetworkError) this.connection.doubt();
+            const wait = error instanceof ApiError ? (error.retryAfter ?? 0) * 1000 : 0;
             const rest = Math.max(wait, Math.min(30_000, 500 * 2 ** failures));
             await this.#pause(rest, failures > 1);
-          } else if (error instanceof Refused && error.status === 401) {
+          } else if (error instanceof ApiError && error.status === 401) {
             // Wait until the user signs in again.
             return;
           } else {
             const now = this.#find(one.localId) ?? one;
-            this.#put({ ...now, state: "failed", trouble: told(error), unclear: false });
+            this.#put({ ...now, state: "failed", trouble: errorMessage(error), unclear: false });
           }
         }
       }
@@ -265,7 +271,7 @@ export class Outbox {
         return true;
       }
       const now = this.#find(one.localId);
-      if (now) this.#put(missing(now, Date.now()));
+      if (now) this.#put(markMissing(now, Date.now()));
       return false;
     }
     const to =
@@ -283,7 +289,7 @@ export class Outbox {
       }));
     } catch (error) {
       const now = this.#find(one.localId);
-      const clear = error instanceof Refused && error.status < 500;
+      const clear = error instanceof ApiError && error.status < 500;
       if (now && !clear) this.#put({ ...now, unclear: true });
       throw error;
     }
@@ -302,7 +308,7 @@ export class Outbox {
 
   /** Check whether the topic moved while offline, and follow it. */
   async #findTopic({ key, to, near }: Pending): Promise<void> {
-    if (to.kind === "topic" && (await goAfter(this.store, to, near))) return;
+    if (to.kind === "topic" && (await followMissedMove(this.store, to, near))) return;
     this.#set(this.pending.map((one) => (one.key === key ? { ...one, adrift: false } : one)));
   }
 
@@ -313,7 +319,7 @@ export class Outbox {
         anchor: String(one.after ?? "newest"),
         num_before: one.after ? 0 : 100,
         num_after: one.after ? 200 : 0,
-        narrow: onWire(
+        narrow: apiNarrow(
           [...narrowOf(place), { operator: "sender", operand: this.store.me }],
           this.store,
         ),
@@ -321,7 +327,7 @@ export class Outbox {
         allow_empty_topic_name: true,
         client_gravatar: true,
       });
-      const found = arrivedAs(one, messages, this.store.me, this.#claimed);
+      const found = findArrived(one, messages, this.store.me, this.#claimed);
       if (found !== null) return found;
     }
     return null;

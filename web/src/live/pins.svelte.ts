@@ -3,10 +3,10 @@
 import { messageOf } from "../data/data";
 import { pinsAfter, type Known } from "../data/pins";
 import { edited, seenOf, type Seen } from "../data/recent";
-import { del, get, post, Refused } from "../wire/http";
+import { del, get, post, ApiError } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Pin } from "../wire/objects";
-import { onWire, upToDate, type Answer } from "./history";
+import { apiNarrow, upToDate, type MessagesResponse } from "./messages";
 import type { Store } from "./store.svelte";
 
 /** A message to pin or unpin. */
@@ -73,7 +73,7 @@ export class Pins {
     try {
       await (isPinned ? post : del)(`/messages/${message_id}/pin`);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       // Someone else may have been faster.
       this.#doubt([stream_id]);
       await this.load(stream_id);
@@ -114,9 +114,9 @@ export class Pins {
   async #askFor(message_ids: readonly number[]): Promise<void> {
     if (!message_ids.length) return;
     const { messages } = await upToDate(this.store, () =>
-      get<Answer>("/messages", {
+      get<MessagesResponse>("/messages", {
         message_ids,
-        narrow: onWire([], this.store),
+        narrow: apiNarrow([], this.store),
         client_gravatar: true,
         apply_markdown: true,
         allow_empty_topic_name: true,

@@ -7,7 +7,7 @@ import { edited, latestOf, moved, seenOf, type Latest, type Seen } from "../data
 import { get } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
-import { page, upToDate, type Answer } from "./history";
+import { loadPage, upToDate, type MessagesResponse } from "./messages";
 import type { Store } from "./store.svelte";
 
 const AT_FIRST = 400;
@@ -108,7 +108,7 @@ export class Recent {
       const ids = this.#waiting.splice(-AT_ONCE);
       try {
         const answer = await upToDate(this.store, () =>
-          get<Answer>("/messages", {
+          get<MessagesResponse>("/messages", {
             message_ids: ids,
             client_gravatar: true,
             apply_markdown: true,
@@ -127,7 +127,7 @@ export class Recent {
     this.loading = true;
     try {
       const afresh = anchor === "newest";
-      const answer = await page(this.store, ALL, anchor, before, 0);
+      const answer = await loadPage(this.store, ALL, anchor, before, 0);
       const [first] = answer.messages;
       if (afresh) this.#keepAfter(answer.messages.at(-1)?.id ?? 0);
       this.#take(answer.messages);

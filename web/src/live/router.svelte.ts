@@ -1,7 +1,8 @@
 /** The current view, from URL fragments such as `#inbox` or `#narrow/channel/7-general`. */
 
 import { untrack } from "svelte";
-import { channelIn, fragmentOf, placeIn, type Narrow, type Place } from "../data/narrow";
+import { channelIn, fragmentOf, placeIn, type Place } from "../data/narrow";
+import { type Narrow } from "../data/conversations";
 import type { Store } from "./store.svelte";
 
 export type Route =

@@ -1,8 +1,7 @@
 /** The reactive store for components: each slice updates only when it changes. */
 
-import type { ServerEvent } from "../wire/events";
-import type { Snapshot } from "../wire/snapshot";
-import { tallies } from "../data/counts";
+import type { ServerEvent, Snapshot } from "../wire/events";
+import { unreadCounts } from "../data/counts";
 import { dataOf, type Data } from "../data/data";
 import { fold } from "../data/fold";
 
@@ -57,7 +56,7 @@ export class Store {
   readonly peopleComing = $derived(this.#data.realm["realm_users_incomplete"] === true);
 
   /** Unread counts, computed once for all components. */
-  readonly tallies = $derived(tallies(this));
+  readonly unreadCounts = $derived(unreadCounts(this));
 
   #listeners = new Set<(event: ServerEvent) => void>();
 

@@ -4,10 +4,10 @@ import type { App } from "../app";
 import { isSameClock } from "../data/times";
 import { words } from "../words/index.svelte";
 import { setSetting } from "./actions";
-import { Remembered } from "./localSettings.svelte";
+import { LocalSetting } from "./storage.svelte";
 
 /** The time zone last offered in this browser: each is offered once. */
-const offered = new Remembered("time-zone", "");
+const offered = new LocalSetting("time-zone", "");
 
 /** Skip users without a time zone, and those who turned this off. */
 export async function offerTimeZone(app: App): Promise<void> {

@@ -4,7 +4,7 @@ import { keyOf, type Conversation } from "../data/conversations";
 import { post } from "../wire/http";
 import type { Store } from "./store.svelte";
 
-export class TypingNotices {
+export class TypingNotifier {
   #to: Conversation | null = null;
   #told = 0;
   #idle: ReturnType<typeof setTimeout> | undefined;

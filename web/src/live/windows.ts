@@ -1,7 +1,7 @@
 /** Tracks which windows of the client are open, since each owns its drafts and outgoing
  * messages. */
 
-import { newId } from "./browserStorage";
+import { newId } from "./storage.svelte";
 
 const NAME = "tertulia:window";
 const LOCK = "tertulia-window-";

@@ -8,13 +8,13 @@ import type { Emoji } from "../data/emoji";
 import { fold } from "../data/fold";
 import { fragmentOf, narrowOf } from "../data/narrow";
 import { pinsOf, type Pinned } from "../live/pins.svelte";
-import { del, get, post, told } from "../wire/http";
+import { del, get, post, errorMessage } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import { words } from "../words/index.svelte";
 import { overlays } from "./overlays.svelte";
 
 /** Actions provided by the compose part. */
-export interface Provided {
+export interface ProvidedActions {
   reply: (message: Message) => void;
   quote: (message: Message) => void;
   edit: (message: Message) => void;
@@ -25,7 +25,7 @@ export interface Provided {
 
 class Actions {
   #app: App | null = null;
-  #provided = $state.raw<Partial<Provided>>({});
+  #provided = $state.raw<Partial<ProvidedActions>>({});
 
   /** Called once at startup. */
   serve(app: App): void {
@@ -33,18 +33,18 @@ class Actions {
   }
 
   /** Register implementations. Returns a function that removes them. */
-  provide(some: Partial<Provided>): () => void {
+  provide(some: Partial<ProvidedActions>): () => void {
     this.#provided = { ...this.#provided, ...some };
     return () => {
       const rest = { ...this.#provided };
-      for (const name of Object.keys(some) as (keyof Provided)[]) {
+      for (const name of Object.keys(some) as (keyof ProvidedActions)[]) {
         if (rest[name] === some[name]) delete rest[name];
       }
       this.#provided = rest;
     };
   }
 
-  has(name: keyof Provided): boolean {
+  has(name: keyof ProvidedActions): boolean {
     return name in this.#provided;
   }
 
@@ -125,7 +125,7 @@ class Actions {
       });
       await this.copy(raw_content, words.messages.textCopied);
     } catch (error) {
-      this.#here.toasts.trouble(told(error));
+      this.#here.toasts.trouble(errorMessage(error));
     }
   }
 
@@ -157,4 +157,4 @@ class Actions {
   }
 }
 
-export const actions = new Actions();
+export const messageActions = new Actions();

@@ -5,7 +5,7 @@ const LINKS = 'a[href^="/user_uploads/"]';
 /** Media shown inline, and content of others. */
 const ELSEWHERE = ".message_inline_image, .message_embed, blockquote";
 
-export function makeCards(node: HTMLElement): void {
+export function makeFileCards(node: HTMLElement): void {
   const shown = new Set<string>();
   for (const one of node.querySelectorAll(".message_inline_image > a")) {
     shown.add(one.getAttribute("href") ?? "");
@@ -37,8 +37,8 @@ export function makeCards(node: HTMLElement): void {
   }
   for (const block of last.keys()) if (!block.childNodes.length) block.remove();
   if (cards.length) {
-    void import("./dressedFiles").then(
-      ({ dressFiles }) => dressFiles(cards),
+    void import("./fileCardDetails").then(
+      ({ addFileDetails }) => addFileDetails(cards),
       () => {
         // If it fails, the card is just its link.
       },

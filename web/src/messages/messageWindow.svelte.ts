@@ -3,22 +3,20 @@
 
 import { untrack } from "svelte";
 import type { App } from "../app";
-import { keyOf } from "../data/conversations";
+import { keyOf, type Narrow } from "../data/conversations";
 import { LONGEST, placeOf, type MessageList } from "../data/lists";
+import { conversationIn, fragmentOf, isOfChannel, nameOf, narrowOf } from "../data/narrow";
 import {
-  conversationIn,
-  fragmentOf,
-  isOfChannel,
-  nameOf,
-  narrowOf,
-  type Narrow,
-} from "../data/narrow";
-import { firstUnread, isLookedThrough, readsBySeeing, type Place } from "../data/opening";
+  firstUnread,
+  opensAtNewest,
+  marksReadOnScroll,
+  type ScrollPosition,
+} from "../data/readPosition";
 import { Heights } from "../data/rows";
-import { keepBounded, open, type Anchor } from "../live/history";
-import { readMuch } from "../live/actions";
+import { trimList, loadAround, type Anchor } from "../live/messages";
+import { markManyAsRead } from "../live/actions";
 import { readMarkerOf } from "../live/markRead.svelte";
-import { isPassing, told } from "../wire/http";
+import { isTransient, errorMessage } from "../wire/http";
 import { Scroller } from "./scroller";
 import { Prefetch } from "./prefetch";
 
@@ -35,9 +33,9 @@ const SEEN_AFTER = 200;
 const RETRY = { first: 2000, longest: 30_000 };
 
 /** Saved scroll positions by list. */
-const places = new Map<string, Place>();
+const places = new Map<string, ScrollPosition>();
 
-type Target = { id: number; how: "unread" | "near" | Place } | "end";
+type Target = { id: number; how: "unread" | "near" | ScrollPosition } | "end";
 
 export class MessageWindow {
   readonly name: string;
@@ -96,18 +94,18 @@ export class MessageWindow {
   async begin(near: number | undefined): Promise<void> {
     const { store } = this.app;
     this.#near = near;
-    const unread = isLookedThrough(this.narrow)
+    const unread = opensAtNewest(this.narrow)
       ? null
       : firstUnread(this.narrow, this.list, store.data.unread);
     if (this.marker === null) this.marker = unread;
     this.#isEmpty = !this.list;
     const place = places.get(this.name);
     let anchor: Anchor = "newest";
-    let how: "unread" | "near" | Place = "near";
+    let how: "unread" | "near" | ScrollPosition = "near";
     if (near !== undefined) anchor = near;
     else if (unread !== null) [anchor, how] = [unread, "unread"];
     else if (place && !place.atEnd) [anchor, how] = [place.id, place];
-    else if (!this.list && !isLookedThrough(this.narrow) && store.data.unread.where.size) {
+    else if (!this.list && !opensAtNewest(this.narrow) && store.data.unread.where.size) {
       [anchor, how] = ["first_unread", "unread"];
     }
     await this.#go(anchor, how, near !== undefined);
@@ -123,8 +121,8 @@ export class MessageWindow {
     if (this.trouble || !list || list.stale || topic?.kind !== "topic") return;
     if (near === undefined ? list.ids.length || !list.foundOldest : list.ids.includes(near)) return;
     try {
-      const { whereabouts } = await import("../live/whereabouts");
-      const now = await whereabouts(this.app.store, topic, near);
+      const { currentTopic } = await import("../live/movedTopics");
+      const now = await currentTopic(this.app.store, topic, near);
       if (this.#left || near !== this.#near || !now || keyOf({ ...topic, ...now }) === keyOf(topic))
         return;
       const { data } = this.app.store;
@@ -141,7 +139,7 @@ export class MessageWindow {
   /** Go to the end and mark everything skipped as read. */
   async passToEnd(): Promise<void> {
     await this.toEnd();
-    if (this.#reads) void readMuch(this.app, (marker) => marker.readList(this.narrow));
+    if (this.#reads) void markManyAsRead(this.app, (marker) => marker.readList(this.narrow));
   }
 
   /** Scroll to the user's pending message. */
@@ -155,7 +153,11 @@ export class MessageWindow {
     await this.#go("oldest", "near", false);
   }
 
-  async #go(anchor: Anchor, how: "unread" | "near" | Place, light: boolean): Promise<void> {
+  async #go(
+    anchor: Anchor,
+    how: "unread" | "near" | ScrollPosition,
+    light: boolean,
+  ): Promise<void> {
     if (this.#left) return;
     const { list } = this;
     const going = (this.#goings += 1);
@@ -171,12 +173,12 @@ export class MessageWindow {
     if (isHere) return this.#aim(anchor, list.ids.at(-1) ?? null, how, light);
     this.trouble = "";
     try {
-      const found = await open(this.app.store, this.narrow, anchor, isWanted);
+      const found = await loadAround(this.app.store, this.narrow, anchor, isWanted);
       if (isWanted()) this.#aim(anchor, found, how, light);
     } catch (error) {
       if (!isWanted()) return;
       // Offline: use what's loaded.
-      if (isPassing(error) && this.ids.length && !this.app.connection.online) {
+      if (isTransient(error) && this.ids.length && !this.app.connection.online) {
         this.#aim(anchor, this.ids.at(-1) ?? null, how, light);
       } else this.#failed(error);
     }
@@ -184,16 +186,21 @@ export class MessageWindow {
 
   #failed(error: unknown): void {
     if (this.#left) return;
-    this.trouble = told(error);
+    this.trouble = errorMessage(error);
     this.opening = false;
-    if (!isPassing(error)) return;
+    if (!isTransient(error)) return;
     const pause = Math.min(RETRY.longest, RETRY.first * 2 ** this.#failures);
     this.#failures += 1;
     clearTimeout(this.#retryTimer);
     this.#retryTimer = setTimeout(() => void this.again(), pause);
   }
 
-  #aim(anchor: Anchor, found: number | null, how: "unread" | "near" | Place, light: boolean): void {
+  #aim(
+    anchor: Anchor,
+    found: number | null,
+    how: "unread" | "near" | ScrollPosition,
+    light: boolean,
+  ): void {
     const { ids } = this;
     const id = typeof anchor === "number" ? anchor : found;
     const isAtEnd = anchor === "first_unread" && id !== null && !this.#isUnread(id);
@@ -237,7 +244,7 @@ export class MessageWindow {
     this.follow();
   }
 
-  #topFor(how: "unread" | "near" | Place, { frame }: Scroller, row: HTMLElement): number {
+  #topFor(how: "unread" | "near" | ScrollPosition, { frame }: Scroller, row: HTMLElement): number {
     if (typeof how === "object") return how.top;
     const height = frame.clientHeight;
     const spare = Math.max(0, height - row.offsetHeight);
@@ -301,7 +308,7 @@ export class MessageWindow {
     if (ids.length > LONGEST) {
       // Trim the far end, so that memory stays bounded.
       const here = scroller.atEnd ? ids.at(-1) : this.top;
-      keepBounded(this.app.store, this.name, here ?? 0);
+      trimList(this.app.store, this.name, here ?? 0);
       this.heights.keep(this.ids);
       return;
     }
@@ -347,7 +354,7 @@ export class MessageWindow {
     const anchor = scroller?.atEnd ? "newest" : (scroller?.held?.id ?? "newest");
     const last = this.ids.at(-1);
     try {
-      await open(this.app.store, this.narrow, anchor);
+      await loadAround(this.app.store, this.narrow, anchor);
       if (last !== undefined && !this.#left) await this.#goAlong(last);
     } catch (error) {
       this.#failed(error);
@@ -359,8 +366,8 @@ export class MessageWindow {
     const topic = isOfChannel(this.narrow) ? conversationIn(this.narrow) : null;
     if (topic?.kind !== "topic" || this.ids.some((id) => id <= last)) return;
     try {
-      const { goAfter } = await import("../live/whereabouts");
-      await goAfter(this.app.store, topic, last);
+      const { followMissedMove } = await import("../live/movedTopics");
+      await followMissedMove(this.app.store, topic, last);
     } catch {
       // Offline: stay.
     }
@@ -378,7 +385,7 @@ export class MessageWindow {
   get #reads(): boolean {
     const { store } = this.app;
     const policy = store.data.settings.web_mark_read_on_scroll_policy;
-    return readMarkerOf(store).paused !== this.name && readsBySeeing(this.narrow, policy);
+    return readMarkerOf(store).paused !== this.name && marksReadOnScroll(this.narrow, policy);
   }
 
   leave(): void {

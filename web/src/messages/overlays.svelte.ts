@@ -1,11 +1,11 @@
 /** Overlays: cards, pickers, dialogs, lightbox. One at a time, rendered by Overlays. */
 
 import type { Emoji } from "../data/emoji";
-import type { GifProvider } from "../data/gifs";
-import type { Narrow } from "../data/narrow";
+import type { GifProvider } from "../data/providers";
+import type { Narrow } from "../data/conversations";
 
 /** An image or video in the lightbox. */
-export interface Shown {
+export interface LightboxMedia {
   kind: "image" | "video";
   /** Full size. */
   source: string;
@@ -23,7 +23,7 @@ export type Overlay =
   | { kind: "gifs"; anchor: Element; provider: GifProvider; onpick: (text: string) => void }
   | { kind: "history"; messageId: number }
   | { kind: "receipts"; messageId: number }
-  | { kind: "lightbox"; all: readonly Shown[]; at: number };
+  | { kind: "lightbox"; all: readonly LightboxMedia[]; at: number };
 
 class Overlays {
   current = $state.raw<Overlay | null>(null);

@@ -1,8 +1,9 @@
 /** Loads more messages before the user reaches an end of the list. */
 
 import type { MessageList } from "../data/lists";
-import { nameOf, type Narrow } from "../data/narrow";
-import { newer, older } from "../live/history";
+import { nameOf } from "../data/narrow";
+import { type Narrow } from "../data/conversations";
+import { loadNewer, loadOlder } from "../live/messages";
 import type { Store } from "../live/store.svelte";
 
 /** Messages before an end at which more are loaded. */
@@ -30,11 +31,11 @@ export class Prefetch {
   keep(list: MessageList, first: number, last: number): void {
     if (!list.foundOldest && first < AHEAD && !this.#older) {
       this.#older = true;
-      void this.#more(older).finally(() => (this.#older = false));
+      void this.#more(loadOlder).finally(() => (this.#older = false));
     }
     if (!list.foundNewest && last > list.ids.length - AHEAD && !this.#newer) {
       this.#newer = true;
-      void this.#more(newer).finally(() => {
+      void this.#more(loadNewer).finally(() => {
         // If only the server knows what matches, check for each new message.
         const isAll = this.store.data.lists.get(nameOf(this.narrow))?.foundNewest ?? true;
         const again = () => {
@@ -46,7 +47,7 @@ export class Prefetch {
     }
   }
 
-  async #more(fetch: typeof older): Promise<void> {
+  async #more(fetch: typeof loadOlder): Promise<void> {
     try {
       await fetch(this.store, this.narrow);
     } catch (error) {

@@ -1,20 +1,25 @@
 /** Enhances rendered HTML in the page: local times, copy buttons, spoilers, internal links. Called
  * for each rendering. */
 
-import { fitted, ownFragment, styled } from "../data/content";
-import { pathOf } from "../data/fileKinds";
+import { fitDimensions, internalFragment, styleProperty } from "../data/content";
+import { pathIdOf } from "../data/files";
 import { isMember } from "../data/permissions";
-import { moment, shortMoment } from "../data/times";
+import { fullTime, shortTime } from "../data/times";
 import type { Store } from "../live/store.svelte";
 import { words } from "../words/index.svelte";
-import { dressCode } from "./code";
-import { makeCards } from "./fileCards";
-import { overlays, type Shown } from "./overlays.svelte";
+import { makeFileCards } from "./fileCards";
+import { overlays, type LightboxMedia } from "./overlays.svelte";
+import { messageActions } from "./actions.svelte";
 
 /** Maximum size of images in a message, in pixels. */
 const PICTURE = { width: 420, height: 280 };
 
-export function dress(node: HTMLElement, html: string, store: Store, messageId: number): void {
+export function enhanceContent(
+  node: HTMLElement,
+  html: string,
+  store: Store,
+  messageId: number,
+): void {
   // Fast path: most messages have none of this.
   if (!html.includes("<", 3) || /^<p>[^<]*<\/p>$/.test(html)) return;
   const each = <E extends Element = HTMLElement>(
@@ -28,7 +33,7 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   each("katex-html", ".katex-html", (one) => one.remove());
   each(" style=", "[data-style]", restyle);
   each("message_embed", ".message_embed", nameEmbed);
-  each("codehilite", ".codehilite", (one) => dressCode(one, store));
+  each("codehilite", ".codehilite", (one) => enhanceCode(one, store));
   each("spoiler-block", ".spoiler-block", dressSpoiler);
   each<HTMLTimeElement>("<time", "time", (one) => dressTime(one, store));
   const mentions = ".user-mention, .user-group-mention, .topic-mention";
@@ -36,7 +41,7 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   const own = [window.location.origin, String(store.realm["realm_url"] ?? "")];
   each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, own));
   if (html.includes("image")) dressPictures(node, store, messageId);
-  if (html.includes("/user_uploads/")) makeCards(node);
+  if (html.includes("/user_uploads/")) makeFileCards(node);
   each("<table", "table", frameTable);
   // Quotes and lists have their own direction.
   each("<blockquote", "blockquote", (one) => (one.dir = "auto"));
@@ -60,9 +65,9 @@ function frameTable(table: HTMLElement): void {
 /** Apply the server's styles through code, which the page's policy allows. */
 function restyle(one: HTMLElement): void {
   const style = one.dataset["style"] ?? "";
-  const align = styled(style, "text-align");
+  const align = styleProperty(style, "text-align");
   if (align) one.style.textAlign = align === "left" ? "start" : align === "right" ? "end" : align;
-  const picture = styled(style, "background-image");
+  const picture = styleProperty(style, "background-image");
   if (picture) one.style.backgroundImage = picture;
 }
 
@@ -106,8 +111,8 @@ function dressTime(time: HTMLTimeElement, store: Store): void {
   const at = Date.parse(time.dateTime) / 1000;
   if (!Number.isFinite(at)) return;
   const hour24 = store.settings.twenty_four_hour_time;
-  time.title = `${moment(at, words.language, hour24)} (${time.textContent ?? ""})`;
-  time.textContent = shortMoment(at, words.language, hour24);
+  time.title = `${fullTime(at, words.language, hour24)} (${time.textContent ?? ""})`;
+  time.textContent = shortTime(at, words.language, hour24);
 }
 
 function dressMention(mention: HTMLElement, store: Store): void {
@@ -134,7 +139,7 @@ function dressMention(mention: HTMLElement, store: Store): void {
 }
 
 function dressLink(link: HTMLAnchorElement, own: readonly string[]): void {
-  const fragment = ownFragment(link.getAttribute("href") ?? "", own);
+  const fragment = internalFragment(link.getAttribute("href") ?? "", own);
   if (fragment !== null) {
     link.setAttribute("href", `#${fragment}`);
     link.classList.add("inside");
@@ -147,7 +152,7 @@ function dressLink(link: HTMLAnchorElement, own: readonly string[]): void {
 const PICTURES = ".message_inline_image > a, img.inline-image";
 
 function dressPictures(node: HTMLElement, store: Store, messageId: number): void {
-  const all: Shown[] = [];
+  const all: LightboxMedia[] = [];
   for (const one of node.querySelectorAll<HTMLElement>(PICTURES)) {
     const image = one instanceof HTMLImageElement ? one : one.querySelector("img");
     const video = one.querySelector("video");
@@ -164,7 +169,7 @@ function dressPictures(node: HTMLElement, store: Store, messageId: number): void
       one instanceof HTMLAnchorElement
         ? (one.getAttribute("href") ?? image.src)
         : (image.dataset["originalSrc"] ?? image.src);
-    const name = one.title || image.alt || pathOf(source).split("/").at(-1)!;
+    const name = one.title || image.alt || pathIdOf(source).split("/").at(-1)!;
     if (!image.alt) image.alt = name || words.messages.picture;
     if (outside) continue;
     const at = all.length;
@@ -196,9 +201,50 @@ function animate(image: HTMLImageElement, around: HTMLElement, when: string): vo
 /** Reserve an image's space to avoid layout shifts. */
 function reserve(image: HTMLImageElement): void {
   image.decoding = "async";
-  const size = fitted(image.dataset["originalDimensions"] ?? "", PICTURE.width, PICTURE.height);
+  const size = fitDimensions(
+    image.dataset["originalDimensions"] ?? "",
+    PICTURE.width,
+    PICTURE.height,
+  );
   if (!size) return;
   image.width = size.width;
   image.height = size.height;
   image.style.aspectRatio = `${size.width} / ${size.height}`;
+}
+
+export function enhanceCode(block: HTMLElement, store: Store): void {
+  const pre = block.querySelector("pre");
+  const code = block.querySelector("code");
+  if (!pre || !code) return;
+  // Focusable, so that keys scroll long lines.
+  pre.tabIndex = 0;
+  const language = block.dataset["codeLanguage"];
+  const bar = document.createElement("div");
+  bar.className = "code-bar";
+  if (language) {
+    const name = document.createElement("span");
+    name.textContent = language;
+    bar.append(name);
+    const source = code.textContent ?? "";
+    for (const place of store.playgrounds) {
+      if (place.pygments_language.toLowerCase() !== language.toLowerCase()) continue;
+      const link = document.createElement("a");
+      link.href = place.url_template.replace(
+        /\{\??code\*?\}/,
+        encodeURIComponent(source.trimEnd()),
+      );
+      link.textContent = words.messages.tryIn({ place: place.name });
+      link.target = "_blank";
+      link.rel = "noopener noreferrer";
+      bar.append(link);
+    }
+  }
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = words.messages.copy;
+  button.addEventListener("click", () => {
+    void messageActions.copy(code.textContent ?? "", words.messages.codeCopied);
+  });
+  bar.append(button);
+  block.prepend(bar);
 }

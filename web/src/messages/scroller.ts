@@ -1,6 +1,6 @@
 /** The scroll container of a list: positions of rows, and scroll anchoring. */
 
-import type { Place } from "../data/opening";
+import type { ScrollPosition } from "../data/readPosition";
 
 /** Distance that counts as the end, in pixels. */
 const NEAR_END = 32;
@@ -128,7 +128,7 @@ export class Scroller {
     else if (bottom > clientHeight - margin) this.#by(bottom - clientHeight + margin);
   }
 
-  place(): Place | null {
+  place(): ScrollPosition | null {
     return this.held && { ...this.held, atEnd: this.atEnd };
   }
 

@@ -5,7 +5,7 @@ import type { Data, UserSettings } from "../data/data";
 const SCHEMES: Record<number, string> = { 2: "dark", 3: "light" };
 const RIGHT_TO_LEFT = new Set(["ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "ur", "yi"]);
 
-export function applyLook(settings: UserSettings, realm: Data["realm"]): void {
+export function applyAppearance(settings: UserSettings, realm: Data["realm"]): void {
   const { dataset, style } = document.documentElement;
   dataset["scheme"] = SCHEMES[settings.color_scheme] ?? "";
   dataset["width"] = settings["fluid_layout_width"] ? "full" : "";

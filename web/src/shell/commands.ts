@@ -1,11 +1,11 @@
 /** Commands of the search box. */
 
 import type { App } from "../app";
-import { composing, isWrittenTo } from "../compose/composing.svelte";
+import { composing, hasComposeBox } from "../compose/composing.svelte";
 import { may, mayCreateChannels } from "../data/permissions";
-import { readMuch, setSetting } from "../live/actions";
+import { markManyAsRead, setSetting } from "../live/actions";
 import { words } from "../words/index.svelte";
-import { frame } from "./frame.svelte";
+import { layout } from "./layout.svelte";
 
 export interface Command {
   name: string;
@@ -30,26 +30,26 @@ export function commandsOf(app: App): Command[] {
   const { store, router } = app;
   const say = words.shell.commands;
   const write = (begin: () => void) => () => {
-    if (!isWrittenTo(router.route)) router.go("inbox");
+    if (!hasComposeBox(router.route)) router.go("inbox");
     begin();
   };
   return [
     { name: say.write, run: write(() => composing.topic(null)) },
     { name: words.shell.newDirect, run: write(() => composing.direct()) },
-    { name: words.shell.setStatus, run: () => (frame.status = true) },
-    ...(mayInvite(app) ? [{ name: words.shell.invite, run: () => (frame.invite = true) }] : []),
+    { name: words.shell.setStatus, run: () => (layout.status = true) },
+    ...(mayInvite(app) ? [{ name: words.shell.invite, run: () => (layout.invite = true) }] : []),
     ...(mayCreateChannels(store)
       ? [{ name: words.shell.newChannel, run: () => router.go("channels/new") }]
       : []),
     {
       name: words.shell.markAllRead,
-      run: () => readMuch(app, (marker) => marker.readEverything()),
+      run: () => markManyAsRead(app, (marker) => marker.readEverything()),
     },
     ...SCHEMES.filter((scheme) => scheme !== store.data.settings.color_scheme).map((scheme) => ({
       name: say.theme({ name: schemeName(scheme) }),
       run: () => setSetting(app, "color_scheme", scheme),
     })),
-    { name: say.people, run: () => frame.togglePeople() },
-    { name: words.shell.help, run: () => (frame.help = true) },
+    { name: say.people, run: () => layout.togglePeople() },
+    { name: words.shell.help, run: () => (layout.help = true) },
   ];
 }

@@ -2,8 +2,8 @@
  * those with Control and Escape. Names follow `KeyboardEvent.key`, such as `j`, `V` (Shift),
  * `ArrowDown`, or `?`, with `Control+` for Control or Command. */
 
-import { isConverting } from "../ui/converting";
-import { takesText } from "../ui/typedAhead";
+import { isConverting } from "../ui/dom";
+import { takesText } from "../ui/typeAhead";
 
 export type Handler = (event: KeyboardEvent) => void | boolean;
 export type Handlers = Readonly<Record<string, Handler>>;
@@ -76,7 +76,7 @@ function isControl(target: EventTarget | null): boolean {
 }
 
 /** Names in `words.shell.keys`, by group, for the card of shortcuts. */
-export const CARD = [
+export const SHORTCUT_LIST = [
   {
     group: "going",
     keys: [
@@ -153,11 +153,11 @@ export const CARD = [
   },
 ] as const;
 
-export type ShortcutGroup = (typeof CARD)[number]["group"];
-export type ShortcutName = (typeof CARD)[number]["keys"][number][1];
+export type ShortcutGroup = (typeof SHORTCUT_LIST)[number]["group"];
+export type ShortcutName = (typeof SHORTCUT_LIST)[number]["keys"][number][1];
 
 /** Key labels as printed on keyboards. */
-export function printed(key: string): string[] {
+export function keyLabels(key: string): string[] {
   const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
   const caps: Record<string, string> = {
     " ": "Space",

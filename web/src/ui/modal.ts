@@ -1,5 +1,4 @@
-import { onLeaving } from "./leaving";
-import { isTouched } from "./touched";
+import { onNavigation, isTouched } from "./dom";
 
 /** Text fields. */
 const FIELD =
@@ -14,7 +13,7 @@ export function modal(dialog: HTMLDialogElement): () => void {
   if (!isTouched()) {
     dialog.querySelector<HTMLElement>(`${FIELD}:not([readonly], :disabled)`)?.focus();
   }
-  const stop = onLeaving(() => dialog.close());
+  const stop = onNavigation(() => dialog.close());
   return () => {
     stop();
     const { activeElement } = document;

@@ -1,6 +1,6 @@
 /** Toasts: what happened or failed, and undo. */
 
-import { isPassing, isSignedOut, told } from "../wire/http";
+import { isTransient, isSignedOut, errorMessage } from "../wire/http";
 import { words } from "../words/index.svelte";
 
 export interface Toast {
@@ -40,8 +40,8 @@ export class Toasts {
         await back();
       } catch (error) {
         if (isSignedOut(error)) return;
-        if (isPassing(error)) this.trouble(`${told(error)} (${text})`, action);
-        else this.trouble(told(error));
+        if (isTransient(error)) this.trouble(`${errorMessage(error)} (${text})`, action);
+        else this.trouble(errorMessage(error));
       }
     };
     this.note(text, action);
@@ -54,7 +54,7 @@ export class Toasts {
       return true;
     } catch (error) {
       // Signed-out users are redirected to sign-in.
-      if (!isSignedOut(error)) this.trouble(told(error));
+      if (!isSignedOut(error)) this.trouble(errorMessage(error));
       return false;
     }
   }

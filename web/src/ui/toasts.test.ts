@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { Refused, Unreachable } from "../wire/http";
+import { ApiError, NetworkError } from "../wire/http";
 import { words } from "../words/index.svelte";
 import { Toasts } from "./toasts.svelte";
 
@@ -9,7 +9,7 @@ test("a refused request is shown, and one that succeeds is not", async () => {
   expect(await toasts.attempt(Promise.resolve())).toBe(true);
   expect(toasts.list).toEqual([]);
   // A redirect to sign-in is enough.
-  const signedOut = new Refused(401, "UNAUTHORIZED", "Sign in first", {});
+  const signedOut = new ApiError(401, "UNAUTHORIZED", "Sign in first", {});
   expect(await toasts.attempt(Promise.reject(signedOut))).toBe(false);
   expect(toasts.list).toEqual([]);
   expect(await toasts.attempt(Promise.reject(new Error("Not allowed")))).toBe(false);
@@ -30,7 +30,7 @@ test("what was done is taken back; while the server is away that goes on being o
     expect(toasts.list).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1000);
   };
-  back.mockRejectedValueOnce(new Unreachable("Can’t reach the server."));
+  back.mockRejectedValueOnce(new NetworkError("Can’t reach the server."));
   toasts.undoable("Muted", back);
   await press();
   expect(toasts.list.map(({ kind, text }) => [kind, text])).toEqual([

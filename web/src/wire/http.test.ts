@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { get, post, Refused } from "./http";
+import { get, post, ApiError } from "./http";
 
 interface Told {
   status: number;
@@ -57,8 +57,8 @@ test("what is too much now is asked again when the server says so", async () => 
 test("a long wait is told", async () => {
   const asked = server(tooMany(60));
   const error = await post("/messages").catch((refused: unknown) => refused);
-  expect(error).toBeInstanceOf(Refused);
-  expect((error as Refused).retryAfter).toBe(60);
+  expect(error).toBeInstanceOf(ApiError);
+  expect((error as ApiError).retryAfter).toBe(60);
   expect(asked).toHaveLength(1);
 });
 

@@ -4,7 +4,7 @@ export type Parameters = Record<string, unknown>;
 export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
 /** An error response: code, message, and further fields. */
-export class Refused extends Error {
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -22,23 +22,25 @@ export class Refused extends Error {
 }
 
 /** The network or the server isn't available. */
-export class Unreachable extends Error {}
+export class NetworkError extends Error {}
 
 /** Whether retrying later may help. */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   return (
-    error instanceof Unreachable ||
-    (error instanceof Refused && (error.status === 429 || error.status >= 500))
+    error instanceof NetworkError ||
+    (error instanceof ApiError && (error.status === 429 || error.status >= 500))
   );
 }
 
 /** Whether the session ended. A wrong password confirmation doesn't end it. */
 export function isSignedOut(error: unknown): boolean {
-  return error instanceof Refused && error.status === 401 && error.code !== "AUTHENTICATION_FAILED";
+  return (
+    error instanceof ApiError && error.status === 401 && error.code !== "AUTHENTICATION_FAILED"
+  );
 }
 
 /** A user-facing message for any error. */
-export function told(error: unknown): string {
+export function errorMessage(error: unknown): string {
   return error instanceof Error && error.message ? error.message : String(error);
 }
 
@@ -71,11 +73,11 @@ const POSITION = "Tertulia-Position";
 /** Replication position of the newest response: nodes that are behind must not respond. */
 let position = "";
 
-function notePosition(told: string | null): void {
-  if (!told) return;
-  const [history, number] = told.split(".");
+function notePosition(received: string | null): void {
+  if (!received) return;
+  const [history, number] = received.split(".");
   const [known, before] = position.split(".");
-  if (history !== known || Number(number) > Number(before)) position = told;
+  if (history !== known || Number(number) > Number(before)) position = received;
 }
 
 function positionHeaders(): Record<string, string> {
@@ -85,14 +87,14 @@ function positionHeaders(): Record<string, string> {
 /** Called when the session has ended. */
 let signedOut: () => void = () => {};
 
-export function whenSignedOut(call: () => void): void {
+export function onSignedOut(call: () => void): void {
   signedOut = call;
 }
 
 /** Called when the server requires the password; returns whether it was confirmed. */
 let passwordWanted: () => Promise<boolean> = async () => false;
 
-export function whenPasswordWanted(call: () => Promise<boolean>): void {
+export function onPasswordRequired(call: () => Promise<boolean>): void {
   passwordWanted = call;
 }
 
@@ -153,11 +155,11 @@ async function answered<Answer>(
       return await answeredAtOnce<Answer>(ask());
     } catch (error) {
       // A request refused for this reason had no effect.
-      if (error instanceof Refused && error.code === "PASSWORD_CONFIRMATION_REQUIRED") {
+      if (error instanceof ApiError && error.code === "PASSWORD_CONFIRMATION_REQUIRED") {
         if (await passwordWanted()) continue;
         throw error;
       }
-      const wait = error instanceof Refused && error.status === 429 ? error.retryAfter : undefined;
+      const wait = error instanceof ApiError && error.status === 429 ? error.retryAfter : undefined;
       if (wait === undefined || wait > PATIENCE) throw error;
       await pause(wait, signal);
     }
@@ -188,10 +190,10 @@ async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answe
     body = (await response.json()) as Record<string, unknown>;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Unreachable("Can’t reach the server.");
+    throw new NetworkError("Can’t reach the server.");
   }
   if (body["result"] === "success") return body as Answer;
-  const refused = new Refused(
+  const refused = new ApiError(
     response.status,
     String(body["code"] ?? ""),
     String(body["msg"] ?? response.statusText),

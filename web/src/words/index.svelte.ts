@@ -1,7 +1,7 @@
 /** All texts in the user's language. */
 
 import { untrack } from "svelte";
-import { listFormat } from "../data/formats";
+import { listFormat } from "../data/times";
 import { first, later } from "./compiled/en";
 import { LANGUAGES } from "./languages";
 import type { Language, LaterWords, Words } from "./parts";

@@ -1,4 +1,4 @@
-import { dateFormat, relativeFormat } from "../data/formats";
+import { dateFormat, relativeFormat } from "../data/times";
 import { words } from "./index.svelte";
 
 const STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [

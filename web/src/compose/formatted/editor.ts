@@ -14,7 +14,7 @@ import { StyleModule } from "style-mod";
 import type { Names } from "../../data/formatted";
 import type { Writing } from "../../data/marking";
 import type { Field } from "../composition.svelte";
-import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./showing";
+import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./decorations";
 
 export interface Heard {
   typed: () => void;

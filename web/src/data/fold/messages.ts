@@ -1,12 +1,10 @@
 import type { ServerEvent } from "../../wire/events";
 import type { Reaction, Submessage, TopicLink, WireMessage } from "../../wire/objects";
-import { directKey, topicKey } from "../conversations";
+import { directKey, topicKey, type ConversationKey, type Narrow } from "../conversations";
 import { messageOf, type Message } from "../data";
-import type { Draft } from "../draft";
-import type { Fold } from "../fold";
+import type { DataBuilder, Fold } from "./builder";
 import { listed, shortened, withId, withoutIds, type MessageList } from "../lists";
-import { matches, type Narrow } from "../narrow";
-import { forget, put, unreadDraft } from "./unread";
+import { matches } from "../narrow";
 
 const MENTIONS = [
   "mentioned",
@@ -20,141 +18,139 @@ function mentions(flags: readonly string[]): boolean {
 }
 
 export const MESSAGE_FOLDS: Record<string, Fold> = {
-  message: (draft, event) => {
+  message: (next, event) => {
     const flags = event["flags"] as string[];
-    const message = messageOf(event["message"] as WireMessage, flags, draft.data.me);
+    const message = messageOf(event["message"] as WireMessage, flags, next.data.me);
     // A message moved into view may be older than known ones.
-    const isNewest = message.id > draft.data.newestMessage;
+    const isNewest = message.id > next.data.newestMessage;
     if (isNewest) {
-      draft.put("newestMessage", message.id);
-      stopTyping(draft, message.key, message.sender_id);
+      next.put("newestMessage", message.id);
+      stopTyping(next, message.key, message.sender_id);
     }
     if (message.type === "private") {
-      const known = draft.data.directs.get(message.key) ?? 0;
-      draft.map("directs").set(message.key, Math.max(known, message.id));
+      const known = next.data.directs.get(message.key) ?? 0;
+      next.map("directs").set(message.key, Math.max(known, message.id));
     }
-    if (message.type === "stream") draft.map("topicNames").set(message.key, message.subject);
+    if (message.type === "stream") next.map("topicNames").set(message.key, message.subject);
     if (!flags.includes("read")) {
-      unreadDraft(draft, (unread) => {
+      changeUnread(next, (unread) => {
         put(unread, message.id, message.key);
         if (mentions(flags)) unread.mentions.add(message.id);
       });
     }
-    place(draft, message, isNewest);
+    place(next, message, isNewest);
   },
 
-  update_message: (draft, event) => {
-    if ("content" in event) edit(draft, event);
-    if ("propagate_mode" in event) move(draft, event);
+  update_message: (next, event) => {
+    if ("content" in event) edit(next, event);
+    if ("propagate_mode" in event) move(next, event);
   },
 
-  delete_message: (draft, event) => {
+  delete_message: (next, event) => {
     const told = (event["message_ids"] as number[] | undefined) ?? [event["message_id"] as number];
     const gone = new Set(told);
-    unreadDraft(draft, (unread) => gone.forEach((id) => forget(unread, id)));
+    changeUnread(next, (unread) => gone.forEach((id) => forget(unread, id)));
     for (const id of gone) {
-      if (draft.data.starred.has(id)) draft.set("starred").delete(id);
-      if (draft.data.messages.has(id)) draft.map("messages").delete(id);
+      if (next.data.starred.has(id)) next.set("starred").delete(id);
+      if (next.data.messages.has(id)) next.map("messages").delete(id);
     }
-    for (const [name, list] of draft.data.lists) {
+    for (const [name, list] of next.data.lists) {
       const ids = withoutIds(list.ids, gone);
-      if (ids !== list.ids) draft.map("lists").set(name, { ...list, ids });
+      if (ids !== list.ids) next.map("lists").set(name, { ...list, ids });
     }
   },
 
-  "update_message_flags/add": (draft, event) => {
+  "update_message_flags/add": (next, event) => {
     const flag = String(event["flag"]);
-    const ids = event["all"]
-      ? [...draft.data.unread.where.keys()]
-      : (event["messages"] as number[]);
+    const ids = event["all"] ? [...next.data.unread.where.keys()] : (event["messages"] as number[]);
     if (flag === "read") {
-      unreadDraft(draft, (unread) => ids.forEach((id) => forget(unread, id)));
-      if (event["all"]) draft.put("unread", { ...draft.data.unread, incomplete: false });
+      changeUnread(next, (unread) => ids.forEach((id) => forget(unread, id)));
+      if (event["all"]) next.put("unread", { ...next.data.unread, incomplete: false });
     } else if (flag === "starred") {
-      const starred = draft.set("starred");
+      const starred = next.set("starred");
       for (const id of ids) starred.add(id);
     }
-    for (const id of event["all"] ? [...draft.data.messages.keys()] : ids) {
-      const message = draft.data.messages.get(id);
+    for (const id of event["all"] ? [...next.data.messages.keys()] : ids) {
+      const message = next.data.messages.get(id);
       if (message && !message.flags.includes(flag)) {
-        draft.change("messages", id, { flags: [...message.flags, flag] });
+        next.change("messages", id, { flags: [...message.flags, flag] });
       }
     }
-    if (flag === "starred") replace(draft, ids);
+    if (flag === "starred") replace(next, ids);
   },
 
-  "update_message_flags/remove": (draft, event) => {
+  "update_message_flags/remove": (next, event) => {
     const flag = String(event["flag"]);
     const ids = event["messages"] as number[];
     for (const id of ids) {
-      const message = draft.data.messages.get(id);
+      const message = next.data.messages.get(id);
       if (message) {
-        draft.change("messages", id, { flags: message.flags.filter((one) => one !== flag) });
+        next.change("messages", id, { flags: message.flags.filter((one) => one !== flag) });
       }
     }
-    if (flag === "read") becomeUnread(draft, event);
+    if (flag === "read") becomeUnread(next, event);
     if (flag === "starred") {
-      const starred = draft.set("starred");
+      const starred = next.set("starred");
       for (const id of ids) starred.delete(id);
-      replace(draft, ids);
+      replace(next, ids);
     }
   },
 
-  "reaction/add": (draft, event) => {
-    const message = draft.data.messages.get(event["message_id"] as number);
+  "reaction/add": (next, event) => {
+    const message = next.data.messages.get(event["message_id"] as number);
     if (!message) return;
     const one = reactionOf(event);
     if (message.reactions.some((other) => isSame(one, other))) return;
-    draft.change("messages", message.id, { reactions: [...message.reactions, one] });
+    next.change("messages", message.id, { reactions: [...message.reactions, one] });
   },
-  "reaction/remove": (draft, event) => {
-    const message = draft.data.messages.get(event["message_id"] as number);
+  "reaction/remove": (next, event) => {
+    const message = next.data.messages.get(event["message_id"] as number);
     if (!message) return;
     const one = reactionOf(event);
     const reactions = message.reactions.filter((other) => !isSame(one, other));
-    draft.change("messages", message.id, { reactions });
+    next.change("messages", message.id, { reactions });
   },
 
-  submessage: (draft, event) => {
-    const message = draft.data.messages.get(event["message_id"] as number);
+  submessage: (next, event) => {
+    const message = next.data.messages.get(event["message_id"] as number);
     if (!message) return;
     const { message_id, sender_id, msg_type, content, submessage_id } = event;
     const part = { id: submessage_id, message_id, sender_id, msg_type, content } as Submessage;
     if (message.submessages.some((one) => one.id === part.id)) return;
-    draft.change("messages", message.id, { submessages: [...message.submessages, part] });
+    next.change("messages", message.id, { submessages: [...message.submessages, part] });
   },
 
-  "typing/start": (draft, event) => {
-    const key = typingKey(draft, event);
+  "typing/start": (next, event) => {
+    const key = typingKey(next, event);
     const sender = (event["sender"] as { user_id: number }).user_id;
-    if (sender === draft.data.me) return;
-    const there = new Map(draft.data.typing.get(key));
-    draft.map("typing").set(key, there.set(sender, Date.now()));
+    if (sender === next.data.me) return;
+    const there = new Map(next.data.typing.get(key));
+    next.map("typing").set(key, there.set(sender, Date.now()));
   },
-  "typing/stop": (draft, event) => {
+  "typing/stop": (next, event) => {
     const sender = (event["sender"] as { user_id: number }).user_id;
-    stopTyping(draft, typingKey(draft, event), sender);
+    stopTyping(next, typingKey(next, event), sender);
   },
 };
 
-function typingKey(draft: Draft, event: ServerEvent): string {
+function typingKey(next: DataBuilder, event: ServerEvent): string {
   if (event["message_type"] === "stream") {
     return topicKey(event["stream_id"] as number, String(event["topic"]));
   }
   const people = event["recipients"] as { user_id: number }[];
   return directKey(
     people.map((one) => one.user_id),
-    draft.data.me,
+    next.data.me,
   );
 }
 
-function stopTyping(draft: Draft, key: string, userId: number): void {
-  const there = draft.data.typing.get(key);
+function stopTyping(next: DataBuilder, key: string, userId: number): void {
+  const there = next.data.typing.get(key);
   if (!there?.has(userId)) return;
   const rest = new Map(there);
   rest.delete(userId);
-  if (rest.size) draft.map("typing").set(key, rest);
-  else draft.map("typing").delete(key);
+  if (rest.size) next.map("typing").set(key, rest);
+  else next.map("typing").delete(key);
 }
 
 function reactionOf(event: ServerEvent): Reaction {
@@ -171,26 +167,26 @@ function isSame(one: Reaction, other: Reaction): boolean {
 }
 
 /** Add a new message to the lists that it belongs to. */
-function place(draft: Draft, message: Message, isNewest: boolean): void {
-  for (const [name, list] of draft.data.lists) {
+function place(next: DataBuilder, message: Message, isNewest: boolean): void {
+  for (const [name, list] of next.data.lists) {
     if (isNewest ? !list.foundNewest : !isWithin(list, message.id)) continue;
     if (message.flags.includes("historical") && !showsHistory(list.narrow)) continue;
-    const found = matches(list.narrow, message, draft.data);
+    const found = matches(list.narrow, message, next.data);
     if (found === undefined && !isNewest) {
-      draft.map("lists").set(name, { ...list, stale: true });
+      next.map("lists").set(name, { ...list, stale: true });
     } else if (found === undefined) {
       // Only the server knows: reload the list's end when it's viewed.
-      draft.map("lists").set(name, { ...list, foundNewest: false });
+      next.map("lists").set(name, { ...list, foundNewest: false });
     } else if (found) {
       const longer = { ...list, ids: withId(list.ids, message.id) };
-      draft.map("lists").set(name, shortened(longer));
+      next.map("lists").set(name, shortened(longer));
     }
   }
-  const messages = draft.map("messages");
+  const messages = next.map("messages");
   messages.set(message.id, message);
   // Occasionally drop messages that no list shows.
   if (messages.size % 1000 === 0) {
-    draft.put("messages", listed(messages, draft.data.lists.values()));
+    next.put("messages", listed(messages, next.data.lists.values()));
   }
 }
 
@@ -201,14 +197,14 @@ function showsHistory(narrow: Narrow): boolean {
 }
 
 /** Recompute which lists contain messages after their properties changed. */
-function replace(draft: Draft, ids: readonly number[]): void {
-  const messages = ids.map((id) => draft.data.messages.get(id)).filter((one) => one !== undefined);
-  for (const [name, list] of draft.data.lists) {
+function replace(next: DataBuilder, ids: readonly number[]): void {
+  const messages = ids.map((id) => next.data.messages.get(id)).filter((one) => one !== undefined);
+  for (const [name, list] of next.data.lists) {
     if (!list.narrow.length) continue;
     let after = list.ids;
     const gone = new Set<number>();
     for (const message of messages) {
-      const found = matches(list.narrow, message, draft.data);
+      const found = matches(list.narrow, message, next.data);
       if (found === false) gone.add(message.id);
       if (found === true && isWithin(list, message.id)) after = withId(after, message.id);
     }
@@ -216,7 +212,7 @@ function replace(draft: Draft, ids: readonly number[]): void {
     // An unknown message may belong anywhere in the list.
     const stale = list.stale || messages.length < ids.length;
     if (after !== list.ids || stale !== list.stale) {
-      draft.map("lists").set(name, { ...list, ids: after, stale });
+      next.map("lists").set(name, { ...list, ids: after, stale });
     }
   }
 }
@@ -229,17 +225,17 @@ function isWithin(list: MessageList, id: number): boolean {
   return (!isBefore || list.foundOldest) && (!isAfter || list.foundNewest);
 }
 
-function becomeUnread(draft: Draft, event: ServerEvent): void {
+function becomeUnread(next: DataBuilder, event: ServerEvent): void {
   const details = event["message_details"] as Record<string, UnreadDetails>;
-  unreadDraft(draft, (unread) => {
+  changeUnread(next, (unread) => {
     for (const id of event["messages"] as number[]) {
       const detail = details[id];
       if (!detail) continue;
       const key =
         detail.type === "stream"
           ? topicKey(detail.stream_id ?? 0, detail.topic ?? "")
-          : directKey(detail.user_ids ?? [], draft.data.me);
-      if (detail.topic !== undefined) draft.map("topicNames").set(key, detail.topic);
+          : directKey(detail.user_ids ?? [], next.data.me);
+      if (detail.topic !== undefined) next.map("topicNames").set(key, detail.topic);
       put(unread, id, key);
       if (detail.mentioned) unread.mentions.add(id);
     }
@@ -254,10 +250,10 @@ interface UnreadDetails {
   topic?: string;
 }
 
-function edit(draft: Draft, event: ServerEvent): void {
+function edit(next: DataBuilder, event: ServerEvent): void {
   const id = event["message_id"] as number;
   const flags = event["flags"] as string[];
-  unreadDraft(draft, (unread) => {
+  changeUnread(next, (unread) => {
     if (mentions(flags) && unread.where.has(id)) unread.mentions.add(id);
     else unread.mentions.delete(id);
   });
@@ -267,26 +263,26 @@ function edit(draft: Draft, event: ServerEvent): void {
     is_me_message: Boolean(event["is_me_message"]),
   };
   if (!event["rendering_only"]) news.last_edit_timestamp = event["edit_timestamp"] as number;
-  draft.change("messages", id, news);
+  next.change("messages", id, news);
 }
 
-function move(draft: Draft, event: ServerEvent): void {
+function move(next: DataBuilder, event: ServerEvent): void {
   const ids = event["message_ids"] as number[];
   const channelId = (event["new_stream_id"] ?? event["stream_id"]) as number;
   const topic = String(event["subject"] ?? event["orig_subject"]);
   const key = topicKey(channelId, topic);
-  draft.map("topicNames").set(key, topic);
-  const subscribed = Boolean(draft.data.channels.get(channelId)?.subscription);
-  unreadDraft(draft, (unread) => {
+  next.map("topicNames").set(key, topic);
+  const subscribed = Boolean(next.data.channels.get(channelId)?.subscription);
+  changeUnread(next, (unread) => {
     for (const id of ids) {
       if (!unread.where.has(id)) continue;
       if (subscribed) put(unread, id, key);
       else forget(unread, id);
     }
   });
-  const name = draft.data.channels.get(channelId)?.name ?? "";
+  const name = next.data.channels.get(channelId)?.name ?? "";
   for (const id of ids) {
-    draft.change("messages", id, {
+    next.change("messages", id, {
       stream_id: channelId,
       subject: topic,
       key,
@@ -295,5 +291,41 @@ function move(draft: Draft, event: ServerEvent): void {
       last_moved_timestamp: event["edit_timestamp"] as number,
     });
   }
-  replace(draft, ids);
+  replace(next, ids);
+}
+
+/** Mutable unread state. */
+export interface MutableUnread {
+  where: Map<number, ConversationKey>;
+  by: Map<ConversationKey, readonly number[]>;
+  mentions: Set<number>;
+}
+
+export function changeUnread(next: DataBuilder, change: (unread: MutableUnread) => void): void {
+  const { where, by, mentions, incomplete } = next.data.unread;
+  const unread = { where: new Map(where), by: new Map(by), mentions: new Set(mentions) };
+  change(unread);
+  next.put("unread", { ...unread, incomplete });
+}
+
+export function put(unread: MutableUnread, id: number, key: ConversationKey): void {
+  const before = unread.where.get(id);
+  if (before === key) return;
+  if (before !== undefined) leave(unread, id, before);
+  unread.where.set(id, key);
+  unread.by.set(key, withId(unread.by.get(key) ?? [], id));
+}
+
+export function forget(unread: MutableUnread, id: number): void {
+  const key = unread.where.get(id);
+  if (key === undefined) return;
+  unread.where.delete(id);
+  unread.mentions.delete(id);
+  leave(unread, id, key);
+}
+
+function leave(unread: MutableUnread, id: number, key: ConversationKey): void {
+  const rest = withoutIds(unread.by.get(key) ?? [], new Set([id]));
+  if (rest.length) unread.by.set(key, rest);
+  else unread.by.delete(key);
 }

@@ -1,67 +1,67 @@
 import type { Linkifier, Playground, RealmEmoji } from "../../wire/objects";
-import type { Fold } from "../fold";
+import type { Fold } from "./builder";
 
 export const ORGANIZATION_FOLDS: Record<string, Fold> = {
-  "realm/update": (draft, event) => {
-    draft.put("realm", {
-      ...draft.data.realm,
+  "realm/update": (next, event) => {
+    next.put("realm", {
+      ...next.data.realm,
       [`realm_${String(event["property"])}`]: event["value"],
     });
   },
-  "realm/update_dict": (draft, event) => {
-    const { realm } = draft.data;
+  "realm/update_dict": (next, event) => {
+    const { realm } = next.data;
     const news = Object.entries(event["data"] as Record<string, unknown>)
       .map(([name, value]) => [`realm_${name}`, value] as const)
       // Ignore fields that aren't part of the snapshot.
       .filter(([name]) => name in realm);
-    draft.put("realm", { ...realm, ...Object.fromEntries(news) });
+    next.put("realm", { ...realm, ...Object.fromEntries(news) });
   },
-  "realm/deactivated": (draft) => {
-    draft.put("realm", { ...draft.data.realm, realm_deactivated: true });
+  "realm/deactivated": (next) => {
+    next.put("realm", { ...next.data.realm, realm_deactivated: true });
   },
 
-  "realm_user_settings_defaults/update": (draft, event) => {
-    draft.put("defaultSettings", {
-      ...draft.data.defaultSettings,
+  "realm_user_settings_defaults/update": (next, event) => {
+    next.put("defaultSettings", {
+      ...next.data.defaultSettings,
       [String(event["property"])]: event["value"],
     });
   },
 
-  realm_linkifiers: (draft, event) => {
-    draft.put("linkifiers", event["realm_linkifiers"] as Linkifier[]);
+  realm_linkifiers: (next, event) => {
+    next.put("linkifiers", event["realm_linkifiers"] as Linkifier[]);
   },
-  realm_playgrounds: (draft, event) => {
-    draft.put("playgrounds", event["realm_playgrounds"] as Playground[]);
+  realm_playgrounds: (next, event) => {
+    next.put("playgrounds", event["realm_playgrounds"] as Playground[]);
   },
 
   "realm_domains/add": putDomain,
   "realm_domains/change": putDomain,
-  "realm_domains/remove": (draft, event) => {
-    draft.put(
+  "realm_domains/remove": (next, event) => {
+    next.put(
       "domains",
-      draft.data.domains.filter((one) => one.domain !== event["domain"]),
+      next.data.domains.filter((one) => one.domain !== event["domain"]),
     );
   },
 
-  "realm_emoji/update": (draft, event) => {
+  "realm_emoji/update": (next, event) => {
     const all = event["realm_emoji"] as Record<string, RealmEmoji>;
-    draft.put("emoji", new Map(Object.entries(all)));
+    next.put("emoji", new Map(Object.entries(all)));
   },
-  "realm_emoji/add": (draft, event) => {
+  "realm_emoji/add": (next, event) => {
     const one = event["emoji"] as RealmEmoji;
-    draft.map("emoji").set(String(one.id), one);
+    next.map("emoji").set(String(one.id), one);
   },
-  "realm_emoji/update_one": (draft, event) => {
-    draft.change("emoji", String(event["emoji_id"]), event["data"] as Partial<RealmEmoji>);
+  "realm_emoji/update_one": (next, event) => {
+    next.change("emoji", String(event["emoji_id"]), event["data"] as Partial<RealmEmoji>);
   },
 
-  invites_changed: (draft) => {
-    draft.put("invitesChanged", draft.data.invitesChanged + 1);
+  invites_changed: (next) => {
+    next.put("invitesChanged", next.data.invitesChanged + 1);
   },
 };
 
-function putDomain(...[draft, event]: Parameters<Fold>): void {
+function putDomain(...[next, event]: Parameters<Fold>): void {
   const news = event["realm_domain"] as { domain: string; allow_subdomains: boolean };
-  const rest = draft.data.domains.filter((one) => one.domain !== news.domain);
-  draft.put("domains", [...rest, news]);
+  const rest = next.data.domains.filter((one) => one.domain !== news.domain);
+  next.put("domains", [...rest, news]);
 }

@@ -6,7 +6,7 @@ import type {
   User,
   UserGroup,
 } from "../../wire/objects";
-import type { Fold } from "../fold";
+import type { Fold } from "./builder";
 
 type News = Partial<User> & {
   user_id: number;
@@ -19,21 +19,21 @@ function withRole(role: number): Partial<User> {
 }
 
 export const PEOPLE_FOLDS: Record<string, Fold> = {
-  "realm_user/add": (draft, event) => {
+  "realm_user/add": (next, event) => {
     const person = event["person"] as User;
-    draft.map("users").set(person.user_id, { is_active: true, ...person });
+    next.map("users").set(person.user_id, { is_active: true, ...person });
   },
 
-  "realm_user/remove": (draft, event) => {
+  "realm_user/remove": (next, event) => {
     const { user_id } = event["person"] as User;
-    draft.map("users").delete(user_id);
-    draft.map("statuses").delete(user_id);
-    draft.map("presences").delete(user_id);
+    next.map("users").delete(user_id);
+    next.map("statuses").delete(user_id);
+    next.map("presences").delete(user_id);
   },
 
-  "realm_user/update": (draft, event) => {
+  "realm_user/update": (next, event) => {
     const { user_id, new_email, custom_profile_field, ...news } = event["person"] as News;
-    const before = draft.data.users.get(user_id);
+    const before = next.data.users.get(user_id);
     if (!before) return;
     // Ignore fields that aren't part of the record.
     const told = Object.entries(news).filter(([name]) => name in before);
@@ -47,60 +47,60 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
       else filled[id] = { value, ...rest };
       user.profile_data = filled;
     }
-    draft.map("users").set(user_id, user);
+    next.map("users").set(user_id, user);
   },
 
-  custom_profile_fields: (draft, event) => {
+  custom_profile_fields: (next, event) => {
     const fields = event["fields"] as ProfileField[];
-    draft.put("profileFields", fields);
+    next.put("profileFields", fields);
     const known = new Set(fields.map((field) => String(field.id)));
-    for (const user of draft.data.users.values()) {
+    for (const user of next.data.users.values()) {
       const filled = Object.entries(user.profile_data ?? {});
       const kept = filled.filter(([id]) => known.has(id));
       if (kept.length < filled.length) {
-        draft.change("users", user.user_id, { profile_data: Object.fromEntries(kept) });
+        next.change("users", user.user_id, { profile_data: Object.fromEntries(kept) });
       }
     }
   },
 
-  user_status: (draft, event) => {
+  user_status: (next, event) => {
     const { id: _id, type: _type, user_id, ...news } = event;
-    const before = draft.data.statuses.get(user_id as number);
+    const before = next.data.statuses.get(user_id as number);
     const status = { ...before, ...news } as Record<string, unknown>;
     const kept = Object.entries(status).filter(([, value]) => Boolean(value));
-    const statuses = draft.map("statuses");
+    const statuses = next.map("statuses");
     if (kept.length) statuses.set(user_id as number, Object.fromEntries(kept) as Status);
     else statuses.delete(user_id as number);
   },
 
-  presence: (draft, event) => {
+  presence: (next, event) => {
     // Either by user ID, or in the legacy format for one person.
     const told = event["presences"] as Record<string, Presence> | undefined;
-    const presences = draft.map("presences");
+    const presences = next.map("presences");
     for (const [id, presence] of Object.entries(told ?? {})) presences.set(Number(id), presence);
   },
 
-  "realm_bot/add": (draft, event) => {
+  "realm_bot/add": (next, event) => {
     const bot = event["bot"] as ManagedBot;
-    draft.map("bots").set(bot.user_id, bot);
+    next.map("bots").set(bot.user_id, bot);
   },
-  "realm_bot/delete": (draft, event) => {
-    draft.map("bots").delete((event["bot"] as ManagedBot).user_id);
+  "realm_bot/delete": (next, event) => {
+    next.map("bots").delete((event["bot"] as ManagedBot).user_id);
   },
-  "realm_bot/update": (draft, event) => {
+  "realm_bot/update": (next, event) => {
     const bot = event["bot"] as ManagedBot;
-    draft.change("bots", bot.user_id, bot);
+    next.change("bots", bot.user_id, bot);
   },
 
-  "user_group/add": (draft, event) => {
+  "user_group/add": (next, event) => {
     const group = event["group"] as UserGroup;
-    draft.map("groups").set(group.id, group);
+    next.map("groups").set(group.id, group);
   },
-  "user_group/remove": (draft, event) => {
-    draft.map("groups").delete(event["group_id"] as number);
+  "user_group/remove": (next, event) => {
+    next.map("groups").delete(event["group_id"] as number);
   },
-  "user_group/update": (draft, event) => {
-    draft.change("groups", event["group_id"] as number, event["data"] as Partial<UserGroup>);
+  "user_group/update": (next, event) => {
+    next.change("groups", event["group_id"] as number, event["data"] as Partial<UserGroup>);
   },
   "user_group/add_members": members("members", "user_ids", true),
   "user_group/remove_members": members("members", "user_ids", false),
@@ -109,14 +109,14 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
 };
 
 function members(field: "members" | "direct_subgroup_ids", told: string, added: boolean): Fold {
-  return (draft, event) => {
-    const group = draft.data.groups.get(event["group_id"] as number);
+  return (next, event) => {
+    const group = next.data.groups.get(event["group_id"] as number);
     if (!group) return;
     const after = new Set(group[field]);
     for (const id of event[told] as number[]) {
       if (added) after.add(id);
       else after.delete(id);
     }
-    draft.change("groups", group.id, { [field]: [...after].sort((a, b) => a - b) });
+    next.change("groups", group.id, { [field]: [...after].sort((a, b) => a - b) });
   };
 }

@@ -2,7 +2,7 @@
 
 import type { GroupSetting } from "../../wire/objects";
 import type { Parameters } from "../../wire/http";
-import { normalized } from "../../data/finding";
+import { normalized } from "../../data/matching";
 
 export type Value = string | number | boolean | null;
 

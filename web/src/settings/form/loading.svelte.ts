@@ -1,6 +1,6 @@
 /** What a page asks the server for when it is shown. */
 
-import { told } from "../../wire/http";
+import { errorMessage } from "../../wire/http";
 
 export class Loading<T> {
   value = $state.raw<T>();
@@ -22,7 +22,7 @@ export class Loading<T> {
       const value = await this.ask();
       if (turn === this.#turn) this.value = value;
     } catch (thrown) {
-      if (turn === this.#turn) this.error = told(thrown);
+      if (turn === this.#turn) this.error = errorMessage(thrown);
     }
     if (turn === this.#turn) this.busy = false;
   }

@@ -1,9 +1,9 @@
 /** People, groups and channels as Pickers offer them. */
 
 import type { Channel, Data } from "../../data/data";
-import { normalized } from "../../data/finding";
-import { byNames } from "../../data/nameOrder";
-import type { Option } from "../../ui/picking";
+import { normalized } from "../../data/matching";
+import { byNames } from "../../data/peopleList";
+import type { Option } from "../../ui/options";
 import type { User, UserGroup } from "../../wire/objects";
 import { words } from "../../words/index.svelte";
 

@@ -1,6 +1,6 @@
 /** Times, sizes and programs as people say them. */
 
-import { sizeText } from "../../data/fileKinds";
+import { formatSize } from "../../data/files";
 import { words } from "../../words/index.svelte";
 
 const STEPS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
@@ -29,7 +29,7 @@ export function day(seconds: number): string {
 
 /** "1.4 MB". */
 export function size(bytes: number): string {
-  return sizeText(bytes, words.language);
+  return formatSize(bytes, words.language);
 }
 
 /** "350 ms", "2.4 s". */

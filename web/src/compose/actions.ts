@@ -1,0 +1,202 @@
+/** Message actions that involve composing: reply, quote, edit, move, and so on. */
+
+import type { App } from "../app";
+import { conversationOf, keyOf, type Conversation, type Narrow } from "../data/conversations";
+import type { Message } from "../data/data";
+import { quotation } from "../data/messageParts";
+import { channelIn, conversationIn, fragmentOf, narrowOf, ALL } from "../data/narrow";
+import { messageActions } from "../messages/actions.svelte";
+import { register } from "../shell/shortcuts";
+import { messageSource } from "../live/messages";
+import { errorMessage } from "../wire/http";
+import { words } from "../words/index.svelte";
+import { composing } from "./composing.svelte";
+import { composeDialogs } from "./dialogs.svelte";
+import { editing } from "./editing.svelte";
+import { conversationName } from "../data/names";
+import { showsPending, type Pending } from "../data/sending";
+
+/** Register the actions. Returns a function that removes them. */
+export function provideComposeActions(app: App): () => void {
+  return messageActions.provide({
+    reply: (message) => composing.in(conversationFor(app, message)),
+    quote: (message) => quote(app, message),
+    edit: (message) => void editing.begin(app, message),
+    move: (message) => composeDialogs.open({ kind: "move", message }),
+    remove: (message) => composeDialogs.open({ kind: "remove", message }),
+    remind: (message) => composeDialogs.open({ kind: "remind", message }),
+  });
+}
+
+function conversationFor(app: App, message: Message): Conversation {
+  return message.type === "stream"
+    ? { kind: "topic", channelId: message.stream_id ?? 0, topic: message.subject }
+    : conversationOf(message.key, app.store.topicNames);
+}
+
+/** Register the keyboard shortcuts. Returns a function that removes them. */
+export function registerKeys(app: App): () => void {
+  /** Only in a conversation; elsewhere the key isn't handled. */
+  const here = () => {
+    const { route } = app.router;
+    const shown = route.view === "narrow" ? conversationIn(route.narrow) : null;
+    if (!shown) return false;
+    composing.in(shown);
+    return true;
+  };
+  return register({
+    c: () => begin(() => composing.topic(channelHere(app))),
+    x: () => begin(() => composing.direct()),
+    r: here,
+    Enter: here,
+    ArrowLeft: () => editLast(app),
+  });
+}
+
+/** Start a message, or continue the one that is open. */
+function begin(anew: () => void): void {
+  if (composing.isBegun) composing.box?.focus();
+  else anew();
+}
+
+/** The channel in view, if any. */
+export function channelHere({ router: { route } }: App): number | null {
+  if (route.view === "topics") return route.channelId;
+  return route.view === "narrow" ? channelIn(route.narrow) : null;
+}
+
+/** Edit the user's newest message in the conversation in view. */
+export function editLast(app: App): boolean {
+  const { route } = app.router;
+  const shown = route.view === "narrow" ? conversationIn(route.narrow) : null;
+  if (!shown) return false;
+  const key = keyOf(shown);
+  const { store } = app;
+  let last: Message | null = null;
+  for (const message of store.data.messages.values()) {
+    const isMine = message.key === key && message.sender_id === store.data.me;
+    if (isMine && message.id > (last?.id ?? 0)) last = message;
+  }
+  if (!last) return false;
+  void editing.begin(app, last);
+  return true;
+}
+
+/** Return an unsent or failed message to the compose box. */
+export function undoSending(app: App, localId: string): void {
+  const { outbox, toasts } = app;
+  const failed = outbox.pending.find((one) => one.localId === localId)?.state === "failed";
+  const pending = failed ? outbox.discard(localId) : outbox.undo(localId);
+  if (!pending) {
+    toasts.note(words.media.tooLate);
+    return;
+  }
+  const { to, content } = pending;
+  // The channel is no longer accessible: let the user choose another.
+  if (to.kind === "topic" && !app.store.data.channels.has(to.channelId)) {
+    composing.open({ kind: "topic", topic: to.topic, content });
+  } else composing.takeIn(to, content);
+}
+
+/** Quote a message, or the selected part of it, in its conversation. */
+export function quote(app: App, message: Message): void {
+  // Before the box takes the focus, which clears the selection.
+  const asked = quoted(app, message);
+  composing.with(conversationFor(app, message), async (box) => {
+    const text = await asked;
+    // The user may have navigated in the meantime.
+    if (text !== null && composing.shows(box)) box.quote(text);
+  });
+}
+
+/** Quote a message in a new message. */
+export async function forward(app: App, message: Message): Promise<void> {
+  const text = await quoted(app, message);
+  if (text !== null) composing.open({ kind: "topic", content: `${text}\n` });
+}
+
+async function quoted(app: App, message: Message): Promise<string | null> {
+  // Read the selection before anything asynchronous.
+  const selected = selectionIn(message.id);
+  try {
+    const text = selected || (await messageSource(message.id));
+    return quotation(
+      {
+        senderId: message.sender_id,
+        senderName: app.store.users.get(message.sender_id)?.full_name ?? message.sender_full_name,
+        text,
+        link: linkTo(app, message),
+      },
+      (mention, link) => words.compose.said({ mention, link }),
+    );
+  } catch (error) {
+    app.toasts.trouble(errorMessage(error));
+    return null;
+  }
+}
+
+/** The message's permanent link. */
+function linkTo(app: App, message: Message): string {
+  const { store } = app;
+  const narrow = narrowOf(conversationFor(app, message));
+  const home = String(store.realm["realm_url"] ?? window.location.origin);
+  return `${home}/#${fragmentOf(narrow, store.data, message.id)}`;
+}
+
+/** The selected text, if the selection is within the message. */
+function selectionIn(messageId: number): string {
+  const selection = window.getSelection();
+  if (!selection || selection.isCollapsed) return "";
+  const holder = (node: Node | null) => {
+    const element = node instanceof Element ? node : node?.parentElement;
+    return element?.closest("[data-message]")?.getAttribute("data-message");
+  };
+  const id = String(messageId);
+  return holder(selection.anchorNode) === id && holder(selection.focusNode) === id
+    ? selection.toString().trim()
+    : "";
+}
+
+/** Returns a function to call with all pending messages after each change. */
+export function announcePending(app: App): (pending: readonly Pending[]) => void {
+  let errorMessage = new Set<string>();
+  return (pending) => {
+    const before = errorMessage;
+    errorMessage = new Set();
+    for (const one of pending) {
+      const what = newsOf(one);
+      if (!what || errorMessage.has(what)) continue;
+      errorMessage.add(what);
+      if (!before.has(what)) tell(app, one);
+    }
+  };
+}
+
+/** A key for each announcement, so that it's made once. */
+function newsOf({ localId, key, state, redirected, due }: Pending): string | null {
+  if (state === "failed") return `failed ${localId}`;
+  return redirected && due !== undefined ? `goes to ${key}` : null;
+}
+
+function tell({ store, router, toasts }: App, { key, to, state, trouble }: Pending): void {
+  const shown = shownIn(router.route);
+  const isSeen = shown !== null && showsPending(shown, key);
+  const name = conversationName(store.users, store.channels, to, store.me);
+  if (state !== "failed") {
+    const action = {
+      label: words.compose.goThere,
+      run: () => router.toNarrow(narrowOf(to)),
+    };
+    toasts.note(words.messages.goesTo({ where: name }), isSeen ? undefined : action);
+  } else if (!isSeen) {
+    toasts.offer(words.messages.notSentTo({ where: name, why: trouble ?? "" }), {
+      label: words.messages.show,
+      run: () => router.go("drafts"),
+    });
+  }
+}
+
+function shownIn(route: App["router"]["route"]): Narrow | null {
+  if (route.view === "narrow") return route.narrow;
+  return route.view === "feed" ? ALL : null;
+}

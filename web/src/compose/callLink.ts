@@ -1,0 +1,44 @@
+import type { App } from "../app";
+import { callProvider, jitsiServer, type Realm } from "../data/providers";
+import type { Conversation } from "../data/conversations";
+import { conversationName } from "../data/names";
+import { get } from "../wire/http";
+import { words } from "../words/index.svelte";
+
+/** Create a call and return its Markdown link; null if no provider is set up. */
+export async function callLink(
+  { store }: Pick<App, "store">,
+  to: Conversation | null,
+  isVoice: boolean,
+): Promise<string | null> {
+  const provider = callProvider(store.realm);
+  if (!provider) return null;
+  const said = isVoice ? words.media.joinVoice : words.media.joinVideo;
+  if (provider === "jitsi") return `[${said}](${jitsiLink(store.realm, callName(), isVoice)})`;
+  const { url } = await get<{ url: string }>("/calls/bigbluebutton/create", {
+    // The conversation's name.
+    meeting_name: to
+      ? conversationName(store.users, store.channels, to, store.me)
+      : words.media.videoCall,
+    voice_only: isVoice,
+  });
+  return `[${said}](${url})`;
+}
+
+/** Link to a new Jitsi room with an unguessable name. */
+export function jitsiLink(realm: Realm, name: string, isVoice: boolean): string {
+  return `${jitsiServer(realm)}/${name}#config.startWithVideoMuted=${isVoice}`;
+}
+
+/** An unguessable name, in letters that every provider accepts. */
+export function callName(): string {
+  const letters = "abcdefghijklmnopqrstuvwxyz";
+  // 234 is the largest multiple of 26 in a byte: larger values would favor some letters.
+  const found: string[] = [];
+  while (found.length < 20) {
+    for (const one of crypto.getRandomValues(new Uint8Array(32))) {
+      if (one < 234 && found.length < 20) found.push(letters[one % 26]!);
+    }
+  }
+  return found.join("");
+}

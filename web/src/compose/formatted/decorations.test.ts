@@ -1,0 +1,78 @@
+import { EditorState } from "@codemirror/state";
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { hard } from "../../data/hardMarkdown";
+import { beginningAt, drawnIn, focused, formats, held, named, shownFormatted } from "./decorations";
+
+const NAMES = {
+  person: (name: string) => name,
+  group: (name: string) => name,
+  channel: (name: string) => (name.includes(">") ? null : name),
+  topic: (name: string) => name,
+};
+
+function stateOf(doc: string, at = 0): EditorState {
+  const extensions = [shownFormatted, EditorState.lineSeparator.of("\n")];
+  const state = EditorState.create({ doc, selection: { anchor: at }, extensions });
+  return state.update({ effects: named.of(NAMES) }).state;
+}
+
+/** The visible text, with replacements in braces. */
+function seen(state: EditorState): string {
+  let made = "";
+  let at = 0;
+  drawnIn(state).between(0, state.doc.length, (from, to, { spec }) => {
+    // Replacements have no class, tag, or attributes.
+    if (from === to || "class" in spec || "tagName" in spec || "attributes" in spec) return;
+    made += state.sliceDoc(at, from) + (spec["widget"] ? "{}" : "");
+    at = to;
+  });
+  return made + state.sliceDoc(at);
+}
+
+test("formatted text is the Markdown that it was, however often it is switched", () => {
+  const letters = fc.array(fc.tuple(fc.nat(), fc.constantFrom("x", " ", "*", "\n", "é")));
+  fc.assert(
+    fc.property(hard, letters, (text, typed) => {
+      let state = stateOf(text);
+      let expected = text;
+      for (const [place, letter] of typed) {
+        state = state.update({ effects: formats.of(true) }).state;
+        expect(state.doc.toString()).toBe(expected);
+        const at = place % (expected.length + 1);
+        const changes = { from: at, insert: letter };
+        state = state.update({ changes, selection: { anchor: at + letter.length } }).state;
+        expected = expected.slice(0, at) + letter + expected.slice(at);
+        expect(state.doc.toString()).toBe(expected);
+        state = state.update({ effects: formats.of(false) }).state;
+        expect(state.doc.toString()).toBe(expected);
+        expect(seen(state)).toBe(expected);
+      }
+    }),
+  );
+});
+
+test("signs are seen where the caret is, and while nothing is written nowhere", () => {
+  const text = "* **a** b @**Ann** `c`";
+  let state = stateOf(text).update({ effects: formats.of(true) }).state;
+  const at = (caret: number) => {
+    state = state.update({ selection: { anchor: caret } }).state;
+    return seen(state);
+  };
+  expect(at(4)).toBe("{}a b {} c");
+
+  state = state.update({ effects: focused.of(true) }).state;
+  expect(at(4)).toBe("{}**a** b {} c");
+  expect(at(0)).toBe("* a b {} c");
+  expect(at(2)).toBe("{}**a** b {} c");
+  expect(at(12)).toBe("{}a b {} c");
+  expect(at(text.length)).toBe("{}a b {} `c`");
+  expect(beginningAt(state, 2)).toMatchObject({ from: 0, to: 2 });
+  expect(beginningAt(state, 4)).toBeNull();
+
+  // The layout stays still under the mouse.
+  state = state.update({ effects: held.of(true) }).state;
+  expect(at(4)).toBe("{}a b {} `c`");
+  state = state.update({ effects: held.of(false) }).state;
+  expect(seen(state)).toBe("{}**a** b {} c");
+});

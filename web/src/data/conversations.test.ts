@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { movedTo, wholeMove } from "./conversations";
+
+const move = { id: 1, type: "update_message", stream_id: 7, orig_subject: "plans" };
+
+test("a topic goes elsewhere as a whole, or it does not", () => {
+  const from = "c7/plans";
+  const all = { ...move, propagate_mode: "change_all" };
+  expect(wholeMove({ ...all, subject: "✔ plans" })).toEqual({
+    from,
+    to: { kind: "topic", channelId: 7, topic: "✔ plans" },
+  });
+  expect(wholeMove({ ...all, new_stream_id: 8 })).toEqual({
+    from,
+    to: { kind: "topic", channelId: 8, topic: "plans" },
+  });
+  const some = { ...move, propagate_mode: "change_later", subject: "done" };
+  expect(wholeMove(some)).toBeNull();
+  expect(movedTo(some)).toEqual({ kind: "topic", channelId: 7, topic: "done" });
+  expect(wholeMove({ ...move, content: "edited" })).toBeNull();
+  expect(movedTo({ ...move, content: "edited" })).toBeNull();
+  expect(wholeMove({ ...all, type: "message" })).toBeNull();
+});

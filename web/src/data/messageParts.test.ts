@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { joinParts, splitParts, quotation } from "./messageParts";
+import { fileLink } from "./marking";
+
+const quote = quotation(
+  { senderId: 5, senderName: "Ana", text: "a\n```\ncode\n```", link: "http://x/#narrow/near/1" },
+  (mention, link) => `${mention} [said](${link}):`,
+);
+const file = fileLink("hat.png", "/user_uploads/2/ab/hat.png");
+
+describe("what goes with a text", () => {
+  it("is told apart from it, and makes the same message again", () => {
+    const content = `${quote}Look at this\nand that\n${file}\n${fileLink("b.pdf", "/user_uploads/2/b")}`;
+    const parts = splitParts(content);
+    expect(parts.quotes.map(({ who, text }) => [who, text])).toEqual([
+      ["Ana", "a\n```\ncode\n```"],
+    ]);
+    expect(parts.text).toBe("Look at this\nand that");
+    expect(parts.files.map(({ name, url }) => [name, url])).toEqual([
+      ["hat.png", "/user_uploads/2/ab/hat.png"],
+      ["b.pdf", "/user_uploads/2/b"],
+    ]);
+    expect(joinParts(parts)).toBe(content);
+  });
+
+  it.each([
+    "plain",
+    "",
+    `in a line ${file}`,
+    `${file} and more`,
+    "ends with [a link](http://elsewhere/)",
+    `\n\n${file}`,
+    `text\n\n${file}`,
+    `${quote}`.trimEnd(),
+    `before\n${quote}after`,
+    "@_**Ana|5** [said](x):\n```quote\nnever closed",
+  ])("is nothing that would make another message: %j", (content) => {
+    expect(joinParts(splitParts(content))).toBe(content);
+  });
+
+  it("is a file alone, and one on its way", () => {
+    expect(splitParts(file)).toMatchObject({ text: "", files: [{ name: "hat.png" }] });
+    expect(splitParts("x\n[hat.png…]()")).toMatchObject({ text: "x", files: [{ url: "" }] });
+  });
+});

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { listed } from "../words/index.svelte";
+import type { Data } from "./data";
+import { normalized } from "./matching";
+import { channelName, topicName, narrowTitle } from "./names";
+
+const data = {
+  me: 4,
+  channels: new Map([[7, { name: "kitchen" }]]),
+  users: new Map([[5, { full_name: "Ana" }]]),
+} as unknown as Data;
+
+describe("names", () => {
+  it("keep their places in a list whichever way they are written", () => {
+    expect(listed(["Ana", "Marco"])).toBe("Ana and Marco");
+    expect(listed(["ليلى", "Ana"])).toBe("\u2068ليلى\u2069 and \u2068Ana\u2069");
+    expect(normalized(listed(["ليلى", "Ana"]))).toContain("ليلى and ana");
+  });
+
+  it("say what is unknown in words, and leave the sign of what is resolved to a sign", () => {
+    expect(channelName(new Map(), 999)).toBe("unknown channel");
+    expect(topicName("✔ oven")).toBe("oven");
+    expect(topicName("")).toBe("general chat");
+  });
+});
+
+describe("titles", () => {
+  it("name the views that have a name", () => {
+    expect(narrowTitle([], data)).toBe("Combined feed");
+    expect(narrowTitle([{ operator: "is", operand: "starred" }], data)).toBe("Starred");
+  });
+
+  it("say in words what is looked for", () => {
+    const narrow = [
+      { operator: "channel", operand: 7 },
+      { operator: "sender", operand: 5 },
+      { operator: "has", operand: "image", negated: true },
+      { operator: "search", operand: "almond cake" },
+    ];
+    expect(narrowTitle(narrow, data)).toBe(
+      "Search results: #kitchen, from Ana, not with images, “almond cake”",
+    );
+  });
+});

@@ -1,0 +1,39 @@
+export type CallProvider = "jitsi" | "bigbluebutton";
+
+export type Realm = Readonly<Record<string, unknown>>;
+
+/** Values of `realm_video_chat_provider`. */
+const PROVIDERS: Record<number, CallProvider> = { 1: "jitsi", 4: "bigbluebutton" };
+
+/** The organization's call provider; null if it has none or this client doesn't support it. */
+export function callProvider(realm: Realm): CallProvider | null {
+  const found = PROVIDERS[Number(realm["realm_video_chat_provider"])] ?? null;
+  if (found === "jitsi") return jitsiServer(realm) ? found : null;
+  const offered = (realm["realm_available_video_chat_providers"] ?? {}) as Record<string, unknown>;
+  return found && "big_blue_button" in offered ? found : null;
+}
+
+export function jitsiServer(realm: Realm): string | null {
+  const own = realm["realm_jitsi_server_url"];
+  const address = own ?? realm["server_jitsi_server_url"] ?? realm["jitsi_server_url"];
+  const isOne = typeof address === "string" && /^https?:\/\/./.test(address);
+  return isOne ? address.replace(/\/+$/, "") : null;
+}
+
+export interface GifProvider {
+  name: "GIPHY" | "KLIPY";
+  key: string;
+  /** `realm_gif_rating_policy`: from 2 (everyone) to 5. */
+  rating: number;
+}
+
+/** The organization's GIF provider; null if none is configured or GIFs are disabled. */
+export function gifProvider(realm: Realm): GifProvider | null {
+  const rating = Number(realm["realm_gif_rating_policy"] ?? 0);
+  if (!rating) return null;
+  for (const name of ["GIPHY", "KLIPY"] as const) {
+    const key = realm[`${name.toLowerCase()}_api_key`];
+    if (typeof key === "string" && key) return { name, key, rating };
+  }
+  return null;
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import type { Unread } from "./data";
+import { firstUnread, opensAtNewest, marksReadOnScroll, unreadCountAfter } from "./readPosition";
+import type { Narrow } from "./conversations";
+
+const TOPIC: Narrow = [
+  { operator: "channel", operand: 7 },
+  { operator: "topic", operand: "X" },
+];
+const CHANNEL: Narrow = [{ operator: "channel", operand: 7 }];
+const unread: Unread = {
+  where: new Map([
+    [4, "c7/x"],
+    [6, "c7/x"],
+    [3, "c7/y"],
+  ]),
+  by: new Map([
+    ["c7/x", [4, 6]],
+    ["c7/y", [3]],
+  ]),
+  mentions: new Set(),
+  incomplete: false,
+};
+
+describe("opening", () => {
+  it("finds the first unread message", () => {
+    expect(firstUnread(TOPIC, undefined, unread)).toBe(4);
+    expect(firstUnread(CHANNEL, undefined, unread)).toBe(3);
+    const list = { narrow: [], ids: [1, 6], foundOldest: true, foundNewest: true, stale: false };
+    expect(firstUnread([], list, unread)).toBe(6);
+    expect(firstUnread([], undefined, unread)).toBeNull();
+  });
+
+  it("knows what is looked through", () => {
+    expect(opensAtNewest([{ operator: "search", operand: "cake" }])).toBe(true);
+    expect(opensAtNewest([{ operator: "is", operand: "starred" }])).toBe(true);
+    expect(opensAtNewest(TOPIC)).toBe(false);
+  });
+
+  it("reads by seeing where the policy says so", () => {
+    expect(marksReadOnScroll(TOPIC, 2)).toBe(true);
+    expect(marksReadOnScroll(CHANNEL, 2)).toBe(false);
+    expect(marksReadOnScroll(CHANNEL, 1)).toBe(true);
+    expect(marksReadOnScroll([], 1)).toBe(true);
+    expect(marksReadOnScroll(TOPIC, 3)).toBe(false);
+    expect(marksReadOnScroll([{ operator: "is", operand: "starred" }], 1)).toBe(false);
+    expect(marksReadOnScroll([{ operator: "is", operand: "dm" }], 1)).toBe(true);
+  });
+
+  it("counts what is unread further on", () => {
+    expect(unreadCountAfter([1, 3, 4, 5, 6], 3, unread.where)).toBe(2);
+    expect(unreadCountAfter([1, 3, 4, 5, 6], 6, unread.where)).toBe(0);
+  });
+});

@@ -1,0 +1,19 @@
+/** Whether notifications are paused. `quieting` computes it and is loaded later. */
+
+import type { QuietTimes } from "../data/quietTimes";
+import { words } from "../words/index.svelte";
+import { shortMoment } from "../words/times";
+
+class Peace {
+  times = $state.raw<QuietTimes | null>(null);
+  /** End of the pause; 0 if notifications are on. */
+  until = $state(0);
+}
+
+export const quietTimes = new Peace();
+
+export function quietText({ times, until }: typeof quietTimes, hour24: boolean): string {
+  const paused = times?.paused_until ?? 0;
+  const say = paused * 1000 > Date.now() ? words.shell.quiet.paused : words.shell.quiet.quiet;
+  return say({ until: shortMoment(until, Date.now() / 1000, !hour24) });
+}

@@ -1,0 +1,50 @@
+/** Prefetches likely chunks while idle. */
+
+import { words } from "../words/index.svelte";
+
+/** Delay after the first view, in ms. */
+const REST = 2000;
+
+/** Most likely first. The import expressions match those at the place of use. */
+const AHEAD: readonly (() => Promise<unknown>)[] = [
+  () => import("../compose/NewMessage.svelte"),
+  () => words.with(import("./SearchBox.svelte"), "settings", "manage"),
+  () => import("./AccountMenu.svelte"),
+  () => import("../messages/Overlays.svelte"),
+  () => import("../messages/EmojiPicker.svelte"),
+  () => import("../messages/UserCard.svelte"),
+  () => import("../compose/ComposeDialogs.svelte"),
+];
+
+/** Prefetch one after the other. Returns a function that stops. With reduced data use, nothing is
+ * prefetched. */
+export function prefetchChunks(): () => void {
+  if (savesData()) return () => undefined;
+  let isOver = false;
+  const next = async (place: number): Promise<void> => {
+    const fetch = AHEAD[place];
+    if (isOver || !fetch) return;
+    // Offline: stop until requested.
+    await fetch().then(
+      () => whenIdle(() => void next(place + 1)),
+      () => undefined,
+    );
+  };
+  const timer = setTimeout(() => whenIdle(() => void next(0)), REST);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+/** Whether the browser asks to save data (Chromium only). */
+function savesData(): boolean {
+  const { connection } = navigator as { connection?: { saveData?: boolean } };
+  return connection?.saveData ?? false;
+}
+
+/** Safari has no idle callbacks: use a timeout. */
+function whenIdle(run: () => void): void {
+  if ("requestIdleCallback" in window) requestIdleCallback(run);
+  else setTimeout(run, 200);
+}

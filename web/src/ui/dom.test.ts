@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { isConverting } from "./dom";
+
+const sources = import.meta.glob<string>("../**/*.{svelte,ts}", {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
+
+it("a key that chooses a sign does nothing else, in Safari neither, and all ask for it alike", () => {
+  const pressed = (key: string, keyCode: number, isComposing = false) =>
+    isConverting({ key, keyCode, isComposing } as KeyboardEvent);
+  expect(pressed("Enter", 229, true)).toBe(true);
+  expect(pressed("Enter", 229)).toBe(true);
+  expect(pressed("Enter", 13)).toBe(false);
+  // On-screen keyboards report this for each key.
+  expect(pressed("Backspace", 229)).toBe(false);
+  const own = Object.entries(sources).filter(([, text]) => /\bevent\.isComposing\b/.test(text));
+  expect(own.map(([path]) => path)).toEqual(["./dom.ts"]);
+});

@@ -1,0 +1,95 @@
+/** Buffers typing while a component that was opened by a shortcut loads, and then types it into the
+ * focused field. */
+
+import { tick } from "svelte";
+import { isConverting } from "./dom";
+
+/** A component that loads and will take the focus. */
+export interface TypingBuffer {
+  /** It's mounted and focused. */
+  here: () => void;
+  /** It failed or was canceled. */
+  gone: () => void;
+}
+
+/** Maximum number of buffered keys. */
+const MOST = 500;
+/** Buffered keys other than characters. */
+const KEYS = ["Backspace", "Enter", "Tab", "ArrowDown", "ArrowUp"];
+
+/** Loading components, newest last. */
+const coming: { cancel: () => void }[] = [];
+let kept: string[] = [];
+/** The element that had the focus at the start. */
+let origin: Element | null = null;
+
+/** Start buffering. Escape calls `cancel`. */
+export function bufferTyping(cancel: () => void): TypingBuffer {
+  if (!coming.length) {
+    kept = [];
+    origin = document.activeElement;
+    window.addEventListener("keydown", keep, { capture: true });
+  }
+  const one = { cancel };
+  coming.push(one);
+  let isOver = false;
+  const end = async (isHere: boolean) => {
+    if (isOver) return;
+    isOver = true;
+    // Wait until nested loads are known.
+    if (isHere) await tick();
+    // A nested load takes over the buffer.
+    if (isHere && coming.at(-1) === one) await typeKept();
+    coming.splice(coming.indexOf(one), 1);
+    if (!coming.length) window.removeEventListener("keydown", keep, { capture: true });
+  };
+  return { here: () => void end(true), gone: () => void end(false) };
+}
+
+function keep(event: KeyboardEvent): void {
+  const { key, target } = event;
+  // Ignore the synthetic events sent below.
+  if (!event.isTrusted || isConverting(event) || event.ctrlKey || event.metaKey || event.altKey)
+    return;
+  // The user moved to another field: don't interfere.
+  if (target !== origin && takesText(target)) {
+    kept = [];
+    return;
+  }
+  if (key === "Escape") coming.at(-1)?.cancel();
+  else if (key.length > 1 && !KEYS.includes(key)) return;
+  // The shortcut's key may still be held down.
+  else if (!event.repeat && kept.length < MOST) kept.push(key);
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+async function typeKept(): Promise<void> {
+  for (let key = kept.shift(); key !== undefined; key = kept.shift()) {
+    const { activeElement: field } = document;
+    // No field: discard the buffer.
+    if (!takesText(field)) kept = [];
+    else if (key.length === 1) document.execCommand("insertText", false, key);
+    else if (field?.dispatchEvent(pressed(key))) {
+      if (key === "Backspace") document.execCommand("delete");
+      // Tab can't be simulated.
+      else if (key === "Tab") kept = [];
+    }
+    await tick();
+  }
+}
+
+function pressed(key: string): KeyboardEvent {
+  return new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+}
+
+/** Whether an element handles keys itself. */
+export function takesText(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target instanceof HTMLTextAreaElement) return true;
+  if (target instanceof HTMLSelectElement) return true;
+  return (
+    target instanceof HTMLInputElement &&
+    !["checkbox", "radio", "button", "submit", "range", "color", "file"].includes(target.type)
+  );
+}
