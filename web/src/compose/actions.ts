@@ -4,8 +4,9 @@ import type { App } from "../app";
 import { conversationOf, keyOf, type Conversation, type Narrow } from "../data/conversations";
 import type { Message } from "../data/data";
 import { quotation } from "../data/messageParts";
-import { channelIn, conversationIn, fragmentOf, narrowOf, ALL } from "../data/narrow";
+import { conversationIn, fragmentOf, narrowOf, ALL } from "../data/narrow";
 import { messageActions } from "../messages/actions.svelte";
+import { channelHere } from "../shell/navigation";
 import { register } from "../shell/shortcuts";
 import { messageSource } from "../live/messages";
 import { errorMessage } from "../wire/http";
@@ -57,12 +58,6 @@ export function registerKeys(app: App): () => void {
 function begin(anew: () => void): void {
   if (composing.isBegun) composing.box?.focus();
   else anew();
-}
-
-/** The channel in view, if any. */
-export function channelHere({ router: { route } }: App): number | null {
-  if (route.view === "topics") return route.channelId;
-  return route.view === "narrow" ? channelIn(route.narrow) : null;
 }
 
 /** Edit the user's newest message in the conversation in view. */

@@ -26,7 +26,7 @@ beforeEach(() => {
   vi.stubGlobal("requestAnimationFrame", (call: () => void) => call());
 });
 
-test("a message that was taken back waits for a box that does not come", () => {
+test("an undone message waits until its box is mounted", () => {
   composing.takeIn(LUNCH, "Soup");
   composing.close();
   composing.takeIn(LUNCH, "Bread");
@@ -41,7 +41,7 @@ test("a message that was taken back waits for a box that does not come", () => {
   expect(lunch.taken).toHaveLength(2);
 });
 
-test("what one does not wait for is not done later", () => {
+test("an action for a box is dropped if the user navigates", () => {
   composing.with(LUNCH, (box) => box.quote("Soup"));
   composing.close();
   const { box, taken } = boxOf(LUNCH);

@@ -43,8 +43,8 @@ function fieldOf(value: string): Field & { hasFocus: boolean } {
 
 afterEach(() => vi.unstubAllGlobals());
 
-describe("what is written", () => {
-  it("gets a file that arrives while it has no field", async () => {
+describe("composition", () => {
+  it("receives a file that finishes uploading after the field is gone", async () => {
     const arrive = uploading();
     const left = vi.fn();
     const written = new Composition("Rye", undefined, left);
@@ -61,7 +61,7 @@ describe("what is written", () => {
     await vi.waitFor(() => expect(written.content).toBe(`Rye\n${FILE}`));
   });
 
-  it("is seen again as soon as something is done to it", () => {
+  it("leaves the preview on the next edit", () => {
     const written = new Composition("Rye");
     const field = fieldOf("Rye");
     written.attach(field);

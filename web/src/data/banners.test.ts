@@ -9,7 +9,7 @@ const banner = (id: number, ends_at: number) => ({
   ends_at,
 });
 
-it("shows what is not over and was not closed here", () => {
+it("shows banners that haven't expired and weren't closed", () => {
   const all = [banner(1, 100), banner(2, 300), banner(3, 300)];
   expect(shownBanners(all, [3], 200).map((one) => one.id)).toEqual([2]);
 });

@@ -39,7 +39,7 @@ const channel = {
   can_subscribe_group: 1,
 } as unknown as Channel;
 
-test("privacy is told and set in the same words", () => {
+test("privacy is read and written with the same values", () => {
   for (const privacy of PRIVACIES) {
     const { invite_only, ...rest } = privacyOfNew(privacy);
     expect(privacyOf({ invite_only, ...rest } as unknown as Channel)).toBe(privacy);
@@ -47,7 +47,7 @@ test("privacy is told and set in the same words", () => {
   }
 });
 
-test("a member may join a public channel, and add others to it, but not change it", () => {
+test("members can join a public channel and add others, but not change it", () => {
   expect(rightsIn(known, channel)).toEqual({
     administer: false,
     addSubscribers: true,
@@ -56,26 +56,26 @@ test("a member may join a public channel, and add others to it, but not change i
   });
 });
 
-test("a private channel is closed to those who are not in it, unless it says otherwise", () => {
+test("a private channel excludes others unless its settings allow them", () => {
   const closed = { ...channel, invite_only: true };
   expect(rightsIn(known, closed).subscribe).toBe(false);
   expect(rightsIn(known, closed).addSubscribers).toBe(false);
   expect(rightsIn(known, { ...closed, can_subscribe_group: 6 }).subscribe).toBe(true);
 });
 
-test("guests never gain by groups that do not take guests", () => {
+test("guests don't gain from groups that exclude guests", () => {
   const guest = { ...known, users: new Map([user(1, Role.guest)]) };
   expect(rightsIn(guest, { ...channel, can_administer_channel_group: 6 }).administer).toBe(false);
   expect(rightsIn(guest, channel).subscribe).toBe(false);
   expect(rightsIn(guest, { ...channel, is_web_public: true }).subscribe).toBe(true);
 });
 
-test("administrators may change every channel", () => {
+test("administrators can change every channel", () => {
   const admin = { ...known, users: new Map([user(1, Role.admin)]) };
   expect(rightsIn(admin, channel)).toMatchObject({ administer: true, removeSubscribers: true });
 });
 
-test("channels in order", () => {
+test("sorts channels", () => {
   const of = (name: string, subscriber_count: number, stream_weekly_traffic: number | null) =>
     ({ name, subscriber_count, stream_weekly_traffic, date_created: 0 }) as Channel;
   const all = [of("b", 1, 9), of("a", 1, null), of("c", 5, 2)];
@@ -86,13 +86,13 @@ test("channels in order", () => {
   expect([names("name"), names("people"), names("traffic")]).toEqual(["abc", "cab", "bca"]);
 });
 
-test("opening a channel is told from closing it", () => {
+test("tells opening a channel from closing it", () => {
   expect(opens("public", "private")).toBe(true);
   expect(opens("private", "hidden")).toBe(true);
   expect(opens("hidden", "public")).toBe(false);
 });
 
-test("the address of a channel's settings", () => {
+test("builds the fragment of a channel's settings", () => {
   expect(channelSettings({ stream_id: 7, name: "long table/é" })).toBe(
     "channels/7/long-table%2F%C3%A9",
   );

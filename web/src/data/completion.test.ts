@@ -8,8 +8,8 @@ function at(text: string): Token | null {
   return tokenAt(text, text.length);
 }
 
-describe("what is being typed", () => {
-  it("is a person after an at", () => {
+describe("token at the caret", () => {
+  it("person after an at sign", () => {
     expect(at("hello @ma")).toMatchObject({ kind: "person", query: "ma", start: 6, silent: false });
     expect(at("@_ma")).toMatchObject({ kind: "person", query: "ma", silent: true });
     expect(at("(@**Marco R")).toMatchObject({ query: "Marco R", start: 1 });
@@ -19,7 +19,7 @@ describe("what is being typed", () => {
     expect(at("@**Marco**")).toBeNull();
   });
 
-  it("is a channel, and then its topic", () => {
+  it("channel, then topic", () => {
     expect(at("see #kit")).toMatchObject({ kind: "channel", query: "kit", start: 4 });
     expect(at("see #kitchen>alm")).toMatchObject({
       kind: "topic",
@@ -34,25 +34,25 @@ describe("what is being typed", () => {
     expect(at("#**kitchen**")).toBeNull();
   });
 
-  it("is an emoji after two letters", () => {
+  it("emoji after two letters", () => {
     expect(at("yes :th")).toMatchObject({ kind: "emoji", query: "th" });
     expect(at("yes :t")).toBeNull();
     expect(at("at 10:30")).toBeNull();
     expect(at(":)")).toBeNull();
   });
 
-  it("is a command only at the beginning", () => {
+  it("command only at the start", () => {
     expect(at("/po")).toMatchObject({ kind: "command", query: "po" });
     expect(at("this /po")).toBeNull();
   });
 
-  it("is a language after an opening fence", () => {
+  it("language after an opening fence", () => {
     expect(at("x\n```py")).toMatchObject({ kind: "language", query: "py", start: 5 });
     expect(at("~~~")).toMatchObject({ kind: "language", query: "" });
     expect(at("```py\ncode\n```")).toBeNull();
   });
 
-  it("is nothing in code", () => {
+  it("nothing in code", () => {
     expect(at("`@ma")).toBeNull();
     expect(at("```\n@ma")).toBeNull();
     expect(at("`a` @ma")).toMatchObject({ kind: "person" });
@@ -111,31 +111,31 @@ function texts(typed: string, of = scene(PEOPLE)): string[] {
 }
 
 describe("people", () => {
-  it("are found by the beginning of any of their names, without accents", () => {
+  it("match by the beginning of any name, without accents", () => {
     expect(texts("@mar")).toEqual(["@**Marco Rossi** ", "@**Ana María Núñez** ", "@**Maro Bot** "]);
     expect(texts("@nunez")).toEqual(["@**Ana María Núñez** "]);
     expect(texts("@_june")).toEqual(["@_**June Okafor** "]);
     expect(texts("@an nu")).toEqual(["@**Ana María Núñez** "]);
   });
 
-  it("who wrote here lately go first", () => {
+  it("put recent senders first", () => {
     const lately = scene(PEOPLE, { participants: [3] });
     expect(texts("@mar", lately)[0]).toBe("@**Ana María Núñez** ");
   });
 
-  it("of one name are told apart", () => {
+  it("include the ID if names are ambiguous", () => {
     const twins = scene([person(7, "Ana"), person(8, "Ana")]);
     expect(texts("@ana", twins)).toEqual(["@**Ana|7** ", "@**Ana|8** "]);
   });
 
-  it("are offered with groups and everybody", () => {
+  it("are offered together with groups and wildcards", () => {
     expect(texts("@bak")).toEqual(["@*bakers* "]);
     expect(texts("@all")).toEqual(["@**all** "]);
     expect(texts("@to")).toContain("@**topic** ");
     expect(texts("@topic", scene(PEOPLE, { inTopic: false }))).toEqual([]);
   });
 
-  it("are found among five thousand without normalizing each name again", () => {
+  it("are found among 5,000 without normalizing names again", () => {
     const of = scene(
       Array.from({ length: 5000 }, (_, at) => person(at + 10, `Person Número ${at}`)),
     );
@@ -147,11 +147,11 @@ describe("people", () => {
 });
 
 describe("channels and topics", () => {
-  it("those that one reads go first", () => {
+  it("puts subscribed channels first", () => {
     expect(texts("#ki")).toEqual(["#**kitchen** ", "#**kindling** ", "#**the kiln** "]);
   });
 
-  it("topics follow their channel, a new one too", () => {
+  it("offers a channel's topics, and new ones", () => {
     const of = scene(PEOPLE, { topics: ["almond cake", "✔ salmon", "tea"] });
     expect(texts("#kitchen>alm", of)).toEqual([
       "#**kitchen>almond cake** ",
@@ -163,14 +163,14 @@ describe("channels and topics", () => {
   });
 });
 
-it("finds emoji, commands and languages", () => {
+it("finds emoji, commands, and languages", () => {
   expect(texts(":thu")).toEqual([":thumbs_up: ", ":thumbs_down: "]);
   expect(texts("/p")).toEqual(["/poll "]);
   expect(texts("```py")).toEqual(["python\n"]);
   expect(texts("```")).toEqual([]);
 });
 
-it("compares without accents", () => {
+it("ignores accents", () => {
   expect(normalized("Ñandú")).toBe("nandu");
   expect(matchRank("almond cake", "cake")).toBe(2);
   expect(matchRank("almond cake", "mond")).toBe(4);

@@ -16,7 +16,7 @@ export type Choice =
   | { kind: "command"; name: Command; text: string }
   | { kind: "language"; name: string; text: string };
 
-export const COMMANDS = ["me", "poll", "todo", "dark", "light"] as const;
+const COMMANDS = ["me", "poll", "todo", "dark", "light"] as const;
 export type Command = (typeof COMMANDS)[number];
 
 /** Popular languages, and the fences that aren't code. */

@@ -13,17 +13,17 @@ const THUMB =
   '<span aria-label="thumbs up" class="emoji emoji-1f44d" role="img" title="thumbs up">:thumbs_up:</span>';
 
 describe("content", () => {
-  it("puts styles aside, but never touches what was written", () => {
+  it("moves styles aside without touching text", () => {
     expect(prepareHtml('<td style="text-align: left;">a style="b"</td>')).toBe(
       '<td data-style="text-align: left;">a style="b"</td>',
     );
   });
 
-  it("shows emoji as characters", () => {
+  it("turns emoji into characters", () => {
     expect(prepareHtml(THUMB)).toContain(">👍</span>");
   });
 
-  it("knows messages of emoji alone", () => {
+  it("recognizes messages of only emoji", () => {
     expect(isOnlyEmoji(`<p>${THUMB} ${THUMB}</p>`)).toBe(true);
     expect(isOnlyEmoji(`<p>${THUMB} 👍🏽 👩🏽‍💻</p>`)).toBe(true);
     expect(isOnlyEmoji("<p>👍🏽</p>")).toBe(true);
@@ -33,18 +33,18 @@ describe("content", () => {
     expect(isOnlyEmoji("<p></p>")).toBe(false);
   });
 
-  it("reads a style, and the words", () => {
+  it("reads style properties and plain text", () => {
     expect(styleProperty("color: red; text-align: right;", "text-align")).toBe("right");
     expect(plainText("<p>a &lt;b&gt;<br>\n&amp;amp;</p>")).toBe("a <b> &amp;");
   });
 
-  it("fits pictures into a box", () => {
+  it("fits images into a box", () => {
     expect(fitDimensions("4000x2000", 400, 300)).toEqual({ width: 400, height: 200 });
     expect(fitDimensions("20x10", 400, 300)).toEqual({ width: 20, height: 10 });
     expect(fitDimensions("x", 400, 300)).toBeNull();
   });
 
-  it("knows its own links", () => {
+  it("recognizes internal links", () => {
     const own = ["https://cafe.example"];
     expect(internalFragment("/#narrow/channel/1-a", own)).toBe("narrow/channel/1-a");
     expect(internalFragment("#inbox", own)).toBe("inbox");
@@ -56,7 +56,7 @@ describe("content", () => {
   });
 });
 
-it("what a channel is about is its words, and what is marked stays in its line", () => {
+it("extracts a channel's description on one line", () => {
   const rendered_description = "<p>One <em>topic</em>, one recipe. <strong>Weigh</strong>!</p>";
   expect(descriptionText({ rendered_description })).toBe("One topic, one recipe. Weigh!");
 });

@@ -3,7 +3,7 @@ import { movedTo, wholeMove } from "./conversations";
 
 const move = { id: 1, type: "update_message", stream_id: 7, orig_subject: "plans" };
 
-test("a topic goes elsewhere as a whole, or it does not", () => {
+test("recognizes moves of a whole topic", () => {
   const from = "c7/plans";
   const all = { ...move, propagate_mode: "change_all" };
   expect(wholeMove({ ...all, subject: "✔ plans" })).toEqual({

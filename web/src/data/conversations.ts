@@ -21,7 +21,7 @@ export interface TopicOf {
   topic: string;
 }
 
-export interface DirectWith {
+interface DirectWith {
   kind: "direct";
   /** Everyone else, in order; the user alone for notes to themselves. */
   people: number[];
@@ -70,7 +70,7 @@ export function channelOfKey(key: ConversationKey): number | null {
   return key.startsWith("c") ? Number(key.slice(1, key.indexOf("/"))) : null;
 }
 
-export const RESOLVED = "✔ ";
+const RESOLVED = "✔ ";
 
 export function isResolved(topic: string): boolean {
   return topic.startsWith(RESOLVED);

@@ -31,7 +31,7 @@ function known(
   } as unknown as Known;
 }
 
-describe("what is muted", () => {
+describe("muted conversations", () => {
   it.each([
     ["a topic as its channel is", "c7/x", {}, false],
     ["a topic of a muted channel", "c8/x", {}, true],
@@ -42,7 +42,7 @@ describe("what is muted", () => {
     expect(isMuted(known({}, policies), key)).toBe(expected);
   });
 
-  it("is direct messages where everybody else is muted", () => {
+  it("include direct messages with only muted people", () => {
     const some = known({}, {}, { mutedUsers: [3] });
     expect(isMuted(some, "d3")).toBe(true);
     expect(isMuted(some, "d3,4")).toBe(false);
@@ -50,7 +50,7 @@ describe("what is muted", () => {
 });
 
 describe("unread counts", () => {
-  it("counts conversations once, and the muted ones apart", () => {
+  it("count each conversation once, and muted ones separately", () => {
     const some = known(
       { "c7/a": [1, 2], "c7/b": [3], "c8/a": [4], "c8/b": [5], d3: [6], "d4,5": [7, 8] },
       { "c7/b": 1, "c8/b": 3 },
@@ -65,20 +65,20 @@ describe("unread counts", () => {
     expect(sumCounts(found.byChannel.values())).toEqual({ count: 4, muted: 1, mentions: 2 });
   });
 
-  it("leaves out what is archived or left", () => {
+  it("skip archived channels and those the user left", () => {
     const found = unreadCounts(known({ "c9/a": [1], "c10/a": [2] }, {}, { mentions: [1] }));
     expect(found.all).toEqual({ count: 0, muted: 0, mentions: 0 });
     expect(found.mentions).toBe(0);
   });
 });
 
-describe("the icon's count", () => {
+describe("badge count", () => {
   it.each([
     [1, 4],
     [2, 4],
     [3, 3],
     [4, 0],
-  ])("is of setting %i: %i", (setting, expected) => {
+  ])("for setting %i: %i", (setting, expected) => {
     const some = known(
       { "c7/a": [1], "c7/b": [2], d3: [3, 4] },
       { "c7/b": 3 },
@@ -88,12 +88,12 @@ describe("the icon's count", () => {
   });
 });
 
-describe("a channel's count", () => {
+describe("channel count", () => {
   it.each([
     [1, 2, 1],
     [2, 1, 0],
     [3, 0, 0],
-  ])("is of policy %i", (policy, open, muted) => {
+  ])("for policy %i", (policy, open, muted) => {
     const some = known(
       { "c7/a": [1], "c7/b": [2], "c8/a": [3] },
       { "c7/b": 1 },

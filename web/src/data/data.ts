@@ -17,7 +17,6 @@ import type {
   Snippet,
   Status,
   Subscription,
-  TopicPolicy,
   User,
   UserGroup,
   UserTopic,
@@ -253,11 +252,6 @@ function unreadOf(snapshot: Snapshot, me: number): Unread {
     take(directKey(one.user_ids_string.split(",").map(Number), me), one.unread_message_ids);
   }
   return { where, by, mentions: new Set(told.mentions), incomplete: told.old_unreads_missing };
-}
-
-/** The user's policy for a topic; 0 inherits the channel's. */
-export function topicPolicy(data: Data, key: ConversationKey): TopicPolicy {
-  return data.topicPolicies.get(key)?.visibility_policy ?? 0;
 }
 
 export function messageOf(wire: WireMessage, flags: readonly string[], me: number): Message {

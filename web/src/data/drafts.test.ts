@@ -32,27 +32,27 @@ function server(content: string, timestamp: number, id = 5): Map<number, Draft> 
 const known = (content: string) => draftFingerprint(draftContentFor(TOPIC, content));
 const name = (id: number) => `s${id}`;
 
-describe("reconciling", () => {
-  it("takes what is new on the server", () => {
+describe("merging drafts", () => {
+  it("adds new drafts of the server", () => {
     expect(mergeDrafts([], server("x", 9), name)).toMatchObject([
       { localId: "s5", content: "x", serverId: 5, at: 9000 },
     ]);
   });
 
-  it("keeps what was written here and has not been sent", () => {
+  it("keeps local edits that weren't sent", () => {
     const mine = local("more", { known: known("x") });
     expect(mergeDrafts([mine], server("x", 0), name)).toEqual([mine]);
     expect(isDirty(mine)).toBe(true);
   });
 
-  it("takes what was changed elsewhere alone", () => {
+  it("takes changes made only elsewhere", () => {
     const mine = local("x", { known: known("x") });
     expect(mergeDrafts([mine], server("y", 9), name)).toMatchObject([
       { localId: "a", content: "y" },
     ]);
   });
 
-  it("loses neither side of a conflict", () => {
+  it("keeps both sides of a conflict", () => {
     const mine = local("mine", { known: known("x"), at: 5000 });
     expect(mergeDrafts([mine], server("theirs", 9), name).map((one) => one.content)).toEqual([
       "theirs",
@@ -65,7 +65,7 @@ describe("reconciling", () => {
     ]);
   });
 
-  it("forgets what was deleted elsewhere, but not what was written since", () => {
+  it("removes drafts deleted elsewhere unless edited since", () => {
     const unchanged = local("x", { known: known("x") });
     expect(mergeDrafts([unchanged], new Map(), name)).toEqual([]);
     const changed = local("y", { known: known("x") });
@@ -75,8 +75,8 @@ describe("reconciling", () => {
   });
 });
 
-describe("what was sent from here", () => {
-  it("is no news when the server keeps it otherwise, nor when it comes late", () => {
+describe("own versions", () => {
+  it("aren't news when the server normalizes them or their event is late", () => {
     const mine = local("Lunch at one or ", { known: known("Lunch "), at: 3400, sent: [1, 2] });
     expect(mergeDrafts([mine], server("Lunch at", 2), name)).toEqual([mine]);
     expect(mergeDrafts([mine], server("Lunch", 1), name)).toEqual([mine]);
@@ -84,19 +84,19 @@ describe("what was sent from here", () => {
     expect(theirs.map((one) => one.content)).toEqual(["Dinner", "Lunch at one or "]);
   });
 
-  it("is known again where its creation was not answered", () => {
+  it("are recognized if creating them got no response", () => {
     const mine = local("Lunch and more", { serverId: null, at: 3000, sent: [1] });
     expect(mergeDrafts([mine], server("Lunch", 1, 8), name)).toEqual([{ ...mine, serverId: 8 }]);
     expect(mergeDrafts([mine], server("Lunch", 2, 8), name)).toHaveLength(2);
   });
 
-  it("is not taken for deleted before it is heard of", () => {
+  it("aren't taken for deleted before their event arrives", () => {
     const mine = local("x", { known: known("x"), sent: [1] });
     expect(mergeDrafts([mine], new Map(), name, () => false)).toEqual([mine]);
     expect(mergeDrafts([mine], new Map(), name, () => true)).toEqual([]);
   });
 
-  it("is brought back by nothing when it is gone", () => {
+  it("stay deleted", () => {
     const gone = local("", { sent: [1], gone: 10_000 });
     const at = (now: number, draft: LocalDraft, there: Map<number, Draft>) =>
       mergeDrafts([draft], there, name, () => true, now);
@@ -111,8 +111,8 @@ describe("what was sent from here", () => {
   });
 });
 
-describe("destinations", () => {
-  it("are conversations", () => {
+describe("draft conversations", () => {
+  it("come from the recipients", () => {
     expect(draftConversation(draftContentFor(TOPIC, ""), 1)).toEqual(TOPIC);
     expect(draftConversation({ type: "private", to: [3, 1], topic: "", content: "" }, 1)).toEqual({
       kind: "direct",
@@ -128,7 +128,7 @@ describe("destinations", () => {
   });
 });
 
-describe("where a draft goes", () => {
+describe("a draft's conversation", () => {
   it.each([
     ["stream", [7], { kind: "topic", channelId: 7, topic: "x" }],
     ["stream", [], null],

@@ -23,13 +23,13 @@ const ALL: UnicodeEmoji[] = [
 const OWN: Emoji[] = [{ name: "cat_of_the_house", code: "3", type: "realm_emoji" }];
 
 describe("emoji", () => {
-  it("are characters of their code", () => {
+  it("convert codes to characters", () => {
     expect(characters("1f1fa-1f1f8")).toBe("🇺🇸");
     expect(characters("2764")).toBe("❤\ufe0f");
     expect(characters("junk")).toBe("");
   });
 
-  it("have a skin tone where they show the skin of one person", () => {
+  it("take a skin tone if they show one person", () => {
     const of = (code: string) => toned({ code, type: "unicode_emoji" }, "\u{1f3fd}");
     expect(of("1f44d")).toBe("👍🏽");
     expect(of("1f469-200d-1f4bb")).toBe("👩🏽‍💻");
@@ -47,7 +47,7 @@ describe("emoji", () => {
     ]);
   });
 
-  it("are renamed where what was kept is of before", () => {
+  it("get their current names from storage", () => {
     const kept: Emoji[] = [
       { name: "x", code: "2764", type: "unicode_emoji" },
       { name: "love", code: "2764", type: "unicode_emoji" },
@@ -60,7 +60,7 @@ describe("emoji", () => {
     ]);
   });
 
-  it("are found by any of their names, the nearest first", () => {
+  it("match any name, best first", () => {
     expect(searched(ALL, OWN, "cat").map((one) => one.name)).toEqual([
       "cat",
       "cat_of_the_house",
@@ -72,7 +72,7 @@ describe("emoji", () => {
     expect(searched(ALL, [], "smile cat")).toHaveLength(1);
   });
 
-  it("stand with what is like them", () => {
+  it("are grouped by category", () => {
     expect(["1f600", "1f354", "1f1ea-1f1f8", "1f680", "2615"].map(groupOf)).toEqual([
       "people",
       "food",
@@ -82,7 +82,7 @@ describe("emoji", () => {
     ]);
   });
 
-  it("are remembered, each once", () => {
+  it("are remembered once each", () => {
     const [cat, own] = [searched(ALL, [], "cat")[0]!, OWN[0]!];
     expect(used(used(used([], cat), own), cat)).toEqual([cat, own]);
   });
@@ -95,7 +95,7 @@ const one = (emoji_code: string, user_id: number): Reaction => ({
   user_id,
 });
 
-it("gathers who chose which sign, in order", () => {
+it("groups reactions by emoji, in order", () => {
   const found = reactionsOf([one("1f44d", 5), one("2764", 4), one("1f44d", 6)], 4);
   expect(found.map((chip) => [chip.emoji.code, chip.people, chip.mine])).toEqual([
     ["1f44d", [5, 6], false],

@@ -55,7 +55,7 @@ export function written(emoji: Emoji, tone: Tone): string {
   return toned(emoji, tone) ?? `:${emoji.name}:`;
 }
 
-export type EmojiGroup = "people" | "nature" | "food" | "places" | "things" | "signs" | "flags";
+type EmojiGroup = "people" | "nature" | "food" | "places" | "things" | "signs" | "flags";
 
 /** First code point of each range of a group, in order. */
 const STRETCHES: readonly (readonly [number, EmojiGroup])[] = [

@@ -4,7 +4,7 @@ import { excerpt } from "./excerpt";
 const PICTURE =
   '<div class="message_inline_image"><a href="/user_uploads/1/a.png" title="oven"><img src="x"></a></div>';
 
-describe("the words of a message in a list", () => {
+describe("excerpt", () => {
   it.each([
     [
       "marks go",
@@ -46,7 +46,7 @@ describe("the words of a message in a list", () => {
     expect(excerpt(html).text).toBe(text);
   });
 
-  it("name files and pictures, and do not tell what is hidden", () => {
+  it("names files and images, and hides spoilers", () => {
     const upload = '<p><a href="/user_uploads/1/a.png">oven</a></p>';
     expect(excerpt(upload)).toEqual({ text: "oven", sign: "file" });
     expect(excerpt(upload + PICTURE)).toEqual({ text: "oven", sign: "picture" });
@@ -57,7 +57,7 @@ describe("the words of a message in a list", () => {
     expect(excerpt(spoiler)).toEqual({ text: "The end !", sign: "hidden" });
   });
 
-  it("is as long as a line, and finds an end in what has none", () => {
+  it("is limited to one line, even without word breaks", () => {
     expect(excerpt("<p>" + "word ".repeat(4000)).text.length).toBeLessThan(210);
     expect(excerpt(`<p>a${"🎈".repeat(300)}`).text.endsWith("🎈…")).toBe(true);
     expect(excerpt('<div class="spoiler-content">' + "<b".repeat(9000)).sign).toBe("hidden");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fileKind, pathIdOf, downloadUrl, formatSize } from "./files";
 
-describe("a file", () => {
+describe("file", () => {
   it.each([
     ["Prices.PDF", "", "text"],
     ["a.b.tar.gz", "application/gzip", "archive"],
@@ -11,7 +11,7 @@ describe("a file", () => {
     ["v1.2", "", "other"],
     [".bashrc", "", "other"],
     ["nothing", "", "other"],
-  ])("is of a kind: %s %s", (name, type, kind) => {
+  ])("kind of %s %s", (name, type, kind) => {
     expect(fileKind(name, type)).toBe(kind);
   });
 
@@ -26,11 +26,11 @@ describe("a file", () => {
     [25_000_000, "25 MB"],
     [3e9, "3 GB"],
     [5e15, "5,000 TB"],
-  ])("is so large: %d", (bytes, text) => {
+  ])("size of %d bytes", (bytes, text) => {
     expect(formatSize(bytes, "en")).toBe(text);
   });
 
-  it("is known by its path, however its address is written", () => {
+  it("path ID from any form of its URL", () => {
     expect(pathIdOf("/user_uploads/2/ab/key/a%20b.pdf")).toBe("2/ab/key/a b.pdf");
     expect(pathIdOf("/user_uploads/download/2/ab/key/a.pdf#page=2")).toBe("2/ab/key/a.pdf");
     expect(pathIdOf("/user_uploads/2/ab/key/100%.pdf")).toBe("2/ab/key/100%.pdf");

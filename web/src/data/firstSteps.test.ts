@@ -21,7 +21,7 @@ const known = (more: object = {}) =>
 const done = (some: Known, facts: Facts) =>
   firstSteps(some, facts).flatMap((one) => (one.done ? [one.name] : []));
 
-it("tells what of the first steps is done, and leaves out what one may not know", () => {
+it("marks finished steps, and skips those the user may not know about", () => {
   expect(done(known(), NOTHING)).toEqual([]);
   expect(firstSteps(known(), NOTHING).map((one) => one.name)).not.toContain("backups");
   expect(firstSteps(known(), NOTHING).map((one) => one.name)).not.toContain("address");

@@ -80,11 +80,11 @@ test.each([
   ["```math\na*b*c\n```", "code fence: ```math\ncode: a*b*c\ncode fence: ```"],
   ["```spoiler *a*\n*b*\n```", "fence: ```spoiler *a*\n<i>b</i>\nfence: ```"],
   ["/poll *a*\n*b*", "/poll *a*\n*b*"],
-])("%j is shown as it will be", (text, expected) => {
+])("formats %j", (text, expected) => {
   expect(seen(text)).toBe(expected);
 });
 
-test("nothing is hidden but signs of markup", () => {
+test("hides only markup", () => {
   fc.assert(
     fc.property(hard, (text) => {
       const { marks, signs, chips, lines } = shown(text, NAMES);

@@ -27,7 +27,7 @@ export interface Chip {
   look: "mention" | "silent" | "place";
 }
 
-export type LineLook = "item" | "quote" | "code" | "fence" | "head";
+type LineLook = "item" | "quote" | "code" | "fence" | "head";
 
 /** A line with block formatting. */
 export interface Line {

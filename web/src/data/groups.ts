@@ -70,7 +70,7 @@ export interface PermissionRule {
 }
 
 /** From the largest to the smallest. */
-export const SYSTEM_GROUPS = [
+const SYSTEM_GROUPS = [
   "role:everyone",
   "role:members",
   "role:fullmembers",
@@ -119,17 +119,6 @@ export function settingFromKeys(keys: readonly string[]): GroupSetting {
   const found: AnonymousGroup = { direct_members: ids("u"), direct_subgroups: ids("g") };
   const [only] = found.direct_subgroups;
   return keys.length === 1 && only !== undefined ? only : found;
-}
-
-export function isSameSetting(one: GroupSetting, other: GroupSetting): boolean {
-  const sorted = (setting: GroupSetting) =>
-    typeof setting === "number"
-      ? String(setting)
-      : JSON.stringify([
-          [...setting.direct_members].sort((a, b) => a - b),
-          [...setting.direct_subgroups].sort((a, b) => a - b),
-        ]);
-  return sorted(one) === sorted(other);
 }
 
 /** Roles that the user may assign: none above their own. */

@@ -90,14 +90,14 @@ function shown(data: Data): Record<string, unknown> {
   };
 }
 
-it("knows at the start what everybody is told", () => {
+it("reads banners from the snapshot", () => {
   const { snapshot } = histories()[0] as Round;
   const banner = { id: 1, content: "Down tonight", posted_by: 1, posted_at: 0, ends_at: 9 };
   const begun = dataOf({ ...snapshot, realm_banners: [banner] } as Round["snapshot"]);
   expect(bannersOf(begun.realm)).toEqual([banner]);
 });
 
-describe("a message that is older than others", () => {
+describe("an older message", () => {
   const { snapshot } = histories()[0] as Round;
   const data = dataOf(snapshot);
   const at = data.newestMessage;
@@ -115,7 +115,7 @@ describe("a message that is older than others", () => {
     ...{ narrow: [], ids, foundOldest, foundNewest, stale: false },
   });
 
-  it("is placed in order, where the list would have no gap", () => {
+  it("is inserted in order without gaps", () => {
     const lists = new Map([
       ["around", list([at - 9, at - 1], false, false)],
       ["later", list([at - 2, at], false, true)],
@@ -128,7 +128,7 @@ describe("a message that is older than others", () => {
     expect(after.newestMessage).toBe(at + 1);
   });
 
-  it("is in no list of what one received where one did not", () => {
+  it("isn't in lists of received messages unless the user received it", () => {
     const of: Narrow = [{ operator: "channel", operand: channelId }];
     const lists = new Map([
       ["all", list([at - 2, at], true, true)],
@@ -139,7 +139,7 @@ describe("a message that is older than others", () => {
     expect(after.lists.get("channel")?.ids).toEqual([at - 5, at - 2, at]);
   });
 
-  it("is unread where it says so, in order", () => {
+  it("is inserted into the unread messages in order", () => {
     const after = fold({ ...data, lists: new Map() }, [event(at + 1, []), event(at - 5, [])]);
     const key = topicKey(channelId, "moved");
     expect(after.unread.by.get(key)).toEqual([at - 5, at + 1]);
@@ -148,7 +148,7 @@ describe("a message that is older than others", () => {
   });
 });
 
-describe("a snapshot and later events", () => {
+describe("a snapshot plus later events", () => {
   it.each(histories().map((one) => [one.name, one] as const))("%s", (_, round) => {
     const before = dataOf(round.snapshot);
     const untouched = structuredClone(before);

@@ -120,8 +120,8 @@ const begun = fc
   .constantFrom("poll", "todo", "zform")
   .map((kind) => JSON.stringify({ widget_type: kind, extra_data: { type: "choices" } }));
 
-describe("a message with anything in it", () => {
-  it("has an excerpt, plain text and a form to show", () => {
+describe("arbitrary messages", () => {
+  it("have an excerpt, plain text, and rendered form", () => {
     fc.assert(
       fc.property(html, (content) => {
         for (const made of [prepareHtml, plainText, withoutMe])
@@ -133,7 +133,7 @@ describe("a message with anything in it", () => {
     );
   });
 
-  it("has links, files and pictures with any address", () => {
+  it("can link to any address", () => {
     fc.assert(
       fc.property(value, (address) => {
         for (const made of [pathIdOf, downloadUrl, extensionOf, fileKind, characters]) {
@@ -147,7 +147,7 @@ describe("a message with anything in it", () => {
     );
   });
 
-  it("has a widget or none, whatever its parts say", () => {
+  it("have a valid widget or none", () => {
     fc.assert(
       fc.property(fc.oneof(begun, json, text), fc.array(fc.oneof(json, text)), (first, rest) => {
         const contents = [first, ...rest];
@@ -170,7 +170,7 @@ describe("a message with anything in it", () => {
     );
   });
 
-  it("has reactions of any kind", () => {
+  it("can have any reactions", () => {
     const reaction = fc.record({
       emoji_name: text,
       emoji_code: text,
@@ -187,7 +187,7 @@ describe("a message with anything in it", () => {
   });
 });
 
-it("looks no further when there are more emoji than are shown large", () => {
+it("stop scanning once there are too many emoji to enlarge", () => {
   const sign = '<span class="emoji emoji-1f1e9-1f1ea" role="img">:germany:</span>';
   const replace = vi.spyOn(String.prototype, "replace");
   expect(isOnlyEmoji(`<p>${sign.repeat(4)}</p>`)).toBe(true);

@@ -67,14 +67,14 @@ const keys = (filter: Partial<InboxFilter>, order: InboxOrder = "newest") =>
     order,
   ).rows.map((row) => row.key);
 
-describe("the inbox", () => {
-  it("counts as all other places do, where all but a mention is muted", () => {
+describe("inbox", () => {
+  it("counts only mentions in muted conversations", () => {
     const inMuted = rows.find((row) => row.key === "c9/called");
     expect(inMuted).toMatchObject({ unread: 2, calls: 1, mentioned: true });
     expect(unreadCounts(known).all.count).toBe(rows.reduce((all, row) => all + row.calls, 0));
   });
 
-  it("names topics as they are written, and knows a last message only where it is the last", () => {
+  it("keeps the spelling of topics, and shows only the latest message", () => {
     expect(rows.find((row) => row.key === "c7/a")).toMatchObject({
       conversation: { kind: "topic", channelId: 7, topic: "A" },
       newest: 1,
@@ -134,7 +134,7 @@ describe("the rows in the page", () => {
     ["before the divider", 3600, 81, 3240],
     ["after it", 10_000, 241, 9670],
     ["at the end", 40 * 5000 + 30 - 800, 4972, 198_910],
-  ])("%s are few, and stand where they stood", (_, from, start, above) => {
+  ])("%s: renders few rows at stable positions", (_, from, start, above) => {
     const found = rowWindow(shape, from, 800);
     expect([found.start, found.above, found.whole]).toEqual([start, above, 200_030]);
     expect(found.end - found.start).toBeLessThan(40);
@@ -144,7 +144,7 @@ describe("the rows in the page", () => {
     expect(topOf(shape, found.end)).toBeGreaterThanOrEqual(Math.min(from + 800, 200_030));
   });
 
-  it("are none of none, and the last ones where the list has become short", () => {
+  it("renders nothing for an empty list, and the last rows after it shrank", () => {
     expect(rowWindow({ ...shape, count: 0, divided: 0 }, 0, 800)).toMatchObject({
       start: 0,
       end: 0,

@@ -48,7 +48,7 @@ export const EVERYTHING: InboxFilter = {
 /** Unread conversations first, or all by time. */
 export type InboxOrder = "unread" | "newest";
 
-export type InboxKnown = Pick<
+type InboxKnown = Pick<
   Data,
   | "me"
   | "unread"
@@ -148,7 +148,7 @@ function stayInChannel(rows: readonly InboxRow[], here: ConversationKey | null):
   return near < 0 ? [...rows] : [...rows.slice(near), ...rows.slice(0, near)];
 }
 
-export interface ListShape {
+interface ListShape {
   count: number;
   /** Row height, in pixels. */
   row: number;
@@ -158,7 +158,7 @@ export interface ListShape {
   divider: number;
 }
 
-export interface RowWindow {
+interface RowWindow {
   /** First row, and the row after the last. */
   start: number;
   end: number;

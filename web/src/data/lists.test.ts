@@ -7,14 +7,14 @@ function list(length: number): MessageList {
 }
 
 describe("lists", () => {
-  it("take in and let go of IDs in order", () => {
+  it("insert and remove IDs in order", () => {
     expect(withId([1, 3], 2)).toEqual([1, 2, 3]);
     const ids = [1, 2];
     expect(withId(ids, 2)).toBe(ids);
     expect(withoutIds(ids, new Set([5]))).toBe(ids);
   });
 
-  it("lose the end that is far from what one reads", () => {
+  it("trim the end farther from the message being read", () => {
     const long = list(LONGEST + 1);
     const early = bounded(long, 5);
     expect([early.ids[0], early.foundOldest, early.foundNewest]).toEqual([1, true, false]);
@@ -28,12 +28,12 @@ describe("lists", () => {
     expect(bounded(short, 1)).toBe(short);
   });
 
-  it("lose their oldest when nobody looks", () => {
+  it("trim the oldest messages in the background", () => {
     const after = shortened(list(5000));
     expect([after.ids.at(-1), after.foundOldest, after.foundNewest]).toEqual([5000, false, true]);
   });
 
-  it("keep what they show and the last few others", () => {
+  it("keep listed messages and the newest others", () => {
     const messages = new Map([1, 2, 3, 4, 9].map((id) => [id, String(id)]));
     expect([...listed(messages, [list(2)], 1).keys()]).toEqual([1, 2, 9]);
   });

@@ -30,35 +30,35 @@ function shown({ text, start, end }: Writing): string {
     : `${text.slice(0, start)}«${text.slice(start, end)}»${text.slice(end)}`;
 }
 
-describe("marks", () => {
-  it("are put around what is selected, and taken away again", () => {
+describe("formatting", () => {
+  it("toggles around the selection", () => {
     expect(shown(marked(writing("a «b» c"), "bold"))).toBe("a **«b»** c");
     expect(shown(marked(writing("a **«b»** c"), "bold"))).toBe("a «b» c");
     expect(shown(marked(writing("a ‸c"), "italic"))).toBe("a *‸*c");
   });
 
-  it("leave spaces outside", () => {
+  it("leaves outer spaces outside", () => {
     expect(shown(marked(writing("a« b »c"), "strike"))).toBe("a ~~«b»~~ c");
   });
 
-  it("tell slanted from bold", () => {
+  it("distinguishes italic from bold", () => {
     expect(shown(marked(writing("**«b»**"), "italic"))).toBe("***«b»***");
     expect(shown(marked(writing("***«b»***"), "italic"))).toBe("**«b»**");
   });
 
-  it("make several lines of code a block", () => {
+  it("turns several lines of code into a block", () => {
     expect(shown(marked(writing("x «a\nb»"), "code"))).toBe("x \n```\n«a\nb»\n```");
   });
 });
 
 describe("links", () => {
-  it("wait for an address or for words", () => {
+  it("select the address or the text", () => {
     expect(shown(linked(writing("see «this»")))).toBe("see [this](«https://»)");
     expect(shown(linked(writing("«https://a.example»")))).toBe("[‸](https://a.example)");
     expect(shown(linked(writing("‸")))).toBe("[‸](https://)");
   });
 
-  it("come of an address that is pasted on words", () => {
+  it("come from an address pasted onto words", () => {
     expect(shown(pastedAddress(writing("see «this»"), "https://a.example")!)).toBe(
       "see [this](https://a.example)‸",
     );
@@ -68,16 +68,16 @@ describe("links", () => {
 });
 
 describe("blocks", () => {
-  it("get a fence that is longer than what they contain", () => {
+  it("get a fence longer than any they contain", () => {
     expect(fenced(writing("«```\nx\n```»"), "quote").text).toBe("````quote\n```\nx\n```\n````");
   });
 
-  it("go on lines of their own", () => {
+  it("are inserted on their own lines", () => {
     expect(shown(insertedBlock(writing("a‸b"), "X"))).toBe("a\nX\n‸b");
     expect(shown(insertedBlock(writing("‸"), "X"))).toBe("X\n‸");
   });
 
-  it("know what is code", () => {
+  it("recognize code", () => {
     expect(isInFence("```py\nx")).toBe(true);
     expect(isInFence("```py\nx\n```\n")).toBe(false);
     expect(isInFence("```quote\nx")).toBe(false);
@@ -85,14 +85,14 @@ describe("blocks", () => {
 });
 
 describe("lines", () => {
-  it("get a mark each, and lose it", () => {
+  it("toggle a prefix each", () => {
     expect(shown(markedLines(writing("a\n«b\nc»"), "bullets"))).toBe("a\n«* b\n* c»");
     expect(shown(markedLines(writing("«* b\n* c»"), "bullets"))).toBe("«b\nc»");
     expect(shown(markedLines(writing("«b\nc»"), "numbers"))).toBe("«1. b\n2. c»");
     expect(shown(markedLines(writing("b‸"), "quote"))).toBe("> b‸");
   });
 
-  it("go on as lists do, and end them", () => {
+  it("continue a list and end it", () => {
     expect(shown(newLine(writing("* a‸")))).toBe("* a\n* ‸");
     expect(shown(newLine(writing("9. a‸")))).toBe("9. a\n10. ‸");
     expect(shown(newLine(writing("* a\n* ‸")))).toBe("* a\n‸");

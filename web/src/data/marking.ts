@@ -85,7 +85,7 @@ export function linked({ text, start, end }: Writing): Writing {
     : { text: whole, start: start + 1, end: start + 1 };
 }
 
-export function isAddress(text: string): boolean {
+function isAddress(text: string): boolean {
   return /^(https?:\/\/|mailto:)\S+$/i.test(text.trim());
 }
 
@@ -123,7 +123,7 @@ export function fenceFor(text: string): string {
   return "`".repeat(longest + 1);
 }
 
-export type LineMark = "bullets" | "numbers" | "quote";
+type LineMark = "bullets" | "numbers" | "quote";
 
 const LINES: Record<LineMark, { is: RegExp; put: (line: string, at: number) => string }> = {
   bullets: { is: /^\* /, put: (line) => `* ${line}` },

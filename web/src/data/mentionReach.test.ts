@@ -43,8 +43,8 @@ const there = new Set([1, 2, 3, 4, 5]);
 const told = (text: string, some = data(), readers: ReadonlySet<number> | null = there) =>
   mentionReach(some, to, groupMentions(text), readers ?? undefined);
 
-describe("who will be told", () => {
-  it("is nobody without a call, and by one that notifies nobody", () => {
+describe("mention reach", () => {
+  it("is empty without mentions or with silent ones", () => {
     for (const text of [
       "x",
       "@_*bakers*",
@@ -60,18 +60,18 @@ describe("who will be told", () => {
     ).toEqual([]);
   });
 
-  it("is everybody else who reads the channel, bots and the gone left out", () => {
+  it("counts everyone else in the channel, without bots and deactivated users", () => {
     expect(told("@**all** @**channel**")).toEqual([{ kind: "all", name: "all", count: 2 }]);
     expect(told("@**all**", data(), null)).toEqual([{ kind: "all", name: "all", count: 4 }]);
   });
 
-  it("is those of a group who read the channel", () => {
+  it("counts the group's members in the channel", () => {
     expect(told("Hi @*bakers*, @*bakers*, @*old*, @*none*")).toEqual([
       { kind: "group", name: "bakers", count: 2, absent: 1 },
     ]);
   });
 
-  it("is those who wrote in the topic, and one knows whether all of it was looked through", () => {
+  it("counts the topic's participants, and says whether it's fully loaded", () => {
     expect(told("@**topic**")).toEqual([{ kind: "topic", count: 1, isAll: false }]);
     const whole = data({ foundOldest: true, foundNewest: true, stale: false });
     expect(told("@**topic**", whole)).toEqual([{ kind: "topic", count: 1, isAll: true }]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { joinParts, splitParts, quotation } from "./messageParts";
+import { joinParts, quotation, splitParts } from "./messageParts";
 import { fileLink } from "./marking";
 
 const quote = quotation(
@@ -8,8 +8,8 @@ const quote = quotation(
 );
 const file = fileLink("hat.png", "/user_uploads/2/ab/hat.png");
 
-describe("what goes with a text", () => {
-  it("is told apart from it, and makes the same message again", () => {
+describe("message parts", () => {
+  it("split and join to the same message", () => {
     const content = `${quote}Look at this\nand that\n${file}\n${fileLink("b.pdf", "/user_uploads/2/b")}`;
     const parts = splitParts(content);
     expect(parts.quotes.map(({ who, text }) => [who, text])).toEqual([
@@ -34,12 +34,20 @@ describe("what goes with a text", () => {
     `${quote}`.trimEnd(),
     `before\n${quote}after`,
     "@_**Ana|5** [said](x):\n```quote\nnever closed",
-  ])("is nothing that would make another message: %j", (content) => {
+  ])("stay text if joining would change the message: %j", (content) => {
     expect(joinParts(splitParts(content))).toBe(content);
   });
 
-  it("is a file alone, and one on its way", () => {
+  it("can be a single file, also during its upload", () => {
     expect(splitParts(file)).toMatchObject({ text: "", files: [{ name: "hat.png" }] });
     expect(splitParts("x\n[hat.png…]()")).toMatchObject({ text: "x", files: [{ url: "" }] });
   });
+});
+
+it("quotes", () => {
+  const quote = quotation(
+    { senderId: 3, senderName: "Ana", text: "```\nx\n```", link: "/#n" },
+    (mention, link) => `${mention} [said](${link}):`,
+  );
+  expect(quote).toBe("@_**Ana|3** [said](/#n):\n````quote\n```\nx\n```\n````\n");
 });

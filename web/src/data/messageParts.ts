@@ -16,7 +16,7 @@ export interface FilePart {
   url: string;
 }
 
-export interface MessageParts {
+interface MessageParts {
   quotes: readonly QuotePart[];
   text: string;
   files: readonly FilePart[];
@@ -64,7 +64,7 @@ export function isPicture(name: string): boolean {
   return /\.(png|jpe?g|gif|webp|avif|svg|bmp)$/i.test(name);
 }
 
-export interface Quoted {
+interface Quoted {
   senderId: number;
   senderName: string;
   /** In Markdown. */
@@ -78,11 +78,4 @@ export function quotation(quoted: Quoted, said: (mention: string, link: string) 
   const fence = fenceFor(quoted.text);
   const mention = `@_**${quoted.senderName}|${quoted.senderId}**`;
   return `${said(mention, quoted.link)}\n${fence}quote\n${quoted.text.trim()}\n${fence}\n`;
-}
-
-/** Insert a quotation on its own lines at the caret. */
-export function insertQuotation(before: string, quote: string, after: string): string {
-  const open = before.trimEnd() ? `${before.trimEnd()}\n\n` : "";
-  const rest = after.trimStart();
-  return `${open}${quote}${rest ? `\n${rest}` : ""}`;
 }

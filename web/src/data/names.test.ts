@@ -11,13 +11,13 @@ const data = {
 } as unknown as Data;
 
 describe("names", () => {
-  it("keep their places in a list whichever way they are written", () => {
+  it("keep their order in lists of mixed directions", () => {
     expect(listed(["Ana", "Marco"])).toBe("Ana and Marco");
     expect(listed(["ليلى", "Ana"])).toBe("\u2068ليلى\u2069 and \u2068Ana\u2069");
     expect(normalized(listed(["ليلى", "Ana"]))).toContain("ليلى and ana");
   });
 
-  it("say what is unknown in words, and leave the sign of what is resolved to a sign", () => {
+  it("describe unknown things, and leave the resolved mark to an icon", () => {
     expect(channelName(new Map(), 999)).toBe("unknown channel");
     expect(topicName("✔ oven")).toBe("oven");
     expect(topicName("")).toBe("general chat");
@@ -25,12 +25,12 @@ describe("names", () => {
 });
 
 describe("titles", () => {
-  it("name the views that have a name", () => {
+  it("name views", () => {
     expect(narrowTitle([], data)).toBe("Combined feed");
     expect(narrowTitle([{ operator: "is", operand: "starred" }], data)).toBe("Starred");
   });
 
-  it("say in words what is looked for", () => {
+  it("describe searches", () => {
     const narrow = [
       { operator: "channel", operand: 7 },
       { operator: "sender", operand: 5 },

@@ -28,25 +28,25 @@ const PLACES: [string, Narrow, number | undefined][] = [
 ];
 
 describe("fragments", () => {
-  it.each(PLACES)("%s names its narrow, and is its name", (fragment, narrow, near) => {
+  it.each(PLACES)("%s converts to its narrow and back", (fragment, narrow, near) => {
     expect(placeIn(fragment, data)).toEqual(near === undefined ? { narrow } : { narrow, near });
     expect(fragmentOf(narrow, data, near)).toBe(fragment);
   });
 
-  it("takes the words of old addresses", () => {
+  it("accept legacy operators", () => {
     expect(placeIn("narrow/stream/7-night-shift/subject/x", data)?.narrow).toEqual([
       { operator: "channel", operand: 7 },
       { operator: "topic", operand: "x" },
     ]);
   });
 
-  it("reads people by ID or by address, without oneself", () => {
+  it("read people by ID or address, without the user", () => {
     const expected = [{ operator: "dm", operand: [5] }];
     expect(placeIn("narrow/dm/4,5-group", data)?.narrow).toEqual(expected);
     expect(placeIn("narrow/dm/ana@cafe.2Eexample", data)?.narrow).toEqual(expected);
   });
 
-  it("is nothing for what is no narrow", () => {
+  it("reject invalid narrows", () => {
     expect(placeIn("inbox", data)).toBeNull();
     expect(placeIn("narrow/channel/nowhere", data)).toBeNull();
   });

@@ -51,7 +51,7 @@ function said(place: Place, kind: (typeof MESSAGE_KINDS)[number] = "any"): strin
   });
 }
 
-it("the places are one's own channels, and the topics for which one has chosen", () => {
+it("lists subscribed channels, and topics with a policy", () => {
   expect(places(KNOWN)).toEqual([
     { channelId: 0 },
     { channelId: 7 },

@@ -36,7 +36,7 @@ export type DecidingSetting =
   | "own"
   | "general";
 
-export interface Outcome {
+interface Outcome {
   way: NotificationChannel;
   told: boolean;
   cause: DecidingSetting;

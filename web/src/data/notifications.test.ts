@@ -59,7 +59,7 @@ function message(one: Case, more: string[] = []): NotifiableMessage {
   } as unknown as NotifiableMessage;
 }
 
-describe("a message", () => {
+describe("notification reasons", () => {
   it.each((cases as Case[]).map((one) => [one.name, one] as const))("%s", (_, one) => {
     const told = one.told !== null;
     expect(notificationEffect(known(one), message(one))).toEqual({ shown: told, heard: false });

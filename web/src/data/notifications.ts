@@ -16,7 +16,7 @@ export const NOTIFICATION_CHANNELS = ["desktop", "sound", "push", "email"] as co
 export type NotificationChannel = (typeof NOTIFICATION_CHANNELS)[number];
 
 /** Why a notification is sent: the first that applies. */
-export type Reason = "direct" | "mentioned" | "wildcard" | "alerted" | "followed" | "channel";
+type Reason = "direct" | "mentioned" | "wildcard" | "alerted" | "followed" | "channel";
 
 /** Each channel's settings: for messages to the user, and the names of the others. */
 const SETTINGS: Readonly<Record<NotificationChannel, readonly [personal: string, name: string]>> = {
@@ -26,7 +26,7 @@ const SETTINGS: Readonly<Record<NotificationChannel, readonly [personal: string,
   email: ["enable_offline_email_notifications", "email"],
 };
 
-export interface NotificationEffect {
+interface NotificationEffect {
   /** Show a desktop notification. */
   shown: boolean;
   /** Play a sound. */
@@ -87,7 +87,7 @@ export function notificationEffect(
 }
 
 /** A message's text for a notification. */
-export function plainText(html: string): string {
+export function notificationText(html: string): string {
   const page = new DOMParser().parseFromString(html, "text/html");
   for (const hidden of page.querySelectorAll(".spoiler-content, .katex-html")) hidden.remove();
   for (const image of page.querySelectorAll<HTMLImageElement>("img[alt]")) {

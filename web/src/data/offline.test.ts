@@ -36,8 +36,8 @@ function list(count: number, more: Partial<MessageList> = {}): MessageList {
   return { narrow: TOPIC, ids, foundOldest: true, foundNewest: true, stale: false, ...more };
 }
 
-describe("what is kept", () => {
-  it("is conversations and channels up to their newest message", () => {
+describe("offline data", () => {
+  it("covers conversations and channels up to the newest message", () => {
     expect(isWorthStoring(list(3))).toBe(true);
     for (const other of [
       list(0),
@@ -52,7 +52,7 @@ describe("what is kept", () => {
     }
   });
 
-  it("is the newest of many, which do not begin at the beginning any more", () => {
+  it("keeps the newest messages, and no longer reaches the oldest", () => {
     const many = list(LIMITS.messages + 5);
     const messages = new Map(many.ids.map((id) => [id, message(id)]));
     const page = pageOf({ messages }, many);
@@ -61,7 +61,7 @@ describe("what is kept", () => {
     expect(pageOf({ messages }, list(4)).foundOldest).toBe(true);
   });
 
-  it("may be read as long as its channel is there for one", () => {
+  it("is readable while the channel is accessible", () => {
     const page = { narrow: TOPIC };
     expect(isReadable({ channels: new Map([[7, {} as never]]) }, page)).toBe(true);
     expect(isReadable({ channels: new Map() }, page)).toBe(false);
@@ -69,7 +69,7 @@ describe("what is kept", () => {
     expect(isReadable({ channels: new Map() }, direct)).toBe(true);
   });
 
-  it("needs the names of all who are seen in it", () => {
+  it("includes the names of everyone in the messages", () => {
     const page = {
       narrow: TOPIC,
       foundOldest: true,
@@ -85,7 +85,7 @@ describe("what is kept", () => {
     expect([...peopleIn(page.messages)].sort()).toEqual([2, 3, 4, 5, 6]);
   });
 
-  it("is shown, and asked for again", () => {
+  it("is shown, and then reloaded", () => {
     const empty = { messages: new Map(), lists: new Map(), topicNames: new Map() } as never as Data;
     const page = { narrow: TOPIC, foundOldest: true, messages: [message(1), message(2)] };
     const { lists, messages, topicNames } = withPages(empty, [page]);
@@ -94,7 +94,7 @@ describe("what is kept", () => {
     expect(topicNames.get("c7/tides" as never)).toBe("tides");
   });
 
-  it("begins with what was so in the end, not with what the server told first", () => {
+  it("starts from the latest state rather than the first snapshot", () => {
     const lists = `realm_users realm_non_active_users cross_realm_bots realm_bots realm_user_groups
       subscriptions unsubscribed never_subscribed channel_folders realm_default_streams
       starred_messages recent_private_conversations user_topics muted_users drafts saved_snippets

@@ -12,7 +12,7 @@ describe("presence", () => {
   });
 });
 
-it("finds somebody by the beginnings of the words of a name, without accents", () => {
+it("finds people by beginnings of words, without accents", () => {
   const ana = { full_name: "Ana María", email: "x@y" };
   expect(isFound(ana, "ana mar")).toBe(true);
   expect(isFound(ana, "mar")).toBe(true);

@@ -27,20 +27,20 @@ describe("people", () => {
 
   const names = ({ rows }: PeopleGroup) => rows.map((row) => row.user.full_name);
 
-  it("stand with oneself first, then who is here, then whom one writes with", () => {
+  it("list the user first, then online people and direct message partners", () => {
     const { near, others } = peopleList(known, 1000, 200, 4);
     expect(names(others)).toEqual(["Iris", "Zoë Ångström", "June", "Ana"]);
     expect(others.count).toBe(5);
     expect(near.count).toBe(0);
   });
 
-  it("that are near stand apart, programs and muted ones among them", () => {
+  it("separate those nearby, bots and muted ones included", () => {
     const { near, others } = peopleList(known, 1000, 200, 60, "", new Set([1, 4, 5, 6, 7]));
     expect(names(near)).toEqual(["Iris", "Ana", "Loud", "Bot"]);
     expect(names(others)).toEqual(["Zoë Ångström", "June", "Bea"]);
   });
 
-  it("are found without accents, muted ones too", () => {
+  it("match without accents, muted ones too", () => {
     expect(names(peopleList(known, 1000, 200, 60, "zoe ang").others)).toEqual(["Zoë Ångström"]);
     expect(peopleList(known, 1000, 200, 60, "loud").others.count).toBe(1);
   });
@@ -59,7 +59,7 @@ function counting() {
   return { counted, compare };
 }
 
-test("who comes, goes and is renamed finds their place without sorting the others again", () => {
+test("are inserted, removed, and renamed without sorting everyone", () => {
   const { counted, compare } = counting();
   const many = Array.from({ length: 5000 }, (_, at) => person(at + 1, `P${(at * 7919) % 5000}`));
   let users = new Map(many.map((user) => [user.user_id, user]));

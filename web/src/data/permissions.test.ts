@@ -43,26 +43,26 @@ const said = (more: Partial<Message> = {}) =>
     ...more,
   }) as unknown as Message;
 
-describe("what one may do with a message", () => {
-  it("is to edit one's own for a while", () => {
+describe("message permissions", () => {
+  it("allow editing the user's own messages for a while", () => {
     expect(mayEdit(data, said(), 600)).toBe(true);
     expect(mayEdit(data, said(), 601)).toBe(false);
     expect(mayEdit(data, said({ sender_id: 5 }), 0)).toBe(false);
     expect(mayEdit(data, said({ stream_id: 8 }), 0)).toBe(false);
   });
 
-  it("is to delete one's own, or any with the permission", () => {
+  it("allow deleting own messages, or any with the permission", () => {
     expect(mayDelete(data, said(), 1e9)).toBe(true);
     expect(mayDelete(data, said({ sender_id: 5 }), 0)).toBe(false);
   });
 
-  it("is to move what is not old", () => {
+  it("allow moving recent messages", () => {
     expect(mayMove(data, said({ sender_id: 5 }), 1000)).toBe(true);
     expect(mayMove(data, said(), 1001)).toBe(false);
     expect(mayMove(data, said({ type: "private" }), 0)).toBe(false);
   });
 
-  it("is to see what it was", () => {
+  it("allow viewing edit history", () => {
     expect(maySeeHistory(data, said())).toBe(false);
     expect(maySeeHistory(data, said({ last_edit_timestamp: 5 }))).toBe(true);
   });

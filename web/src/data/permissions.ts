@@ -59,10 +59,6 @@ export function isGuest(data: Pick<Data, "users" | "me">): boolean {
   return data.users.get(data.me)?.role === Role.guest;
 }
 
-export function mayAdminister(data: Data, channel: Channel): boolean {
-  return isAdmin(data) || hasPermission(data.groups, channel.can_administer_channel_group, data.me);
-}
-
 export function mayPost(data: Pick<Data, "users" | "me" | "groups">, channel: Channel): boolean {
   if (channel.is_archived) return false;
   if (!channel.subscription && (channel.invite_only || isGuest(data))) return false;
@@ -72,7 +68,7 @@ export function mayPost(data: Pick<Data, "users" | "me" | "groups">, channel: Ch
 type Known = Pick<Data, "me" | "realm" | "groups" | "channels" | "users">;
 
 /** Allowed until a time in seconds (null: forever), or refused for a reason. */
-export type Permission = { until: number | null } | { refused: "rule" | "late" | "archived" };
+type Permission = { until: number | null } | { refused: "rule" | "late" | "archived" };
 
 function within(limit: unknown, since: Seconds, now: Seconds): Permission {
   if (typeof limit !== "number") return { until: null };

@@ -85,7 +85,7 @@ test.each([
   expect(after(event)).toEqual(expected);
 });
 
-test("a topic has its own, however it is spelled", () => {
+test("a topic's pins are found regardless of case", () => {
   const pins = known.get(7)!;
   expect(pinsIn(pins, "lunch").map((one) => one.message_id)).toEqual([1]);
   expect(pinsIn(pins, null)).toBe(pins);

@@ -12,11 +12,11 @@ test.each([
   [{ giphy_api_key: "k-1" }, null],
   [{ realm_gif_rating_policy: 4, giphy_api_key: "k-1", klipy_api_key: "k-2" }, giphy],
   [{ realm_gif_rating_policy: 2, klipy_api_key: "k-2" }, klipy],
-])("pictures are looked for where there is a key, and some are allowed: %j", (realm, expected) => {
+])("GIF search needs a key and an allowed rating: %j", (realm, expected) => {
   expect(gifProvider(realm)).toEqual(expected);
 });
 
-test("what is asked names the key, the words and how much is allowed", () => {
+test("the search URL has the key, query, and rating", () => {
   const asked = (provider: GifProvider, text: string) => {
     const { origin, pathname, searchParams } = new URL(gifAddress(provider, text, "pt"));
     return [origin + pathname, Object.fromEntries(searchParams)];
@@ -47,7 +47,7 @@ test("what is asked names the key, the words and how much is allowed", () => {
   expect(asked(klipy, " ")[0]).toBe("https://api.klipy.com/v2/featured");
 });
 
-test("what is found is shown small and sent whole; what is no picture, or there twice, is left out", () => {
+test("results have previews and full URLs, without invalid or duplicate ones", () => {
   const image = (name: string) => ({ url: `https://media1.giphy.com/${name}`, width: "200" });
   const data = [
     { id: "a", title: "Tea", images: { fixed_width: image("s.gif"), downsized: image("d.gif") } },
@@ -76,7 +76,7 @@ test("what is found is shown small and sent whole; what is no picture, or there 
   expect(gifsIn(klipy, null)).toEqual([]);
 });
 
-test("it is sent as a link that nothing can break out of", () => {
+test("a GIF's link can't be broken by its title", () => {
   const gif = { ...gifsIn(klipy, null)[0], id: "", preview: "", width: 1, height: 1 };
   expect(gifLink({ ...gif, title: "a [b](c)\n", url: "https://x.example/a.gif?b=(1)" })).toBe(
     "[a b (c)](https://x.example/a.gif?b=%281%29)",
@@ -92,7 +92,7 @@ test("it is sent as a link that nothing can break out of", () => {
 const jitsi = { realm_video_chat_provider: 1, server_jitsi_server_url: "https://meet.jit.si" };
 const blue = { big_blue_button: { id: 4, name: "BigBlueButton" } };
 
-describe("a call", () => {
+describe("calls", () => {
   it.each([
     [{ realm_video_chat_provider: 0 }, null],
     [{}, null],
@@ -102,11 +102,11 @@ describe("a call", () => {
     [{ realm_video_chat_provider: 4 }, null],
     [{ realm_video_chat_provider: 4, realm_available_video_chat_providers: blue }, "bigbluebutton"],
     [{ realm_video_chat_provider: 3 }, null],
-  ])("is held where the organization says: %j", (realm, provider) => {
+  ])("use the organization's provider: %j", (realm, provider) => {
     expect(callProvider(realm)).toBe(provider);
   });
 
-  it("at Jitsi has a link of its own, at the organization's server first", () => {
+  it("get a unique Jitsi link, on the organization's server first", () => {
     const own = { ...jitsi, realm_jitsi_server_url: "https://calls.example.com/" };
     expect(jitsiLink(own, "name", false)).toBe(
       "https://calls.example.com/name#config.startWithVideoMuted=false",

@@ -1,4 +1,4 @@
-export type CallProvider = "jitsi" | "bigbluebutton";
+type CallProvider = "jitsi" | "bigbluebutton";
 
 export type Realm = Readonly<Record<string, unknown>>;
 

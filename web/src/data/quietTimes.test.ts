@@ -30,7 +30,7 @@ describe("quiet times", () => {
     expect(secondsToChange(spans, now)).toBe(change);
   });
 
-  it("are told by the clock", () => {
+  it("convert times of day", () => {
     expect([0, 61, 1439, 1440].map(timeOf)).toEqual(["00:00", "01:01", "23:59", "00:00"]);
     expect(["00:00", "01:01", "23:59"].map(minutesOf)).toEqual([0, 61, 1439]);
     expect(minutesOf("")).toBeNaN();

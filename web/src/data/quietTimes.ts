@@ -3,7 +3,7 @@
 import type { Seconds } from "../wire/objects";
 
 /** Start and end. */
-export type TimeSpan = readonly [Seconds, Seconds];
+type TimeSpan = readonly [Seconds, Seconds];
 
 export interface QuietHours {
   /** Days they begin on: 0 is Monday. */

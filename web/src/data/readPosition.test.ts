@@ -22,7 +22,7 @@ const unread: Unread = {
   incomplete: false,
 };
 
-describe("opening", () => {
+describe("read position", () => {
   it("finds the first unread message", () => {
     expect(firstUnread(TOPIC, undefined, unread)).toBe(4);
     expect(firstUnread(CHANNEL, undefined, unread)).toBe(3);
@@ -31,13 +31,13 @@ describe("opening", () => {
     expect(firstUnread([], undefined, unread)).toBeNull();
   });
 
-  it("knows what is looked through", () => {
+  it("recognizes views that open at the newest message", () => {
     expect(opensAtNewest([{ operator: "search", operand: "cake" }])).toBe(true);
     expect(opensAtNewest([{ operator: "is", operand: "starred" }])).toBe(true);
     expect(opensAtNewest(TOPIC)).toBe(false);
   });
 
-  it("reads by seeing where the policy says so", () => {
+  it("marks as read on scroll by the policy", () => {
     expect(marksReadOnScroll(TOPIC, 2)).toBe(true);
     expect(marksReadOnScroll(CHANNEL, 2)).toBe(false);
     expect(marksReadOnScroll(CHANNEL, 1)).toBe(true);
@@ -47,7 +47,7 @@ describe("opening", () => {
     expect(marksReadOnScroll([{ operator: "is", operand: "dm" }], 1)).toBe(true);
   });
 
-  it("counts what is unread further on", () => {
+  it("counts unread messages further down", () => {
     expect(unreadCountAfter([1, 3, 4, 5, 6], 3, unread.where)).toBe(2);
     expect(unreadCountAfter([1, 3, 4, 5, 6], 6, unread.where)).toBe(0);
   });

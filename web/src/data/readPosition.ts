@@ -47,7 +47,7 @@ export function opensAtNewest(narrow: Narrow): boolean {
 }
 
 /** `web_mark_read_on_scroll_policy` */
-export const ReadPolicy = { always: 1, conversations: 2, never: 3 } as const;
+const ReadPolicy = { always: 1, conversations: 2, never: 3 } as const;
 
 /** Whether messages seen in a narrow are marked as read. */
 export function marksReadOnScroll(narrow: Narrow, policy: number): boolean {

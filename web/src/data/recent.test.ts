@@ -24,7 +24,7 @@ const message = (more: object) =>
   } as unknown as Message);
 
 describe("recent conversations", () => {
-  it("know who wrote last, and whether one wrote oneself", () => {
+  it("have the last sender, and whether the user participated", () => {
     const latest = latestOf(SEEN, 1);
     expect([...latest].map(([key, { last, mine }]) => [key, last.id, mine])).toEqual([
       ["c7/a", 3, true],
@@ -32,7 +32,7 @@ describe("recent conversations", () => {
     ]);
   });
 
-  it("know what was said, done and asked", () => {
+  it("have the text, action, or question", () => {
     expect(message({}).words.text).toBe("So");
     expect(message({ content: "<p>/me waves</p>", is_me_message: true })).toMatchObject({
       words: { text: "waves" },
@@ -46,7 +46,7 @@ describe("recent conversations", () => {
     expect(message({ submessages: parts }).words).toEqual({ text: "When?", sign: "poll" });
   });
 
-  it("follow messages that are moved, and that are written anew", () => {
+  it("follow moved and edited messages", () => {
     const after = moved(seen, [3, 77], 7, "B");
     expect(after.get(3)?.key).toBe("c7/b");
     expect(after.size).toBe(SEEN.length);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { clockText, formFor, loudness, noteName, plainType } from "./recording";
 
-describe("a voice note", () => {
-  it("is recorded as most browsers can play it, or as this one likes", () => {
+describe("voice message", () => {
+  it("uses the most compatible format", () => {
     expect(formFor(() => true).ending).toBe("m4a");
     expect(formFor((type) => type.includes("webm"))).toEqual({
       recorded: "audio/webm;codecs=opus",
@@ -13,13 +13,13 @@ describe("a voice note", () => {
     expect(plainType("")).toBe("audio/webm");
   });
 
-  it("is called by when it was made", () => {
+  it("is named by its time", () => {
     expect(noteName("Voice note", new Date(2026, 2, 1, 9, 5), "m4a")).toBe(
       "Voice note 2026-03-01 09.05.m4a",
     );
   });
 
-  it("tells its time and how loud it is", () => {
+  it("formats its duration and level", () => {
     expect([0, 59.9, 65, 600].map(clockText)).toEqual(["0:00", "0:59", "1:05", "10:00"]);
     expect(loudness(new Uint8Array(8).fill(128))).toBe(0);
     expect(loudness(new Uint8Array([0, 255]))).toBe(1);

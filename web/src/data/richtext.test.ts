@@ -22,13 +22,13 @@ function el(
 
 const body = (...inside: (Node | string)[]) => markdownOf(el("body", inside));
 
-describe("what was copied", () => {
-  it("stays plain where it is", () => {
+describe("pasted HTML", () => {
+  it("stays plain text without formatting", () => {
     expect(body(el("p", ["only ", el("span", ["words"])]))).toBeNull();
     expect(body(el("style", ["p {}"]), "words")).toBeNull();
   });
 
-  it("keeps marks and links", () => {
+  it("keeps formatting and links", () => {
     expect(body("a ", el("b", ["bold "]), "and ", el("i", ["slanted"]))).toBe(
       "a **bold** and *slanted*",
     );
@@ -46,7 +46,7 @@ describe("what was copied", () => {
     expect(body(el("ol", [el("li", ["a"]), el("li", ["b"])], { start: "3" }))).toBe("3. a\n4. b");
   });
 
-  it("keeps tables, quotes and code", () => {
+  it("keeps tables, quotes, and code", () => {
     expect(
       body(
         el("table", [

@@ -16,7 +16,7 @@ function rows(messages: Message[], options: Partial<RowsOptions> = {}, start = 0
 }
 
 describe("rows", () => {
-  it("go together when one person says them within ten minutes", () => {
+  it("group one sender's messages within ten minutes", () => {
     const found = rows([
       said(1, 5, NOON),
       said(2, 5, NOON + 599),
@@ -26,7 +26,7 @@ describe("rows", () => {
     expect(found.map((row) => row.first)).toEqual([true, false, true, true]);
   });
 
-  it("tell what an agent sent in somebody's name from what they wrote", () => {
+  it("separate an agent's messages from its owner's", () => {
     const found = rows([
       said(1, 5, NOON, { client: "website" }),
       said(2, 5, NOON, { client: "agent Helper" }),
@@ -37,14 +37,14 @@ describe("rows", () => {
     expect(found.map((row) => agentOf(row.message))).toEqual(["", "Helper", "Helper", "Cook"]);
   });
 
-  it("begin each day, also after a row that is not asked for", () => {
+  it("begin each day, even after an unrequested row", () => {
     const messages = [said(1, 5, NOON), said(2, 5, NOON + 60), said(3, 5, NOON + 86_400)];
     expect(rows(messages).map((row) => row.day !== null)).toEqual([true, false, true]);
     expect(rows(messages, {}, 1).map((row) => row.day !== null)).toEqual([false, true]);
     expect(rows(messages, {}, 1)[0]?.first).toBe(false);
   });
 
-  it("name the conversation only where several are mixed", () => {
+  it("name the conversation only if the list mixes several", () => {
     const messages = [said(1, 5, NOON), said(2, 5, NOON, { key: "c1/y" }), said(3, 5, NOON)];
     expect(rows(messages).every((row) => row.conversation === null)).toBe(true);
     expect(rows(messages, { mixed: true }).map((row) => row.conversation)).toEqual([
@@ -54,7 +54,7 @@ describe("rows", () => {
     ]);
   });
 
-  it("mark what is new, what is muted, and leave out what is not known", () => {
+  it("mark unread and muted messages, and skip unknown ones", () => {
     const found = rows([said(1, 9, NOON), said(2, 9, NOON)], { marker: 2 });
     expect(found.map((row) => [row.marker, row.first, row.muted])).toEqual([
       [false, true, true],
@@ -65,7 +65,7 @@ describe("rows", () => {
 });
 
 describe("heights", () => {
-  it("are guessed from those that are known", () => {
+  it("are estimated from measured ones", () => {
     const heights = new Heights();
     heights.set(1, 40);
     heights.set(2, 60);

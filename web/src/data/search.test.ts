@@ -61,8 +61,8 @@ const SAID: [string, Narrow][] = [
   ],
 ];
 
-describe("searches", () => {
-  it.each(SAID)("%s is its narrow, and is how it is written", (text, narrow) => {
+describe("search queries", () => {
+  it.each(SAID)("%s converts to its narrow and back", (text, narrow) => {
     expect(parseSearch(text, data)).toEqual({ narrow, unclear: [] });
     expect(searchText(narrow, data)).toBe(text);
   });
@@ -74,7 +74,7 @@ describe("searches", () => {
     ["dm:June", "several"],
     ["dm:ana", "account"],
     ["sender:me", "nobody"],
-  ])("%s makes no sense to a visitor", (text, why) => {
+  ])("%s doesn't apply to visitors", (text, why) => {
     const { unclear } = parseSearch(text, { ...data, me: 0 });
     expect(unclear.map((part) => part.why)).toEqual([why]);
   });
@@ -93,7 +93,7 @@ describe("searches", () => {
     expect(parseSearch(text, data).narrow).toEqual(narrow);
   });
 
-  it("say what is unclear, and keep the rest", () => {
+  it("report unclear parts and keep the rest", () => {
     const found = parseSearch("channel:nowhere is:odd near:12 tea", data);
     expect(found.narrow).toEqual([{ operator: "search", operand: "tea" }]);
     expect(found.near).toBe(12);
@@ -118,23 +118,23 @@ describe("searches", () => {
     ["id:x", "number", []],
     ["near:x", "number", []],
     ["sender:", "missing", []],
-  ])("%s is unclear, and why", (text, why, could) => {
+  ])("%s is unclear, with a reason", (text, why, could) => {
     expect(parseSearch(`has:link ${text}`, data).unclear).toMatchObject([{ why, could }]);
   });
 });
 
-describe("what is being typed", () => {
+describe("last part", () => {
   it.each([
     ["", null],
     ["is:unread ", null],
     ["is:unread cha", "cha"],
     ['topic:"to d', 'topic:"to d'],
     ['topic:"to ', 'topic:"to '],
-  ])("in %j is %j", (text, expected) => {
+  ])("of %j is %j", (text, expected) => {
     expect(lastPart(text).part?.text ?? null).toBe(expected);
   });
 
-  it("is replaced by what is chosen", () => {
+  it("is replaced by the suggestion", () => {
     expect(withLastTerm("is:unread cha", "channel", "")).toBe("is:unread channel:");
     expect(withLastTerm("is:unread -channel:nig", "channel", "night shift")).toBe(
       'is:unread -channel:"night shift" ',
@@ -142,7 +142,7 @@ describe("what is being typed", () => {
     expect(withLastTerm("-cha", "channel", "")).toBe("-channel:");
   });
 
-  it("may be cut anywhere", () => {
+  it("can end anywhere", () => {
     for (const [text] of SAID) {
       for (let at = 0; at <= text.length; at++) {
         const { before, part } = lastPart(text.slice(0, at));
@@ -156,7 +156,7 @@ describe("what is being typed", () => {
 const words = { operator: "search", operand: "almond cake" };
 const link = { operator: "has", operand: "link" };
 
-describe("a search", () => {
+describe("search", () => {
   it.each([
     [true, [words]],
     [true, [{ operator: "channel", operand: 7 }, words]],
@@ -177,13 +177,13 @@ describe("a search", () => {
     expect(isSearch(narrow)).toBe(expected);
   });
 
-  it("gets a condition before its words, and loses it again", () => {
+  it("inserts a term before words, and removes it", () => {
     const with_ = toggleTerm([words], link);
     expect(with_).toEqual([link, words]);
     expect(toggleTerm(with_, link)).toEqual([words]);
   });
 
-  it("finds topics by all of its words, where nothing else is parseSearch for", () => {
+  it("finds topics that contain all words, if there are no other terms", () => {
     const data = {
       channels: new Map([[7, {}]]),
       topicNames: new Map([
@@ -201,7 +201,7 @@ describe("a search", () => {
     expect(matchingTopics(data, [link, words])).toEqual([]);
   });
 
-  it("shows in a topic what was hit, as text", () => {
+  it("highlights matches in topics", () => {
     expect(highlightParts('the <span class="highlight">oven</span> &amp; &lt;b&gt;')).toEqual([
       { text: "the ", hit: false },
       { text: "oven", hit: true },

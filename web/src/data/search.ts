@@ -14,7 +14,7 @@ import {
 } from "./conversations";
 
 /** Supported operators, in the order they are suggested. */
-export const OPERATORS = [
+const OPERATORS = [
   "channel",
   "topic",
   "dm",
@@ -121,7 +121,7 @@ export interface UnclearPart extends Part {
   could: readonly string[];
 }
 
-export interface ParsedSearch {
+interface ParsedSearch {
   narrow: Term[];
   near?: number;
   /** Parts without meaning; ignoring them would change the search. */

@@ -12,7 +12,7 @@ import type { Narrow } from "./conversations";
 
 const message = (id: number, content: string, sender_id = 1) => ({ id, content, sender_id });
 
-it("finds a message that arrived although no answer came", () => {
+it("finds a message that arrived without a response", () => {
   const sent = { content: "\nhello \n", after: 10 };
   const none = new Set<number>();
   expect(findArrived(sent, [message(11, "hello")], 1, none)).toBe(11);
@@ -39,13 +39,13 @@ const seen = (...ids: number[]) =>
 const shown = (all: Pending[], ...ids: number[]) =>
   pendingToShow(all, seen(...ids), 1, new Set([11])).map((one) => one.localId);
 
-it("shows no message twice that was fetched before its event came", () => {
+it("doesn't show a message twice that was fetched before its event", () => {
   expect(shown([pending("a", { sentId: 12 })], 12)).toEqual([]);
   expect(shown([pending("a", { sentId: 12 })], 13)).toEqual(["a"]);
   expect(shown([pending("a"), pending("b")], 12)).toEqual(["b"]);
 });
 
-it("shows what is not there, whatever else of oneself is", () => {
+it("shows unsent messages regardless of the user's other messages", () => {
   expect(shown([pending("a")], 9, 10, 11)).toEqual(["a"]);
   expect(shown([pending("a", { key: "c1/other" })], 12)).toEqual(["a"]);
   expect(shown([pending("a", { state: "failed" })], 12)).toEqual(["a"]);
@@ -53,7 +53,7 @@ it("shows what is not there, whatever else of oneself is", () => {
   expect(shown([releaseToSend(pending("a", { due: 5 }), 12)], 12)).toEqual(["a"]);
 });
 
-it("goes along with its topic; what was not heard when it happened is told before", () => {
+it("follows its topic, and announces moves that were missed", () => {
   const was = { kind: "topic" as const, channelId: 1, topic: "keys" };
   const to = { kind: "topic" as const, channelId: 2, topic: "✔ keys" };
   const here = { to, key: "c2/✔ keys", was: [was], adrift: false };
@@ -84,7 +84,7 @@ it("goes along with its topic; what was not heard when it happened is told befor
   expect(again).toMatchObject({ key: "c1/keys", was: [was, to] });
 });
 
-it("is shown in its conversation, its channel and among all", () => {
+it("appears in its conversation, its channel, and the combined feed", () => {
   const channel = { operator: "channel", operand: 1 };
   const topic = { operator: "topic", operand: "Keys" };
   const shows = (...terms: object[]) => showsPending(terms as Narrow, "c1/keys");

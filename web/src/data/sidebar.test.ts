@@ -40,7 +40,7 @@ function shape(known: SidebarState, filter?: string) {
 }
 
 describe("sections", () => {
-  it("are pinned channels, folders in their order, and the rest with muted ones last", () => {
+  it("are pinned channels, folders in order, and the rest with muted ones last", () => {
     expect(shape(layout({ demote_inactive_streams: 3 }, SOME))).toEqual([
       "pinned: zeta",
       "folder-2 Bar: beans",
@@ -49,14 +49,14 @@ describe("sections", () => {
     ]);
   });
 
-  it("put quiet channels aside when that is wanted, or when there are many", () => {
+  it("separate inactive channels if requested, or if there are many", () => {
     expect(shape(layout({ demote_inactive_streams: 2 }, SOME)).at(-1)).toBe("inactive: Älteres");
     expect(shape(layout({ demote_inactive_streams: 1 }, SOME)).at(-1)).not.toContain("inactive");
     const many = [...SOME, ...Array.from({ length: 30 }, (_, at) => ({ name: `room ${at}` }))];
     expect(shape(layout({ demote_inactive_streams: 1 }, many)).at(-1)).toBe("inactive: Älteres");
   });
 
-  it("have no folders where none are wanted, and only what is looked for", () => {
+  it("can omit folders, and filter", () => {
     const known = layout({ web_left_sidebar_show_channel_folders: false }, SOME);
     expect(shape(known, " BE")).toEqual(["rest: beans"]);
   });
@@ -88,7 +88,7 @@ describe("topics", () => {
   }));
   const rows = topicRows(known, 7, topics);
 
-  it("are the newest first, with unread ones that the list did not have", () => {
+  it("are newest first, including unread ones missing in the list", () => {
     expect(rows.map((row) => row.name)).toEqual([
       ...["muted", "a", "b", "c", "d", "e", "f", "Old"],
       "Unheard",
@@ -96,18 +96,18 @@ describe("topics", () => {
     expect(rows.at(-2)).toMatchObject({ unread: 1, followed: true, mentioned: true });
   });
 
-  it("stand as a few: unread, then new, and the one that is shown", () => {
+  it("are limited: unread, then recent, and the current one", () => {
     const names = visibleTopics(rows, "c7/muted").map((row) => row.name);
     expect(names).toEqual(["Old", "Unheard", "muted", "a", "b", "c"]);
   });
 
-  it("go to the top when somebody writes", () => {
+  it("move to the top with a new message", () => {
     const after = withTopic(topics, "OLD", 99);
     expect(after[0]).toEqual({ name: "OLD", max_id: 99 });
     expect(after).toHaveLength(topics.length);
   });
 
-  it("stay in order when older messages come in", () => {
+  it("stay in order when older messages arrive", () => {
     const newest = Math.max(...topics.map((topic) => topic.max_id));
     const [first] = withTopic(topics, "New", newest + 9);
     expect(first?.name).toBe("New");

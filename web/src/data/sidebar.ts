@@ -5,7 +5,7 @@ import { isFollowed, isMuted } from "./counts";
 import type { Channel, Data } from "./data";
 import { BY_NAME } from "./people";
 
-export interface ChannelSection {
+interface ChannelSection {
   /** Stays the same when renamed. */
   id: string;
   kind: "pinned" | "folder" | "rest" | "inactive";

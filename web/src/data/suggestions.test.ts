@@ -43,7 +43,7 @@ const shape = (text: string) =>
   );
 
 describe("places", () => {
-  it("are channels, one's own first, then topics and people", () => {
+  it("are channels, subscribed ones first, then topics and people", () => {
     expect(shape("gen")).toEqual([
       "channel general",
       "channel genetics",
@@ -61,7 +61,7 @@ describe("places", () => {
     expect(shape(text)).toEqual(expected);
   });
 
-  it("that one was at lately come first among those that fit alike", () => {
+  it("that were visited recently come first among equal matches", () => {
     const near = {
       ...data,
       topicNames: new Map([...data.topicNames, ["c8/gentle end", "Gentle end"]]),
@@ -77,7 +77,7 @@ describe("places", () => {
     ]);
   });
 
-  it("that fit well come before what can be done, a few of each kind", () => {
+  it("that match well come before commands, a few of each kind", () => {
     const topics = ["Gently", "Gentle", "Gentler", "Gentlest", "agent"];
     const many = { ...data, topicNames: new Map(topics.map((name) => [`c8/${name}`, name])) };
     const [first, rest] = splitPlaces(placeSuggestions(many as unknown as Data, "gen", []), "gen");
@@ -87,7 +87,7 @@ describe("places", () => {
     expect(rest.map((one) => "name" in one && one.name)).toEqual(["Gently", "agent"]);
   });
 
-  it("are nobody to a visitor, who has no messages of their own to look for either", () => {
+  it("for visitors contain neither people nor their own messages", () => {
     const visitor = { ...data, me: 0 };
     expect(placeSuggestions(visitor, "gen", []).map((one) => one.kind)).toEqual([
       "channel",
@@ -107,7 +107,7 @@ describe("places", () => {
     expect(searchFor(visitor, "is:resolved tea")).not.toBeNull();
   });
 
-  it("are found better by their beginnings", () => {
+  it("match better at the beginning", () => {
     expect([
       nameRank("general", "general"),
       nameRank("general", "gen"),
@@ -118,12 +118,12 @@ describe("places", () => {
   });
 });
 
-describe("places where one was lately", () => {
+describe("recent places", () => {
   const named = (fragment: string) => (/channel\/99/.test(fragment) ? null : `at ${fragment}`);
   const shapes = (lately: string[], here = "inbox") =>
     recentPlaces(data, lately, here, named).map((one) => [one.kind, one.name, one.fragment]);
 
-  it("are what they are, by the names that they have now", () => {
+  it("use current names", () => {
     expect(
       shapes([
         "narrow/channel/7-night/topic/.E2.9C.94.20keys",
@@ -143,7 +143,7 @@ describe("places where one was lately", () => {
     ]);
   });
 
-  it("are each there once, and not where one is", () => {
+  it("appear once, without the current one", () => {
     const asItWas = "narrow/channel/7-day-shift/topic/keys";
     const asItIs = "narrow/channel/7-night-shift/topic/keys";
     const resolved = "narrow/channel/7/topic/.E2.9C.94.20Keys";

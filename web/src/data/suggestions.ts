@@ -40,7 +40,7 @@ export type Suggestion =
   /** A completion of the typed text. */
   | { kind: "term"; text: string; operator: Operator; operand: string; negated: boolean };
 
-export type SuggestionState = Data;
+type SuggestionState = Data;
 
 export interface View {
   name: string;

@@ -11,17 +11,16 @@ import {
   timePresets,
   timeMarkdown,
 } from "./times";
-import { quotation, insertQuotation } from "./messageParts";
 
 const at = (day: number, hour = 12) => new Date(2025, 3, day, hour).getTime() / 1000;
 
 describe("times", () => {
-  it("are told by the clock that one has chosen", () => {
+  it("use the chosen clock", () => {
     expect(clock(at(3, 14), "en", true)).toBe("14:00");
     expect(clock(at(3, 14), "en", false)).toMatch(/2:00\sPM/);
   });
 
-  it("name days as people do", () => {
+  it("name days", () => {
     expect(dayName(at(3), at(3, 23), "en")).toBe("Today");
     expect(dayName(at(2, 23), at(3, 1), "es")).toBe("Ayer");
     expect(dayName(at(1), at(3), "en")).toBe("Tuesday, April 1");
@@ -29,12 +28,12 @@ describe("times", () => {
     expect(dayOf(at(2, 23))).toBeLessThan(dayOf(at(3, 1)));
   });
 
-  it("tell how long ago", () => {
+  it("are relative to now", () => {
     expect(ago(at(3) - 300, at(3), "en")).toBe("5 minutes ago");
     expect(ago(at(1), at(3), "en")).toBe("2 days ago");
   });
 
-  it("are the same in zones whose clocks go alike all year", () => {
+  it("compare time zones over the year", () => {
     const summer = Date.UTC(2026, 6, 1, 12) / 1000;
     const winter = Date.UTC(2026, 0, 1, 12) / 1000;
     expect(isSameClock("Asia/Calcutta", "Asia/Kolkata", summer)).toBe(true);
@@ -47,7 +46,7 @@ describe("times", () => {
   });
 });
 
-test("each format is made once, and each language has its own", () => {
+test("creates each format once per language", () => {
   const day = { weekday: "long", timeZone: "UTC" } as const;
   expect(dateFormat("en", { ...day })).toBe(dateFormat("en", { ...day }));
   expect(dateFormat("en", day).format(0)).toBe("Thursday");
@@ -56,7 +55,7 @@ test("each format is made once, and each language has its own", () => {
   expect(listFormat("es").format(["Ana", "Bo"])).toBe("Ana y Bo");
 });
 
-it("offers times to come", () => {
+it("offers upcoming times", () => {
   const names = (date: Date) => timePresets(date).map((one) => one.when);
   // A Wednesday morning and a Sunday night.
   expect(names(new Date(2026, 10, 18, 10))).toEqual([
@@ -71,19 +70,8 @@ it("offers times to come", () => {
   expect(new Date((monday?.at ?? 0) * 1000).getDay()).toBe(1);
 });
 
-it("writes times", () => {
+it("formats times", () => {
   const time = new Date(2026, 0, 5, 7, 8);
   expect(localInput(time)).toBe("2026-01-05T07:08");
   expect(timeMarkdown(time)).toMatch(/^<time:2026-01-05T07:08:00[+-]\d\d:\d\d>$/);
-});
-
-it("quotes", () => {
-  const said = (mention: string, link: string) => `${mention} [said](${link}):`;
-  const quote = quotation(
-    { senderId: 3, senderName: "Ana", text: "```\nx\n```", link: "/#n" },
-    said,
-  );
-  expect(quote).toBe("@_**Ana|3** [said](/#n):\n````quote\n```\nx\n```\n````\n");
-  expect(insertQuotation("before", "Q\n", "after")).toBe("before\n\nQ\n\nafter");
-  expect(insertQuotation("", "Q\n", "")).toBe("Q\n");
 });

@@ -118,7 +118,7 @@ export const relativeFormat = kept(
 );
 export const listFormat = kept((language) => new Intl.ListFormat(language));
 
-export type TimePreset = "hour" | "threeHours" | "evening" | "tomorrow" | "monday";
+type TimePreset = "hour" | "threeHours" | "evening" | "tomorrow" | "monday";
 
 /** Upcoming presets with their times in seconds, in order. */
 export function timePresets(now: Date): { when: TimePreset; at: number }[] {

@@ -80,7 +80,7 @@ const topic = (name: string) => ({ kind: "topic", channelId: 1, topic: name }) a
 const kinds = (found: ReturnType<typeof warningsFor>) => found.map((one) => one.kind);
 
 describe("warnings", () => {
-  it("tell what prevents a message", () => {
+  it("name what prevents sending", () => {
     expect(kinds(warningsFor(data(channel({ is_archived: true })), topic("x"), ""))).toEqual([
       "archived",
     ]);
@@ -92,7 +92,7 @@ describe("warnings", () => {
     expect(warningsFor(data(), topic("x"), "@**all**").every(prevents)).toBe(true);
   });
 
-  it("tell what to think of", () => {
+  it("name what to consider", () => {
     const may = data(channel(), { realm_can_mention_many_users_group: EVERYONE });
     expect(warningsFor(may, topic("x"), "@**everyone**")).toEqual([
       { kind: "callsMany", name: "everyone", count: 40 },
@@ -107,7 +107,7 @@ describe("warnings", () => {
     expect(warningsFor(data(), topic("x"), "@**Marco**", new Set([1, 2]))).toEqual([]);
   });
 
-  it("look at those one writes to", () => {
+  it("consider the recipients", () => {
     expect(kinds(warningsFor(data(), { kind: "direct", people: [2] }, ""))).toEqual([]);
     expect(kinds(warningsFor(data(), { kind: "direct", people: [3] }, ""))).toEqual(["guests"]);
     expect(kinds(warningsFor(data(), { kind: "direct", people: [4] }, ""))).toEqual(["gone"]);
@@ -117,7 +117,7 @@ describe("warnings", () => {
     ]);
   });
 
-  it("know who is called", () => {
+  it("recognize mentioned people", () => {
     expect(calledIn("@**Ana** @**Bo|7** @_**Ce** @**all**\n```\n@**Di**\n```")).toEqual({
       names: ["Ana"],
       ids: [7],
@@ -126,7 +126,7 @@ describe("warnings", () => {
   });
 });
 
-describe("what may be done with a message", () => {
+describe("message permissions", () => {
   const message = (sender_id: number) =>
     ({
       id: 9,
@@ -137,7 +137,7 @@ describe("what may be done with a message", () => {
       submessages: [],
     }) as unknown as Message;
 
-  it("has its time", () => {
+  it("depend on time", () => {
     expect(permissionToEdit(data(), message(1), 1100)).toEqual({ until: 1600 });
     expect(permissionToEdit(data(), message(1), 1700)).toEqual({ refused: "late" });
     expect(permissionToEdit(data(), message(2), 1100)).toEqual({ refused: "rule" });
@@ -147,7 +147,7 @@ describe("what may be done with a message", () => {
     expect(permissionToEdit(archived, message(1), 1100)).toEqual({ refused: "archived" });
   });
 
-  it("has its rights", () => {
+  it("depend on rights", () => {
     expect(mayMoveWithin(data(), channel())).toBe(true);
     expect(mayMoveOut(data(), channel())).toBe(false);
     expect(moveLimit(data(), false)).toBe(86_400);

@@ -23,12 +23,12 @@ const todo = part(4, {
 });
 
 describe("widgets", () => {
-  it("are not in ordinary messages", () => {
+  it("don't exist in ordinary messages", () => {
     expect(widgetOf([], 4)).toBeNull();
     expect(widgetOf([{ ...poll, content: "{" }], 4)).toBeNull();
   });
 
-  it("count votes, and take options from everybody", () => {
+  it("count votes and accept options from everyone", () => {
     const found = widgetOf(
       [
         poll,
@@ -52,7 +52,7 @@ describe("widgets", () => {
     });
   });
 
-  it("strike tasks, and take the strike back", () => {
+  it("check and uncheck tasks", () => {
     const strike = part(5, { type: "strike", key: "canned,0" });
     const more = part(5, { type: "new_task", key: 2, task: "mop", desc: "", completed: false });
     expect(widgetOf([todo, strike, more], 4)).toEqual({
@@ -67,13 +67,13 @@ describe("widgets", () => {
     expect(again?.kind === "todo" && again.tasks[0]?.done).toBe(false);
   });
 
-  it("number what one adds", () => {
+  it("number new options", () => {
     expect(nextIndex(["canned,5", "4,2", "5,9"], 4)).toBe(3);
     expect(nextIndex([], 4)).toBe(1);
   });
 });
 
-it("writes polls and lists", () => {
+it("write polls and lists", () => {
   expect(listMessage("poll", " Tea or\ncoffee? ", ["tea", "", " coffee "])).toBe(
     "/poll Tea or coffee?\ntea\ncoffee",
   );

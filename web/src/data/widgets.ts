@@ -14,7 +14,7 @@ export interface Poll {
   options: readonly PollOption[];
 }
 
-export interface Task {
+interface Task {
   key: string;
   text: string;
   note: string;
@@ -27,7 +27,7 @@ export interface Todo {
   tasks: readonly Task[];
 }
 
-export interface Choices {
+interface Choices {
   kind: "choices";
   heading: string;
   choices: readonly { short: string; text: string; reply: string }[];

@@ -46,29 +46,29 @@ function tooFaint(tokens: Tokens, texts: string[], grounds: string[], least: num
   return found;
 }
 
-describe("the colours", () => {
+describe("colors", () => {
   it.each([
     ["as they are", plain, 4.5],
     ["with more contrast", { ...plain, ...more }, 7],
-  ])("can be read %s", (_, tokens, least) => {
+  ])("of text are readable in %s", (_, tokens, least) => {
     expect(tooFaint(tokens, TEXTS, GROUNDS, least)).toEqual([]);
     expect(tooFaint(tokens, CODE, ["code"], least)).toEqual([]);
     expect(tooFaint(tokens, ["on-accent"], ["accent", "accent-strong"], least)).toEqual([]);
     expect(tooFaint(tokens, ["ink"], ["found"], least)).toEqual([]);
   });
 
-  it("show where a field and a sign are", () => {
+  it("of fields and icons are visible", () => {
     const below = ["sunken", "paper", "raised"];
     expect(tooFaint(plain, ["field", "away"], below, 3)).toEqual([]);
     expect(tooFaint({ ...plain, ...more }, ["line", "field", "away"], SURFACES, 3)).toEqual([]);
   });
 
-  it("have more contrast by the system's wish as by one's own", () => {
+  it("have more contrast by the system's preference as by the user's", () => {
     expect(Object.keys(more).length).toBeGreaterThan(20);
     expect(block(':root[data-contrast="high"]')).toEqual(more);
   });
 
-  it("are all the system's where it has few", () => {
+  it("are the system's in forced colors", () => {
     const colours = Object.keys(plain).filter((name) => /#|rgb\(/.test(plain[name] ?? ""));
     const left = ["shade", "shadow"];
     expect(colours.filter((name) => !(name in forced) && !left.includes(name))).toEqual([]);

@@ -57,7 +57,7 @@ const inTopic = (subject: string, stream_id = 7) => ({ message: { stream_id, sub
 const gone = { result: "error", code: "BAD_REQUEST", msg: "Invalid message(s)" };
 const unreachable = new TypeError("Failed to fetch");
 
-test("a topic that is not resolved any more has the name that it was given since", async () => {
+test("unresolving keeps a name that the topic got in the meantime", async () => {
   const { app, undo } = begun();
   await setResolved(app, "plans", 40, true);
   answers.push(inTopic("✔ voyages", 8));
@@ -77,7 +77,7 @@ test("a topic that is not resolved any more has the name that it was given since
   }
 });
 
-test("what is heard of again is the topic that was muted, by whatever name", async () => {
+test("undo unmutes the topic under its current name", async () => {
   const { app, store, undo } = begun();
   const heard = (topic_name: string, visibility_policy: number) =>
     store.change((data) =>
@@ -99,7 +99,7 @@ test("what is heard of again is the topic that was muted, by whatever name", asy
   expect(await undo()).toEqual([words.common.notUndone]);
 });
 
-test("one comes back into the channel that one has left, and into no other", async () => {
+test("undo rejoins the same channel only", async () => {
   const { app, store, undo } = begun();
   const call = (news: object) =>
     store.change((data) => ({

@@ -5,7 +5,7 @@ import { get } from "../wire/http";
 const FRESH = 60_000;
 
 /** A cache by channel that expires. */
-class Book<T> {
+class ChannelCache<T> {
   #found = $state.raw<ReadonlyMap<number, T>>(new Map());
   #asked = new Map<number, number>();
 
@@ -34,14 +34,14 @@ class Book<T> {
 }
 
 /** Topic names, newest first. */
-export const topicBook = new Book<readonly string[]>(async (channelId) => {
+export const topicBook = new ChannelCache<readonly string[]>(async (channelId) => {
   const { topics } = await get<{ topics: { name: string }[] }>(`/users/me/${channelId}/topics`, {
     allow_empty_topic_name: true,
   });
   return topics.map((topic) => topic.name);
 });
 
-export const subscriberBook = new Book<ReadonlySet<number>>(async (channelId) => {
+export const subscriberBook = new ChannelCache<ReadonlySet<number>>(async (channelId) => {
   const { subscribers } = await get<{ subscribers: number[] }>(`/streams/${channelId}/members`);
   return new Set(subscribers);
 });

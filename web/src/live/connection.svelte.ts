@@ -36,7 +36,7 @@ export function register(): Promise<Snapshot> {
   });
 }
 
-export interface ConnectionListener {
+interface ConnectionListener {
   take(events: ServerEvent[]): void;
   restart(snapshot: Snapshot): void;
   /** Registering failed; the connection has ended. */

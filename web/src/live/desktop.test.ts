@@ -26,8 +26,8 @@ function asked(): DesktopRequests {
   };
 }
 
-describe("the desktop application", () => {
-  it("asks for what its menu has, until that is over", () => {
+describe("desktop app", () => {
+  it("handles menu requests until stopped", () => {
     const { made, heard } = bridge();
     const wanted = asked();
     const end = handleDesktopRequests(wanted, made);
@@ -44,7 +44,7 @@ describe("the desktop application", () => {
     }
   });
 
-  it("hears of an answer that could not be sent", async () => {
+  it("reports replies that couldn't be sent", async () => {
     const { made, heard, sent } = bridge();
     handleDesktopRequests({ ...asked(), answer: () => Promise.reject(new Error("no")) }, made);
     heard.get("send_notification_reply_message")?.(7, "yes");
@@ -53,7 +53,7 @@ describe("the desktop application", () => {
     expect(sent[0]?.[1]).toMatchObject({ message_id: 7 });
   });
 
-  it("knows whether somebody is there, and shows notes", () => {
+  it("reports idle time and shows notifications", () => {
     const { made } = bridge();
     expect(systemInput(made)).toEqual({ isIdle: true, at: 5 });
     expect(systemInput(null)).toBeNull();
@@ -71,7 +71,7 @@ describe("the desktop application", () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 
-  it("is not there in a browser", () => {
+  it("is absent in browsers", () => {
     expect(() => handleDesktopRequests(asked(), null)()).not.toThrow();
   });
 });

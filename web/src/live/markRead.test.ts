@@ -45,7 +45,7 @@ function stored() {
   return store;
 }
 
-test("what the server does not take is unread again, but for what it has said is read", async () => {
+test("a failed request rolls back what the server hasn't confirmed", async () => {
   vi.stubGlobal("document", { cookie: "", addEventListener: () => undefined });
   const asked = vi.fn<() => Promise<Response>>();
   vi.stubGlobal("fetch", asked);

@@ -5,7 +5,7 @@ import { conversationOf } from "../data/conversations";
 import type { Message } from "../data/data";
 import { conversationName } from "../data/names";
 import { narrowOf } from "../data/narrow";
-import { notificationEffect, plainText } from "../data/notifications";
+import { notificationEffect, notificationText } from "../data/notifications";
 import { words } from "../words/index.svelte";
 import { desktop, desktopNote } from "./desktop";
 import { quietTimes } from "./quietTimes.svelte";
@@ -41,7 +41,7 @@ function isLookedAt(): boolean {
   return document.visibilityState === "visible" && document.hasFocus();
 }
 
-export function mayNotify(): boolean {
+function mayNotify(): boolean {
   if (desktop()?.new_notification) return true;
   return typeof Notification !== "undefined" && Notification.permission === "granted";
 }
@@ -57,7 +57,7 @@ function show(app: App, message: Message): void {
       ? message.sender_full_name
       : `${message.sender_full_name} · ${conversationName(users, channels, conversation, me)}`;
   const how = {
-    body: hidden ? words.shell.notice.hidden : plainText(message.content),
+    body: hidden ? words.shell.notice.hidden : notificationText(message.content),
     icon: message.avatar_url ?? "/static/icon-192.png",
     silent: true,
   };

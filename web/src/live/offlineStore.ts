@@ -27,7 +27,7 @@ const SOON = 500;
 const AT_ONCE = 400;
 
 /** The data that an offline client starts with. */
-export interface OfflineStart {
+interface OfflineStart {
   account: string;
   /** When it was stored, in ms. */
   at: number;
@@ -81,12 +81,12 @@ export async function storeOfflineData(
     vault = await EncryptedStore.open(true);
   }
   if (!vault) return () => undefined;
-  const keeper = new Keeper(store, account, snapshot, isOnline, vault);
+  const keeper = new OfflineWriter(store, account, snapshot, isOnline, vault);
   await keeper.begin();
   return () => keeper.stop();
 }
 
-class Keeper {
+class OfflineWriter {
   /** By list name, most recently viewed last. */
   #records = new Map<string, Record>();
   #seen: unknown[] = [];

@@ -64,7 +64,7 @@ function begun() {
 }
 
 test.each([true, false])(
-  "what may have arrived (%o) in a topic that has gone elsewhere is not taken back before one knows",
+  "a message that may have arrived (%o) in a moved topic isn't undone before that is known",
   async (hasArrived) => {
     const { outbox, store } = begun();
     answer = () => {
@@ -95,7 +95,7 @@ test.each([true, false])(
   },
 );
 
-test("what alone fails is tried less and less often, also where the server answers all else", async () => {
+test("a message that keeps failing is retried less and less often", async () => {
   const { outbox, connection } = begun();
   there = {};
   answer = () => {

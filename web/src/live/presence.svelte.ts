@@ -18,7 +18,7 @@ interface Answer {
   presences: Record<string, Presence>;
 }
 
-export class Presences {
+class Presences {
   /** The server's clock in seconds, updated once per ping. */
   now = $state(0);
 

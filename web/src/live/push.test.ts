@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { deviceName } from "./push";
 
-describe("what a device is called", () => {
+describe("device name", () => {
   it.each([
     [
       "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0 Mobile Safari/537.36",

@@ -16,7 +16,7 @@ export interface PushDevice {
   current: boolean;
 }
 
-export interface PushDevices {
+interface PushDevices {
   enabled: boolean;
   public_key: string;
   subscriptions: PushDevice[];
@@ -37,7 +37,7 @@ export function canAsk(): boolean {
 
 /** What to offer an account that wasn't asked yet: push notifications, or notifications while open;
  * null if neither is possible. */
-export function pushOffer(me: number): "pushes" | "notes" | null {
+function pushOffer(me: number): "pushes" | "notes" | null {
   if (read(WHOSE) === String(me) || read(ASKED) === String(me)) return null;
   if (!canPush()) return canAsk() ? "notes" : null;
   // Without a service worker, pushes aren't possible: ask later.
@@ -45,7 +45,7 @@ export function pushOffer(me: number): "pushes" | "notes" | null {
   return "pushes";
 }
 
-export function rememberOffer(me: number): void {
+function rememberOffer(me: number): void {
   keep(ASKED, String(me));
 }
 
@@ -71,7 +71,7 @@ export async function turnOnPush(me: number): Promise<boolean> {
 }
 
 /** After signing in again, or if the browser's subscription changed. */
-export async function renewPush(me: number): Promise<void> {
+async function renewPush(me: number): Promise<void> {
   if (!canPush() || Notification.permission !== "granted") return;
   const registration = await navigator.serviceWorker.getRegistration("/");
   const present = await registration?.pushManager.getSubscription();

@@ -4,13 +4,13 @@ import type { QuietTimes } from "../data/quietTimes";
 import { words } from "../words/index.svelte";
 import { shortMoment } from "../words/times";
 
-class Peace {
+class CurrentQuietTimes {
   times = $state.raw<QuietTimes | null>(null);
   /** End of the pause; 0 if notifications are on. */
   until = $state(0);
 }
 
-export const quietTimes = new Peace();
+export const quietTimes = new CurrentQuietTimes();
 
 export function quietText({ times, until }: typeof quietTimes, hour24: boolean): string {
   const paused = times?.paused_until ?? 0;

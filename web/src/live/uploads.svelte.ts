@@ -24,7 +24,7 @@ interface Stored {
 const LARGE = 5 * 1024 * 1024;
 const PIECE = 4 * 1024 * 1024;
 
-class Trouble extends Error {}
+class UploadError extends Error {}
 
 export class Uploads {
   list = $state.raw<readonly Upload[]>([]);
@@ -97,7 +97,7 @@ export class Uploads {
       this.#forget(id);
       if (one) this.done(one, stored);
     } catch (error) {
-      const trouble = error instanceof Trouble ? error.message : words.compose.fileFailed;
+      const trouble = error instanceof UploadError ? error.message : words.compose.fileFailed;
       this.#put(id, { state: "failed", trouble });
     }
   }
@@ -114,10 +114,10 @@ function storedIn(text: string): Stored {
   try {
     body = JSON.parse(text) as typeof body;
   } catch {
-    throw new Trouble(words.compose.fileFailed);
+    throw new UploadError(words.compose.fileFailed);
   }
   if (body.result !== "success" || !body.url) {
-    throw new Trouble(body.msg || words.compose.fileFailed);
+    throw new UploadError(body.msg || words.compose.fileFailed);
   }
   return { url: body.url, filename: body.filename ?? "" };
 }
@@ -131,7 +131,7 @@ const atOnce: Way = (file, progress, cancelling) =>
     request.upload.onprogress = (event) => {
       if (event.lengthComputable) progress(event.loaded / event.total);
     };
-    request.onerror = () => reject(new Trouble(words.compose.fileFailed));
+    request.onerror = () => reject(new UploadError(words.compose.fileFailed));
     request.onload = () => {
       try {
         resolve(storedIn(request.responseText));
@@ -158,7 +158,7 @@ const inPieces: Way = async (file, progress, cancelling) => {
       onProgress: (sent, all) => progress(all ? sent / all : 0),
       onError: (error) => {
         const body = "originalResponse" in error ? error.originalResponse?.getBody() : undefined;
-        reject(new Trouble(body ? messageIn(body) : words.compose.fileFailed));
+        reject(new UploadError(body ? messageIn(body) : words.compose.fileFailed));
       },
       onSuccess: ({ lastResponse }) => {
         try {

@@ -60,7 +60,7 @@ afterEach(() => {
   asked.mockReset();
 });
 
-test("those who are not known are asked for, once each", async () => {
+test("loads unknown users once each", async () => {
   const { store, listeners } = stored();
   asked.mockImplementation(async () => {
     // Newer than the pending response.
@@ -76,7 +76,7 @@ test("those who are not known are asked for, once each", async () => {
   expect(listeners.size).toBe(0);
 });
 
-test("messages do not wait long for those of whom they tell", async () => {
+test("messages don't wait long for their senders", async () => {
   const { store } = stored();
   let answer = (_: object) => {};
   asked.mockReturnValue(new Promise((resolve) => (answer = resolve)));
@@ -93,7 +93,7 @@ test("messages do not wait long for those of whom they tell", async () => {
   expect(names(store.data)[2]).toBe("Theo");
 });
 
-test("all are asked for in parts, and what happens meanwhile is newer than they are", async () => {
+test("loads users in batches, and newer events win", async () => {
   const { store, listeners } = stored();
   const parts = [
     () => ({ members: [person(1, "Iris"), person(2, "Theo")], next_after: 2 }),
@@ -116,7 +116,7 @@ test("all are asked for in parts, and what happens meanwhile is newer than they 
   expect(listeners.size).toBe(0);
 });
 
-test("where it ends, nothing is asked for any more", async () => {
+test("stops loading when ended", async () => {
   const { store, listeners } = stored();
   const ended = new AbortController();
   const route: Route = { view: "narrow", narrow: [{ operator: "dm", operand: [4] }] };

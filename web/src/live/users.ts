@@ -123,7 +123,7 @@ function take(store: Known, people: User[], events: ServerEvent[], groups?: User
 }
 
 /** Users that a URL names. */
-export function usersInRoute(route: Route): number[] {
+function usersInRoute(route: Route): number[] {
   if (route.view !== "narrow") return [];
   return route.narrow.flatMap(({ operator, operand }) => {
     if (Array.isArray(operand)) return operand;

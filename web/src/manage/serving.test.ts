@@ -10,6 +10,6 @@ test.each([
   [undefined, ""],
   [{ last_at: null, is_old: true }, say.backupMissing],
   [{ last_at: YESTERDAY, is_old: false }, "Last backup yesterday."],
-])("backups are told of: %o", (backups, sentence) => {
+])("describes backups: %o", (backups, sentence) => {
   expect(aboutBackups(backups, say)).toBe(sentence);
 });

@@ -14,7 +14,7 @@ import { words } from "../words/index.svelte";
 import { overlays } from "./overlays.svelte";
 
 /** Actions provided by the compose part. */
-export interface ProvidedActions {
+interface ProvidedActions {
   reply: (message: Message) => void;
   quote: (message: Message) => void;
   edit: (message: Message) => void;

@@ -6,7 +6,7 @@ const sources = import.meta.glob<string>(["../**/*.svelte", "../**/*.ts", "!../*
   eager: true,
 });
 
-test("the server's HTML enters the page in one place, where it is prepared", () => {
+test("HTML of the server is inserted in one place, where it's prepared", () => {
   const users = Object.entries(sources)
     .filter(([, text]) => /\{@html|\b(inner|outer)HTML\b|insertAdjacentHTML/.test(text))
     .map(([path]) => path);

@@ -9,7 +9,7 @@ import { registerShortcuts } from "../shell/shortcuts";
 import { messageActions } from "./actions.svelte";
 import { overlays } from "./overlays.svelte";
 
-export interface Listing {
+interface Listing {
   list: string;
   current: () => Message | undefined;
   move: (by: 1 | -1) => void;

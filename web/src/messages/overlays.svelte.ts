@@ -15,7 +15,7 @@ export interface LightboxMedia {
   messageId: number;
 }
 
-export type Overlay =
+type Overlay =
   | { kind: "user"; userId: number; anchor: Element }
   | { kind: "group"; groupId: number; anchor: Element }
   | { kind: "emoji"; anchor: Element; onpick: (emoji: Emoji) => void; isText: boolean }

@@ -212,7 +212,7 @@ function reserve(image: HTMLImageElement): void {
   image.style.aspectRatio = `${size.width} / ${size.height}`;
 }
 
-export function enhanceCode(block: HTMLElement, store: Store): void {
+function enhanceCode(block: HTMLElement, store: Store): void {
   const pre = block.querySelector("pre");
   const code = block.querySelector("code");
   if (!pre || !code) return;

@@ -89,7 +89,7 @@ function begun(id: number, count = 100): Page {
 }
 
 describe("Scroller", () => {
-  it("keeps the place however far one has scrolled before it hears of it", () => {
+  it("keeps the position however far was scrolled before the event", () => {
     const change = fc.oneof(
       fc.record({ what: fc.constant("prepend" as const), by: fc.integer({ min: 1, max: 30 }) }),
       fc.record({ what: fc.constant("append" as const), by: fc.integer({ min: 1, max: 30 }) }),
@@ -122,7 +122,7 @@ describe("Scroller", () => {
     );
   });
 
-  it("holds what it was told to put somewhere until one scrolls", () => {
+  it("holds a requested position until the user scrolls", () => {
     const page = begun(1050);
     page.scroller.put(1050, 200);
     page.rows[48]!.height += 90;
@@ -130,7 +130,7 @@ describe("Scroller", () => {
     expect(page.top(1050)).toBe(200);
   });
 
-  it("puts a message where it should be as soon as there is enough below it", () => {
+  it("puts a message in place once there is enough content below", () => {
     const page = begun(1095);
     expect(page.top(1095)).toBeGreaterThan(0);
     page.append(50);
@@ -138,7 +138,7 @@ describe("Scroller", () => {
     expect(page.top(1095)).toBe(0);
   });
 
-  it("does not hold the first row that is loaded: what stands above its text may go", () => {
+  it("doesn't anchor on the first loaded row, whose divider may disappear", () => {
     const page = begun(1000);
     page.scroll(5);
     page.scroller.keep();
@@ -150,7 +150,7 @@ describe("Scroller", () => {
     expect(page.top(1003)).toBe(before);
   });
 
-  it("takes nothing that is cut off for scrolling", () => {
+  it("doesn't take clamping for scrolling", () => {
     const page = begun(1080);
     const before = page.top(1085);
     page.scroller.beforeChange();
@@ -161,7 +161,7 @@ describe("Scroller", () => {
     expect(page.top(1085)).toBe(before);
   });
 
-  it("follows the end until one scrolls away from it", () => {
+  it("follows the end until the user scrolls away", () => {
     const page = begun(1000);
     page.scroller.showsEnd = true;
     page.scroller.toEnd();
@@ -180,7 +180,7 @@ describe("Scroller", () => {
     expect(page.scroller.atEnd).toBe(true);
   });
 
-  it("does not take the end of what is loaded for the end", () => {
+  it("doesn't take the end of loaded messages for the end of the list", () => {
     const page = begun(1050);
     page.scroll(10_000);
     page.scroller.keep();
@@ -193,7 +193,7 @@ describe("Scroller", () => {
     expect(page.top(1099)).toBe(before);
   });
 
-  it("says when what it holds is gone, and where it was", () => {
+  it("reports that its anchor is gone, and where it was", () => {
     const page = begun(1050);
     page.scroll(13);
     page.scroller.keep();

@@ -11,7 +11,7 @@ const subscription = {
   wildcard_mentions_notify: true,
 } as Subscription;
 
-test("a channel says otherwise where something is chosen for it", () => {
+test("a channel setting overrides the default", () => {
   expect(ownWays(subscription)).toEqual([
     "audible_notifications",
     "push_notifications",
@@ -22,7 +22,7 @@ test("a channel says otherwise where something is chosen for it", () => {
   ).toBe(true);
 });
 
-test("as usual means nothing chosen, so that it follows the general choice later on", () => {
+test("the default leaves the channel unset, so that it follows later changes", () => {
   expect(restoredWays(subscription)).toEqual([
     ["audible_notifications", null],
     ["push_notifications", null],

@@ -14,7 +14,7 @@ const OWNER = { kind: "owner", id: undefined, topic: "" } as const;
 const ALL = { events: [], branches: "" };
 const BEGINS = "https://chat.test/api/v1/external";
 
-describe("the address of a webhook", () => {
+describe("webhook URL", () => {
   it.each([
     [GITHUB, OWNER, ALL, "/github?api_key=k"],
     [GITHUB, { ...OWNER, topic: "left over" }, ALL, "/github?api_key=k"],

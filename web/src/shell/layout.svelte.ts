@@ -5,7 +5,7 @@ import { LocalSetting, LocalSettingSet } from "../live/storage.svelte";
 
 export const LEFT = { least: 208, most: 480 };
 
-class Frame {
+class Layout {
   #wide = new MediaQuery("min-width: 75rem");
 
   #drawer = $state(false);
@@ -106,11 +106,11 @@ class Frame {
   }
 }
 
-export function isPhone(): boolean {
+function isPhone(): boolean {
   return window.matchMedia("(max-width: 48rem)").matches;
 }
 
-export const layout = new Frame();
+export const layout = new Layout();
 
 /** Collapsed sections of the sidebar. */
 export const collapsedSections = new LocalSettingSet("folded", ["inactive"]);
@@ -118,9 +118,9 @@ export const collapsedSections = new LocalSettingSet("folded", ["inactive"]);
 /** Channels with visible topics. */
 export const expandedChannels = new LocalSettingSet("channels-open");
 
-export type SearchBoxMode = "search" | "jump" | "people";
+type SearchBoxMode = "search" | "jump" | "people";
 
-class Jump {
+class SearchBoxState {
   mode = $state<SearchBoxMode | null>(null);
   /** Initial text. */
   text = $state("");
@@ -135,4 +135,4 @@ class Jump {
   }
 }
 
-export const searchBox = new Jump();
+export const searchBox = new SearchBoxState();

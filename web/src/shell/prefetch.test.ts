@@ -18,7 +18,7 @@ test.each([
   [undefined, 1],
   [{ saveData: false }, 1],
   [{ saveData: true }, 0],
-])("with %o it is fetched ahead %i times", (connection, times) => {
+])("with %o it prefetches %i chunks", (connection, times) => {
   vi.stubGlobal("navigator", { connection });
   const stop = prefetchChunks();
   vi.advanceTimersByTime(10_000);

@@ -5,10 +5,10 @@
 import { isConverting } from "../ui/dom";
 import { takesText } from "../ui/typeAhead";
 
-export type Handler = (event: KeyboardEvent) => void | boolean;
-export type Handlers = Readonly<Record<string, Handler>>;
+type Handler = (event: KeyboardEvent) => void | boolean;
+type Handlers = Readonly<Record<string, Handler>>;
 
-export interface Scope {
+interface Scope {
   /** Whether the shortcuts are active. */
   when?: () => boolean;
 }
@@ -36,7 +36,7 @@ export function register(handlers: Handlers, scope: Scope = {}): () => void {
 
 export const registerShortcuts = register;
 
-export function nameOfKey(event: KeyboardEvent): string {
+function nameOfKey(event: KeyboardEvent): string {
   return event.ctrlKey || event.metaKey ? `Control+${event.key}` : event.key;
 }
 
@@ -152,9 +152,6 @@ export const SHORTCUT_LIST = [
     ],
   },
 ] as const;
-
-export type ShortcutGroup = (typeof SHORTCUT_LIST)[number]["group"];
-export type ShortcutName = (typeof SHORTCUT_LIST)[number]["keys"][number][1];
 
 /** Key labels as printed on keyboards. */
 export function keyLabels(key: string): string[] {

@@ -7,7 +7,7 @@ const sources = import.meta.glob<string>("../**/*.{svelte,ts}", {
   eager: true,
 });
 
-it("a key that chooses a sign does nothing else, in Safari neither, and all ask for it alike", () => {
+it("keys of input methods do nothing else, in Safari too, and all code checks them in the same way", () => {
   const pressed = (key: string, keyCode: number, isComposing = false) =>
     isConverting({ key, keyCode, isComposing } as KeyboardEvent);
   expect(pressed("Enter", 229, true)).toBe(true);

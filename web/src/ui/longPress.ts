@@ -40,7 +40,7 @@ export function longPress(call: (target: Element) => void): (node: HTMLElement) 
 const TAP = 350;
 
 /** Ignore the click and context menu that follow the current touch. */
-export function swallowRelease(): void {
+function swallowRelease(): void {
   const listening = new AbortController();
   const how = { signal: listening.signal, capture: true, passive: false };
   const swallow = (event: Event) => {

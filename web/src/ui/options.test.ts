@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { optionRank, matchingOptions } from "./options";
 
-test("accents and capitals do not matter", () => {
+test("accents and case don't matter", () => {
   expect(optionRank("Lucía Ángel", "lucia")).toBe(0);
   expect(optionRank("Lucía Ángel", "ANGEL")).toBe(1);
   expect(optionRank("Lucía Ángel", "gel")).toBe(2);
   expect(optionRank("Lucía Ángel", "x")).toBeNull();
 });
 
-test("the best come first, and what is chosen is not matchingOptions again", () => {
+test("the best matches come first, without chosen options", () => {
   const options = ["Marina", "Ana", "Joana", "Rosa Ana"].map((label) => ({ key: label, label }));
   expect(matchingOptions(options, new Set(["Marina"]), "ana").map((one) => one.key)).toEqual([
     "Ana",
@@ -18,7 +18,7 @@ test("the best come first, and what is chosen is not matchingOptions again", () 
   expect(matchingOptions(options, new Set(), "", 2)).toHaveLength(2);
 });
 
-test("what is told beside it counts too, last", () => {
+test("descriptions match too, last", () => {
   const options = [
     { key: "1", label: "Iris", detail: "ana@cafe.example" },
     { key: "2", label: "Ana" },

@@ -24,7 +24,7 @@ class Link {
   }
 }
 
-test("what failed waits for its styles, and nothing else waits for them", async () => {
+test("a failed module waits for its styles, and others don't", async () => {
   vi.stubGlobal("document", { querySelectorAll: () => Link.failed });
   const script = vi.fn<() => Promise<string>>();
   const pages = () => withStyles(() => script());

@@ -3,7 +3,7 @@
 import { isTransient, isSignedOut, errorMessage } from "../wire/http";
 import { words } from "../words/index.svelte";
 
-export interface Toast {
+interface Toast {
   id: number;
   text: string;
   kind: "note" | "trouble";

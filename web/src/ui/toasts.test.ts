@@ -3,7 +3,7 @@ import { ApiError, NetworkError } from "../wire/http";
 import { words } from "../words/index.svelte";
 import { Toasts } from "./toasts.svelte";
 
-test("a refused request is shown, and one that succeeds is not", async () => {
+test("shows an error only if the request fails", async () => {
   vi.useFakeTimers();
   const toasts = new Toasts();
   expect(await toasts.attempt(Promise.resolve())).toBe(true);
@@ -17,7 +17,7 @@ test("a refused request is shown, and one that succeeds is not", async () => {
   vi.useRealTimers();
 });
 
-test("what was done is taken back; while the server is away that goes on being offered", async () => {
+test("undo runs once, and stays available while offline", async () => {
   vi.useFakeTimers();
   const toasts = new Toasts();
   const back = vi.fn();

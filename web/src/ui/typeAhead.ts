@@ -5,7 +5,7 @@ import { tick } from "svelte";
 import { isConverting } from "./dom";
 
 /** A component that loads and will take the focus. */
-export interface TypingBuffer {
+interface TypingBuffer {
   /** It's mounted and focused. */
   here: () => void;
   /** It failed or was canceled. */

@@ -4,7 +4,7 @@ import type { ConversationKey } from "../data/conversations";
 import { EVERYTHING, type InboxFilter, type InboxOrder } from "../data/inbox";
 import { LocalSetting } from "../live/storage.svelte";
 
-class InboxPlace {
+class InboxState {
   /** Stored in this browser. */
   readonly order = new LocalSetting<InboxOrder>("inbox-order", "unread");
 
@@ -18,4 +18,4 @@ class InboxPlace {
   opened = false;
 }
 
-export const inboxState = new InboxPlace();
+export const inboxState = new InboxState();

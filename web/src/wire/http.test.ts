@@ -42,7 +42,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-test("what is too much now is asked again when the server says so", async () => {
+test("retries a rate-limited request after the given time", async () => {
   const asked = server(tooMany(2.5), tooMany(0.5), DONE);
   const answer = post("/messages", { content: "a" });
   await vi.advanceTimersByTimeAsync(2400);
@@ -54,7 +54,7 @@ test("what is too much now is asked again when the server says so", async () => 
   expect(asked).toEqual(Array(3).fill("POST /api/v1/messages content=a"));
 });
 
-test("a long wait is told", async () => {
+test("reports a long wait", async () => {
   const asked = server(tooMany(60));
   const error = await post("/messages").catch((refused: unknown) => refused);
   expect(error).toBeInstanceOf(ApiError);
@@ -62,7 +62,7 @@ test("a long wait is told", async () => {
   expect(asked).toHaveLength(1);
 });
 
-test("whoever gives up while it waits asks no more", async () => {
+test("stops retrying when aborted", async () => {
   const asked = server(tooMany(5));
   const given = new AbortController();
   const answer = get("/messages", {}, given.signal).catch((error: unknown) => error);
@@ -73,13 +73,13 @@ test("whoever gives up while it waits asks no more", async () => {
   expect(asked).toHaveLength(1);
 });
 
-test("another refusal is told at once", async () => {
+test("reports other errors immediately", async () => {
   const asked = server({ status: 400, body: { result: "error", msg: "No.", code: "BAD_REQUEST" } });
   await expect(get("/messages")).rejects.toMatchObject({ status: 400, code: "BAD_REQUEST" });
   expect(asked).toHaveLength(1);
 });
 
-test("what was seen at one node is asked of the next one, and never less", async () => {
+test("passes the newest position to the next node", async () => {
   const at = (position?: string): Told => ({ ...DONE, ...(position && { position }) });
   server(at(), at("aa.99"), at("aa.100"), at("aa.99"), at(), at("bb.3"), at());
   for (let number = 0; number < 4; number++) await get("/messages");

@@ -1,7 +1,7 @@
 /** Requests to `/api/v1`, authenticated by the session cookie. */
 
 export type Parameters = Record<string, unknown>;
-export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
 /** An error response: code, message, and further fields. */
 export class ApiError extends Error {
@@ -64,7 +64,7 @@ export function csrfToken(): string {
 }
 
 /** Headers of unsafe requests. */
-export function unsafeHeaders(): Record<string, string> {
+function unsafeHeaders(): Record<string, string> {
   return { "X-CSRF-Token": csrfToken() };
 }
 

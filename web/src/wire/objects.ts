@@ -125,7 +125,7 @@ export interface TopicLink {
   url: string;
 }
 
-export interface EditHistoryEntry {
+interface EditHistoryEntry {
   timestamp: Seconds;
   user_id: number | null;
   prev_content?: string;

@@ -8,7 +8,7 @@ import type { Language, LaterWords, Words } from "./parts";
 
 type Part = keyof LaterWords;
 
-class Speech {
+class Texts {
   #from: Language = { first, later };
   #first = $state.raw<Words>(first);
   #later = $state.raw<Partial<LaterWords>>({});
@@ -100,7 +100,7 @@ async function fetched(from: Language, parts: Part[]): Promise<Partial<LaterWord
   return Object.fromEntries(found) as Partial<LaterWords>;
 }
 
-export const words = new Speech();
+export const words = new Texts();
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/;
 

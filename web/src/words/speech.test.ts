@@ -4,7 +4,7 @@ import { words } from "./index.svelte";
 vi.stubGlobal("document", { documentElement: { lang: "en" } });
 afterAll(() => vi.unstubAllGlobals());
 
-test("what is loaded later has its words, in whatever language is spoken", async () => {
+test("parts loaded later have texts in the current language", async () => {
   expect(() => words.settings).toThrow("words.with");
   expect(await words.with(Promise.resolve("a view"), "settings")).toBe("a view");
   expect(words.settings.password).toBe("Password");
@@ -21,7 +21,7 @@ test("what is loaded later has its words, in whatever language is spoken", async
   expect([words.settings.password, words.manage.colour]).toEqual(["Senha", "Cor"]);
 });
 
-test("the language that was asked for last is spoken; an unknown one is English", async () => {
+test("the last requested language wins, and unknown ones are English", async () => {
   const slow = words.speak("ja");
   await words.speak("xx");
   await slow;
@@ -30,6 +30,6 @@ test("the language that was asked for last is spoken; an unknown one is English"
   expect(words.common.save).toBe("Save");
 });
 
-test("a view that cannot be loaded says so", async () => {
+test("reports a view that fails to load", async () => {
   await expect(words.with(Promise.reject(new Error("away")), "manage")).rejects.toThrow("away");
 });

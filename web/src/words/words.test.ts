@@ -23,7 +23,7 @@ const others = Object.keys(LANGUAGES).filter((language) => language !== "en");
 const OTHERS = await Promise.all(others.map(async (tag) => [tag, await whole(tag)] as const));
 
 describe.each(OTHERS)("in %s", (_, words) => {
-  it("every sentence is translated", () => {
+  it("every text is translated", () => {
     const same = [...texts(words)].filter(
       ([path, text]) =>
         typeof text === "string" && text === english.get(path) && text.split(" ").length > 3,
@@ -32,7 +32,7 @@ describe.each(OTHERS)("in %s", (_, words) => {
   });
 });
 
-it("a text has the plural form of its number", async () => {
+it("a text uses the number's plural form", async () => {
   const count = async (tag: string, number: number) =>
     (await whole(tag)).common.unread({ count: number });
   expect(await count("en", 1)).toBe("1 unread");
@@ -44,7 +44,7 @@ describe("mistakes", () => {
   const of = (text: string) => leaves({ text, count: "{count, plural, other {#}}" }, "part");
   const found = (text: string) => mistakes("ja", of("{name} of {place}"), of(text));
 
-  it("aren't found in a translation that has all of it", () => {
+  it("aren't reported for a complete translation", () => {
     expect(found("{place}: {name}")).toEqual([]);
   });
 
@@ -58,7 +58,7 @@ describe("mistakes", () => {
     expect(found(text)).toEqual([mistake]);
   });
 
-  it("are texts that are missing or unknown", () => {
+  it("include missing and unknown texts", () => {
     expect(mistakes("ja", of("a"), new Map([["part.other", "b"]]))).toEqual([
       "ja: part.other isn't in English",
       "ja: part.text is missing",

@@ -3,7 +3,7 @@
 const WORKER = "/worker.js";
 const HOUR = 3_600_000;
 
-export interface Watch {
+interface Watch {
   /** Check for a new version. */
   look(): void;
   stop(): void;

@@ -30,7 +30,7 @@ function seen(state: EditorState): string {
   return made + state.sliceDoc(at);
 }
 
-test("formatted text is the Markdown that it was, however often it is switched", () => {
+test("switching to formatted and back keeps the Markdown", () => {
   const letters = fc.array(fc.tuple(fc.nat(), fc.constantFrom("x", " ", "*", "\n", "é")));
   fc.assert(
     fc.property(hard, letters, (text, typed) => {
@@ -52,7 +52,7 @@ test("formatted text is the Markdown that it was, however often it is switched",
   );
 });
 
-test("signs are seen where the caret is, and while nothing is written nowhere", () => {
+test("markup is visible at the caret, and hidden without focus", () => {
   const text = "* **a** b @**Ann** `c`";
   let state = stateOf(text).update({ effects: formats.of(true) }).state;
   const at = (caret: number) => {

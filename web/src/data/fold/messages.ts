@@ -295,7 +295,7 @@ function move(next: DataBuilder, event: ServerEvent): void {
 }
 
 /** Mutable unread state. */
-export interface MutableUnread {
+interface MutableUnread {
   where: Map<number, ConversationKey>;
   by: Map<ConversationKey, readonly number[]>;
   mentions: Set<number>;

@@ -24,14 +24,14 @@ const say: FieldWords = {
   options: { color_scheme: { "1": "As the system", "2": "Dark" } },
 };
 
-test("a change is sent in the form that the interface takes", () => {
+test("changes are sent as the API expects", () => {
   expect(changeOf({ name: "a", kind: "switch" }, true, false)).toEqual({ a: true });
   expect(changeOf({ name: "a", kind: "limit" }, null, 60)).toEqual({ a: "unlimited" });
   expect(changeOf({ name: "a", kind: "limit" }, 60, null)).toEqual({ a: 60 });
   expect(changeOf({ name: "a", kind: "holders" }, 3, 7)).toEqual({ a: { new: 3, old: 7 } });
 });
 
-test("only what differs is sent", () => {
+test("only differences are sent", () => {
   const before = { name: "a", list: [1, 2], same: null };
   expect(changed({ name: "b", list: [1, 2], same: null }, before)).toEqual({ name: "b" });
   expect(changed({ list: [2] }, before)).toEqual({ list: [2] });
@@ -45,7 +45,7 @@ test("settings are found by label, hint, choice, and group", () => {
   expect(names("  ")).toEqual([]);
 });
 
-test("one reason stands for all where nothing can be changed", () => {
+test("one reason covers all settings that can't be changed", () => {
   expect(commonReason(["a", "b", "b"])).toBe("b");
   expect(commonReason(["a", undefined])).toBeUndefined();
   expect(commonReason([])).toBeUndefined();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { accountData, choicesData, choicesOf, peopleIn } from "./profileFields";
 
-test("choices keep their keys and their order", () => {
+test("choices keep their keys and order", () => {
   const field_data = '{"0":{"text":"tea","order":"2"},"5":{"text":"coffee","order":"1"}}';
   const choices = choicesOf({ field_data });
   expect(choices).toEqual([
@@ -16,7 +16,7 @@ test("choices keep their keys and their order", () => {
   });
 });
 
-test("what cannot be read is nothing", () => {
+test("invalid data is empty", () => {
   expect(choicesOf({ field_data: "" })).toEqual([]);
   expect(peopleIn("")).toEqual([]);
   expect(peopleIn("[3,4]")).toEqual([3, 4]);

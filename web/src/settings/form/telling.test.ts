@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { ago, agentName } from "./telling";
 
-test("spans of time in the greatest unit", () => {
+test("durations use the largest unit", () => {
   expect(ago(1000, 1000)).toBe("now");
   expect(ago(1000 - 7300, 1000)).toBe("2 hours ago");
   expect(ago(1000 + 86400 * 3, 1000)).toBe("in 3 days");
 });
 
-test("browsers by name", () => {
+test("names browsers", () => {
   expect(agentName("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")).toBe(
     "Firefox, Linux",
   );
