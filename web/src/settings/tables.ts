@@ -1,6 +1,6 @@
 /** The fields of one's own settings, page by page; the organization's defaults are the same. */
 
-import { UNDO_TIMES } from "../compose/undoing";
+import { UNDO_TIMES } from "../compose/preferences.svelte";
 import { groupsOf, PERSONAL } from "./declared";
 import type { FieldGroup, FieldOf, Value } from "./form/fields";
 
