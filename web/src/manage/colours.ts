@@ -1,4 +1,4 @@
-/** Colours for channels that can be told from each other on light and on dark ground. */
+/** Channel colors that are distinguishable in light and dark themes. */
 export const COLOURS = [
   ["#c2726a", "brick"],
   ["#e4523d", "red"],

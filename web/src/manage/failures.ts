@@ -1,4 +1,4 @@
-/** Which addresses could not be invited, and why. */
+/** Addresses that couldn't be invited, and why. */
 export function failures(fields: Readonly<Record<string, unknown>>): string[] {
   const errors = fields["errors"];
   if (!Array.isArray(errors)) return [];

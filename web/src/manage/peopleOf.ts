@@ -1,4 +1,4 @@
-/** The people whom keys name: themselves, the members of groups, the subscribers of channels. */
+/** User IDs for keys of users, groups, and channels. */
 
 import type { Data } from "../data/data";
 import { membersOf } from "../data/groups";

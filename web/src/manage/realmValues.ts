@@ -1,4 +1,4 @@
-/** The organization's settings by the names with which they are changed. */
+/** The organization's settings by the names that PATCH /realm takes. */
 export function realmValues(realm: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(realm)

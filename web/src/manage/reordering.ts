@@ -1,4 +1,4 @@
-/** The list with one of its items moved by some places, not beyond its ends. */
+/** Move an item by some places, within the list. */
 export function reordered<T>(list: readonly T[], one: T, step: number): T[] {
   const at = list.indexOf(one);
   const to = Math.min(Math.max(at + step, 0), list.length - 1);

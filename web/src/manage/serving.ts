@@ -1,4 +1,4 @@
-/** What serves the organization, as the server tells its owners. */
+/** Server information for owners. */
 
 import { ago } from "../settings/form/telling";
 import { get, post } from "../wire/http";
@@ -13,7 +13,7 @@ export interface Node {
   waiting_polls: number;
   started_at: number;
   seen_at: number;
-  /** The latest first; older servers do not say. */
+  /** Newest first; older servers don't return it. */
   slow_requests?: SlowRequest[];
 }
 
@@ -29,16 +29,16 @@ export interface SlowRequest {
 }
 
 export interface Backups {
-  /** Null for none. */
+  /** Null if there isn't any. */
   last_at: number | null;
   is_old: boolean;
 }
 
 export interface Serving {
   nodes: Node[];
-  /** Null where the server makes none by itself; older servers do not say. */
+  /** Null if automatic backups are off; older servers don't return it. */
   backups?: Backups | null;
-  /** Empty where nobody has said it; older servers do not say. */
+  /** Empty if not configured; older servers don't return it. */
   external_url?: string;
 }
 
@@ -47,14 +47,14 @@ export const serving = () => get<Serving>("/nodes");
 export interface TriedMail {
   outcome: "sent" | "not_set_up" | "unreachable" | "not_encrypted" | "not_signed_in" | "refused";
   to: string;
-  /** What the mail server answered where it refused something; else empty. */
+  /** The mail server's response if it refused the email; otherwise empty. */
   reply: string;
 }
 
-/** Have a test mail sent to one's own address. For owners. */
+/** Send a test email to the user's own address. For owners. */
 export const tryMail = () => post<TriedMail>("/mails/test");
 
-/** Those of all nodes, the latest first. */
+/** Slow requests of all nodes, newest first. */
 export function slowRequests(
   nodes: readonly Node[],
 ): (SlowRequest & { node: string; key: string })[] {
@@ -69,7 +69,7 @@ export function slowRequests(
     .sort((one, other) => other.at - one.at);
 }
 
-/** A sentence about the server's own backups. */
+/** A sentence about the server's backups. */
 export function aboutBackups(
   backups: Backups | null | undefined,
   say: AllWords["manage"]["nodes"],

@@ -1,4 +1,4 @@
-/** The fields of channels, groups and the organization, page by page. */
+/** The settings of channels, groups, and the organization, by page. */
 
 import { groupsOf, ORGANIZATION } from "../settings/declared";
 import type { FieldGroup, FieldOf } from "../settings/form/fields";
@@ -57,7 +57,7 @@ const DETAILS: Record<string, Partial<FieldOf>> = {
 };
 const sections = (...names: string[]) => groupsOf(ORGANIZATION, names, DETAILS);
 
-/** It has no heading. */
+/** Without a heading. */
 export const ORGANIZATION_PROFILE = sections("profile").map((group) => ({ ...group, name: "" }));
 
 export const MESSAGES = sections("editing", "moving", "shown", "announcements", "calls", "mails");

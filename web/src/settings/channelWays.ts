@@ -1,4 +1,4 @@
-/** How a channel tells of its messages: as one has chosen for it, or else in general. */
+/** A channel's notification settings, which override the defaults. */
 
 import type { UserSettings } from "../data/data";
 import type { Subscription } from "../wire/objects";
@@ -16,14 +16,14 @@ export function wayOf(
   return subscription[property] ?? Boolean(settings[general]);
 }
 
-/** The properties for which one has chosen something of its own for a channel. */
+/** The overridden properties. */
 export function ownWays(subscription: Subscription): Property[] {
   return CHANNEL_WAYS.map(([property]) => property).filter(
     (property) => subscription[property] !== null,
   );
 }
 
-/** What makes a channel tell as one's general choice says, now and whenever that changes. */
+/** The change that removes all overrides. */
 export function restoredWays(subscription: Subscription): [Property, null][] {
   return ownWays(subscription).map((property) => [property, null]);
 }

@@ -1,4 +1,4 @@
-/** Settings that the server declares, as the fields of forms. `web/declared.py` writes the list. */
+/** Settings declared by the server, as form fields. `web/declared.py` writes the list. */
 
 import declared from "./declared.json";
 import type { FieldGroup, FieldOf } from "./form/fields";
@@ -8,7 +8,7 @@ export type Declared = FieldOf & { section: string };
 export const ORGANIZATION = declared.organization as Declared[];
 export const PERSONAL = declared.personal as Declared[];
 
-/** The declared fields of some sections. `details` is what only this client says about them. */
+/** The declared fields of some sections. `details` has what only this client needs. */
 export function groupsOf(
   settings: readonly Declared[],
   sections: readonly string[],

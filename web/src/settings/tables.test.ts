@@ -6,7 +6,7 @@ import { groupsOf, ORGANIZATION, PERSONAL, type Declared } from "./declared";
 import type { FieldGroup, FieldWords } from "./form/fields";
 import { CHANNEL_WAYS, NOTIFICATIONS, PREFERENCES, PRIVACY } from "./tables";
 
-/** What has no words in a table. */
+/** Fields without texts. */
 function wordless(groups: readonly FieldGroup[], say: FieldWords): string[] {
   return groups.flatMap((group) => [
     ...(group.name && !say.groups[group.name] ? [group.name] : []),

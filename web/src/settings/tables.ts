@@ -1,4 +1,4 @@
-/** The fields of one's own settings, page by page; the organization's defaults are the same. */
+/** The personal settings by page; defaults for new users use the same. */
 
 import { UNDO_TIMES } from "../compose/preferences.svelte";
 import { groupsOf, PERSONAL } from "./declared";
@@ -23,7 +23,7 @@ const sections = (...names: string[]) => groupsOf(PERSONAL, names, DETAILS);
 
 export const PREFERENCES = sections("look", "language", "reading", "writing");
 
-/** What only this browser keeps. */
+/** Stored only in this browser. */
 export const IN_BROWSER: readonly FieldGroup[] = [
   {
     name: "browser",
@@ -36,7 +36,7 @@ export const IN_BROWSER: readonly FieldGroup[] = [
 
 export const PRIVACY = sections("presence", "address");
 
-/** What is told of each kind of message, and how: the columns of NOTIFICATION_TABLE. */
+/** Kinds of messages and their notification channels: the columns of NOTIFICATION_TABLE. */
 export const NOTIFICATION_WAYS = ["desktop", "sound", "push", "email"] as const;
 
 export const NOTIFICATION_TABLE: readonly {
@@ -72,7 +72,7 @@ export const NOTIFICATION_TABLE: readonly {
   },
 ];
 
-/** A channel's own choices, in the same columns; and what holds where there is none. */
+/** A channel's overrides in the same columns, and the defaults. */
 export const CHANNEL_WAYS = [
   ["desktop_notifications", "enable_stream_desktop_notifications"],
   ["audible_notifications", "enable_stream_audible_notifications"],
@@ -83,7 +83,7 @@ export const CHANNEL_WAYS = [
 
 export const NOTIFICATIONS = sections("mentions", "desktop", "email", "topics");
 
-/** Where the search looks, by the names of pages. */
+/** The fields that search covers, by page. */
 export const SEARCHED: Readonly<Record<string, readonly FieldGroup[]>> = {
   preferences: [...PREFERENCES, ...IN_BROWSER],
   notifications: NOTIFICATIONS,

@@ -1,4 +1,4 @@
-/** The address that a service sends to, so that a bot writes what it tells. */
+/** The URL of a bot's incoming webhook. */
 
 export interface Integration {
   name: string;
@@ -10,15 +10,15 @@ export interface Integration {
 }
 
 export interface Destination {
-  /** To whom: the bot's owner, a channel, or one person. */
+  /** The bot's owner, a channel, or a person. */
   kind: "owner" | "channel" | "person";
   id: number | undefined;
-  /** Empty: the one that fits what the service says. */
+  /** Empty: chosen by the integration. */
   topic: string;
 }
 
 export interface Wanted {
-  /** Kinds of events; none for all. */
+  /** Kinds of events; empty for all. */
   events: readonly string[];
   /** Empty for all. */
   branches: string;

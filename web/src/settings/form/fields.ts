@@ -1,4 +1,4 @@
-/** Settings as tables of fields: one way of showing and of saving all of them. */
+/** Settings as tables of fields, shown and saved in one way. */
 
 import type { GroupSetting } from "../../wire/objects";
 import type { Parameters } from "../../wire/http";
@@ -7,7 +7,7 @@ import { normalized } from "../../data/matching";
 export type Value = string | number | boolean | null;
 
 export interface FieldOf {
-  /** As the interface calls it. */
+  /** The API's name. */
   name: string;
   kind:
     | "switch"
@@ -15,25 +15,25 @@ export interface FieldOf {
     | "text"
     | "area"
     | "number"
-    /** MiB, or how many; empty without a limit. */
+    /** MiB or a count; empty for no limit. */
     | "size"
-    /** Seconds or days, or without a limit. */
+    /** Seconds or days, or no limit. */
     | "limit"
-    /** Who holds a permission. */
+    /** A permission. */
     | "holders"
-    /** A channel's ID, or -1. */
+    /** A channel ID, or -1. */
     | "channel"
     | "language";
-  /** What one chooses from. */
+  /** The choices. */
   values?: readonly Value[];
-  /** The longest text, or the greatest number. */
+  /** Maximum length or value. */
   max?: number;
   min?: number;
-  /** What an empty text stands for, as the interface has it. */
+  /** The API's value for an empty text. */
   empty?: Value;
   /** Only owners may change it. */
   forOwners?: boolean;
-  /** Whether a change is to be asked about first; `cautions` say what will happen. */
+  /** Whether a change needs confirmation, with a text from `cautions`. */
   cautious?: (value: unknown, before: unknown) => boolean;
 }
 
@@ -42,13 +42,13 @@ export interface FieldGroup {
   fields: readonly FieldOf[];
 }
 
-/** The texts of fields, by their names. */
+/** The texts of fields, by name. */
 export interface FieldWords {
   groups: Readonly<Record<string, string>>;
   labels: Readonly<Record<string, string>>;
   hints: Readonly<Record<string, string>>;
   options: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** What a change does that cannot be taken back. */
+  /** Consequences that can't be undone. */
   cautions?: Readonly<Record<string, string>>;
 }
 
@@ -60,7 +60,7 @@ export function optionLabel(say: FieldWords, name: string, value: Value): string
   return say.options[name]?.[String(value)] ?? String(value);
 }
 
-/** The parameters that change one field; `before` is what the client believes to hold now. */
+/** The parameters for a change; `before` is the known value. */
 export function changeOf(field: FieldOf, value: unknown, before: unknown): Parameters {
   if (field.kind === "holders") {
     return { [field.name]: { new: value as GroupSetting, old: before as GroupSetting } };
@@ -71,7 +71,7 @@ export function changeOf(field: FieldOf, value: unknown, before: unknown): Param
   return { [field.name]: value };
 }
 
-/** What of a form differs from what is known: only that is sent. */
+/** The differences between a form and the known values. */
 export function changed(
   after: Readonly<Record<string, unknown>>,
   before: Readonly<Record<string, unknown>>,
@@ -89,7 +89,7 @@ export interface Found {
   label: string;
 }
 
-/** The fields whose label, hint or choices hold every word of a query. */
+/** Fields whose label, hint, or choices contain all words of a query. */
 export function findFields(
   pages: Readonly<Record<string, readonly FieldGroup[]>>,
   say: FieldWords,
@@ -113,7 +113,7 @@ export function findFields(
   return found;
 }
 
-/** Where nothing can be changed: the reason that most of the fields have. */
+/** If nothing can be changed: the most common reason. */
 export function commonReason(reasons: readonly (string | undefined)[]): string | undefined {
   const counts = new Map<string, number>();
   for (const reason of reasons) {

@@ -1,4 +1,4 @@
-/** What a page asks the server for when it is shown. */
+/** Data that a page loads when it's shown. */
 
 import { errorMessage } from "../../wire/http";
 
@@ -13,7 +13,7 @@ export class Loading<T> {
     void this.load();
   }
 
-  /** Ask again. Of several answers under way, the one to the last question counts. */
+  /** Reload; the response to the latest request wins. */
   async load(): Promise<void> {
     const turn = (this.#turn += 1);
     this.busy = true;

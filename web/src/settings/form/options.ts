@@ -1,4 +1,4 @@
-/** People, groups and channels as Pickers offer them. */
+/** People, groups, and channels as Picker options. */
 
 import type { Channel, Data } from "../../data/data";
 import { normalized } from "../../data/matching";
@@ -7,7 +7,7 @@ import type { Option } from "../../ui/options";
 import type { User, UserGroup } from "../../wire/objects";
 import { words } from "../../words/index.svelte";
 
-/** What a group is called: those of the system in one's language. */
+/** A group's name; system groups are translated. */
 export function groupName(group: UserGroup): string {
   const names: Record<string, string> = words.manage.systemGroups;
   return names[group.name] ?? group.name;
@@ -15,7 +15,7 @@ export function groupName(group: UserGroup): string {
 
 const collators = new Map<string, Intl.Collator>();
 
-/** How names are compared in one's language: the same function each time. */
+/** A comparison in the user's language; a stable function. */
 function comparing(): (one: string, other: string) => number {
   const { language } = words;
   let collator = collators.get(language);
@@ -30,12 +30,12 @@ export function byName(one: string, other: string): number {
   return comparing()(one, other);
 }
 
-/** Everybody by name, bots and those who are gone among them. */
+/** Everyone by name, bots and deactivated users included. */
 export function inNameOrder(users: Data["users"]): readonly User[] {
   return byNames(users, comparing());
 }
 
-/** Active people, and bots where they are wanted. Keys are `u5`. */
+/** Active people, optionally with bots. Keys are `u5`. */
 export function peopleOptions(users: Data["users"], withBots = false): Option[] {
   return inNameOrder(users)
     .filter((user) => user.is_active !== false && (withBots || !user.is_bot) && !user.is_system_bot)
@@ -46,7 +46,7 @@ export function peopleOptions(users: Data["users"], withBots = false): Option[] 
     }));
 }
 
-/** Groups that are not deactivated. Keys are `g9`. */
+/** Active groups. Keys are `g9`. */
 export function groupOptions(
   groups: Data["groups"],
   which: (group: UserGroup) => boolean = () => true,
@@ -60,7 +60,7 @@ export function groupOptions(
     }));
 }
 
-/** Channels that are not archived. Keys are `c7`. */
+/** Channels that aren't archived. Keys are `c7`. */
 export function channelOptions(
   channels: Data["channels"],
   which: (channel: Channel) => boolean = () => true,
@@ -76,7 +76,7 @@ export function idsIn(keys: readonly string[], kind: "u" | "g" | "c"): number[] 
   return keys.filter((key) => key.startsWith(kind)).map((key) => Number(key.slice(1)));
 }
 
-/** What matches a query by any of some texts. */
+/** Items that match a query in any of their texts. */
 export function matching<T>(
   items: readonly T[],
   query: string,

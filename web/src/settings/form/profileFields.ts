@@ -1,4 +1,4 @@
-/** The fields of profiles that an organization defines. */
+/** Custom profile fields. */
 
 import type { Data } from "../../data/data";
 import type { ProfileField } from "../../wire/objects";
@@ -27,14 +27,14 @@ function told(field: Pick<ProfileField, "field_data">): Record<string, unknown> 
   }
 }
 
-/** The choices of a list, in order. */
+/** The choices of a list field, in order. */
 export function choicesOf(field: Pick<ProfileField, "field_data">): Choice[] {
   return Object.entries(told(field) as Record<string, { text: string; order: string }>)
     .sort(([, one], [, other]) => Number(one.order) - Number(other.order))
     .map(([key, { text }]) => ({ key, text }));
 }
 
-/** What the server keeps of a list's choices. A new one gets the next key that is free. */
+/** A list field's choices for the server. New choices get the next free key. */
 export function choicesData(
   choices: readonly Choice[],
 ): Record<string, { text: string; order: string }> {
@@ -64,7 +64,7 @@ export function peopleIn(value: string): number[] {
   }
 }
 
-/** Where an account is: the name of a service that the server knows, or a pattern of one's own. */
+/** The service of an external account: a known name, or a URL pattern. */
 export function accountData(field: Pick<ProfileField, "field_data">): {
   subtype: string;
   url_pattern: string;

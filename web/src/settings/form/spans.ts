@@ -1,4 +1,4 @@
-/** Spans of time as people say them. */
+/** Durations in units. */
 
 export const SPANS: Record<"seconds" | "days", readonly number[]> = {
   seconds: [120, 600, 3600, 86400, 604800],
@@ -13,7 +13,7 @@ const UNITS: readonly [number, Unit][] = [
   [60, "minutes"],
 ];
 
-/** A span in the greatest unit that it is a whole number of. */
+/** A duration in the largest unit that divides it. */
 export function inUnit(span: number, isDays: boolean): [number, Unit] {
   if (isDays) return [span, "days"];
   for (const [size, name] of UNITS) if (span % size === 0) return [span / size, name];

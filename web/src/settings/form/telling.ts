@@ -1,4 +1,4 @@
-/** Times, sizes and programs as people say them. */
+/** Formats times, sizes, and browsers. */
 
 import { formatSize } from "../../data/files";
 import { words } from "../../words/index.svelte";
@@ -12,7 +12,7 @@ const STEPS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ["minute", 60],
 ];
 
-/** "3 hours ago", "in 2 days"; of seconds since 1970. */
+/** "3 hours ago" or "in 2 days", from seconds since 1970. */
 export function ago(seconds: number, now = Date.now() / 1000): string {
   const format = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
   const span = seconds - now;
@@ -22,7 +22,7 @@ export function ago(seconds: number, now = Date.now() / 1000): string {
   return format.format(0, "second");
 }
 
-/** A day, of seconds since 1970. */
+/** A date, from seconds since 1970. */
 export function day(seconds: number): string {
   return new Intl.DateTimeFormat(words.language, { dateStyle: "medium" }).format(seconds * 1000);
 }
@@ -32,7 +32,7 @@ export function size(bytes: number): string {
   return formatSize(bytes, words.language);
 }
 
-/** "350 ms", "2.4 s". */
+/** "350 ms" or "2.4 s". */
 export function milliseconds(number: number): string {
   const inSeconds = number >= 1000;
   return new Intl.NumberFormat(words.language, {
@@ -59,7 +59,7 @@ const SYSTEMS: readonly [RegExp, string][] = [
   [/Linux|X11/, "Linux"],
 ];
 
-/** "Firefox, Linux" of what a browser calls itself. */
+/** "Firefox, Linux", from a user agent. */
 export function agentName(agent: string): string {
   const first = (table: readonly [RegExp, string][]) =>
     table.find(([pattern]) => pattern.test(agent))?.[1];
