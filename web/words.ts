@@ -20,7 +20,7 @@ const LABELS: Record<string, string> = {
   personal: "settings.labels",
 };
 /** Texts that are found by values that only the server knows. */
-const NAMED_BY_SERVER = ["manage.nodes.states."];
+const NAMED_BY_SERVER = ["manage.nodes.states.", "settings.deliveryOutcomes."];
 /** Parts that are loaded with the views that need them. */
 const LATER = ["settings", "manage", "visit"];
 
@@ -172,7 +172,8 @@ function unused(paths: Iterable<string>): string[] {
     .filter((file) => /\.(ts|svelte|json)$/.test(file))
     .filter((file) => !file.startsWith("words/") && !file.endsWith(".test.ts"))
     .map((file) => readFileSync(`${CLIENT}/${file}`, "utf8"));
-  const named = new Set(sources.join("\n").match(/[\p{L}_][\p{L}\p{N}_-]*/gu));
+  const code = sources.join("\n").replace(/\/\*[\s\S]*?\*\/|^\s*\/\/ .*|<!--[\s\S]*?-->/gm, "");
+  const named = new Set(code.match(/[\p{L}_][\p{L}\p{N}_-]*/gu));
   return [...paths].filter((path) => {
     if (NAMED_BY_SERVER.some((table) => path.startsWith(table))) return false;
     const name = path.slice(path.lastIndexOf(".") + 1);

@@ -67,15 +67,6 @@ function daysBetween(at: Seconds, now: Seconds): number {
   return Math.round((start(now) - start(at)) / 86_400_000);
 }
 
-/** "5 minutes ago" */
-export function ago(at: Seconds, now: Seconds, language: string): string {
-  const relative = relativeFormat(language);
-  const past = Math.max(0, now - at);
-  if (past < 3600) return relative.format(-Math.max(1, Math.round(past / 60)), "minute");
-  if (past < 86_400) return relative.format(-Math.round(past / 3600), "hour");
-  return relative.format(-Math.round(past / 86_400), "day");
-}
-
 /** A date such as `2025-04-03`, formatted. */
 export function dayFormat(day: string, language: string): string {
   return dateFormat(language, {

@@ -103,6 +103,7 @@ export function deviceName(agent: string): string {
   const found = (names: readonly (readonly [string, RegExp])[]) =>
     names.find(([, sign]) => sign.test(agent))?.[0];
   const browser = found([
+    ["Zulip Desktop", /ZulipElectron/],
     ["Edge", /Edg/],
     ["Opera", /OPR\//],
     ["Samsung Internet", /SamsungBrowser/],
@@ -114,7 +115,7 @@ export function deviceName(agent: string): string {
     ["Android", /Android/],
     ["iPhone", /iPhone/],
     ["iPad", /iPad/],
-    ["Mac", /Macintosh/],
+    ["macOS", /Macintosh/],
     ["Windows", /Windows/],
     ["Linux", /Linux/],
   ]);

@@ -1,9 +1,9 @@
 /** The settings of channels, groups, and the organization, by page. */
 
-import { groupsOf, ORGANIZATION } from "../settings/declared";
-import type { FieldGroup, FieldOf } from "../settings/form/fields";
+import { declaredGroups, ORGANIZATION } from "../settings/declared";
+import type { FieldGroup, SettingField } from "../settings/form/fields";
 
-const holders = (...names: string[]): FieldOf[] =>
+const holders = (...names: string[]): SettingField[] =>
   names.map((name) => ({ name, kind: "holders" as const }));
 export const CHANNEL_PERMISSIONS: readonly FieldGroup[] = [
   {
@@ -45,7 +45,7 @@ export const GROUP_PERMISSIONS: readonly FieldGroup[] = [
   },
 ];
 
-const DETAILS: Record<string, Partial<FieldOf>> = {
+const DETAILS: Record<string, Partial<SettingField>> = {
   name: { max: 40 },
   description: { kind: "area", max: 1000 },
   default_language: { kind: "language" },
@@ -55,7 +55,7 @@ const DETAILS: Record<string, Partial<FieldOf>> = {
   jitsi_server_url: { max: 200, empty: "default" },
   digest_weekday: { kind: "choice", values: [0, 1, 2, 3, 4, 5, 6] },
 };
-const sections = (...names: string[]) => groupsOf(ORGANIZATION, names, DETAILS);
+const sections = (...names: string[]) => declaredGroups(ORGANIZATION, names, DETAILS);
 
 /** Without a heading. */
 export const ORGANIZATION_PROFILE = sections("profile").map((group) => ({ ...group, name: "" }));
@@ -66,3 +66,12 @@ export const PERMISSIONS = sections(
   ...["joining", "channelRights", "messageRights", "directRights", "peopleRights", "botRights"],
   "limits",
 );
+
+/** The organization's settings by the names that PATCH /realm takes. */
+export function realmValues(realm: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(realm)
+      .filter(([name]) => name.startsWith("realm_"))
+      .map(([name, value]) => [name.slice("realm_".length), value]),
+  );
+}

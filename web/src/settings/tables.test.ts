@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import * as manage from "../manage/tables";
 import { LANGUAGES } from "../words/languages";
 import { whole } from "../words/whole";
-import { groupsOf, ORGANIZATION, PERSONAL, type Declared } from "./declared";
+import { declaredGroups, ORGANIZATION, PERSONAL, type Declared } from "./declared";
 import type { FieldGroup, FieldWords } from "./form/fields";
-import { CHANNEL_WAYS, NOTIFICATIONS, PREFERENCES, PRIVACY } from "./tables";
+import { CHANNEL_OVERRIDES, NOTIFICATIONS, PREFERENCES, PRIVACY } from "./tables";
 
 /** Fields without texts. */
 function wordless(groups: readonly FieldGroup[], say: FieldWords): string[] {
@@ -30,7 +30,7 @@ test.each(Object.keys(LANGUAGES))("every field has words in %s", async (language
   ).toEqual([]);
   expect(wordless(manage.CHANNEL_PERMISSIONS, words.manage.channelFields)).toEqual([]);
   expect(wordless(manage.GROUP_PERMISSIONS, words.manage.groupFields)).toEqual([]);
-  for (const [property] of CHANNEL_WAYS) {
+  for (const [property] of CHANNEL_OVERRIDES) {
     expect(words.manage.channelFields.labels[property]).toBeTruthy();
   }
 });
@@ -49,7 +49,7 @@ test("every declared setting is on a page", () => {
 
 test("a setting that the server declares is the last field of its section", () => {
   const loud: Declared = { name: "loud", section: "shown", kind: "switch", forOwners: true };
-  const [before] = groupsOf(ORGANIZATION, ["shown"]);
-  const [group] = groupsOf([...ORGANIZATION, loud], ["shown"]);
+  const [before] = declaredGroups(ORGANIZATION, ["shown"]);
+  const [group] = declaredGroups([...ORGANIZATION, loud], ["shown"]);
   expect(group?.fields).toEqual([...(before?.fields ?? []), loud]);
 });

@@ -1,11 +1,11 @@
 /** The personal settings by page; defaults for new users use the same. */
 
 import { UNDO_TIMES } from "../compose/preferences.svelte";
-import { groupsOf, PERSONAL } from "./declared";
-import type { FieldGroup, FieldOf, Value } from "./form/fields";
+import { declaredGroups, PERSONAL } from "./declared";
+import type { FieldGroup, SettingField, Value } from "./form/fields";
 
 const choice = (...values: Value[]) => ({ kind: "choice" as const, values });
-const DETAILS: Record<string, Partial<FieldOf>> = {
+const DETAILS: Record<string, Partial<SettingField>> = {
   color_scheme: choice(1, 3, 2),
   web_font_size_px: choice(12, 13, 14, 15, 16, 17, 18, 20, 22),
   web_line_height_percent: choice(120, 130, 140, 150, 160, 180),
@@ -19,7 +19,7 @@ const DETAILS: Record<string, Partial<FieldOf>> = {
     ...[30, 60, 120, 300, 600, 1800, 3600, 86400, 604800],
   ),
 };
-const sections = (...names: string[]) => groupsOf(PERSONAL, names, DETAILS);
+const sections = (...names: string[]) => declaredGroups(PERSONAL, names, DETAILS);
 
 export const PREFERENCES = sections("look", "language", "reading", "writing");
 
@@ -73,7 +73,7 @@ export const NOTIFICATION_TABLE: readonly {
 ];
 
 /** A channel's overrides in the same columns, and the defaults. */
-export const CHANNEL_WAYS = [
+export const CHANNEL_OVERRIDES = [
   ["desktop_notifications", "enable_stream_desktop_notifications"],
   ["audible_notifications", "enable_stream_audible_notifications"],
   ["push_notifications", "enable_stream_push_notifications"],

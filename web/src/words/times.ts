@@ -1,24 +1,22 @@
 import { dateFormat, relativeFormat } from "../data/times";
 import { words } from "./index.svelte";
 
-const STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
-  [3600, 60, "minute"],
-  [86_400, 3600, "hour"],
-  [7 * 86_400, 86_400, "day"],
-  [30 * 86_400, 7 * 86_400, "week"],
-  [365 * 86_400, 30 * 86_400, "month"],
-  [Infinity, 365 * 86_400, "year"],
+const STEPS: readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
+  ["year", 365 * 86_400],
+  ["month", 30 * 86_400],
+  ["week", 7 * 86_400],
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
 ];
 
-/** "5 minutes ago" or "in 2 hours", from seconds since 1970. */
-export function ago(at: number, now: number): string {
-  const passed = Math.abs(now - at);
-  const sign = at > now ? 1 : -1;
-  const form = relativeFormat(words.language);
-  for (const [limit, seconds, unit] of STEPS) {
-    if (passed < limit) return form.format(sign * Math.round(passed / seconds), unit);
-  }
-  return "";
+/** "5 minutes ago", "in 2 hours", or "now", from seconds since 1970. */
+export function ago(at: number, now = Date.now() / 1000): string {
+  const [unit, seconds] = STEPS.find((step) => Math.abs(at - now) >= step[1]) ?? [
+    "second",
+    Infinity,
+  ];
+  return relativeFormat(words.language).format(Math.trunc((at - now) / seconds), unit);
 }
 
 /** The time if it's today, the weekday within a week, otherwise the date. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import {
-  changed,
-  changeOf,
+  changedValues,
+  changeParameters,
   commonReason,
   findFields,
   type FieldGroup,
@@ -25,16 +25,16 @@ const say: FieldWords = {
 };
 
 test("changes are sent as the API expects", () => {
-  expect(changeOf({ name: "a", kind: "switch" }, true, false)).toEqual({ a: true });
-  expect(changeOf({ name: "a", kind: "limit" }, null, 60)).toEqual({ a: "unlimited" });
-  expect(changeOf({ name: "a", kind: "limit" }, 60, null)).toEqual({ a: 60 });
-  expect(changeOf({ name: "a", kind: "holders" }, 3, 7)).toEqual({ a: { new: 3, old: 7 } });
+  expect(changeParameters({ name: "a", kind: "switch" }, true, false)).toEqual({ a: true });
+  expect(changeParameters({ name: "a", kind: "limit" }, null, 60)).toEqual({ a: "unlimited" });
+  expect(changeParameters({ name: "a", kind: "limit" }, 60, null)).toEqual({ a: 60 });
+  expect(changeParameters({ name: "a", kind: "holders" }, 3, 7)).toEqual({ a: { new: 3, old: 7 } });
 });
 
 test("only differences are sent", () => {
   const before = { name: "a", list: [1, 2], same: null };
-  expect(changed({ name: "b", list: [1, 2], same: null }, before)).toEqual({ name: "b" });
-  expect(changed({ list: [2] }, before)).toEqual({ list: [2] });
+  expect(changedValues({ name: "b", list: [1, 2], same: null }, before)).toEqual({ name: "b" });
+  expect(changedValues({ list: [2] }, before)).toEqual({ list: [2] });
 });
 
 test("settings are found by label, hint, choice, and group", () => {

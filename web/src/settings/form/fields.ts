@@ -6,7 +6,7 @@ import { normalized } from "../../data/matching";
 
 export type Value = string | number | boolean | null;
 
-export interface FieldOf {
+export interface SettingField {
   /** The API's name. */
   name: string;
   kind:
@@ -39,7 +39,7 @@ export interface FieldOf {
 
 export interface FieldGroup {
   name: string;
-  fields: readonly FieldOf[];
+  fields: readonly SettingField[];
 }
 
 /** The texts of fields, by name. */
@@ -61,7 +61,7 @@ export function optionLabel(say: FieldWords, name: string, value: Value): string
 }
 
 /** The parameters for a change; `before` is the known value. */
-export function changeOf(field: FieldOf, value: unknown, before: unknown): Parameters {
+export function changeParameters(field: SettingField, value: unknown, before: unknown): Parameters {
   if (field.kind === "holders") {
     return { [field.name]: { new: value as GroupSetting, old: before as GroupSetting } };
   }
@@ -72,7 +72,7 @@ export function changeOf(field: FieldOf, value: unknown, before: unknown): Param
 }
 
 /** The differences between a form and the known values. */
-export function changed(
+export function changedValues(
   after: Readonly<Record<string, unknown>>,
   before: Readonly<Record<string, unknown>>,
 ): Parameters {
@@ -83,7 +83,7 @@ export function changed(
   );
 }
 
-export interface Found {
+export interface FoundField {
   page: string;
   field: string;
   label: string;
@@ -94,10 +94,10 @@ export function findFields(
   pages: Readonly<Record<string, readonly FieldGroup[]>>,
   say: FieldWords,
   query: string,
-): Found[] {
+): FoundField[] {
   const sought = normalized(query).split(/\s+/).filter(Boolean);
   if (!sought.length) return [];
-  const found: Found[] = [];
+  const found: FoundField[] = [];
   for (const [page, groups] of Object.entries(pages)) {
     for (const group of groups) {
       for (const { name } of group.fields) {

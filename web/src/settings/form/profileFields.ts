@@ -28,14 +28,14 @@ function told(field: Pick<ProfileField, "field_data">): Record<string, unknown> 
 }
 
 /** The choices of a list field, in order. */
-export function choicesOf(field: Pick<ProfileField, "field_data">): Choice[] {
+export function fieldChoices(field: Pick<ProfileField, "field_data">): Choice[] {
   return Object.entries(told(field) as Record<string, { text: string; order: string }>)
     .sort(([, one], [, other]) => Number(one.order) - Number(other.order))
     .map(([key, { text }]) => ({ key, text }));
 }
 
 /** A list field's choices for the server. New choices get the next free key. */
-export function choicesData(
+export function fieldChoicesData(
   choices: readonly Choice[],
 ): Record<string, { text: string; order: string }> {
   let next =
@@ -55,7 +55,7 @@ export function choicesData(
 }
 
 /** The people in a value. */
-export function peopleIn(value: string): number[] {
+export function userIdsIn(value: string): number[] {
   try {
     const ids: unknown = JSON.parse(value);
     return Array.isArray(ids) ? ids.filter((id) => typeof id === "number") : [];
@@ -65,7 +65,7 @@ export function peopleIn(value: string): number[] {
 }
 
 /** The service of an external account: a known name, or a URL pattern. */
-export function accountData(field: Pick<ProfileField, "field_data">): {
+export function externalAccount(field: Pick<ProfileField, "field_data">): {
   subtype: string;
   url_pattern: string;
 } {
@@ -76,5 +76,5 @@ export function accountData(field: Pick<ProfileField, "field_data">): {
 export function accountName(field: ProfileField, realm: Data["realm"]): string {
   const services = realm["realm_default_external_accounts"] as
     Record<string, { hint: string }> | undefined;
-  return services?.[accountData(field).subtype]?.hint ?? "";
+  return services?.[externalAccount(field).subtype]?.hint ?? "";
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Integration, webhookAddress } from "./webhookAddress";
+import { type Integration, webhookUrl } from "./webhookUrl";
 
 const GITHUB: Integration = {
   name: "github",
@@ -34,8 +34,6 @@ describe("webhook URL", () => {
     [GITHUB, OWNER, { events: ["issues", "push", "star"], branches: "" }, "/github?api_key=k"],
     [ZAPIER, OWNER, { events: ["push"], branches: "main" }, "/zapier?api_key=k"],
   ] as const)("%#", (integration, to, wanted, address) => {
-    expect(webhookAddress("https://chat.test/", "k", integration, to, wanted)).toBe(
-      BEGINS + address,
-    );
+    expect(webhookUrl("https://chat.test/", "k", integration, to, wanted)).toBe(BEGINS + address);
   });
 });

@@ -31,13 +31,13 @@ export function byName(one: string, other: string): number {
 }
 
 /** Everyone by name, bots and deactivated users included. */
-export function inNameOrder(users: Data["users"]): readonly User[] {
+export function usersByName(users: Data["users"]): readonly User[] {
   return byNames(users, comparing());
 }
 
 /** Active people, optionally with bots. Keys are `u5`. */
 export function peopleOptions(users: Data["users"], withBots = false): Option[] {
-  return inNameOrder(users)
+  return usersByName(users)
     .filter((user) => user.is_active !== false && (withBots || !user.is_bot) && !user.is_system_bot)
     .map((user) => ({
       key: `u${user.user_id}`,
@@ -77,7 +77,7 @@ export function idsIn(keys: readonly string[], kind: "u" | "g" | "c"): number[] 
 }
 
 /** Items that match a query in any of their texts. */
-export function matching<T>(
+export function matchingItems<T>(
   items: readonly T[],
   query: string,
   texts: (item: T) => (string | null | undefined)[],

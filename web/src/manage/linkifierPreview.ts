@@ -1,12 +1,16 @@
 /** Previews a linkifier: like the server, as far as a browser can. */
 
-export interface Made {
+export interface PreviewLink {
   text: string;
   url: string;
 }
 
 /** The links in a text; null if the pattern is invalid. */
-export function linksIn(pattern: string, template: string, text: string): Made[] | null {
+export function previewLinks(
+  pattern: string,
+  template: string,
+  text: string,
+): PreviewLink[] | null {
   let expression: RegExp;
   try {
     // Python and RE2 write named groups with a P.

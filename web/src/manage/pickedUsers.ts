@@ -2,10 +2,13 @@
 
 import type { Data } from "../data/data";
 import { membersOf } from "../data/groups";
-import { idsIn } from "../settings/form/options";
+import { idsIn } from "../settings/form/pickerOptions";
 import { get } from "../wire/http";
 
-export async function peopleOf(groups: Data["groups"], keys: readonly string[]): Promise<number[]> {
+export async function pickedUsers(
+  groups: Data["groups"],
+  keys: readonly string[],
+): Promise<number[]> {
   const found = new Set(idsIn(keys, "u"));
   for (const id of idsIn(keys, "g")) for (const one of membersOf(groups, id)) found.add(one);
   for (const id of idsIn(keys, "c")) {

@@ -1,5 +1,5 @@
 /** Addresses that couldn't be invited, and why. */
-export function failures(fields: Readonly<Record<string, unknown>>): string[] {
+export function invitationFailures(fields: Readonly<Record<string, unknown>>): string[] {
   const errors = fields["errors"];
   if (!Array.isArray(errors)) return [];
   return errors

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { manage } from "../words/compiled/en/manage";
-import { aboutBackups } from "./serving";
+import { backupSummary } from "./serverInfo";
 
 const say = manage.nodes;
 const YESTERDAY = Date.now() / 1000 - 100_000;
@@ -11,5 +11,5 @@ test.each([
   [{ last_at: null, is_old: true }, say.backupMissing],
   [{ last_at: YESTERDAY, is_old: false }, "Last backup yesterday."],
 ])("describes backups: %o", (backups, sentence) => {
-  expect(aboutBackups(backups, say)).toBe(sentence);
+  expect(backupSummary(backups, say)).toBe(sentence);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { ago, agentName } from "./telling";
+import { clientName } from "./formats";
+import { ago } from "../../words/times";
 
 test("durations use the largest unit", () => {
   expect(ago(1000, 1000)).toBe("now");
@@ -8,11 +9,11 @@ test("durations use the largest unit", () => {
 });
 
 test("names browsers", () => {
-  expect(agentName("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")).toBe(
+  expect(clientName("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")).toBe(
     "Firefox, Linux",
   );
   expect(
-    agentName("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36"),
+    clientName("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36"),
   ).toBe("Chrome, Windows");
-  expect(agentName("curl/8.1")).toBe("curl/8.1");
+  expect(clientName("curl/8.1")).toBe("curl/8.1");
 });

@@ -2,12 +2,12 @@
 
 import type { UserSettings } from "../data/data";
 import type { Subscription } from "../wire/objects";
-import { CHANNEL_WAYS } from "./tables";
+import { CHANNEL_OVERRIDES } from "./tables";
 
-type Property = (typeof CHANNEL_WAYS)[number][0];
+type Property = (typeof CHANNEL_OVERRIDES)[number][0];
 type Settings = Readonly<Record<string, unknown>> | UserSettings;
 
-export function wayOf(
+export function channelSetting(
   subscription: Subscription,
   settings: Settings,
   property: Property,
@@ -17,13 +17,13 @@ export function wayOf(
 }
 
 /** The overridden properties. */
-export function ownWays(subscription: Subscription): Property[] {
-  return CHANNEL_WAYS.map(([property]) => property).filter(
+export function overriddenProperties(subscription: Subscription): Property[] {
+  return CHANNEL_OVERRIDES.map(([property]) => property).filter(
     (property) => subscription[property] !== null,
   );
 }
 
 /** The change that removes all overrides. */
-export function restoredWays(subscription: Subscription): [Property, null][] {
-  return ownWays(subscription).map((property) => [property, null]);
+export function withoutOverrides(subscription: Subscription): [Property, null][] {
+  return overriddenProperties(subscription).map((property) => [property, null]);
 }

@@ -17,19 +17,19 @@ export interface Destination {
   topic: string;
 }
 
-export interface Wanted {
+export interface WebhookOptions {
   /** Kinds of events; empty for all. */
   events: readonly string[];
   /** Empty for all. */
   branches: string;
 }
 
-export function webhookAddress(
+export function webhookUrl(
   site: string,
   key: string,
   integration: Integration,
   to: Destination,
-  wanted: Wanted,
+  wanted: WebhookOptions,
 ): string {
   const parameters: [string, string][] = [["api_key", key]];
   if (to.kind === "channel" && to.id !== undefined) {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Subscription } from "../wire/objects";
-import { ownWays, restoredWays, wayOf } from "./channelWays";
+import { overriddenProperties, withoutOverrides, channelSetting } from "./channelNotifications";
 
 const settings = { enable_stream_desktop_notifications: true, wildcard_mentions_notify: true };
 const subscription = {
@@ -12,18 +12,23 @@ const subscription = {
 } as Subscription;
 
 test("a channel setting overrides the default", () => {
-  expect(ownWays(subscription)).toEqual([
+  expect(overriddenProperties(subscription)).toEqual([
     "audible_notifications",
     "push_notifications",
     "wildcard_mentions_notify",
   ]);
   expect(
-    wayOf(subscription, settings, "desktop_notifications", "enable_stream_desktop_notifications"),
+    channelSetting(
+      subscription,
+      settings,
+      "desktop_notifications",
+      "enable_stream_desktop_notifications",
+    ),
   ).toBe(true);
 });
 
 test("the default leaves the channel unset, so that it follows later changes", () => {
-  expect(restoredWays(subscription)).toEqual([
+  expect(withoutOverrides(subscription)).toEqual([
     ["audible_notifications", null],
     ["push_notifications", null],
     ["wildcard_mentions_notify", null],

@@ -1,5 +1,5 @@
 /** Channel colors that are distinguishable in light and dark themes. */
-export const COLOURS = [
+export const CHANNEL_COLORS = [
   ["#c2726a", "brick"],
   ["#e4523d", "red"],
   ["#ee7e4a", "orange"],

@@ -1,10 +1,10 @@
 /** Server information for owners. */
 
-import { ago } from "../settings/form/telling";
+import { ago } from "../words/times";
 import { get, post } from "../wire/http";
 import type { AllWords } from "../words/parts";
 
-export interface Node {
+export interface ServerNode {
   name: string;
   state: string;
   version: string;
@@ -34,17 +34,17 @@ export interface Backups {
   is_old: boolean;
 }
 
-export interface Serving {
-  nodes: Node[];
+export interface ServerInfo {
+  nodes: ServerNode[];
   /** Null if automatic backups are off; older servers don't return it. */
   backups?: Backups | null;
   /** Empty if not configured; older servers don't return it. */
   external_url?: string;
 }
 
-export const serving = () => get<Serving>("/nodes");
+export const loadServerInfo = () => get<ServerInfo>("/nodes");
 
-export interface TriedMail {
+export interface TestEmailResult {
   outcome: "sent" | "not_set_up" | "unreachable" | "not_encrypted" | "not_signed_in" | "refused";
   to: string;
   /** The mail server's response if it refused the email; otherwise empty. */
@@ -52,11 +52,11 @@ export interface TriedMail {
 }
 
 /** Send a test email to the user's own address. For owners. */
-export const tryMail = () => post<TriedMail>("/mails/test");
+export const sendTestEmail = () => post<TestEmailResult>("/mails/test");
 
 /** Slow requests of all nodes, newest first. */
 export function slowRequests(
-  nodes: readonly Node[],
+  nodes: readonly ServerNode[],
 ): (SlowRequest & { node: string; key: string })[] {
   return nodes
     .flatMap(({ name, slow_requests: slow = [] }) =>
@@ -70,7 +70,7 @@ export function slowRequests(
 }
 
 /** A sentence about the server's backups. */
-export function aboutBackups(
+export function backupSummary(
   backups: Backups | null | undefined,
   say: AllWords["manage"]["nodes"],
 ): string {
