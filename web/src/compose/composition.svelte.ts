@@ -272,15 +272,15 @@ function retype(field: Field, text: string): void {
     same += 1;
   }
   const to = before.length - same;
-  const news = text.slice(from, text.length - same);
+  const inserted = text.slice(from, text.length - same);
   if (field.put) {
-    field.put(from, to, news);
+    field.put(from, to, inserted);
     return;
   }
   field.setSelectionRange(from, to);
   try {
-    if (!news) document.execCommand("delete");
-    else if (!insertedLines(news)) document.execCommand("insertText", false, news);
+    if (!inserted) document.execCommand("delete");
+    else if (!insertedLines(inserted)) document.execCommand("insertText", false, inserted);
   } catch {
     // Fall through to setting the value.
   }

@@ -11,7 +11,7 @@ const WRITING = 3000;
 interface Box {
   composition: () => Composition;
   /** The draft's content; null while recipients are undecided. */
-  letter: () => DraftContent | null;
+  content: () => DraftContent | null;
   /** The conversation whose drafts belong here; null if only its own does. */
   key: () => ConversationKey | null;
 }
@@ -34,8 +34,8 @@ export class Drafting {
   }
 
   keep(): void {
-    const letter = this.box.letter();
-    if (letter) this.#id = this.drafts.keep(this.#id, letter);
+    const content = this.box.content();
+    if (content) this.#id = this.drafts.keep(this.#id, content);
   }
 
   /** Delete the draft: it was sent or discarded. */

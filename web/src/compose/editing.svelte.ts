@@ -33,7 +33,7 @@ const TYPING_EVERY = 10_000;
 class Editing {
   current = $state.raw<Edit | null>(null);
   saving = $state(false);
-  #told = 0;
+  #notifiedAt = 0;
   /** The message requested last, whose source may be loading. */
   #asked = 0;
   #unfollow = () => {};
@@ -89,7 +89,7 @@ class Editing {
   #end(current: Edit): void {
     this.#unfollow();
     current.composition.uploads.cancelAll();
-    if (this.#told) this.#tell(current.message.id, "stop");
+    if (this.#notifiedAt) this.#notifyEditing(current.message.id, "stop");
     this.current = null;
   }
 
@@ -146,13 +146,13 @@ class Editing {
   }
 
   #typed(messageId: number): void {
-    if (Date.now() - this.#told < TYPING_EVERY) return;
-    this.#told = Date.now();
-    this.#tell(messageId, "start");
+    if (Date.now() - this.#notifiedAt < TYPING_EVERY) return;
+    this.#notifiedAt = Date.now();
+    this.#notifyEditing(messageId, "start");
   }
 
-  #tell(messageId: number, op: "start" | "stop"): void {
-    if (op === "stop") this.#told = 0;
+  #notifyEditing(messageId: number, op: "start" | "stop"): void {
+    if (op === "stop") this.#notifiedAt = 0;
     post(`/messages/${messageId}/typing`, { op }).catch(() => {});
   }
 }

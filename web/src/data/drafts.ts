@@ -82,19 +82,19 @@ export function draftContentFor(to: Conversation, content: string): DraftContent
 }
 
 /** The draft's conversation; null if undecided. */
-export function draftConversation(letter: DraftContent, me: number): Conversation | null {
-  const [channelId] = letter.to;
-  if (letter.type === "stream" && channelId !== undefined) {
-    return { kind: "topic", channelId, topic: letter.topic };
+export function draftConversation(draft: DraftContent, me: number): Conversation | null {
+  const [channelId] = draft.to;
+  if (draft.type === "stream" && channelId !== undefined) {
+    return { kind: "topic", channelId, topic: draft.topic };
   }
-  if (letter.type === "private" && letter.to.length) {
-    return { kind: "direct", people: others(letter.to, me) };
+  if (draft.type === "private" && draft.to.length) {
+    return { kind: "direct", people: others(draft.to, me) };
   }
   return null;
 }
 
-export function draftKey(letter: DraftContent, me: number): ConversationKey | null {
-  const to = draftConversation(letter, me);
+export function draftKey(draft: DraftContent, me: number): ConversationKey | null {
+  const to = draftConversation(draft, me);
   return to && (to.kind === "topic" ? topicKey(to.channelId, to.topic) : keyOf(to));
 }
 
@@ -111,20 +111,13 @@ export function draftFor(
   return found;
 }
 
-function taken(draft: ServerDraft, localId: string): LocalDraft {
-  const letter: DraftContent = {
-    type: draft.type,
-    to: draft.to,
-    topic: draft.topic,
-    content: draft.content,
-  };
-  return {
-    ...letter,
-    localId,
-    at: draft.timestamp * 1000,
-    serverId: draft.id,
-    known: draftFingerprint(letter),
-  };
+function taken(
+  { id, timestamp, type, to, topic, content }: ServerDraft,
+  localId: string,
+): LocalDraft {
+  const draft: DraftContent = { type, to, topic, content };
+  const known = draftFingerprint(draft);
+  return { ...draft, localId, at: timestamp * 1000, serverId: id, known };
 }
 
 /** Merge local drafts with the server's. `name` creates IDs; `wasThere` says whether the server is

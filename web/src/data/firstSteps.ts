@@ -34,12 +34,12 @@ export function firstSteps(slices: Known, facts: Facts): { name: FirstStep; done
   for (const user of users.values()) {
     if (!user.is_bot && user.is_active !== false) people += 1;
   }
-  const told = Object.values(users.get(me)?.profile_data ?? {});
+  const fields = Object.values(users.get(me)?.profile_data ?? {});
   const steps: { name: FirstStep; done: boolean | undefined }[] = [
     { name: "invite", done: people > 1 },
     { name: "channels", done: channels.size > GIVEN_CHANNELS },
     { name: "picture", done: realm["realm_icon_source"] === "U" },
-    { name: "profile", done: told.some((one) => one?.value) },
+    { name: "profile", done: fields.some((one) => one?.value) },
     { name: "newcomers", done: Number(realm["realm_signup_announcements_stream_id"]) > 0 },
     { name: "write", done: facts.wrote },
     { name: "address", done: facts.address },

@@ -44,9 +44,9 @@ const KNOWN = {
 
 /** "desktop+ own": the channels that notify or don't, and the deciding setting. */
 function said(place: Place, kind: (typeof MESSAGE_KINDS)[number] = "any"): string[] {
-  const told = outcomesOf(KNOWN, place, kind);
-  return decidingSettings(told).map(({ cause, ways }) => {
-    const sign = (way: string) => (told.find((one) => one.way === way)?.told ? "+" : "-");
+  const notifies = outcomesOf(KNOWN, place, kind);
+  return decidingSettings(notifies).map(({ cause, ways }) => {
+    const sign = (way: string) => (notifies.find((one) => one.way === way)?.notifies ? "+" : "-");
     return `${ways.map((way) => way + sign(way)).join(" ")}: ${cause}`;
   });
 }

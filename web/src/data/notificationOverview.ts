@@ -38,7 +38,7 @@ export type DecidingSetting =
 
 interface Outcome {
   way: NotificationChannel;
-  told: boolean;
+  notifies: boolean;
   cause: DecidingSetting;
 }
 
@@ -84,7 +84,7 @@ export function outcomesOf(
   } as NotifiableMessage;
   return NOTIFICATION_CHANNELS.map((way) => {
     const reason = notificationReason(known, message, way);
-    return { way, told: reason !== null, cause: cause(known, message, way, reason) };
+    return { way, notifies: reason !== null, cause: cause(known, message, way, reason) };
   });
 }
 
@@ -111,9 +111,9 @@ function cause(
 
 /** The deciding settings with the notification channels that they decide. */
 export function decidingSettings(
-  told: readonly Outcome[],
+  notifies: readonly Outcome[],
 ): { cause: DecidingSetting; ways: NotificationChannel[] }[] {
   const found = new Map<DecidingSetting, NotificationChannel[]>();
-  for (const one of told) found.set(one.cause, [...(found.get(one.cause) ?? []), one.way]);
+  for (const one of notifies) found.set(one.cause, [...(found.get(one.cause) ?? []), one.way]);
   return [...found].map(([cause, ways]) => ({ cause, ways }));
 }

@@ -118,7 +118,7 @@ function withoutPeople(channel: Channel): Channel {
 
 /** Unread messages in the format of a snapshot. */
 function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
-  const told: UnreadSnapshot = {
+  const snapshot: UnreadSnapshot = {
     count: unread.where.size,
     pms: [],
     huddles: [],
@@ -130,10 +130,10 @@ function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
     const where = conversationOf(key, topicNames);
     const unread_message_ids = [...ids];
     if (where.kind === "topic") {
-      told.streams.push({ stream_id: where.channelId, topic: where.topic, unread_message_ids });
-    } else told.huddles.push({ user_ids_string: where.people.join(","), unread_message_ids });
+      snapshot.streams.push({ stream_id: where.channelId, topic: where.topic, unread_message_ids });
+    } else snapshot.huddles.push({ user_ids_string: where.people.join(","), unread_message_ids });
   }
-  return told;
+  return snapshot;
 }
 
 /** The state with stored pages. All of them are reloaded when online. */

@@ -358,8 +358,8 @@ export function matchingTopics(
   { topicNames, channels }: Pick<Data, "topicNames" | "channels">,
   narrow: Narrow,
 ): Extract<Conversation, { kind: "topic" }>[] {
-  const sought = narrow.find((term) => term.operator === "search" && !term.negated);
-  const words = splitSearch(String(sought?.operand ?? "")).map((part) =>
+  const searchTerm = narrow.find((term) => term.operator === "search" && !term.negated);
+  const words = splitSearch(String(searchTerm?.operand ?? "")).map((part) =>
     normalized(part.text.replace(/"/g, "")),
   );
   // Other conditions ask for messages, not topics.

@@ -101,10 +101,10 @@ test("undo unmutes the topic under its current name", async () => {
 
 test("undo rejoins the same channel only", async () => {
   const { app, store, undo } = begun();
-  const call = (news: object) =>
+  const call = (changes: object) =>
     store.change((data) => ({
       ...data,
-      channels: new Map([[7, { ...data.channels.get(7)!, ...news }]]),
+      channels: new Map([[7, { ...data.channels.get(7)!, ...changes }]]),
     }));
   await unsubscribe(app, 7);
   call({ name: "cave" });

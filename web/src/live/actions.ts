@@ -16,17 +16,17 @@ import { readMarkerOf, type ReadMarker } from "./markRead.svelte";
 import { recentOf } from "./recent.svelte";
 import { topicOfMessage } from "./movedTopics";
 
-type News = Omit<ServerEvent, "id"> & { type: string };
+type Changes = Omit<ServerEvent, "id"> & { type: string };
 
 /** Show the new state immediately, send the request, and roll back and rethrow if it fails. */
 async function atOnce(
   { store }: App,
-  after: News,
-  before: News,
+  after: Changes,
+  before: Changes,
   ask: () => Promise<unknown>,
 ): Promise<void> {
-  const take = (news: News) =>
-    store.change((data: Data) => fold(data, [{ id: 0, ...news } as ServerEvent]));
+  const take = (event: Changes) =>
+    store.change((data: Data) => fold(data, [{ id: 0, ...event } as ServerEvent]));
   take(after);
   try {
     await ask();
@@ -81,14 +81,14 @@ function policyOf({ topicPolicies }: Pick<Data, "topicPolicies">, topic: TopicOf
 function putPolicy(app: App, to: TopicOf, policy: TopicPolicy): Promise<void> {
   const { channelId, topic } = to;
   const was = policyOf(app.store.data, to);
-  const news = (visibility_policy: TopicPolicy) => ({
+  const event = (visibility_policy: TopicPolicy) => ({
     type: "user_topic",
     stream_id: channelId,
     topic_name: topic,
     last_updated: Math.floor(Date.now() / 1000),
     visibility_policy,
   });
-  return atOnce(app, news(policy), news(was), () =>
+  return atOnce(app, event(policy), event(was), () =>
     post("/user_topics", { stream_id: channelId, topic, visibility_policy: policy }),
   );
 }
@@ -128,14 +128,14 @@ function putSubscription<Name extends keyof Subscription>(
   value: Subscription[Name],
 ): Promise<void> {
   const was = app.store.data.channels.get(channelId)?.subscription?.[property];
-  const news = (now: unknown) => ({
+  const event = (now: unknown) => ({
     type: "subscription",
     op: "update",
     stream_id: channelId,
     property,
     value: now,
   });
-  return atOnce(app, news(value), news(was), () =>
+  return atOnce(app, event(value), event(was), () =>
     post("/users/me/subscriptions/properties", {
       subscription_data: [{ stream_id: channelId, property, value }],
     }),
@@ -221,14 +221,14 @@ const rename = (messageId: number, topic: string) =>
 
 export function setSetting(app: App, name: string, value: unknown): Promise<boolean> {
   const was = app.store.data.settings[name];
-  const news = (now: unknown) => ({
+  const event = (now: unknown) => ({
     type: "user_settings",
     op: "update",
     property: name,
     value: now,
   });
   return app.toasts.attempt(
-    atOnce(app, news(value), news(was), () => patch("/settings", { [name]: value })),
+    atOnce(app, event(value), event(was), () => patch("/settings", { [name]: value })),
   );
 }
 

@@ -133,8 +133,8 @@ export class Connection {
     const { events } = await this.#ask();
     const last = events.at(-1);
     if (last) this.#last = last.id;
-    const news = events.filter((event) => event.type !== "heartbeat");
-    if (news.length) this.hearing.take(news);
+    const changes = events.filter((event) => event.type !== "heartbeat");
+    if (changes.length) this.hearing.take(changes);
   }
 
   async #ask(): Promise<{ events: ServerEvent[] }> {

@@ -87,14 +87,15 @@ export class Drafts {
   }
 
   /** Save a draft, or delete it if it's empty. Returns its local ID. */
-  keep(localId: string | null, letter: DraftContent): string | null {
+  keep(localId: string | null, draftContent: DraftContent): string | null {
     const before = localId === null ? undefined : this.all.get(localId);
-    const { type, to, topic, content } = letter;
+    const { type, to, topic, content } = draftContent;
     if (!content.trim()) {
       if (before) this.discard(before.localId);
       return null;
     }
-    if (before && draftFingerprint(before) === draftFingerprint(letter)) return before.localId;
+    if (before && draftFingerprint(before) === draftFingerprint(draftContent))
+      return before.localId;
     const draft: LocalDraft = {
       localId: before?.localId ?? newId(),
       serverId: before?.serverId ?? null,

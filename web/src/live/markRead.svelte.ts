@@ -40,10 +40,10 @@ export class ReadMarker {
   }
 
   seen(ids: readonly number[]): void {
-    const news = ids.filter((id) => this.store.data.unread.where.has(id));
-    if (!news.length) return;
-    this.#read(news);
-    for (const id of news) this.#waiting.add(id);
+    const changes = ids.filter((id) => this.store.data.unread.where.has(id));
+    if (!changes.length) return;
+    this.#read(changes);
+    for (const id of changes) this.#waiting.add(id);
     this.#timer ??= setTimeout(() => void this.flush(), GATHERED);
   }
 

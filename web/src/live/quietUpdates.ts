@@ -36,9 +36,9 @@ export function followQuietTimes(store: Store): () => void {
 
 /** Set the end of the pause (0 ends it) or the quiet hours. */
 export async function setQuietTimes(
-  news: Partial<Pick<QuietTimes, "paused_until" | "hours">>,
+  changes: Partial<Pick<QuietTimes, "paused_until" | "hours">>,
 ): Promise<void> {
-  take((await patch<Answer>("/quiet_times", news)).quiet_times);
+  take((await patch<Answer>("/quiet_times", changes)).quiet_times);
 }
 
 function ask(): void {

@@ -75,8 +75,8 @@ export class Uploads {
     for (const { id } of this.list) this.cancel(id);
   }
 
-  #put(id: number, news: Partial<Upload>): void {
-    this.list = this.list.map((one) => (one.id === id ? { ...one, ...news } : one));
+  #put(id: number, changes: Partial<Upload>): void {
+    this.list = this.list.map((one) => (one.id === id ? { ...one, ...changes } : one));
   }
 
   #forget(id: number): void {

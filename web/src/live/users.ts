@@ -75,9 +75,9 @@ export async function loadAllUsers(store: Known, route: Route, ended: AbortSigna
       after = part.next_after;
     }
     const all = { include_deactivated_groups: true };
-    const told = await patiently(() => get<Groups>("/user_groups", all, ended), ended);
-    if (!told) return;
-    groups = told.user_groups;
+    const response = await patiently(() => get<Groups>("/user_groups", all, ended), ended);
+    if (!response) return;
+    groups = response.user_groups;
   } finally {
     stop();
   }

@@ -11,7 +11,7 @@ interface Around {
   open: string[];
 }
 
-export interface Told extends Around {
+export interface MessagePush extends Around {
   type: "message";
   tag: string;
   title: string;
@@ -24,12 +24,12 @@ export interface Told extends Around {
   words: { reply: string; read: string; placeholder: string; failed: string };
 }
 
-interface Read extends Around {
+interface ReadPush extends Around {
   type: "read";
   tag: string;
 }
 
-interface Tried {
+interface TestPush {
   type: "test";
   tag: string;
   title: string;
@@ -59,8 +59,8 @@ const READ = "read";
 /** Handle pushes. */
 export function takePushes(): void {
   self.addEventListener("push", (event) => {
-    const told = parsed(event.data);
-    event.waitUntil(told ? take(told) : show("", { body: "" }));
+    const payload = parsed(event.data);
+    event.waitUntil(payload ? take(payload) : show("", { body: "" }));
   });
   self.addEventListener("notificationclick", (event: WithReply) => {
     event.notification.close();
@@ -68,39 +68,39 @@ export function takePushes(): void {
   });
 }
 
-function parsed(data: PushMessageData | null): Told | Read | Tried | null {
+function parsed(data: PushMessageData | null): MessagePush | ReadPush | TestPush | null {
   try {
-    return data?.json() as Told | Read | Tried;
+    return data?.json() as MessagePush | ReadPush | TestPush;
   } catch {
     return null;
   }
 }
 
-async function take(told: Told | Read | Tried): Promise<void> {
-  if (told.type === "test") {
-    await show(told.title, { body: told.body, tag: told.tag, data: told });
+async function take(payload: MessagePush | ReadPush | TestPush): Promise<void> {
+  if (payload.type === "test") {
+    await show(payload.title, { body: payload.body, tag: payload.tag, data: payload });
     return;
   }
   // In parallel: notifications don't wait for the badge.
-  await Promise.all([setBadge(told.badge), showAndClose(told)]);
+  await Promise.all([setBadge(payload.badge), showAndClose(payload)]);
 }
 
-async function showAndClose(told: Told | Read): Promise<void> {
-  const open = new Set(told.open);
+async function showAndClose(payload: MessagePush | ReadPush): Promise<void> {
+  const open = new Set(payload.open);
   const shown = await self.registration.getNotifications();
   for (const note of shown) {
     const isOver = note.tag !== "test" && note.tag !== "" && !open.has(note.tag);
     // The list is limited to 20 tags.
-    if (isOver && (open.size < 20 || note.tag === told.tag)) note.close();
+    if (isOver && (open.size < 20 || note.tag === payload.tag)) note.close();
   }
-  if (told.type === "read" || (await isLookedAt())) return;
-  const { words } = told;
-  await show(told.title, {
-    body: told.body,
-    tag: told.tag,
+  if (payload.type === "read" || (await isLookedAt())) return;
+  const { words } = payload;
+  await show(payload.title, {
+    body: payload.body,
+    tag: payload.tag,
     renotify: true,
-    timestamp: told.sent_at * 1000,
-    data: told,
+    timestamp: payload.sent_at * 1000,
+    data: payload,
     actions: [
       { action: REPLY, type: "text", title: words.reply, placeholder: words.placeholder },
       { action: READ, title: words.read },
@@ -131,35 +131,39 @@ async function setBadge(count: number): Promise<void> {
 }
 
 async function clicked(note: Notification, action: string, reply: string): Promise<void> {
-  const told = note.data as Told | Tried | null;
-  if (told?.type !== "message") {
-    await open(told?.url ?? "/");
+  const payload = note.data as MessagePush | TestPush | null;
+  if (payload?.type !== "message") {
+    await open(payload?.url ?? "/");
   } else if (action === READ) {
-    if (!(await asked("/messages/flags", flagged(told)))) await open(told.url);
+    if (!(await callApi("/messages/flags", flagged(payload)))) await open(payload.url);
   } else if (action === REPLY && reply.trim()) {
-    if (await asked("/messages", answer(told, reply))) {
-      await asked("/messages/flags", flagged(told));
+    if (await callApi("/messages", answer(payload, reply))) {
+      await callApi("/messages/flags", flagged(payload));
     } else {
       // Keep the reply's text so that it can be copied.
-      await show(told.title, { body: told.words.failed + reply, tag: told.tag, data: told });
+      await show(payload.title, {
+        body: payload.words.failed + reply,
+        tag: payload.tag,
+        data: payload,
+      });
     }
   } else {
-    await open(told.url);
+    await open(payload.url);
   }
 }
 
-function flagged(told: Told): Record<string, string> {
-  return { messages: JSON.stringify(told.message_ids), op: "add", flag: "read" };
+function flagged(payload: MessagePush): Record<string, string> {
+  return { messages: JSON.stringify(payload.message_ids), op: "add", flag: "read" };
 }
 
-function answer({ to }: Told, content: string): Record<string, string> {
+function answer({ to }: MessagePush, content: string): Record<string, string> {
   return "user_ids" in to
     ? { type: "direct", to: JSON.stringify(to.user_ids), content }
     : { type: "stream", to: String(to.channel_id), topic: to.topic, content };
 }
 
 /** Call the API with the session cookie and CSRF token. */
-async function asked(path: string, parameters: Record<string, string>): Promise<boolean> {
+async function callApi(path: string, parameters: Record<string, string>): Promise<boolean> {
   try {
     const answered = await fetch(`/api/v1${path}`, {
       method: "POST",

@@ -13,13 +13,13 @@ interface Watch {
 export function watchVersion(newer: () => void): Watch {
   const ended = new AbortController();
   const { signal } = ended;
-  let told = false;
+  let isAnnounced = false;
   let last = Date.now();
   let registration: ServiceWorkerRegistration | undefined;
 
   const tell = () => {
-    if (!told) newer();
-    told = true;
+    if (!isAnnounced) newer();
+    isAnnounced = true;
   };
   const look = () => {
     last = Date.now();

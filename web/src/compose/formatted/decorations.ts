@@ -11,7 +11,8 @@ import {
   type Transaction,
 } from "@codemirror/state";
 import { Decoration, EditorView, WidgetType, type DecorationSet } from "@codemirror/view";
-import { shown, type Chip, type Line, type Names, type Shown } from "../../data/formatted";
+import { shown } from "../../data/markdown/blocks";
+import { type Chip, type Line, type Names, type Shown } from "../../data/markdown/types";
 
 /** Formatted or plain. */
 export const formats = StateEffect.define<boolean>();

@@ -11,7 +11,7 @@ import {
 } from "@codemirror/state";
 import { EditorView, keymap, type ViewUpdate } from "@codemirror/view";
 import { StyleModule } from "style-mod";
-import type { Names } from "../../data/formatted";
+import type { Names } from "../../data/markdown/types";
 import type { Writing } from "../../data/marking";
 import type { Field } from "../composition.svelte";
 import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./decorations";

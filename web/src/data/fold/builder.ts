@@ -50,10 +50,13 @@ export class DataBuilder {
   change<K extends MapSlice, M extends MutableMap<Data[K]>>(
     name: K,
     key: M extends Map<infer Key, unknown> ? Key : never,
-    news: M extends Map<unknown, infer V> ? Partial<V> : never,
+    changes: M extends Map<unknown, infer V> ? Partial<V> : never,
   ): void {
     const before = (this.data[name] as ReadonlyMap<unknown, object>).get(key);
     if (before)
-      (this.map(name) as unknown as Map<unknown, object>).set(key, Object.assign({}, before, news));
+      (this.map(name) as unknown as Map<unknown, object>).set(
+        key,
+        Object.assign({}, before, changes),
+      );
   }
 }

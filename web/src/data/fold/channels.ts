@@ -26,9 +26,9 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
   "stream/update": (next, event) => {
     const id = event["stream_id"] as number;
     const property = String(event["property"]);
-    const news: Record<string, unknown> = { [property]: event["value"] };
-    for (const name of BROUGHT) if (name in event) news[name] = event[name];
-    next.change("channels", id, news as Partial<Channel>);
+    const changes: Record<string, unknown> = { [property]: event["value"] };
+    for (const name of BROUGHT) if (name in event) changes[name] = event[name];
+    next.change("channels", id, changes as Partial<Channel>);
     if (property === "is_archived" && event["value"]) forgetChannel(next, id);
   },
 
@@ -66,18 +66,18 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
     next.map("folders").set(folder.id, folder);
   },
   "channel_folder/update": (next, event) => {
-    const news = event["data"] as Partial<ChannelFolder>;
-    next.change("folders", event["channel_folder_id"] as number, news);
+    const changes = event["data"] as Partial<ChannelFolder>;
+    next.change("folders", event["channel_folder_id"] as number, changes);
   },
   "channel_folder/reorder": (next, event) => {
     (event["order"] as number[]).forEach((id, order) => next.change("folders", id, { order }));
   },
 
   default_streams: (next, event) => {
-    const told = event["default_streams"] as (number | { stream_id: number })[];
+    const streams = event["default_streams"] as (number | { stream_id: number })[];
     next.put(
       "defaultChannels",
-      told.map((one) => (typeof one === "number" ? one : one.stream_id)),
+      streams.map((one) => (typeof one === "number" ? one : one.stream_id)),
     );
   },
 

@@ -47,8 +47,8 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
   },
 
   delete_message: (next, event) => {
-    const told = (event["message_ids"] as number[] | undefined) ?? [event["message_id"] as number];
-    const gone = new Set(told);
+    const ids = (event["message_ids"] as number[] | undefined) ?? [event["message_id"] as number];
+    const gone = new Set(ids);
     changeUnread(next, (unread) => gone.forEach((id) => forget(unread, id)));
     for (const id of gone) {
       if (next.data.starred.has(id)) next.set("starred").delete(id);
@@ -257,13 +257,13 @@ function edit(next: DataBuilder, event: ServerEvent): void {
     if (mentions(flags) && unread.where.has(id)) unread.mentions.add(id);
     else unread.mentions.delete(id);
   });
-  const news: Partial<Message> = {
+  const changes: Partial<Message> = {
     content: String(event["rendered_content"]),
     flags,
     is_me_message: Boolean(event["is_me_message"]),
   };
-  if (!event["rendering_only"]) news.last_edit_timestamp = event["edit_timestamp"] as number;
-  next.change("messages", id, news);
+  if (!event["rendering_only"]) changes.last_edit_timestamp = event["edit_timestamp"] as number;
+  next.change("messages", id, changes);
 }
 
 function move(next: DataBuilder, event: ServerEvent): void {

@@ -10,11 +10,11 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
   },
   "realm/update_dict": (next, event) => {
     const { realm } = next.data;
-    const news = Object.entries(event["data"] as Record<string, unknown>)
+    const changes = Object.entries(event["data"] as Record<string, unknown>)
       .map(([name, value]) => [`realm_${name}`, value] as const)
       // Ignore fields that aren't part of the snapshot.
       .filter(([name]) => name in realm);
-    next.put("realm", { ...realm, ...Object.fromEntries(news) });
+    next.put("realm", { ...realm, ...Object.fromEntries(changes) });
   },
   "realm/deactivated": (next) => {
     next.put("realm", { ...next.data.realm, realm_deactivated: true });
@@ -61,7 +61,7 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
 };
 
 function putDomain(...[next, event]: Parameters<Fold>): void {
-  const news = event["realm_domain"] as { domain: string; allow_subdomains: boolean };
-  const rest = next.data.domains.filter((one) => one.domain !== news.domain);
-  next.put("domains", [...rest, news]);
+  const changes = event["realm_domain"] as { domain: string; allow_subdomains: boolean };
+  const rest = next.data.domains.filter((one) => one.domain !== changes.domain);
+  next.put("domains", [...rest, changes]);
 }

@@ -10,8 +10,8 @@ import type { Fold } from "./builder";
 
 export const OWN_FOLDS: Record<string, Fold> = {
   "user_settings/update": (next, event) => {
-    const news = { [String(event["property"])]: event["value"] };
-    next.put("settings", { ...next.data.settings, ...news } as UserSettings);
+    const changes = { [String(event["property"])]: event["value"] };
+    next.put("settings", { ...next.data.settings, ...changes } as UserSettings);
   },
 
   alert_words: (next, event) => next.put("alertWords", event["alert_words"] as string[]),

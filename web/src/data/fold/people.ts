@@ -8,7 +8,7 @@ import type {
 } from "../../wire/objects";
 import type { Fold } from "./builder";
 
-type News = Partial<User> & {
+type Changes = Partial<User> & {
   user_id: number;
   new_email?: string;
   custom_profile_field?: { id: number; value: string | null; rendered_value?: string };
@@ -32,14 +32,14 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
   },
 
   "realm_user/update": (next, event) => {
-    const { user_id, new_email, custom_profile_field, ...news } = event["person"] as News;
+    const { user_id, new_email, custom_profile_field, ...changes } = event["person"] as Changes;
     const before = next.data.users.get(user_id);
     if (!before) return;
     // Ignore fields that aren't part of the record.
-    const told = Object.entries(news).filter(([name]) => name in before);
+    const told = Object.entries(changes).filter(([name]) => name in before);
     const user: User = { ...before, ...Object.fromEntries(told) };
     if (new_email !== undefined) user.email = new_email;
-    if (news.role !== undefined) Object.assign(user, withRole(news.role));
+    if (changes.role !== undefined) Object.assign(user, withRole(changes.role));
     if (custom_profile_field) {
       const { id, value, ...rest } = custom_profile_field;
       const filled = { ...user.profile_data };
@@ -64,9 +64,9 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
   },
 
   user_status: (next, event) => {
-    const { id: _id, type: _type, user_id, ...news } = event;
+    const { id: _id, type: _type, user_id, ...changes } = event;
     const before = next.data.statuses.get(user_id as number);
-    const status = { ...before, ...news } as Record<string, unknown>;
+    const status = { ...before, ...changes } as Record<string, unknown>;
     const kept = Object.entries(status).filter(([, value]) => Boolean(value));
     const statuses = next.map("statuses");
     if (kept.length) statuses.set(user_id as number, Object.fromEntries(kept) as Status);

@@ -95,8 +95,8 @@ export function findFields(
   say: FieldWords,
   query: string,
 ): FoundField[] {
-  const sought = normalized(query).split(/\s+/).filter(Boolean);
-  if (!sought.length) return [];
+  const searchWords = normalized(query).split(/\s+/).filter(Boolean);
+  if (!searchWords.length) return [];
   const found: FoundField[] = [];
   for (const [page, groups] of Object.entries(pages)) {
     for (const group of groups) {
@@ -106,7 +106,8 @@ export function findFields(
         const all = normalized(
           [label, say.hints[name] ?? "", say.groups[group.name] ?? "", ...choices].join(" "),
         );
-        if (sought.every((word) => all.includes(word))) found.push({ page, field: name, label });
+        if (searchWords.every((word) => all.includes(word)))
+          found.push({ page, field: name, label });
       }
     }
   }

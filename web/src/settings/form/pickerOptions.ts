@@ -82,8 +82,10 @@ export function matchingItems<T>(
   query: string,
   texts: (item: T) => (string | null | undefined)[],
 ): T[] {
-  const sought = normalized(query.trim());
-  return sought
-    ? items.filter((item) => texts(item).some((text) => text && normalized(text).includes(sought)))
+  const searchText = normalized(query.trim());
+  return searchText
+    ? items.filter((item) =>
+        texts(item).some((text) => text && normalized(text).includes(searchText)),
+      )
     : [...items];
 }

@@ -19,7 +19,7 @@ export interface Choice {
   text: string;
 }
 
-function told(field: Pick<ProfileField, "field_data">): Record<string, unknown> {
+function fieldData(field: Pick<ProfileField, "field_data">): Record<string, unknown> {
   try {
     return (JSON.parse(field.field_data) ?? {}) as Record<string, unknown>;
   } catch {
@@ -29,7 +29,7 @@ function told(field: Pick<ProfileField, "field_data">): Record<string, unknown> 
 
 /** The choices of a list field, in order. */
 export function fieldChoices(field: Pick<ProfileField, "field_data">): Choice[] {
-  return Object.entries(told(field) as Record<string, { text: string; order: string }>)
+  return Object.entries(fieldData(field) as Record<string, { text: string; order: string }>)
     .sort(([, one], [, other]) => Number(one.order) - Number(other.order))
     .map(([key, { text }]) => ({ key, text }));
 }
@@ -69,7 +69,7 @@ export function externalAccount(field: Pick<ProfileField, "field_data">): {
   subtype: string;
   url_pattern: string;
 } {
-  const { subtype = "custom", url_pattern = "" } = told(field);
+  const { subtype = "custom", url_pattern = "" } = fieldData(field);
   return { subtype: String(subtype), url_pattern: String(url_pattern) };
 }
 

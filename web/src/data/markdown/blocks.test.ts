@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { shown, type Names } from "./formatted";
-import { hard } from "./hardMarkdown";
+import { shown } from "./blocks";
+import { type Names } from "./types";
+import { hard } from "../hardMarkdown";
 
 const NAMES: Names = {
   person: (name, id) => (name === "Ann Lee" || id === 5 ? "Ann Lee" : null),
