@@ -1,5 +1,5 @@
 /** Notifications from pushes: grouped by conversation, with reply and mark-as-read actions, and
- * closed when read elsewhere. `service/notices/push_payloads.py` defines the payload. */
+ * closed when read elsewhere. `service/notifications/push.py` defines the payload. */
 /// <reference lib="webworker" />
 
 declare const self: ServiceWorkerGlobalScope;
