@@ -9,7 +9,7 @@ import { normalized } from "../data/matching";
 import { hasPermission } from "../data/permissions";
 import { emojiBook } from "../live/emoji.svelte";
 import type { Store } from "../live/store.svelte";
-import { topicBook } from "../live/caches.svelte";
+import { topicsOf } from "../live/topics.svelte";
 import { isConverting } from "../ui/dom";
 import type { Composition } from "./composition.svelte";
 
@@ -47,7 +47,7 @@ export class Completer {
       known: this.#known,
       participants: untrack(() => this.#participants(scene.key)),
       inTopic: scene.inTopic,
-      topics: inChannel === null ? [] : (topicBook.of(inChannel) ?? []),
+      topics: inChannel === null ? [] : topicsOf(this.store).names(inChannel),
       emoji: emojiBook.all,
       ownEmoji: ownEmoji(this.store.emoji),
       tone: emojiBook.tone,
@@ -76,7 +76,7 @@ export class Completer {
       if (token?.kind === "emoji") emojiBook.load(store).catch(() => {});
       if (token?.kind === "topic") {
         const channelId = this.#channelOf(token);
-        if (channelId !== null) topicBook.want(channelId);
+        if (channelId !== null) untrack(() => topicsOf(store).prefetch(channelId));
       }
       if (!token) this.#closed = null;
     });

@@ -4,7 +4,7 @@ import { untrack } from "svelte";
 import type { Conversation } from "../data/conversations";
 import { trimMessage } from "../data/sending";
 import { prevents, warningsFor, type Warning } from "../data/warnings";
-import { subscriberBook } from "../live/caches.svelte";
+import { subscribers } from "../live/subscribers.svelte";
 import type { Store } from "../live/store.svelte";
 import type { Composition } from "./composition.svelte";
 import { remainingCharacters } from "./saving";
@@ -22,7 +22,7 @@ export class Validation {
     const to = this.to();
     if (!to) return [];
     const isCall = to.kind === "topic" && this.#called;
-    const there = isCall ? subscriberBook.of(to.channelId) : undefined;
+    const there = isCall ? subscribers.of(to.channelId) : undefined;
     const text = isCall ? this.composition.content : "";
     return untrack(() => warningsFor(store.data, to, text, there));
   });
@@ -40,7 +40,7 @@ export class Validation {
     // Subscribers are loaded when someone is mentioned.
     $effect(() => {
       const where = to();
-      if (this.#called && where?.kind === "topic") subscriberBook.want(where.channelId);
+      if (this.#called && where?.kind === "topic") subscribers.load(where.channelId);
     });
   }
 }

@@ -18,6 +18,16 @@ export class Topics {
     return this.#lists.get(channelId);
   }
 
+  /** Topic names, newest first; empty before they are loaded. */
+  names(channelId: number): readonly string[] {
+    return (this.of(channelId) ?? []).map((topic) => topic.name);
+  }
+
+  /** Load a channel's topics without waiting for them. */
+  prefetch(channelId: number): void {
+    this.load(channelId).catch(() => undefined);
+  }
+
   /** Load a channel's topics once. */
   load(channelId: number): Promise<readonly Topic[]> {
     const known = this.#lists.get(channelId);
