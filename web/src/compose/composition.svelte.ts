@@ -2,7 +2,7 @@
 
 import { flushSync } from "svelte";
 import { joinParts, splitParts, type FilePart, type QuotePart } from "../data/messageParts";
-import { fileLink, inserted, insertedBlock, lengthOf, type Writing } from "../data/marking";
+import { fileLink, insertText, insertBlock, lengthOf, type TextSelection } from "../data/textEdits";
 import { Uploads, type Upload } from "../live/uploads.svelte";
 import { words } from "../words/index.svelte";
 
@@ -76,7 +76,7 @@ export class Composition {
     };
   };
 
-  get writing(): Writing {
+  get writing(): TextSelection {
     const field = this.#field;
     const end = this.text.length;
     return {
@@ -136,7 +136,7 @@ export class Composition {
   }
 
   /** Edit the text undoably. */
-  apply(change: (writing: Writing) => Writing | null): boolean {
+  apply(change: (writing: TextSelection) => TextSelection | null): boolean {
     const before = this.writing;
     const after = change(before);
     if (!after) return false;
@@ -153,7 +153,7 @@ export class Composition {
   }
 
   insert(text: string): void {
-    this.apply((writing) => inserted(writing, text));
+    this.apply((writing) => insertText(writing, text));
   }
 
   /** Add a whole message, including its quotes and files if the box is empty. */
@@ -168,7 +168,7 @@ export class Composition {
   }
 
   insertBlock(text: string): void {
-    this.apply((writing) => insertedBlock(writing, text));
+    this.apply((writing) => insertBlock(writing, text));
   }
 
   /** Add a quote before the text. */
@@ -272,15 +272,15 @@ function retype(field: Field, text: string): void {
     same += 1;
   }
   const to = before.length - same;
-  const inserted = text.slice(from, text.length - same);
+  const insertText = text.slice(from, text.length - same);
   if (field.put) {
-    field.put(from, to, inserted);
+    field.put(from, to, insertText);
     return;
   }
   field.setSelectionRange(from, to);
   try {
-    if (!inserted) document.execCommand("delete");
-    else if (!insertedLines(inserted)) document.execCommand("insertText", false, inserted);
+    if (!insertText) document.execCommand("delete");
+    else if (!insertedLines(insertText)) document.execCommand("insertText", false, insertText);
   } catch {
     // Fall through to setting the value.
   }

@@ -2,14 +2,14 @@
 
 import type { App } from "../app";
 import { permissionToEdit } from "../data/permissions";
-import { conversationOf, type Conversation, movedTo } from "../data/conversations";
+import { conversationOf, type Conversation, moveTarget } from "../data/conversations";
 import type { Message } from "../data/data";
 import { narrowOf } from "../data/narrow";
 import { messageSource } from "../live/messages";
 import { topicOfMessage } from "../live/movedTopics";
 import { bufferTyping } from "../ui/typeAhead";
 import { del, isTransient, patch, post, ApiError, errorMessage } from "../wire/http";
-import { concerned } from "../wire/events";
+import { changedMessageIds } from "../wire/events";
 import { words } from "../words/index.svelte";
 import { composing } from "./composing.svelte";
 import { Composition } from "./composition.svelte";
@@ -78,8 +78,8 @@ class Editing {
   #open(app: App, edit: Edit): void {
     this.current = edit;
     this.#unfollow = app.store.onEvent((event) => {
-      if (!concerned(event).includes(edit.message.id)) return;
-      edit.place = movedTo(event) ?? edit.place;
+      if (!changedMessageIds(event).includes(edit.message.id)) return;
+      edit.place = moveTarget(event) ?? edit.place;
       if (event.type !== "delete_message") return;
       this.#end(edit);
       offer(app, edit, () => goOnAnew(edit));

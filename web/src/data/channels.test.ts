@@ -3,7 +3,7 @@ import { Role, type User, type UserGroup } from "../wire/objects";
 import {
   channelSettings,
   inOrder,
-  opens,
+  revealsHistory,
   PRIVACIES,
   privacyChange,
   privacyOf,
@@ -87,9 +87,9 @@ test("sorts channels", () => {
 });
 
 test("tells opening a channel from closing it", () => {
-  expect(opens("public", "private")).toBe(true);
-  expect(opens("private", "hidden")).toBe(true);
-  expect(opens("hidden", "public")).toBe(false);
+  expect(revealsHistory("public", "private")).toBe(true);
+  expect(revealsHistory("private", "hidden")).toBe(true);
+  expect(revealsHistory("hidden", "public")).toBe(false);
 });
 
 test("builds the fragment of a channel's settings", () => {

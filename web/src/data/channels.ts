@@ -18,7 +18,7 @@ export function privacyOf(
 }
 
 /** Whether a change reveals earlier messages to more people. */
-export function opens(after: unknown, before: unknown): boolean {
+export function revealsHistory(after: unknown, before: unknown): boolean {
   const order = ["hidden", "private", "public", "web"];
   return order.indexOf(String(after)) > order.indexOf(String(before));
 }

@@ -2,9 +2,9 @@
 
 import { Role, type User, type UserGroup } from "../wire/objects";
 import type { Channel } from "./data";
-import { searched, written, type Emoji, type Tone, type UnicodeEmoji } from "./emoji";
+import { searchEmoji, emojiText, type Emoji, type Tone, type UnicodeEmoji } from "./emoji";
 import { bestMatches, matchRank, normalized } from "./matching";
-import { isInFence } from "./marking";
+import { isInFence } from "./textEdits";
 
 export type Choice =
   | { kind: "person"; user: User; text: string }
@@ -90,10 +90,10 @@ export function choices(token: Token, scene: Scene): Choice[] {
     case "topic":
       return topicLinks(token, scene);
     case "emoji":
-      return searched(scene.emoji, scene.ownEmoji, token.query, MOST).map((emoji) => ({
+      return searchEmoji(scene.emoji, scene.ownEmoji, token.query, MOST).map((emoji) => ({
         kind: "emoji",
         emoji,
-        text: `${written(emoji, scene.tone)} `,
+        text: `${emojiText(emoji, scene.tone)} `,
       }));
     case "command":
       return COMMANDS.filter((name) => name.startsWith(token.query)).map((name) => ({

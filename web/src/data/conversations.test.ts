@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { movedTo, wholeMove } from "./conversations";
+import { moveTarget, wholeMove } from "./conversations";
 
 const move = { id: 1, type: "update_message", stream_id: 7, orig_subject: "plans" };
 
@@ -16,8 +16,8 @@ test("recognizes moves of a whole topic", () => {
   });
   const some = { ...move, propagate_mode: "change_later", subject: "done" };
   expect(wholeMove(some)).toBeNull();
-  expect(movedTo(some)).toEqual({ kind: "topic", channelId: 7, topic: "done" });
+  expect(moveTarget(some)).toEqual({ kind: "topic", channelId: 7, topic: "done" });
   expect(wholeMove({ ...move, content: "edited" })).toBeNull();
-  expect(movedTo({ ...move, content: "edited" })).toBeNull();
+  expect(moveTarget({ ...move, content: "edited" })).toBeNull();
   expect(wholeMove({ ...all, type: "message" })).toBeNull();
 });

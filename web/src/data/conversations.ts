@@ -77,12 +77,12 @@ export function isResolved(topic: string): boolean {
 }
 
 /** A topic's name without the resolved mark. */
-export function plainTopic(topic: string): string {
+export function withoutResolved(topic: string): string {
   return topic.replace(/^(✔ )+/, "");
 }
 
 export function withResolved(topic: string, resolved: boolean): string {
-  return resolved ? RESOLVED + plainTopic(topic) : plainTopic(topic);
+  return resolved ? RESOLVED + withoutResolved(topic) : withoutResolved(topic);
 }
 
 interface Move {
@@ -91,7 +91,7 @@ interface Move {
 }
 
 /** Where an event moves its messages; null for other events. */
-export function movedTo(event: ServerEvent): TopicOf | null {
+export function moveTarget(event: ServerEvent): TopicOf | null {
   if (event.type !== "update_message" || !("propagate_mode" in event)) return null;
   return {
     kind: "topic",
@@ -102,7 +102,7 @@ export function movedTo(event: ServerEvent): TopicOf | null {
 
 /** Source and target if an event moves a whole topic; null otherwise. */
 export function wholeMove(event: ServerEvent): Move | null {
-  const to = event["propagate_mode"] === "change_all" ? movedTo(event) : null;
+  const to = event["propagate_mode"] === "change_all" ? moveTarget(event) : null;
   if (!to) return null;
   return { from: topicKey(event["stream_id"] as number, String(event["orig_subject"])), to };
 }

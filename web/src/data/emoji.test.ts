@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import {
   characters,
   groupOf,
-  renamed,
-  searched,
-  toned,
-  used,
-  written,
+  withCurrentNames,
+  searchEmoji,
+  withTone,
+  withUse,
+  emojiText,
   type Emoji,
   type UnicodeEmoji,
   reactionsOf,
@@ -30,7 +30,7 @@ describe("emoji", () => {
   });
 
   it("take a skin tone if they show one person", () => {
-    const of = (code: string) => toned({ code, type: "unicode_emoji" }, "\u{1f3fd}");
+    const of = (code: string) => withTone({ code, type: "unicode_emoji" }, "\u{1f3fd}");
     expect(of("1f44d")).toBe("👍🏽");
     expect(of("1f469-200d-1f4bb")).toBe("👩🏽‍💻");
     expect(of("1f937-200d-2642")).toBe("🤷🏽‍♂️");
@@ -40,11 +40,11 @@ describe("emoji", () => {
       null,
     ]);
     const up: Emoji = { name: "+1", code: "1f44d", type: "unicode_emoji" };
-    expect([written(up, ""), written(up, "\u{1f3ff}"), written(OWN[0]!, "\u{1f3ff}")]).toEqual([
-      ":+1:",
-      "👍🏿",
-      ":cat_of_the_house:",
-    ]);
+    expect([
+      emojiText(up, ""),
+      emojiText(up, "\u{1f3ff}"),
+      emojiText(OWN[0]!, "\u{1f3ff}"),
+    ]).toEqual([":+1:", "👍🏿", ":cat_of_the_house:"]);
   });
 
   it("get their current names from storage", () => {
@@ -53,7 +53,7 @@ describe("emoji", () => {
       { name: "love", code: "2764", type: "unicode_emoji" },
       OWN[0]!,
     ];
-    expect(renamed(kept, ALL).map((one) => one.name)).toEqual([
+    expect(withCurrentNames(kept, ALL).map((one) => one.name)).toEqual([
       "heart",
       "love",
       "cat_of_the_house",
@@ -61,15 +61,15 @@ describe("emoji", () => {
   });
 
   it("match any name, best first", () => {
-    expect(searched(ALL, OWN, "cat").map((one) => one.name)).toEqual([
+    expect(searchEmoji(ALL, OWN, "cat").map((one) => one.name)).toEqual([
       "cat",
       "cat_of_the_house",
       "cat_face",
       "card_index",
       "smile_cat",
     ]);
-    expect(searched(ALL, [], ":love:").map((one) => one.code)).toEqual(["2764"]);
-    expect(searched(ALL, [], "smile cat")).toHaveLength(1);
+    expect(searchEmoji(ALL, [], ":love:").map((one) => one.code)).toEqual(["2764"]);
+    expect(searchEmoji(ALL, [], "smile cat")).toHaveLength(1);
   });
 
   it("are grouped by category", () => {
@@ -83,8 +83,8 @@ describe("emoji", () => {
   });
 
   it("are remembered once each", () => {
-    const [cat, own] = [searched(ALL, [], "cat")[0]!, OWN[0]!];
-    expect(used(used(used([], cat), own), cat)).toEqual([cat, own]);
+    const [cat, own] = [searchEmoji(ALL, [], "cat")[0]!, OWN[0]!];
+    expect(withUse(withUse(withUse([], cat), own), cat)).toEqual([cat, own]);
   });
 });
 

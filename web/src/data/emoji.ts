@@ -31,7 +31,7 @@ export const TONES = ["", "\u{1f3fb}", "\u{1f3fc}", "\u{1f3fd}", "\u{1f3fe}", "\
 export type Tone = (typeof TONES)[number];
 
 /** The emoji in a skin tone; null if it can't take one. */
-export function toned(emoji: Pick<Emoji, "code" | "type">, tone: Tone): string | null {
+export function withTone(emoji: Pick<Emoji, "code" | "type">, tone: Tone): string | null {
   if (emoji.type !== "unicode_emoji" || !tone) return null;
   const parts = emoji.code
     .split("-")
@@ -51,8 +51,8 @@ function showsSkin(character: string): boolean {
 }
 
 /** What is inserted for an emoji: `:name:`, or the character if it has a skin tone. */
-export function written(emoji: Emoji, tone: Tone): string {
-  return toned(emoji, tone) ?? `:${emoji.name}:`;
+export function emojiText(emoji: Emoji, tone: Tone): string {
+  return withTone(emoji, tone) ?? `:${emoji.name}:`;
 }
 
 type EmojiGroup = "people" | "nature" | "food" | "places" | "things" | "signs" | "flags";
@@ -200,7 +200,7 @@ function folded(text: string): string {
 }
 
 /** How well a name matches: lower is better; null: not at all. */
-export function rank(name: string, wanted: string): number | null {
+export function emojiRank(name: string, wanted: string): number | null {
   if (name === wanted) return 0;
   if (name.startsWith(wanted)) return 1;
   if (name.includes(`_${wanted}`)) return 2;
@@ -208,7 +208,7 @@ export function rank(name: string, wanted: string): number | null {
 }
 
 /** Emoji whose names match, best first. */
-export function searched(
+export function searchEmoji(
   all: readonly UnicodeEmoji[],
   own: readonly Emoji[],
   text: string,
@@ -217,13 +217,13 @@ export function searched(
   const wanted = folded(text);
   const found: [number, number, Emoji][] = [];
   for (const emoji of own) {
-    const how = rank(emoji.name.toLowerCase(), wanted);
+    const how = emojiRank(emoji.name.toLowerCase(), wanted);
     if (how !== null) found.push([how, 0, emoji]);
   }
   for (const { code, names } of all) {
     let best: number | null = null;
     for (const name of names) {
-      const how = rank(name, wanted);
+      const how = emojiRank(name, wanted);
       if (how !== null && (best === null || how < best)) best = how;
     }
     if (best !== null) {
@@ -252,13 +252,13 @@ export function ownEmoji(realm: ReadonlyMap<string, RealmEmoji>): Emoji[] {
 }
 
 /** The list of frequently used emoji after one more use. */
-export function used(before: readonly Emoji[], emoji: Emoji, most = 14): Emoji[] {
+export function withUse(before: readonly Emoji[], emoji: Emoji, most = 14): Emoji[] {
   const isSame = (one: Emoji) => one.code === emoji.code && one.type === emoji.type;
   return [emoji, ...before.filter((one) => !isSame(one))].slice(0, most);
 }
 
 /** Stored emoji with their current names. */
-export function renamed(kept: readonly Emoji[], all: readonly UnicodeEmoji[]): Emoji[] {
+export function withCurrentNames(kept: readonly Emoji[], all: readonly UnicodeEmoji[]): Emoji[] {
   const names = new Map(all.map((one) => [one.code, one.names]));
   return kept.map((one) => {
     const known = one.type === "unicode_emoji" ? names.get(one.code) : undefined;
@@ -279,14 +279,14 @@ export const FIRST_USED: readonly Emoji[] = [
   { name: "check", code: "2705", type: "unicode_emoji" },
 ];
 
-export interface Chip {
+export interface ReactionChip {
   emoji: Emoji;
   people: readonly number[];
   mine: boolean;
 }
 
 /** Reactions grouped by emoji, in the order they were first used. */
-export function reactionsOf(reactions: readonly Reaction[], me: number): Chip[] {
+export function reactionsOf(reactions: readonly Reaction[], me: number): ReactionChip[] {
   const found = new Map<string, { emoji: Emoji; people: number[]; mine: boolean }>();
   for (const one of reactions) {
     const name = `${one.reaction_type} ${one.emoji_code}`;

@@ -6,7 +6,7 @@ import {
 } from "./conversations";
 import { isFollowed, isMuted, isOpen } from "./counts";
 import type { Data } from "./data";
-import type { Latest, Seen } from "./recent";
+import type { Latest, RecentMessage } from "./recent";
 import { sidebarSections } from "./sidebar";
 
 export interface InboxRow {
@@ -23,7 +23,7 @@ export interface InboxRow {
   participated: boolean;
   newest: number;
   /** The newest message, if it is loaded. */
-  last: Seen | null;
+  last: RecentMessage | null;
 }
 
 /** All conditions that are set must hold. */

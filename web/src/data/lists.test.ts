@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { bounded, listed, LONGEST, shortened, withId, withoutIds, type MessageList } from "./lists";
+import {
+  trimAround,
+  listedMessages,
+  MAX_LENGTH,
+  trimOldest,
+  withId,
+  withoutIds,
+  type MessageList,
+} from "./lists";
 
 function list(length: number): MessageList {
   const ids = Array.from({ length }, (_, at) => at + 1);
@@ -15,26 +23,26 @@ describe("lists", () => {
   });
 
   it("trim the end farther from the message being read", () => {
-    const long = list(LONGEST + 1);
-    const early = bounded(long, 5);
+    const long = list(MAX_LENGTH + 1);
+    const early = trimAround(long, 5);
     expect([early.ids[0], early.foundOldest, early.foundNewest]).toEqual([1, true, false]);
-    const late = bounded(long, LONGEST);
+    const late = trimAround(long, MAX_LENGTH);
     expect([late.ids.at(-1), late.foundOldest, late.foundNewest]).toEqual([
-      LONGEST + 1,
+      MAX_LENGTH + 1,
       false,
       true,
     ]);
-    const short = list(LONGEST);
-    expect(bounded(short, 1)).toBe(short);
+    const short = list(MAX_LENGTH);
+    expect(trimAround(short, 1)).toBe(short);
   });
 
   it("trim the oldest messages in the background", () => {
-    const after = shortened(list(5000));
+    const after = trimOldest(list(5000));
     expect([after.ids.at(-1), after.foundOldest, after.foundNewest]).toEqual([5000, false, true]);
   });
 
-  it("keep listed messages and the newest others", () => {
+  it("keep listedMessages messages and the newest others", () => {
     const messages = new Map([1, 2, 3, 4, 9].map((id) => [id, String(id)]));
-    expect([...listed(messages, [list(2)], 1).keys()]).toEqual([1, 2, 9]);
+    expect([...listedMessages(messages, [list(2)], 1).keys()]).toEqual([1, 2, 9]);
   });
 });

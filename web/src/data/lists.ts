@@ -13,7 +13,7 @@ export interface MessageList {
 }
 
 /** Index of an ID in a sorted list, or where it would be inserted. */
-export function placeOf(ids: readonly number[], id: number): number {
+export function sortedIndex(ids: readonly number[], id: number): number {
   let low = 0;
   let high = ids.length;
   while (low < high) {
@@ -24,13 +24,13 @@ export function placeOf(ids: readonly number[], id: number): number {
   return low;
 }
 
-export function has(ids: readonly number[], id: number): boolean {
-  return ids[placeOf(ids, id)] === id;
+export function hasId(ids: readonly number[], id: number): boolean {
+  return ids[sortedIndex(ids, id)] === id;
 }
 
 /** The list with an ID inserted in order. */
 export function withId(ids: readonly number[], id: number): readonly number[] {
-  const place = placeOf(ids, id);
+  const place = sortedIndex(ids, id);
   return ids[place] === id ? ids : [...ids.slice(0, place), id, ...ids.slice(place)];
 }
 
@@ -40,19 +40,19 @@ export function withoutIds(ids: readonly number[], gone: ReadonlySet<number>): r
 }
 
 /** Merge two sorted lists. */
-export function merged(one: readonly number[], other: readonly number[]): number[] {
+export function mergeIds(one: readonly number[], other: readonly number[]): number[] {
   return [...new Set([...one, ...other])].sort((a, b) => a - b);
 }
 
 /** The length at which a list is trimmed, and its length afterwards. */
-export const LONGEST = 3000;
+export const MAX_LENGTH = 3000;
 const KEPT = 2000;
 
 /** Trim the end that is farther from the message being read. */
-export function bounded(list: MessageList, at: number): MessageList {
+export function trimAround(list: MessageList, at: number): MessageList {
   const { ids } = list;
-  if (ids.length <= LONGEST) return list;
-  const place = placeOf(ids, at);
+  if (ids.length <= MAX_LENGTH) return list;
+  const place = sortedIndex(ids, at);
   const start = Math.max(0, Math.min(place - KEPT / 2, ids.length - KEPT));
   const end = start + KEPT;
   return {
@@ -64,14 +64,14 @@ export function bounded(list: MessageList, at: number): MessageList {
 }
 
 /** Trim the oldest messages of a list in the background. */
-export function shortened(list: MessageList): MessageList {
-  return list.ids.length <= LONGEST + 1000
+export function trimOldest(list: MessageList): MessageList {
+  return list.ids.length <= MAX_LENGTH + 1000
     ? list
     : { ...list, ids: list.ids.slice(-KEPT), foundOldest: false };
 }
 
 /** Messages in lists, plus the newest others: pending requests may include them. */
-export function listed<M>(
+export function listedMessages<M>(
   messages: ReadonlyMap<number, M>,
   lists: Iterable<MessageList>,
   others = 300,

@@ -3,9 +3,9 @@
 import { type Conversation, topicKey } from "./conversations";
 import type { Data } from "./data";
 import { membersOf } from "./groups";
-import { isInFence } from "./marking";
+import { isInFence } from "./textEdits";
 import { nameOf, narrowOf } from "./narrow";
-import { calledIn } from "./warnings";
+import { mentionedIn } from "./warnings";
 
 export type MentionReach =
   /** Everyone who can read the channel. */
@@ -25,7 +25,7 @@ export function groupMentions(content: string): string {
   const groups = [...content.matchAll(GROUP)]
     .filter((found) => !isInFence(content.slice(0, found.index)))
     .map((found) => `@*${found[1]}*`);
-  const wildcards = calledIn(content).wildcards.map((name) => `@**${name}**`);
+  const wildcards = mentionedIn(content).wildcards.map((name) => `@**${name}**`);
   return [...new Set([...wildcards, ...groups])].join(" ");
 }
 
@@ -46,7 +46,7 @@ export function mentionReach(
     return user.is_active !== false && !user.is_bot;
   };
   const found: MentionReach[] = [];
-  const { wildcards } = calledIn(calls);
+  const { wildcards } = mentionedIn(calls);
   const all = wildcards.find((name) => name !== "topic");
   if (all) {
     const channel = data.channels.get(to.channelId);

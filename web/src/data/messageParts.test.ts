@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { joinParts, quotation, splitParts } from "./messageParts";
-import { fileLink } from "./marking";
+import { fileLink } from "./textEdits";
 
 const quote = quotation(
   { senderId: 5, senderName: "Ana", text: "a\n```\ncode\n```", link: "http://x/#narrow/near/1" },

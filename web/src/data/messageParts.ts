@@ -1,6 +1,6 @@
 /** Splits a message into the quotes, text, and files that the compose box shows separately. */
 
-import { fenceFor } from "./marking";
+import { fenceFor } from "./textEdits";
 
 export interface QuotePart {
   markdown: string;

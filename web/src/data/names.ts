@@ -1,5 +1,5 @@
 import { listed, words } from "../words/index.svelte";
-import { plainTopic, type Conversation, type Narrow, type Term } from "./conversations";
+import { withoutResolved, type Conversation, type Narrow, type Term } from "./conversations";
 import type { Data } from "./data";
 
 type Users = Data["users"];
@@ -12,7 +12,7 @@ export function userName(users: Users, id: number): string {
 /** The topic's display name. Empty topics have one too; resolved topics get an icon instead of the
  * mark. */
 export function topicName(topic: string): string {
-  return plainTopic(topic) || words.common.noTopic;
+  return withoutResolved(topic) || words.common.noTopic;
 }
 
 export function channelName(channels: Channels, id: number): string {

@@ -52,12 +52,12 @@ export function isOfChannel(narrow: Narrow): boolean {
 }
 
 /** Whether a term depends on the user's own data: received, starred, muted, or unread messages. */
-export function isOfOneself({ operator, operand }: Term): boolean {
+export function dependsOnUser({ operator, operand }: Term): boolean {
   return /^(dm|dm-including|in)$/.test(operator) || (operator === "is" && operand !== "resolved");
 }
 
 /** Whether a narrow shows complete conversations, so that messages can be marked as read. */
-export function isWhole(narrow: Narrow): boolean {
+export function showsConversations(narrow: Narrow): boolean {
   return narrow.every(
     (term) =>
       !term.negated &&

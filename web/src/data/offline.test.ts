@@ -5,10 +5,10 @@ import {
   isWorthStoring,
   isReadable,
   LIMITS,
-  pageOf,
-  peopleIn,
+  offlinePage,
+  peopleNeeded,
   offlineSnapshot,
-  withPages,
+  withOfflinePages,
 } from "./offline";
 import type { MessageList } from "./lists";
 import type { Narrow } from "./conversations";
@@ -55,10 +55,10 @@ describe("offline data", () => {
   it("keeps the newest messages, and no longer reaches the oldest", () => {
     const many = list(LIMITS.messages + 5);
     const messages = new Map(many.ids.map((id) => [id, message(id)]));
-    const page = pageOf({ messages }, many);
+    const page = offlinePage({ messages }, many);
     expect(page.messages.map((one) => one.id)).toEqual(many.ids.slice(5));
     expect(page.foundOldest).toBe(false);
-    expect(pageOf({ messages }, list(4)).foundOldest).toBe(true);
+    expect(offlinePage({ messages }, list(4)).foundOldest).toBe(true);
   });
 
   it("is readable while the channel is accessible", () => {
@@ -82,13 +82,13 @@ describe("offline data", () => {
         }),
       ],
     };
-    expect([...peopleIn(page.messages)].sort()).toEqual([2, 3, 4, 5, 6]);
+    expect([...peopleNeeded(page.messages)].sort()).toEqual([2, 3, 4, 5, 6]);
   });
 
   it("is shown, and then reloaded", () => {
     const empty = { messages: new Map(), lists: new Map(), topicNames: new Map() } as never as Data;
     const page = { narrow: TOPIC, foundOldest: true, messages: [message(1), message(2)] };
-    const { lists, messages, topicNames } = withPages(empty, [page]);
+    const { lists, messages, topicNames } = withOfflinePages(empty, [page]);
     expect([...lists.values()]).toEqual([list(2, { stale: true })]);
     expect(messages.size).toBe(2);
     expect(topicNames.get("c7/tides" as never)).toBe("tides");

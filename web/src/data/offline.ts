@@ -29,7 +29,7 @@ export function isWorthStoring(list: MessageList): boolean {
   );
 }
 
-export function pageOf(data: Pick<Data, "messages">, list: MessageList): OfflinePage {
+export function offlinePage(data: Pick<Data, "messages">, list: MessageList): OfflinePage {
   const ids = list.ids.slice(-LIMITS.messages);
   const messages = ids.flatMap((id) => data.messages.get(id) ?? []);
   return {
@@ -49,7 +49,7 @@ export function isReadable(
 }
 
 /** IDs of people whose names the messages need. */
-export function peopleIn(messages: Iterable<Omit<WireMessage, "flags">>): Set<number> {
+export function peopleNeeded(messages: Iterable<Omit<WireMessage, "flags">>): Set<number> {
   const found = new Set<number>();
   for (const message of messages) {
     found.add(message.sender_id);
@@ -137,7 +137,7 @@ function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
 }
 
 /** The state with stored pages. All of them are reloaded when online. */
-export function withPages(data: Data, pages: Iterable<OfflinePage>): Data {
+export function withOfflinePages(data: Data, pages: Iterable<OfflinePage>): Data {
   const messages = new Map(data.messages);
   const lists = new Map(data.lists);
   const topicNames = new Map(data.topicNames);

@@ -31,7 +31,7 @@ export function isMarkedGuest(known: Pick<Data, "realm" | "users">, userId: numb
 export const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
 
 /** Whether the query's words begin words of the name. */
-export function isFound(user: Pick<User, "full_name" | "email">, wanted: string): boolean {
+export function matchesPerson(user: Pick<User, "full_name" | "email">, wanted: string): boolean {
   const name = normalized(user.full_name);
   if (name.startsWith(wanted)) return true;
   if (user.email.toLowerCase().startsWith(wanted)) return true;

@@ -3,7 +3,7 @@
 import type { User } from "../wire/objects";
 import type { Data } from "./data";
 import { normalized, topItems } from "./matching";
-import { BY_NAME, isFound, lastSeen, presenceState, type PresenceState } from "./people";
+import { BY_NAME, matchesPerson, lastSeen, presenceState, type PresenceState } from "./people";
 
 export interface PersonRow {
   user: User;
@@ -53,7 +53,7 @@ export function peopleList(
     const isNear = near.has(id);
     if (user.is_active === false || ((user.is_bot || user.is_system_bot) && !isNear)) continue;
     if (mutedUsers.has(id) && !wanted && !isNear) continue;
-    if (wanted && !isFound(user, wanted)) continue;
+    if (wanted && !matchesPerson(user, wanted)) continue;
     const presence = presences.get(id);
     const state = id === me ? "active" : presenceState(presence, now, threshold);
     const rank =

@@ -2,8 +2,8 @@
 
 import { channelOfKey, keyOf, type Narrow } from "./conversations";
 import type { Unread } from "./data";
-import { channelIn, conversationIn, isWhole } from "./narrow";
-import { placeOf, type MessageList } from "./lists";
+import { channelIn, conversationIn, showsConversations } from "./narrow";
+import { sortedIndex, type MessageList } from "./lists";
 
 /** A saved scroll position. */
 export interface ScrollPosition {
@@ -21,9 +21,10 @@ export function firstUnread(
   unread: Unread,
 ): number | null {
   const conversation = conversationIn(narrow);
-  if (conversation && isWhole(narrow)) return unread.by.get(keyOf(conversation))?.[0] ?? null;
+  if (conversation && showsConversations(narrow))
+    return unread.by.get(keyOf(conversation))?.[0] ?? null;
   const channelId = channelIn(narrow);
-  if (channelId !== null && isWhole(narrow)) {
+  if (channelId !== null && showsConversations(narrow)) {
     let first: number | null = null;
     for (const [key, ids] of unread.by) {
       const id = ids[0];
@@ -55,7 +56,7 @@ export function marksReadOnScroll(narrow: Narrow, policy: number): boolean {
   if (policy === ReadPolicy.conversations && !conversationIn(narrow)) return false;
   const isAllOf = ({ operator, operand }: Narrow[number]) =>
     (operator === "is" && (operand === "dm" || operand === "private")) || operator === "in";
-  return isWhole(narrow) || narrow.every((term) => !term.negated && isAllOf(term));
+  return showsConversations(narrow) || narrow.every((term) => !term.negated && isAllOf(term));
 }
 
 /** The number of unread messages after one of a list. */
@@ -65,7 +66,7 @@ export function unreadCountAfter(
   unread: ReadonlyMap<number, unknown>,
 ): number {
   let count = 0;
-  for (let at = placeOf(ids, id + 1); at < ids.length; at += 1) {
+  for (let at = sortedIndex(ids, id + 1); at < ids.length; at += 1) {
     if (unread.has(ids[at] ?? 0)) count += 1;
   }
   return count;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Message } from "./data";
-import { edited, latestOf, moved, seenOf, type Seen } from "./recent";
+import { afterEdit, latestMessages, afterMove, recentMessage, type RecentMessage } from "./recent";
 
 const words = { text: "", sign: null };
-const SEEN: Seen[] = [
+const SEEN: RecentMessage[] = [
   { id: 3, key: "c7/a", sender: 2, at: 30, words, acts: false },
   { id: 1, key: "c7/a", sender: 1, at: 10, words, acts: false },
   { id: 2, key: "c7/a", sender: 2, at: 20, words, acts: false },
@@ -12,7 +12,7 @@ const SEEN: Seen[] = [
 const seen = new Map(SEEN.map((one) => [one.id, one]));
 
 const message = (more: object) =>
-  seenOf({
+  recentMessage({
     id: 9,
     key: "d2",
     sender_id: 2,
@@ -25,7 +25,7 @@ const message = (more: object) =>
 
 describe("recent conversations", () => {
   it("have the last sender, and whether the user participated", () => {
-    const latest = latestOf(SEEN, 1);
+    const latest = latestMessages(SEEN, 1);
     expect([...latest].map(([key, { last, mine }]) => [key, last.id, mine])).toEqual([
       ["c7/a", 3, true],
       ["d2", 5, false],
@@ -46,11 +46,11 @@ describe("recent conversations", () => {
     expect(message({ submessages: parts }).words).toEqual({ text: "When?", sign: "poll" });
   });
 
-  it("follow moved and edited messages", () => {
-    const after = moved(seen, [3, 77], 7, "B");
+  it("follow afterMove and afterEdit messages", () => {
+    const after = afterMove(seen, [3, 77], 7, "B");
     expect(after.get(3)?.key).toBe("c7/b");
     expect(after.size).toBe(SEEN.length);
-    expect(edited(seen, 3, "<p>No</p>", false).get(3)?.words.text).toBe("No");
-    expect(edited(seen, 77, "<p>No</p>", false)).toBe(seen);
+    expect(afterEdit(seen, 3, "<p>No</p>", false).get(3)?.words.text).toBe("No");
+    expect(afterEdit(seen, 77, "<p>No</p>", false)).toBe(seen);
   });
 });

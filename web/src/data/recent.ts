@@ -8,7 +8,7 @@ import { widgetOf } from "./widgets";
 import type { Seconds } from "../wire/objects";
 
 /** A message's relevant fields. */
-export interface Seen {
+export interface RecentMessage {
   id: number;
   key: ConversationKey;
   sender: number;
@@ -19,12 +19,12 @@ export interface Seen {
 }
 
 export interface Latest {
-  last: Seen;
+  last: RecentMessage;
   /** Whether the user wrote in it. */
   mine: boolean;
 }
 
-export function seenOf(message: Message): Seen {
+export function recentMessage(message: Message): RecentMessage {
   const { id, key, sender_id: sender, timestamp: at, is_me_message: acts } = message;
   return { id, key, sender, at, acts, words: wordsOf(message) };
 }
@@ -36,7 +36,10 @@ function wordsOf({ submessages, sender_id, content, is_me_message }: Message): E
   return excerpt(is_me_message ? withoutMe(content) : content);
 }
 
-export function latestOf(seen: Iterable<Seen>, me: number): Map<ConversationKey, Latest> {
+export function latestMessages(
+  seen: Iterable<RecentMessage>,
+  me: number,
+): Map<ConversationKey, Latest> {
   const found = new Map<ConversationKey, Latest>();
   for (const one of seen) {
     const there = found.get(one.key);
@@ -51,12 +54,12 @@ export function latestOf(seen: Iterable<Seen>, me: number): Map<ConversationKey,
 }
 
 /** The messages after one was edited. */
-export function edited(
-  seen: ReadonlyMap<number, Seen>,
+export function afterEdit(
+  seen: ReadonlyMap<number, RecentMessage>,
   id: number,
   content: string,
   acts: boolean,
-): ReadonlyMap<number, Seen> {
+): ReadonlyMap<number, RecentMessage> {
   const one = seen.get(id);
   // A poll's question is in its submessages.
   if (!one || one.words.sign === "poll" || one.words.sign === "list") return seen;
@@ -65,12 +68,12 @@ export function edited(
 }
 
 /** The messages after some moved to another topic. */
-export function moved(
-  seen: ReadonlyMap<number, Seen>,
+export function afterMove(
+  seen: ReadonlyMap<number, RecentMessage>,
   ids: Iterable<number>,
   channelId: number,
   topic: string,
-): Map<number, Seen> {
+): Map<number, RecentMessage> {
   const after = new Map(seen);
   for (const id of ids) {
     const one = after.get(id);

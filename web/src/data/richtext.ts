@@ -1,6 +1,6 @@
 /** Converts copied HTML to Markdown. Returns null if plain text is as good. */
 
-import { fenceFor } from "./marking";
+import { fenceFor } from "./textEdits";
 
 /** The parts of a DOM node that are read. */
 export interface Node {

@@ -3,8 +3,8 @@
 import { normalized } from "./matching";
 import { userName } from "./names";
 import type { Data } from "./data";
-import { isFound } from "./people";
-import { isOfOneself, operandOf, type Named, channelIn, isWhole } from "./narrow";
+import { matchesPerson } from "./people";
+import { dependsOnUser, operandOf, type Named, channelIn, showsConversations } from "./narrow";
 import {
   type Narrow,
   type Term,
@@ -34,7 +34,7 @@ type Asking = Pick<Data, "me">;
 
 /** Whether a term applies to the user: visitors have no data of their own. */
 function isFor({ me }: Asking, term: Term): boolean {
-  return me !== 0 || !isOfOneself(term);
+  return me !== 0 || !dependsOnUser(term);
 }
 
 /** Operators that apply to the user. */
@@ -252,7 +252,7 @@ function personOf(text: string, data: Data): Found {
   const exact = all.filter((user) =>
     [user.full_name, user.email, user.delivery_email].some((one) => one?.toLowerCase() === wanted),
   );
-  const found = exact.length ? exact : all.filter((user) => isFound(user, normalized(text)));
+  const found = exact.length ? exact : all.filter((user) => matchesPerson(user, normalized(text)));
   const present = found.filter((user) => user.is_active !== false);
   return onlyOne(
     present.length ? present : found,
@@ -328,7 +328,7 @@ const VIEWS = new Set(["starred", "mentioned", "dm", "private", "unread", "alert
 /** Whether a narrow is a search rather than a conversation, channel, or view. */
 export function isSearch(narrow: Narrow): boolean {
   const [only, more] = narrow;
-  if (!only || isWhole(narrow)) return false;
+  if (!only || showsConversations(narrow)) return false;
   return Boolean(more) || only.operator !== "is" || !VIEWS.has(String(only.operand));
 }
 

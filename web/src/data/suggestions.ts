@@ -12,7 +12,7 @@ import type { Data } from "./data";
 import { channelName, peopleName, topicName } from "./names";
 import { channelIn, channelNarrow, conversationIn, fragmentOf, narrowOf, placeIn } from "./narrow";
 import { normalized, topItems } from "./matching";
-import { BY_NAME, isFound } from "./people";
+import { BY_NAME, matchesPerson } from "./people";
 import {
   parseSearch,
   choicesFor,
@@ -273,7 +273,7 @@ function topicsIn(
 function peopleIn(data: SuggestionState, wanted: string): (Place & { kind: "person" })[] {
   const found = [];
   for (const user of data.users.values()) {
-    if (user.is_active === false || (wanted && !isFound(user, wanted))) continue;
+    if (user.is_active === false || (wanted && !matchesPerson(user, wanted))) continue;
     found.push({ user, latest: data.directs.get(`d${user.user_id}`) ?? 0 });
   }
   return topItems(

@@ -8,7 +8,7 @@ import {
   moveLimit,
 } from "./permissions";
 import type { Channel, Data, Message } from "./data";
-import { calledIn, prevents, warningsFor } from "./warnings";
+import { mentionedIn, prevents, warningsFor } from "./warnings";
 
 const EVERYONE = 7;
 const ADMINS = 2;
@@ -118,7 +118,7 @@ describe("warnings", () => {
   });
 
   it("recognize mentioned people", () => {
-    expect(calledIn("@**Ana** @**Bo|7** @_**Ce** @**all**\n```\n@**Di**\n```")).toEqual({
+    expect(mentionedIn("@**Ana** @**Bo|7** @_**Ce** @**all**\n```\n@**Di**\n```")).toEqual({
       names: ["Ana"],
       ids: [7],
       wildcards: ["all"],

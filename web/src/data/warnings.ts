@@ -4,7 +4,7 @@ import { isResolved, type Conversation } from "./conversations";
 import type { Data } from "./data";
 import { emptyTopics, mayResolve, hasPermission, may, mayPost } from "./permissions";
 import { isGuest } from "./completion";
-import { isInFence } from "./marking";
+import { isInFence } from "./textEdits";
 
 export type Warning =
   /** These prevent sending. */
@@ -38,7 +38,11 @@ export function prevents(warning: Warning): boolean {
 const MANY = 15;
 
 /** People mentioned in a text who will be notified. */
-export function calledIn(content: string): { names: string[]; ids: number[]; wildcards: string[] } {
+export function mentionedIn(content: string): {
+  names: string[];
+  ids: number[];
+  wildcards: string[];
+} {
   const names: string[] = [];
   const ids: number[] = [];
   const wildcards: string[] = [];
@@ -110,7 +114,7 @@ function channelWarnings(
   if (isResolved(topic)) {
     found.push({ kind: "resolved", mayUnresolve: mayResolve(data, channel, topic) });
   }
-  const called = calledIn(content);
+  const called = mentionedIn(content);
   const all = called.wildcards.find((name) => name !== "topic");
   if (all && channel.subscriber_count > MANY) {
     found.push(

@@ -2,9 +2,9 @@
 
 import {
   FIRST_USED,
-  renamed,
+  withCurrentNames,
   TONES,
-  used,
+  withUse,
   type Emoji,
   type Tone,
   type UnicodeEmoji,
@@ -33,7 +33,7 @@ class EmojiBook {
 
   /** Record a use. */
   use(emoji: Emoji): void {
-    this.lately = used(this.lately, emoji);
+    this.lately = withUse(this.lately, emoji);
     try {
       localStorage.setItem(KEPT, JSON.stringify(this.lately));
     } catch {
@@ -62,7 +62,7 @@ class EmojiBook {
     const answer = await fetch(pathname + search);
     const { code_to_names } = (await answer.json()) as { code_to_names: Record<string, string[]> };
     this.all = Object.entries(code_to_names).map(([code, names]) => ({ code, names }));
-    this.lately = renamed(this.lately, this.all);
+    this.lately = withCurrentNames(this.lately, this.all);
   }
 }
 

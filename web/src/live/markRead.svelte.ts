@@ -4,13 +4,13 @@ import {
   conversationOf,
   keyOf,
   type ConversationKey,
-  movedTo,
+  moveTarget,
   type Narrow,
 } from "../data/conversations";
 import type { Data, Message } from "../data/data";
 import { fold } from "../data/fold";
 import { channelIn, conversationIn, narrowOf } from "../data/narrow";
-import { concerned, type ServerEvent } from "../wire/events";
+import { changedMessageIds, type ServerEvent } from "../wire/events";
 import { isTransient, post } from "../wire/http";
 import { apiNarrow } from "./messages";
 import type { Store } from "./store.svelte";
@@ -122,10 +122,10 @@ export class ReadMarker {
     const left = new Map(ids.map((id) => [id, unread.where.get(id)]));
     const stop = this.store.onEvent((event) => {
       const isRead = event["flag"] === "read" && event.op === "add";
-      const to = movedTo(event);
+      const to = moveTarget(event);
       if (!isRead && !to && event.type !== "delete_message") return;
       if (event["all"]) left.clear();
-      for (const id of concerned(event)) {
+      for (const id of changedMessageIds(event)) {
         if (!to) left.delete(id);
         else if (left.has(id)) left.set(id, keyOf(to));
       }

@@ -1,10 +1,10 @@
 /** Loads messages into lists. */
 
 import { messageOf, type Data, type Message } from "../data/data";
-import { bounded, has, listed, merged, type MessageList } from "../data/lists";
+import { trimAround, hasId, listedMessages, mergeIds, type MessageList } from "../data/lists";
 import { matches, nameOf } from "../data/narrow";
 import type { Narrow, Term } from "../data/conversations";
-import { concerned } from "../wire/events";
+import { changedMessageIds } from "../wire/events";
 import { get } from "../wire/http";
 import type { WireMessage } from "../wire/objects";
 import type { Store } from "./store.svelte";
@@ -66,7 +66,7 @@ export async function upToDate(
     const restarts = store.restarts;
     const stop = store.onEvent((event) => {
       all ||= event["all"] === true;
-      for (const id of concerned(event)) {
+      for (const id of changedMessageIds(event)) {
         (event.type === "delete_message" ? gone : changed).add(id);
       }
     });
@@ -145,7 +145,7 @@ export async function loadNewer(store: Store, narrow: Narrow): Promise<void> {
   if (!list || list.foundNewest) return;
   const answer = await loadPage(store, narrow, last ?? "oldest", 0, 100);
   const now = store.data.lists.get(nameOf(narrow));
-  if (last === undefined || (now && has(now.ids, last))) put(store, narrow, answer, "newer");
+  if (last === undefined || (now && hasId(now.ids, last))) put(store, narrow, answer, "newer");
 }
 
 function put(
@@ -174,9 +174,9 @@ function put(
     };
     let list = fresh;
     if (before && how === "older") {
-      list = { ...before, ids: merged(ids, before.ids), foundOldest: answer.found_oldest };
+      list = { ...before, ids: mergeIds(ids, before.ids), foundOldest: answer.found_oldest };
     } else if (before && how === "newer") {
-      list = { ...before, ids: merged(before.ids, ids), foundNewest: answer.found_newest };
+      list = { ...before, ids: mergeIds(before.ids, ids), foundNewest: answer.found_newest };
     }
     // Messages that arrived by event while the request was pending.
     if (list.foundNewest) list = withArrived(list, data, messages);
@@ -196,17 +196,17 @@ function withArrived(
   const arrived = [...messages.values()]
     .filter((one) => one.id > last && matches(list.narrow, one, data) === true)
     .map((one) => one.id);
-  return arrived.length ? { ...list, ids: merged(list.ids, arrived) } : list;
+  return arrived.length ? { ...list, ids: mergeIds(list.ids, arrived) } : list;
 }
 
 /** Trim a long list at the end farther from a message. */
 export function trimList(store: Store, name: string, at: number): void {
   const list = store.data.lists.get(name);
-  if (!list || bounded(list, at) === list) return;
+  if (!list || trimAround(list, at) === list) return;
   store.change((data) => {
     const lists = new Map(data.lists);
-    lists.set(name, bounded(list, at));
-    return { ...data, lists, messages: listed(data.messages, lists.values()) };
+    lists.set(name, trimAround(list, at));
+    return { ...data, lists, messages: listedMessages(data.messages, lists.values()) };
   });
 }
 
@@ -214,7 +214,7 @@ export function trimList(store: Store, name: string, at: number): void {
 function trimmed(data: Data): Data {
   if (data.lists.size <= KEPT_LISTS) return data;
   const lists = new Map([...data.lists].slice(-KEPT_LISTS));
-  return { ...data, lists, messages: listed(data.messages, lists.values()) };
+  return { ...data, lists, messages: listedMessages(data.messages, lists.values()) };
 }
 
 /** A message's Markdown source. */

@@ -6,13 +6,13 @@ import {
   isWorthStoring,
   isReadable,
   LIMITS,
-  pageOf,
-  peopleIn,
+  offlinePage,
+  peopleNeeded,
   offlineSnapshot,
   type OfflinePage,
 } from "../data/offline";
 import { nameOf } from "../data/narrow";
-import { concerned, type ServerEvent, type Snapshot } from "../wire/events";
+import { changedMessageIds, type ServerEvent, type Snapshot } from "../wire/events";
 import { get } from "../wire/http";
 import { newId, deleteOfflineData } from "./storage.svelte";
 import type { MessagesResponse } from "./messages";
@@ -134,7 +134,7 @@ class OfflineWriter {
   }
 
   #hear(event: ServerEvent): void {
-    const ids = new Set(concerned(event));
+    const ids = new Set(changedMessageIds(event));
     const all = event["all"] === true;
     if (all) this.#do(() => this.#prove());
     // Loaded lists are kept current anyway.
@@ -192,7 +192,7 @@ class OfflineWriter {
       this.#seen = seen;
       for (const [name, list] of data.lists) {
         if (!isWorthStoring(list)) continue;
-        const page = pageOf(data, list);
+        const page = offlinePage(data, list);
         const before = this.#records.get(name)?.page;
         if (!isSame(page, before)) await this.#put(name, page);
       }
@@ -204,7 +204,7 @@ class OfflineWriter {
       const snapshot = offlineSnapshot(
         this.snapshot(),
         data,
-        peopleIn(pages.flatMap((page) => page.messages)),
+        peopleNeeded(pages.flatMap((page) => page.messages)),
       );
       const beginning: OfflineStart = { account: this.account, at: Date.now(), snapshot };
       await this.vault.put(BEGINNING, beginning);

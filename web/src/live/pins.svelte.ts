@@ -2,7 +2,7 @@
 
 import { messageOf } from "../data/data";
 import { pinsAfter, type Known } from "../data/pins";
-import { edited, seenOf, type Seen } from "../data/recent";
+import { afterEdit, recentMessage, type RecentMessage } from "../data/recent";
 import { del, get, post, ApiError } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Pin } from "../wire/objects";
@@ -15,7 +15,7 @@ export type Pinned = Pick<Pin, "message_id" | "stream_id" | "topic">;
 export class Pins {
   #known = $state.raw<Known>(new Map());
   /** Excerpts of pinned messages. */
-  #said = $state.raw<ReadonlyMap<number, Seen>>(new Map());
+  #said = $state.raw<ReadonlyMap<number, RecentMessage>>(new Map());
   /** Channels to reload. */
   #unsure = $state.raw<ReadonlySet<number>>(new Set());
   /** All pinned messages. Not derived, since that would end with the component that first read
@@ -37,7 +37,7 @@ export class Pins {
   }
 
   /** A pinned message's excerpt; undefined until loaded. */
-  said(messageId: number): Seen | undefined {
+  said(messageId: number): RecentMessage | undefined {
     return this.#said.get(messageId);
   }
 
@@ -122,7 +122,7 @@ export class Pins {
         allow_empty_topic_name: true,
       }),
     );
-    this.#say(messages.map((wire) => seenOf(messageOf(wire, [], this.store.me))));
+    this.#say(messages.map((wire) => recentMessage(messageOf(wire, [], this.store.me))));
   }
 
   #keep(known: Known): void {
@@ -131,7 +131,7 @@ export class Pins {
     this.#ids = new Set(all.map((one) => one.message_id));
   }
 
-  #say(some: readonly Seen[]): void {
+  #say(some: readonly RecentMessage[]): void {
     this.#said = new Map([...this.#said, ...some.map((one) => [one.id, one] as const)]);
   }
 
@@ -153,13 +153,13 @@ export class Pins {
     if (event.type === "update_message" && "content" in event) {
       const acts = Boolean(event["is_me_message"]);
       const content = String(event["rendered_content"]);
-      this.#said = edited(this.#said, event["message_id"] as number, content, acts);
+      this.#said = afterEdit(this.#said, event["message_id"] as number, content, acts);
     }
     if (event.type !== "pins" || event.op !== "add") return;
     const { message_id: id, stream_id } = event["pin"] as Pin;
     if (!this.#known.has(stream_id) || this.#said.has(id)) return;
     const message = this.store.data.messages.get(id);
-    if (message) this.#say([seenOf(message)]);
+    if (message) this.#say([recentMessage(message)]);
     // On failure, reload it with the channel.
     else this.#askFor([id]).catch(() => this.#doubt([stream_id]));
   }

@@ -3,7 +3,14 @@
 import { topicKey, type ConversationKey } from "../data/conversations";
 import { messageOf, type Message } from "../data/data";
 import { ALL } from "../data/narrow";
-import { edited, latestOf, moved, seenOf, type Latest, type Seen } from "../data/recent";
+import {
+  afterEdit,
+  latestMessages,
+  afterMove,
+  recentMessage,
+  type Latest,
+  type RecentMessage,
+} from "../data/recent";
 import { get } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
@@ -19,10 +26,10 @@ const MOST_WAITING = 300;
 const GATHERED = 60;
 
 export class Recent {
-  #seen = $state.raw<ReadonlyMap<number, Seen>>(new Map());
+  #seen = $state.raw<ReadonlyMap<number, RecentMessage>>(new Map());
   /** The last known message of each conversation. */
   readonly latest: ReadonlyMap<ConversationKey, Latest> = $derived.by(() =>
-    latestOf(this.#seen.values(), this.store.me),
+    latestMessages(this.#seen.values(), this.store.me),
   );
   /** Whether all messages are loaded. */
   whole = $state(false);
@@ -69,7 +76,7 @@ export class Recent {
   /** Show stored messages until the server responds. */
   offer(messages: Iterable<Message>): void {
     const seen = new Map(this.#seen);
-    for (const message of messages) seen.set(message.id, seenOf(message));
+    for (const message of messages) seen.set(message.id, recentMessage(message));
     this.#seen = seen;
   }
 
@@ -150,7 +157,7 @@ export class Recent {
       const message = messageOf(wire, [], this.store.me);
       if (wire.type === "stream") names.set(message.key, wire.subject);
       // Events are newer than the response.
-      if (!seen.has(message.id)) seen.set(message.id, seenOf(message));
+      if (!seen.has(message.id)) seen.set(message.id, recentMessage(message));
     }
     this.#seen = seen;
     this.store.change((data) => ({
@@ -176,7 +183,7 @@ export class Recent {
       if ("content" in event) {
         const acts = Boolean(event["is_me_message"]);
         const content = String(event["rendered_content"]);
-        this.#seen = edited(this.#seen, event["message_id"] as number, content, acts);
+        this.#seen = afterEdit(this.#seen, event["message_id"] as number, content, acts);
       }
       if ("propagate_mode" in event) this.#move(event);
     }
@@ -188,7 +195,7 @@ export class Recent {
     const ids = event["message_ids"] as number[];
     const key = topicKey(channelId, topic);
     if (ids.some((id) => this.#seen.has(id) && this.#seen.get(id)?.key !== key)) {
-      this.#seen = moved(this.#seen, ids, channelId, topic);
+      this.#seen = afterMove(this.#seen, ids, channelId, topic);
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Loads users that the snapshot left out: visible ones immediately, the rest in batches. */
 
 import { fold } from "../data/fold";
-import { peopleIn } from "../data/offline";
+import { peopleNeeded } from "../data/offline";
 import type { ServerEvent } from "../wire/events";
 import { get, isTransient } from "../wire/http";
 import type { User, UserGroup, WireMessage } from "../wire/objects";
@@ -54,7 +54,7 @@ export async function loadUsers(store: Known, ids: Iterable<number>): Promise<vo
 /** Load the users that messages mention, waiting only for a limited time. */
 export async function loadUsersIn(store: Known, messages: readonly WireMessage[]): Promise<void> {
   const waiting = new AbortController();
-  await Promise.race([loadUsers(store, peopleIn(messages)), pause(PATIENCE, waiting.signal)]);
+  await Promise.race([loadUsers(store, peopleNeeded(messages)), pause(PATIENCE, waiting.signal)]);
   waiting.abort();
 }
 

@@ -4,7 +4,7 @@
 import { untrack } from "svelte";
 import type { App } from "../app";
 import { keyOf, type Narrow } from "../data/conversations";
-import { LONGEST, placeOf, type MessageList } from "../data/lists";
+import { MAX_LENGTH, sortedIndex, type MessageList } from "../data/lists";
 import { conversationIn, fragmentOf, isOfChannel, nameOf, narrowOf } from "../data/narrow";
 import {
   firstUnread,
@@ -86,7 +86,7 @@ export class MessageWindow {
   }
 
   get #at(): number {
-    return this.focus === null ? this.ids.length : placeOf(this.ids, this.focus);
+    return this.focus === null ? this.ids.length : sortedIndex(this.ids, this.focus);
   }
 
   /** Go to the initial position: a message, the first unread one, the saved position, or the
@@ -206,7 +206,7 @@ export class MessageWindow {
     const isAtEnd = anchor === "first_unread" && id !== null && !this.#isUnread(id);
     this.opening = false;
     this.#failures = 0;
-    const here = ids[Math.min(placeOf(ids, id ?? 0), ids.length - 1)];
+    const here = ids[Math.min(sortedIndex(ids, id ?? 0), ids.length - 1)];
     if (here === undefined) return;
     if (anchor === "newest" || id === null || isAtEnd) {
       this.focus = ids[Math.max(0, ids.length - BEFORE)] ?? here;
@@ -255,7 +255,7 @@ export class MessageWindow {
   #lost(): void {
     const held = this.scroller?.held;
     const { ids } = this;
-    const id = held && ids[Math.min(placeOf(ids, held.id), ids.length - 1)];
+    const id = held && ids[Math.min(sortedIndex(ids, held.id), ids.length - 1)];
     if (!held || !id || this.opening) return;
     this.focus = id;
     this.target = { id, how: { id, top: held.top, atEnd: false } };
@@ -305,14 +305,14 @@ export class MessageWindow {
     if (this.opening && this.#isEmpty) return;
     this.away = !scroller.atEnd;
     this.top = scroller.held?.id ?? 0;
-    if (ids.length > LONGEST) {
+    if (ids.length > MAX_LENGTH) {
       // Trim the far end, so that memory stays bounded.
       const here = scroller.atEnd ? ids.at(-1) : this.top;
       trimList(this.app.store, this.name, here ?? 0);
       this.heights.keep(this.ids);
       return;
     }
-    const at = scroller.atEnd ? Math.max(0, ids.length - BEFORE) : placeOf(ids, this.top);
+    const at = scroller.atEnd ? Math.max(0, ids.length - BEFORE) : sortedIndex(ids, this.top);
     const spare = scroller.spare();
     const little = scroller.frame.clientHeight / 2;
     const reach = this.#reach;
@@ -334,7 +334,7 @@ export class MessageWindow {
     const { list, scroller } = this;
     if (!list || list.stale || this.opening || this.trouble) return;
     const lowest = scroller?.firstBelow(scroller.frame.clientHeight - 1);
-    const lastAt = lowest ? placeOf(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
+    const lastAt = lowest ? sortedIndex(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
     this.#prefetch.keep(list, at, lastAt);
   }
 

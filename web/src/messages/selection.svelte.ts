@@ -2,7 +2,7 @@
 
 import { tick } from "svelte";
 import type { Message } from "../data/data";
-import { placeOf } from "../data/lists";
+import { sortedIndex } from "../data/lists";
 import type { Store } from "../live/store.svelte";
 import type { MessageWindow } from "./messageWindow.svelte";
 
@@ -21,7 +21,7 @@ export class MessageSelection {
   async choose(id: number): Promise<void> {
     const { messageWindow } = this;
     this.id = id;
-    const at = placeOf(messageWindow.ids, id);
+    const at = sortedIndex(messageWindow.ids, id);
     if (at < messageWindow.start + 5 || at >= messageWindow.end - 5) {
       messageWindow.focus = id;
       await tick();
@@ -40,7 +40,7 @@ export class MessageSelection {
     const isVisible = this.id !== null && visible.includes(this.id);
     // Without a selection, begin with a visible message.
     const begin = (scroller?.atEnd ? visible.at(-1) : visible[0]) ?? scroller?.held?.id ?? 0;
-    const from = placeOf(ids, isVisible ? (this.id ?? 0) : begin) + (isVisible ? by : 0);
+    const from = sortedIndex(ids, isVisible ? (this.id ?? 0) : begin) + (isVisible ? by : 0);
     const id = ids[Math.min(Math.max(0, from), ids.length - 1)];
     if (from >= ids.length) void this.messageWindow.toEnd();
     else if (id !== undefined) void this.choose(id);

@@ -36,9 +36,6 @@ export const IN_BROWSER: readonly FieldGroup[] = [
 
 export const PRIVACY = sections("presence", "address");
 
-/** Kinds of messages and their notification channels: the columns of NOTIFICATION_TABLE. */
-export const NOTIFICATION_WAYS = ["desktop", "sound", "push", "email"] as const;
-
 export const NOTIFICATION_TABLE: readonly {
   kind: "directs" | "channels" | "followed";
   settings: readonly [string, string, string, string];

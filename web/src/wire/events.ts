@@ -29,7 +29,7 @@ export interface ServerEvent {
 }
 
 /** IDs of existing messages that an event changes. */
-export function concerned(event: ServerEvent): readonly number[] {
+export function changedMessageIds(event: ServerEvent): readonly number[] {
   switch (event.type) {
     case "update_message":
     case "delete_message":

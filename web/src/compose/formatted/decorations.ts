@@ -11,24 +11,24 @@ import {
   type Transaction,
 } from "@codemirror/state";
 import { Decoration, EditorView, WidgetType, type DecorationSet } from "@codemirror/view";
-import { shown } from "../../data/markdown/blocks";
-import { type Chip, type Line, type Names, type Shown } from "../../data/markdown/types";
+import { formatMarkdown } from "../../data/markdown/blocks";
+import { type Chip, type Line, type Names, type Formatting } from "../../data/markdown/types";
 
 /** Formatted or plain. */
-export const formats = StateEffect.define<boolean>();
+export const setFormatted = StateEffect.define<boolean>();
 /** Known names changed. */
-export const named = StateEffect.define<Names>();
+export const setNames = StateEffect.define<Names>();
 /** Whether a mouse button is down: the layout must not move. */
-export const held = StateEffect.define<boolean>();
+export const setHeld = StateEffect.define<boolean>();
 /** Whether the editor is focused: only then markup is revealed. */
-export const focused = StateEffect.define<boolean>();
+export const setFocused = StateEffect.define<boolean>();
 
 interface Showing {
   isFormatted: boolean;
   names: Names;
   isHeld: boolean;
   hasFocus: boolean;
-  found: Shown | null;
+  found: Formatting | null;
   /** Positions that reveal markup: the ends of the selection. */
   ends: readonly number[];
   drawn: DecorationSet;
@@ -134,14 +134,14 @@ function after(before: Showing, change: Transaction): Showing {
   let { isFormatted, names, isHeld, hasFocus, found, ends } = before;
   let isOther = change.docChanged;
   for (const effect of change.effects) {
-    if (effect.is(formats)) isFormatted = effect.value;
-    else if (effect.is(named)) names = effect.value;
-    else if (effect.is(held)) isHeld = effect.value;
-    else if (effect.is(focused)) hasFocus = effect.value;
+    if (effect.is(setFormatted)) isFormatted = effect.value;
+    else if (effect.is(setNames)) names = effect.value;
+    else if (effect.is(setHeld)) isHeld = effect.value;
+    else if (effect.is(setFocused)) hasFocus = effect.value;
     else continue;
-    isOther ||= effect.is(formats) || effect.is(named);
+    isOther ||= effect.is(setFormatted) || effect.is(setNames);
   }
-  if (isOther) found = isFormatted ? shown(change.newDoc.toString(), names) : null;
+  if (isOther) found = isFormatted ? formatMarkdown(change.newDoc.toString(), names) : null;
   if (!hasFocus) ends = [];
   else if (!isHeld) ends = endsOf(change.state);
   else if (change.docChanged) ends = ends.map((end) => change.changes.mapPos(end));
@@ -169,15 +169,15 @@ const showing = StateField.define<Showing>({
 });
 
 /** The extension; plain Markdown until `formats`. */
-export const shownFormatted: Extension = showing;
+export const formattedExtension: Extension = showing;
 
 /** The decorations of a state. */
-export function drawnIn(state: EditorState): DecorationSet {
+export function decorationsOf(state: EditorState): DecorationSet {
   return state.field(showing).drawn;
 }
 
 /** Start of a line's visible text. */
-export function textOf(state: EditorState, lineFrom: number): number {
+export function lineTextStart(state: EditorState, lineFrom: number): number {
   let begin = lineFrom;
   for (const { from, to, begins } of state.field(showing).found?.signs ?? []) {
     if (begins && from === begin) begin = to;
@@ -186,7 +186,7 @@ export function textOf(state: EditorState, lineFrom: number): number {
 }
 
 /** The list, quote, or heading marker that ends at a position; null if there isn't any. */
-export function beginningAt(state: EditorState, at: number): { from: number; to: number } | null {
+export function blockMarkerAt(state: EditorState, at: number): { from: number; to: number } | null {
   const { found } = state.field(showing);
   return found?.signs.find(({ begins, to }) => begins && to === at) ?? null;
 }

@@ -12,9 +12,17 @@ import {
 import { EditorView, keymap, type ViewUpdate } from "@codemirror/view";
 import { StyleModule } from "style-mod";
 import type { Names } from "../../data/markdown/types";
-import type { Writing } from "../../data/marking";
+import type { TextSelection } from "../../data/textEdits";
 import type { Field } from "../composition.svelte";
-import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./decorations";
+import {
+  blockMarkerAt,
+  setFocused,
+  setFormatted,
+  setHeld,
+  setNames,
+  formattedExtension,
+  lineTextStart,
+} from "./decorations";
 
 export interface Heard {
   typed: () => void;
@@ -42,7 +50,7 @@ const KEYS = [
 /** Backspace deletes a list or quote marker as a whole. */
 function withoutBeginning(view: EditorView): boolean {
   const { main } = view.state.selection;
-  const sign = main.empty ? beginningAt(view.state, main.head) : null;
+  const sign = main.empty ? blockMarkerAt(view.state, main.head) : null;
   if (!sign) return false;
   view.dispatch({ changes: { from: sign.from, to: sign.to }, userEvent: "delete.backward" });
   return true;
@@ -66,7 +74,7 @@ function aim(view: EditorView): void {
 /** Home goes to the start of the visible text, then of the line. */
 function toText(view: EditorView): boolean {
   const { main } = view.state.selection;
-  const begin = textOf(view.state, view.state.doc.lineAt(main.head).from);
+  const begin = lineTextStart(view.state, view.state.doc.lineAt(main.head).from);
   if (main.head <= begin || view.moveToLineBoundary(main, false).head >= begin) return false;
   view.dispatch({ selection: { anchor: begin }, userEvent: "select", scrollIntoView: true });
   return true;
@@ -82,7 +90,7 @@ export class Editor implements Field {
 
   constructor(
     parent: HTMLElement,
-    begin: Writing,
+    begin: TextSelection,
     private readonly heard: Heard,
   ) {
     adoptStyles();
@@ -144,11 +152,11 @@ export class Editor implements Field {
 
   /** Show formatted or plain Markdown. */
   format(is: boolean): void {
-    this.#view.dispatch({ effects: formats.of(is), scrollIntoView: this.#view.hasFocus });
+    this.#view.dispatch({ effects: setFormatted.of(is), scrollIntoView: this.#view.hasFocus });
   }
 
   name(names: Names): void {
-    this.#view.dispatch({ effects: named.of(names) });
+    this.#view.dispatch({ effects: setNames.of(names) });
   }
 
   /** Set ARIA attributes. */
@@ -168,7 +176,7 @@ export class Editor implements Field {
     clearTimeout(this.#release);
     if (is === this.#isHeld) return;
     this.#isHeld = is;
-    this.#view.dispatch({ effects: held.of(is) });
+    this.#view.dispatch({ effects: setHeld.of(is) });
   }
 
   #released = () => {
@@ -195,7 +203,7 @@ export class Editor implements Field {
       EditorView.domEventObservers({
         focus: (_, view) => {
           heard.focused(true);
-          view.dispatch({ effects: focused.of(true) });
+          view.dispatch({ effects: setFocused.of(true) });
           // Browsers would put the caret at the start.
           view.focus();
           aim(view);
@@ -207,7 +215,7 @@ export class Editor implements Field {
         },
       }),
       EditorView.updateListener.of((update) => this.#updated(update)),
-      shownFormatted,
+      formattedExtension,
       this.#history.of(history()),
       this.#attributes.of([]),
       keymap.of([...KEYS, ...standardKeymap]),
@@ -224,7 +232,7 @@ export class Editor implements Field {
   #left(view: EditorView): void {
     if (this.#isGone || view.hasFocus) return;
     this.heard.focused(false);
-    view.dispatch({ effects: focused.of(false) });
+    view.dispatch({ effects: setFocused.of(false) });
   }
 
   #updated(update: ViewUpdate): void {

@@ -3,7 +3,7 @@ import type { Reaction, Submessage, TopicLink, WireMessage } from "../../wire/ob
 import { directKey, topicKey, type ConversationKey, type Narrow } from "../conversations";
 import { messageOf, type Message } from "../data";
 import type { DataBuilder, Fold } from "./builder";
-import { listed, shortened, withId, withoutIds, type MessageList } from "../lists";
+import { listedMessages, trimOldest, withId, withoutIds, type MessageList } from "../lists";
 import { matches } from "../narrow";
 
 const MENTIONS = [
@@ -179,14 +179,14 @@ function place(next: DataBuilder, message: Message, isNewest: boolean): void {
       next.map("lists").set(name, { ...list, foundNewest: false });
     } else if (found) {
       const longer = { ...list, ids: withId(list.ids, message.id) };
-      next.map("lists").set(name, shortened(longer));
+      next.map("lists").set(name, trimOldest(longer));
     }
   }
   const messages = next.map("messages");
   messages.set(message.id, message);
   // Occasionally drop messages that no list shows.
   if (messages.size % 1000 === 0) {
-    next.put("messages", listed(messages, next.data.lists.values()));
+    next.put("messages", listedMessages(messages, next.data.lists.values()));
   }
 }
 

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { shown } from "./blocks";
+import { formatMarkdown } from "./blocks";
 import { type Names } from "./types";
-import { hard } from "../hardMarkdown";
+import { hard } from "./fixtures";
 
 const NAMES: Names = {
   person: (name, id) => (name === "Ann Lee" || id === 5 ? "Ann Lee" : null),
@@ -15,7 +15,7 @@ const OPENS = { strong: "<b>", em: "<i>", del: "<s>", code: "<c>", link: "<a>", 
 
 /** A text as the editor shows it: formatting as tags, hidden markup removed, chips in braces. */
 function seen(text: string): string {
-  const { marks, signs, chips, lines } = shown(text, NAMES);
+  const { marks, signs, chips, lines } = formatMarkdown(text, NAMES);
   const at: string[][] = Array.from({ length: text.length + 1 }, () => []);
   for (const { from, looks } of lines) at[from]?.push(`${[...looks].sort().join(" ")}: `);
   const inner = [...marks].sort((one, other) => one.from - other.from || other.to - one.to);
@@ -88,7 +88,7 @@ test.each([
 test("hides only markup", () => {
   fc.assert(
     fc.property(hard, (text) => {
-      const { marks, signs, chips, lines } = shown(text, NAMES);
+      const { marks, signs, chips, lines } = formatMarkdown(text, NAMES);
       for (const { from, to } of [...marks, ...signs, ...chips]) {
         expect(0 <= from && from < to && to <= text.length).toBe(true);
       }

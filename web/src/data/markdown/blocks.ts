@@ -3,13 +3,13 @@
  * tables, polls, images, and times stay as typed. */
 
 import { Prose } from "./inline";
-import type { LineLook, Names, Shown, Sign } from "./types";
+import type { LineLook, Names, Formatting, Sign } from "./types";
 
 /** Longer texts are shown as plain Markdown: every keystroke parses everything. */
 export const LONGEST = 50_000;
 
-export function shown(text: string, names: Names): Shown {
-  const found: Shown = { marks: [], signs: [], chips: [], lines: [] };
+export function formatMarkdown(text: string, names: Names): Formatting {
+  const found: Formatting = { marks: [], signs: [], chips: [], lines: [] };
   if (text.length <= LONGEST && !/^\/(?:poll|todo)\b/.test(text)) {
     new Blocks(text, names, found).read();
   }
@@ -50,7 +50,7 @@ class Blocks {
   constructor(
     private readonly text: string,
     private readonly names: Names,
-    private readonly found: Shown,
+    private readonly found: Formatting,
   ) {}
 
   read(): void {

@@ -1,4 +1,4 @@
-import type { Chip, Mark, Names, Shown } from "./types";
+import type { Chip, Mark, Names, Formatting } from "./types";
 
 interface Delimiter {
   sign: "*" | "~";
@@ -34,7 +34,7 @@ export class Prose {
     private readonly base: number,
     private readonly names: Names,
     private readonly isQuoted: boolean,
-    private readonly found: Shown,
+    private readonly found: Formatting,
   ) {
     const open: number[] = [];
     for (let at = 0; at < text.length; at += 1) {

@@ -35,7 +35,7 @@ export interface Line {
   depth: number;
 }
 
-export interface Shown {
+export interface Formatting {
   marks: Mark[];
   signs: Sign[];
   chips: Chip[];

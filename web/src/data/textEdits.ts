@@ -1,7 +1,7 @@
 /** Text edits in the compose box: formatting, lists, quotes. */
 
 /** A text and its selection. */
-export interface Writing {
+export interface TextSelection {
   text: string;
   start: number;
   end: number;
@@ -18,13 +18,13 @@ const SIGNS: Record<Mark, string> = {
 };
 
 /** Replace the selection and put the caret after it. */
-export function inserted({ text, start, end }: Writing, what: string): Writing {
+export function insertText({ text, start, end }: TextSelection, what: string): TextSelection {
   const caret = start + what.length;
   return { text: text.slice(0, start) + what + text.slice(end), start: caret, end: caret };
 }
 
 /** Insert a text on its own lines. */
-export function insertedBlock({ text, start, end }: Writing, what: string): Writing {
+export function insertBlock({ text, start, end }: TextSelection, what: string): TextSelection {
   const before = text.slice(0, start).replace(/[ \t]+$/, "");
   const after = text.slice(end).replace(/^\n+/, "");
   const open = before && !before.endsWith("\n") ? `${before}\n` : before;
@@ -33,9 +33,9 @@ export function insertedBlock({ text, start, end }: Writing, what: string): Writ
 }
 
 /** Toggle a mark around the selection. */
-export function marked(writing: Writing, mark: Mark): Writing {
+export function toggleMark(writing: TextSelection, mark: Mark): TextSelection {
   const { text, start, end } = writing;
-  if (mark === "code" && text.slice(start, end).includes("\n")) return fenced(writing, "");
+  if (mark === "code" && text.slice(start, end).includes("\n")) return makeFence(writing, "");
   const sign = SIGNS[mark];
   const { length } = sign;
   const isAround =
@@ -67,7 +67,7 @@ function starsAround(text: string, start: number, end: number): number {
 }
 
 /** Turn the selection into a link, and select the address or the empty text. */
-export function linked({ text, start, end }: Writing): Writing {
+export function makeLink({ text, start, end }: TextSelection): TextSelection {
   const chosen = text.slice(start, end);
   if (isAddress(chosen)) {
     const made = `[](${chosen})`;
@@ -90,17 +90,17 @@ function isAddress(text: string): boolean {
 }
 
 /** Pasting an address onto selected words links them; null if that doesn't apply. */
-export function pastedAddress(writing: Writing, pasted: string): Writing | null {
+export function pasteAddress(writing: TextSelection, pasted: string): TextSelection | null {
   const { text, start, end } = writing;
   const chosen = text.slice(start, end);
   if (!isAddress(pasted) || !chosen.trim() || isAddress(chosen) || /[\n[\]`]/.test(chosen)) {
     return null;
   }
-  return inserted(writing, `[${chosen}](${pasted.trim()})`);
+  return insertText(writing, `[${chosen}](${pasted.trim()})`);
 }
 
 /** Fence the selection: a code language, `quote`, or `spoiler …`. */
-export function fenced({ text, start, end }: Writing, language: string): Writing {
+export function makeFence({ text, start, end }: TextSelection, language: string): TextSelection {
   const chosen = text.slice(start, end).replace(/^\n+|\n+$/g, "");
   const fence = fenceFor(chosen);
   const before = text.slice(0, start);
@@ -132,7 +132,10 @@ const LINES: Record<LineMark, { is: RegExp; put: (line: string, at: number) => s
 };
 
 /** Toggle a prefix on each selected line. */
-export function markedLines({ text, start, end }: Writing, mark: LineMark): Writing {
+export function toggleLineMarks(
+  { text, start, end }: TextSelection,
+  mark: LineMark,
+): TextSelection {
   const { is, put } = LINES[mark];
   const from = text.lastIndexOf("\n", start - 1) + 1;
   const next = text.indexOf("\n", end);
@@ -148,18 +151,18 @@ export function markedLines({ text, start, end }: Writing, mark: LineMark): Writ
 }
 
 /** Enter: continue a list or quote, or end it at an empty item. */
-export function newLine(writing: Writing): Writing {
+export function newLine(writing: TextSelection): TextSelection {
   const { text, start } = writing;
   const from = text.lastIndexOf("\n", start - 1) + 1;
   const line = text.slice(from, start);
   const found = /^(\s*)(?:([*+-])|(\d+)\.|(>)) (.*)$/.exec(line);
-  if (!found || isInFence(text.slice(0, start))) return inserted(writing, "\n");
+  if (!found || isInFence(text.slice(0, start))) return insertText(writing, "\n");
   const [, indent = "", bullet, number, quote, rest = ""] = found;
   if (!rest.trim()) {
-    return inserted({ text, start: from, end: writing.end }, "");
+    return insertText({ text, start: from, end: writing.end }, "");
   }
   const sign = bullet ?? quote ?? `${Number(number) + 1}.`;
-  return inserted(writing, `\n${indent}${sign} `);
+  return insertText(writing, `\n${indent}${sign} `);
 }
 
 /** Whether the text ends within a code fence. */
