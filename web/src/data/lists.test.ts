@@ -41,7 +41,7 @@ describe("lists", () => {
     expect([after.ids.at(-1), after.foundOldest, after.foundNewest]).toEqual([5000, false, true]);
   });
 
-  it("keep listedMessages messages and the newest others", () => {
+  it("keep listed messages and the newest others", () => {
     const messages = new Map([1, 2, 3, 4, 9].map((id) => [id, String(id)]));
     expect([...listedMessages(messages, [list(2)], 1).keys()]).toEqual([1, 2, 9]);
   });

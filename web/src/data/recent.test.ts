@@ -46,7 +46,7 @@ describe("recent conversations", () => {
     expect(message({ submessages: parts }).words).toEqual({ text: "When?", sign: "poll" });
   });
 
-  it("follow afterMove and afterEdit messages", () => {
+  it("follow moved and edited messages", () => {
     const after = afterMove(seen, [3, 77], 7, "B");
     expect(after.get(3)?.key).toBe("c7/b");
     expect(after.size).toBe(SEEN.length);
