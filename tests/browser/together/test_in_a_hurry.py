@@ -198,7 +198,7 @@ def test_keys_typed_ahead_reach_their_field(sqlite_site: Site, shared_page: Open
     shortcuts."""
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, keys = ann.page, ann.page.keyboard
-    names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People", "OwnMenu")
+    names = ("NewMessage", "SearchBox", "EmojiPicker", "ShortcutCard", "People", "AccountMenu")
     release = {name: held_back(page, rf"/{name}-[\w-]+\.js") for name in names}
     ann.go("inbox")
     page.evaluate("localStorage.setItem('tertulia:people', 'false')")
@@ -229,7 +229,7 @@ def test_keys_typed_ahead_reach_their_field(sqlite_site: Site, shared_page: Open
     keys.type("drafts")
     keys.press("Enter")
     expect(ann.box).to_have_value("")
-    release["Jump"]()
+    release["SearchBox"]()
     expect(page.get_by_role("heading", name="Drafts", exact=True)).to_be_visible()
     page.go_back()
     expect(row).to_be_visible()
@@ -268,7 +268,7 @@ def test_keys_typed_ahead_reach_their_field(sqlite_site: Site, shared_page: Open
     main.focus()
     keys.type("gdt")
     expect(row).to_be_visible()
-    release["OwnMenu"]()
+    release["AccountMenu"]()
     expect(page.get_by_role("menuitem", name="Set status")).to_be_focused()
     keys.press("Escape")
     main.focus()

@@ -30,12 +30,15 @@ export function makeFileCards(node: HTMLElement): void {
     const block = blockOf(node, one);
     const card = document.createElement("div");
     card.className = "file";
+    // Before the link moves into it, which may be the block itself.
+    add(block, card);
     if (one instanceof HTMLAudioElement) card.append(linkTo(address, one.title), taken(one));
     else card.append(alone(one) ? taken(one) : one.cloneNode(true));
     card.classList.toggle("sound", one instanceof HTMLAudioElement);
-    add(block, card);
   }
-  for (const block of last.keys()) if (!block.childNodes.length) block.remove();
+  for (const block of last.keys()) {
+    if (!block.childNodes.length && block.localName !== "audio") block.remove();
+  }
   if (cards.length) {
     void import("./fileCardDetails").then(
       ({ addFileDetails }) => addFileDetails(cards),
