@@ -1,1 +1,1 @@
-"""Messages per second and latency, beside the machine's own limits. See README.md."""
+"""Messages per second and latency, compared with the machine's own limits. See README.md."""

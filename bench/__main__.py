@@ -1,9 +1,7 @@
-"""`make bench`: what things cost, beside what the machine can do. See bench/README.md.
+"""`make bench`: what operations cost, compared with what the machine can do. See bench/README.md.
 
-Prints one table: each cost beside the machine's own limit for the same work, measured in the same
-run, with the target and whether it holds; the last line says how many do. Takes some fifteen
-minutes on two cores, with QUICK=1 (or --quick) less than two. Only ratios travel: milliseconds are
-those of one machine on one day.
+Prints one table: each cost next to the machine's own limit for the same work, measured in the same
+run, with its target and whether it's met. The last line counts the targets that are met.
 """
 
 import argparse
@@ -30,7 +28,7 @@ from bench.report import Line
 from bench.serving import ROOT, BenchError
 
 DISTURBED = 0.05
-"""The part of the machine from which on others disturb what is measured."""
+"""The share of the machine above which other programs distort the results."""
 EXAMPLES = """examples:
   python -m bench --quick                    the whole table, with less certainty
   python -m bench --only send --only wait    some of the cases (--list says which there are)
@@ -59,7 +57,7 @@ def main() -> None:
                 lines = list(_measured(bench, cases, failures))
             about = machine.described(directory, url)
         if not url:
-            # A PostgreSQL cannot be told from others.
+            # The process of an existing PostgreSQL isn't known.
             about["others"] = _others(time.perf_counter() - started, before, processes.busy())
     except BenchError as error:
         raise SystemExit(str(error)) from None
@@ -109,7 +107,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measured(bench: Bench, cases: Sequence[Case], failures: list[str]) -> Iterator[Line]:
-    """What each case finds; a case that fails is named in `failures`, and the others go on."""
+    """Yield the lines of each case. A case that fails is added to `failures`, and the others
+    continue."""
     for number, case in enumerate(cases, 1):
         bench.tell(f"[{number}/{len(cases)}] {case.name}: {case.about}")
         start = time.perf_counter()
@@ -124,7 +123,7 @@ def _measured(bench: Bench, cases: Sequence[Case], failures: list[str]) -> Itera
 
 
 def _others(seconds: float, before: tuple[float, float], after: tuple[float, float]) -> str:
-    """What other programs had of the machine meanwhile."""
+    """The share of the machine that other programs used."""
     everybody, own = (later - sooner for sooner, later in zip(before, after, strict=True))
     part = max(everybody - own, 0.0) / (seconds * (os.cpu_count() or 1))
     said = f"{part:.0%} of the processors' time went to other programs"
@@ -133,17 +132,17 @@ def _others(seconds: float, before: tuple[float, float], after: tuple[float, flo
 
 @contextmanager
 def _cluster(database: str) -> Iterator[str]:
-    """The URL of a private PostgreSQL that is as durable as one is by default; empty for SQLite."""
+    """The URL of a private PostgreSQL with default durability, or empty for SQLite."""
     if database == "sqlite":
         yield ""
         return
-    # pgserver's own import says so where nobody has signed in.
+    # pgserver's import fails with this message if no user is signed in.
     warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set")
     with postgres.cluster() as url:
         if url is None:
             raise BenchError("There is no PostgreSQL here to start (see CONTRIBUTING.md).")
         with psycopg.connect(url, autocommit=True) as connection:
-            # The tests' cluster does not wait for the disk. What is measured must.
+            # The tests' cluster doesn't wait for the disk. The benchmark's must.
             connection.execute("ALTER SYSTEM RESET ALL")
             connection.execute("SELECT pg_reload_conf()")
         yield url

@@ -1,7 +1,7 @@
-"""An organization with a long past: people, channels, and as many messages as one likes.
+"""An organization with a long history: people, channels, and any number of messages.
 
-The people and channels are made by the log. The messages are put into the tables at once, as they
-would lie there; the log knows nothing of them, as if it had been pruned.
+People and channels are created through the log. Messages are inserted into the tables in bulk, and
+the log looks as if it had been pruned.
 """
 
 import random
@@ -28,7 +28,8 @@ from tertulia.store.store import database_at
 from tertulia.store.usage import UsageProgress
 
 PEOPLE, CHANNELS, TOPICS = 300, 30, 60
-"""How many, and how many topics in each channel. The first person is in every channel."""
+"""The numbers of people and channels, and of topics in each channel. The first person is in every
+channel."""
 UNREAD = 50_000
 RARE, COMMON = "zanzibar", "the"
 _BATCH = 20_000
@@ -39,7 +40,7 @@ _INDEXES = {
     "messages_by_sender": "messages (sender_id, id)",
     "messages_by_author": "messages (sender_id, channel_id, id)",
 }
-"""What is quicker to make at the end than to keep up meanwhile."""
+"""Indexes that are faster to create at the end."""
 _TOPIC_COLUMNS = ("id", "channel_id", "key", "name")
 _COLUMNS = (
     *("id", "sender_id", "sent_at", "channel_id", "topic_id", "direct_id", "content"),
@@ -49,18 +50,18 @@ _COLUMNS = (
 
 @dataclass
 class Archive:
-    """Who can be asked as, and what can be asked for."""
+    """What requests can use."""
 
     authorization: str
-    """Of the one who is in every channel."""
+    """The header of a person who is in every channel."""
     channel: str
     topic: str
     sender: str
-    """An address."""
+    """An email address."""
     partner: int
-    """With whom the one has written a few direct messages, long ago."""
+    """Someone with whom that person exchanged a few direct messages, long ago."""
     by_id: list[int]
-    """A hundred messages from all over."""
+    """A hundred random messages."""
 
 
 @dataclass
@@ -72,13 +73,13 @@ class _Made:
 async def made(
     config: Config, count: int, people: int = PEOPLE, channels: int = CHANNELS
 ) -> Archive:
-    """Found the organization, and give it so many messages. Half of them are unread to the reader,
-    but at most `UNREAD`."""
+    """Create the organization with this many messages. Half of them, up to `UNREAD`, are unread for
+    the reader."""
     return filled(config, await organization.made(config, people, channels), count)
 
 
 def filled(config: Config, made: Organization, count: int) -> Archive:
-    """Give the organization, which has no messages yet, so many: one each ten seconds."""
+    """Add this many messages to the organization, which has none yet: one every ten seconds."""
     people = range(made.first_user_id, made.first_user_id + len(made.people))
     channels = range(made.first_channel_id, made.first_channel_id + made.channels)
     found = _Made()
@@ -115,11 +116,11 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
 
 
 def _count_messages(connection: Connection) -> None:
-    """Count them as the server would have meanwhile: else it begins with it while something is
-    measured."""
+    """Update the usage counts as the server would have, otherwise it does so during the
+    measurement."""
     at: UsageProgress | None = usage.progress(connection)
     is_all = False
-    while at is not None and not is_all:  # (Nobody else counts.)
+    while at is not None and not is_all:  # (Nothing else counts.)
         new = usage.new_messages(connection, at.message_id)
         at, is_all = usage.add_messages(connection, at, new), new.is_all
 
@@ -132,9 +133,8 @@ def add_topics(
     senders: Sequence[int],
     content: str | None = None,
 ) -> list[range]:
-    """Give the channel more topics, each with so many messages of those senders, the newest of the
-    organization; the IDs of each topic's messages. All have the content, or say what they are
-    about."""
+    """Add topics to the channel, each with this many messages by these senders, newer than all
+    others. Return the IDs of each topic's messages. All have this content, or name their topic."""
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     ((first,),) = connection.query("SELECT COALESCE(MAX(id), 0) + 1 FROM messages")
     connection.close()
@@ -182,7 +182,7 @@ def add_topics(
 
 
 _words = lru_cache(1 << 16)(words_of)
-"""As the search knows a text; most are said again and again."""
+"""Words for the search index. Most texts repeat."""
 
 
 def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
@@ -196,7 +196,7 @@ def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]
 
 
 def _rows(count: int, people: range, channels: range, found: _Made) -> Iterator[tuple[Any, ...]]:
-    """The messages, each as its row; what else follows from them is put into `found`."""
+    """Yield the messages as rows, and add their topics and conversations to `found`."""
     rng = random.Random(1)
     sentences = _sentences(rng)
     weights = [1 / (number + 1) for number in range(len(channels))]
@@ -214,7 +214,8 @@ def _rows(count: int, people: range, channels: range, found: _Made) -> Iterator[
         topic_id: int | None = -((channel_id or 0) * TOPICS + number)
         direct_id = None
         if message_id % 20 == 0:
-            # Others among themselves; a few, long ago, of the reader and one other.
+            # Other people's conversations, and a few old messages between the reader and one other
+            # person.
             direct_id = 1 if message_id <= count // 50 and message_id % 400 == 0 else 2
             if message_id % 60 == 0:
                 direct_id = 3 + message_id // 60 % 500
@@ -256,7 +257,7 @@ def _sentences(rng: random.Random) -> list[str]:
 
 
 def _keep(connection: Connection, count: int, people: range, found: _Made) -> None:
-    """What else lies in tables: topics, conversations, what the first person did."""
+    """Fill the other tables: topics, conversations, and the first person's flags and read state."""
     reader, rng = people[0], random.Random(3)
     connection.run_many(
         "INSERT INTO topics (channel_id, key, doc) VALUES (?, ?, ?)",

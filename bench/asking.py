@@ -1,4 +1,4 @@
-"""The requests that are sent, as they go over the wire."""
+"""Requests in the form in which they are sent."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 class BadAnswer(Exception):
-    """The server answered with something else than a success, or not at all."""
+    """The server's response wasn't a success, or it sent none."""
 
 
 def basic(email: str, api_key: str) -> str:
@@ -24,14 +24,14 @@ def basic(email: str, api_key: str) -> str:
 
 
 def get(target: str, authorization: str) -> str:
-    """A request for a path below /api/v1."""
+    """A request to a path below /api/v1."""
     return (
         f"GET /api/v1{target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {authorization}\r\n\r\n"
     )
 
 
 def form(method: str, target: str, authorization: str, values: Mapping[str, Any]) -> str:
-    """A request with a form; values that are no strings are sent as JSON."""
+    """A request with a form. Values that aren't strings are sent as JSON."""
     texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
     body = urlencode(texts)
     return (
@@ -43,7 +43,7 @@ def form(method: str, target: str, authorization: str, values: Mapping[str, Any]
 
 
 def empty(authorization: str) -> str:
-    """A request that needs an account and no database."""
+    """An authenticated request that needs no database."""
     return get("/users/me", authorization)
 
 
@@ -54,48 +54,48 @@ def send(authorization: str, channel: str, topic: str) -> str:
 
 
 def listen(authorization: str) -> str:
-    """Register a queue for messages, and fetch nothing."""
+    """Register a queue for messages without fetching data."""
     values = {"event_types": ["message"], "fetch_event_types": []}
     return form("POST", "/register", authorization, values)
 
 
 def register(authorization: str) -> str:
-    """Register a queue for everything, and fetch everything: what a client begins with."""
+    """Register a queue for everything and fetch all data, like a starting client."""
     values = {"apply_markdown": True, "client_gravatar": True, "slim_presence": True}
     return form("POST", "/register", authorization, values)
 
 
 def read_everything(authorization: str) -> str:
-    """Mark everything as read, or as much of it as is done at once."""
+    """Mark all messages as read, or as many as one request can."""
     return form("POST", "/mark_all_as_read", authorization, {})
 
 
 def users(authorization: str) -> str:
-    """Everybody."""
+    """All users."""
     return get("/users", authorization)
 
 
 def newest(authorization: str, narrow: list[list[str]]) -> str:
-    """The newest hundred messages of a kind."""
+    """The newest 100 messages in a narrow."""
     text = quote(json.dumps(narrow))
     page = f"/messages?anchor=newest&num_before=100&num_after=0&narrow={text}"
     return get(page, authorization)
 
 
 def by_id(authorization: str, ids: list[int]) -> str:
-    """Messages by their IDs."""
+    """Messages by ID."""
     return get(f"/messages?message_ids={quote(json.dumps(ids))}", authorization)
 
 
 def poll_around(authorization: str, queue_id: str) -> tuple[bytes, bytes]:
-    """A request for the queue's next events: what comes before `last_event_id`, and after it."""
+    """A poll of the queue: the parts before and after `last_event_id`."""
     before, after = get(f"/events?queue_id={queue_id}&last_event_id=|", authorization).split("|")
     return before.encode(), after.encode()
 
 
 def end_of(answer: bytes, expected: frozenset[bytes] = frozenset({OK})) -> int:
-    """How long the answer is when it is complete; 0 where its head is not. Raises BadAnswer where
-    its status is not expected."""
+    """The length of the complete response, or 0 if its headers are incomplete. Raises BadAnswer for
+    an unexpected status."""
     end = answer.find(b"\r\n\r\n")
     if end < 0:
         return 0
@@ -122,5 +122,5 @@ def asked(port: int, request: str, seconds: float = 60) -> bytes:
 
 
 def body_of(answer: bytes) -> bytes:
-    """The answer without its head."""
+    """The response's body."""
     return answer[answer.index(b"\r\n\r\n") + 4 :]

@@ -1,9 +1,9 @@
-"""The bare protocol: what answers waiting polls as fast as this machine can, in this language.
+"""The bare protocol: answers waiting polls as fast as this machine can in Python.
 
-`python -m bench.bare` reads the answers to give from standard input (JSON: text by path below
-/api/v1) and prints its port. It parses HTTP, parks a poll's connection, and writes the same
-constant bytes to all that wait when a message comes. It knows no account, keeps nothing, and has
-no framework. A process of its own, on the event loop that the server uses.
+`python -m bench.bare` reads the responses from standard input (JSON: text by path below /api/v1)
+and prints its port. It parses HTTP, holds polls, and writes the same bytes to all of them when a
+message arrives. It has no accounts, storage, or framework, but runs in its own process on the
+server's event loop.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from bench.asking import HOST
 
 
 class Bare:
-    """Everybody who waits."""
+    """All waiting connections."""
 
     def __init__(self, answers: dict[str, str]) -> None:
         self._answers = {path.encode(): text.encode() for path, text in answers.items()}
@@ -27,7 +27,7 @@ class Bare:
         self._sent = 0
 
     def asked(self, connection: "BareProtocol", url: bytes) -> None:
-        """A request is complete."""
+        """Handle a complete request."""
         path = url.partition(b"?")[0].removeprefix(b"/api/v1")
         if path == b"/events":
             if connection.seen < self._sent:
@@ -45,7 +45,7 @@ class Bare:
                 self._tell(one)
 
     def gone(self, connection: "BareProtocol") -> None:
-        """It has hung up."""
+        """The client disconnected."""
         self._waiting.discard(connection)
 
     def _tell(self, connection: "BareProtocol") -> None:

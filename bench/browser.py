@@ -1,7 +1,5 @@
-"""`python -m bench.browser`: what the web client costs in a real Chromium.
-
-First what it takes to open it, in a small organization and in large ones, at full speed and at
-400 kbit/s; then what it takes to use it, in a large one.
+"""`python -m bench.browser`: the web client in a real Chromium: opening it in a small and in large
+organizations, at full speed and at 400 kbit/s, and using it in a large one.
 """
 
 import argparse
@@ -30,9 +28,9 @@ PEOPLE, CHANNELS, MESSAGES = 5_000, 500, 20_000
 ROUNDS: Final = 9
 SWITCHES: Final = 30
 TRAFFIC: Final = 3_000
-"""Messages: what a busy organization may say in an hour."""
+"""Messages of a busy hour."""
 WARM: Final = 500
-"""How many of them come before growth is counted."""
+"""Messages before the growth is measured."""
 
 PAINTED = """
 addEventListener("keydown", (event) => {
@@ -46,7 +44,7 @@ addEventListener("keydown", (event) => {
     requestAnimationFrame(look);
 }, {capture: true});
 """
-"""Notes how long it took from a key to another conversation, painted."""
+"""Records the time from a key press to a painted conversation."""
 
 SENT = """
 addEventListener("keydown", (event) => {
@@ -76,7 +74,7 @@ class Client:
         self._place = f"narrow/channel/{quote(made.channel)}/topic/{quote(made.topic)}"
 
     def context(self) -> BrowserContext:
-        """A browser that knows nothing yet."""
+        """A new browser profile."""
         return self._browser.new_context(
             base_url=self._site,
             extra_http_headers=self._headers,
@@ -92,7 +90,7 @@ class Client:
         return page
 
     def script(self) -> dict[str, float]:
-        """The script of the first load, in KB as sent."""
+        """The compressed script of the first load, in KB."""
         with self.context() as context:
             sizes: dict[str, int] = self.opened(context).evaluate(
                 """Object.fromEntries(performance.getEntriesByType("resource")
@@ -102,7 +100,7 @@ class Client:
         return {"kilobytes": sum(sizes.values()) / 1000, "files": len(sizes)}
 
     def usable(self) -> dict[str, float]:
-        """From navigation to the inbox, in ms: with nothing kept, and with the files kept."""
+        """From navigation to the inbox, in ms: with an empty and with a full cache."""
         cold, warm, asked, empty = [], [], [], []
         for _ in range(ROUNDS):
             with self.context() as context:
@@ -130,7 +128,7 @@ class Client:
         }
 
     def switch(self) -> dict[str, float]:
-        """From a key to the channel below or above, both there already, in ms."""
+        """From a key press to the next or previous channel, both loaded, in ms."""
         found = []
         with self.context() as context:
             page = self.opened(context, "narrow/channel/" + self._place.split("/")[2])
@@ -141,7 +139,7 @@ class Client:
                 page.wait_for_function("() => window.painted > 0")
                 if number >= 6:
                     found.append(float(page.evaluate("window.painted")))
-                # What the view fetches and marks meanwhile is not part of the next.
+                # Requests of this view don't count for the next.
                 page.wait_for_timeout(150)
             frame = float(
                 page.evaluate(
@@ -152,7 +150,7 @@ class Client:
         return {**_spread("switch", found), "limit: one frame": frame}
 
     def seen(self) -> dict[str, float]:
-        """From Ctrl+Enter in one browser until it is painted in another, in ms."""
+        """From Ctrl+Enter in one browser to the painted message in another, in ms."""
         found = []
         with self.context() as one, self.context() as other:
             place = f"narrow/dm/{self._own_id()}"
@@ -172,7 +170,8 @@ class Client:
         return {**_spread("seen", found), "limit: an empty request": self._request()}
 
     def memory(self) -> dict[str, float]:
-        """How the memory of a window grows while others talk, in MB after collection."""
+        """The growth of a window's memory while others send messages, in MB after garbage
+        collection."""
         with self.context() as context:
             page = self.opened(context, self._place)
             devtools = context.new_cdp_session(page)
@@ -277,7 +276,7 @@ def main() -> None:
 def _opened(
     browser: Browser, directory: Path, sizes: list[str] | None, rounds: int
 ) -> dict[tuple[str, str], dict[str, float]]:
-    """What it takes to open the client, by size and speed."""
+    """Measure opening the client, by size and network speed."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for name in sizes or opening.SIZES:
         size = opening.SIZES[name]
@@ -295,7 +294,7 @@ def _opened(
 
 
 def _used(browser: Browser, directory: Path) -> dict[str, dict[str, float]]:
-    """What it takes to use it."""
+    """Measure using it."""
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-", dir=directory) as place:
         config = Config(data_dir=place)
@@ -318,7 +317,7 @@ def _used(browser: Browser, directory: Path) -> dict[str, dict[str, float]]:
 
 
 def _made(making: Coroutine[Any, Any, archive.Archive]) -> archive.Archive:
-    """Run it in a thread: in this one, the browser's event loop runs."""
+    """Run it in a thread, because the browser's event loop runs in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, making).result()
 

@@ -1,7 +1,7 @@
-"""Connections of a generator: raw sockets behind one epoll, nothing else.
+"""Connections of a load generator: raw sockets with one epoll.
 
-A generator must cost less than what it asks. Requests are bytes that were made before; of an answer
-no more is looked at than where it ends.
+A generator must cost less than the server. Requests are prepared bytes, and of a response only the
+end is looked for.
 """
 
 import select
@@ -12,46 +12,47 @@ from collections.abc import Callable
 from bench.asking import HOST, OK, BadAnswer, end_of
 
 _SOURCES = 16
-"""Addresses that connections come from: each has ports of its own."""
+"""Client addresses. Each has its own ports."""
 _CHUNK = 1 << 18
 
 
 class Loop:
-    """Waits for whichever connection has something to say."""
+    """Waits for any connection with data."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._readers: dict[int, Callable[[], None]] = {}
 
     def watch(self, descriptor: int, readable: Callable[[], None]) -> None:
-        """Call it when there is something to read."""
+        """Call the function when the socket is readable."""
         self._readers[descriptor] = readable
         self._epoll.register(descriptor, select.EPOLLIN)
 
     def forget(self, descriptor: int) -> None:
-        """Wait for it no more."""
+        """Stop waiting for the socket."""
         del self._readers[descriptor]
         self._epoll.unregister(descriptor)
 
     def turn(self, timeout: float = 30.0) -> bool:
-        """Wait for something, and do what is to be done. Whether there was anything."""
+        """Wait for data and handle it. Return whether there was any."""
         readers = self._readers
         found = self._epoll.poll(timeout, 4096)
         for descriptor, _ in found:
-            # What was read before may have closed it.
+            # An earlier handler may have closed it.
             if readable := readers.get(descriptor):
                 readable()
         return bool(found)
 
     def until(self, done: Callable[[], bool], patience: float = 60.0) -> None:
-        """Turn until it is done. BadAnswer where nothing at all comes for so many seconds."""
+        """Run until the condition is true. Raises BadAnswer if nothing arrives for this many
+        seconds."""
         while not done():
             if not self.turn(patience):
                 raise BadAnswer(f"no answer within {patience:.0f} seconds")
 
 
 class Connection:
-    """One connection that is kept; one request at a time."""
+    """A keep-alive connection with one request at a time."""
 
     __slots__ = (
         "_descriptor",
@@ -67,7 +68,7 @@ class Connection:
     def __init__(
         self, loop: Loop, port: int, number: int = 0, expected: frozenset[bytes] = frozenset({OK})
     ) -> None:
-        """`expected` are the statuses of answers; any other ends it all."""
+        """`expected` are the accepted statuses. Any other raises BadAnswer."""
         self._expected = expected
         self._socket = socket.socket()
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -83,20 +84,20 @@ class Connection:
         loop.watch(self._descriptor, self._readable)
 
     def ask(self, request: bytes, heard: Callable[[bytes], None]) -> None:
-        """Send the request, and call `heard` with the whole answer."""
+        """Send the request, and call `heard` with the complete response."""
         self._heard = heard
         if self._socket.send(request) != len(request):
             raise BadAnswer("the server does not read what it is asked")
 
     def answer(self, request: bytes) -> bytes:
-        """The answer, for those who can wait; others are heard meanwhile."""
+        """Return the response, handling others in the meantime."""
         found: list[bytes] = []
         self.ask(request, found.append)
         self._loop.until(lambda: bool(found))
         return found[0]
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._loop.forget(self._descriptor)
         self._socket.close()
 

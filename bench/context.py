@@ -1,4 +1,4 @@
-"""What a case has at hand: servers on organizations, the bare protocol, generators."""
+"""What cases use: servers with organizations, the bare protocol, and generators."""
 
 import json
 import shutil
@@ -19,12 +19,12 @@ from bench.organization import SMALL
 from bench.serving import Generator, Running
 
 PATIENT = "longest_wait_ms = 0\n"
-"""The settings of a server that refuses no request because there is too much to do."""
+"""Settings of a server that refuses no requests because of overload."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A server on an organization."""
+    """A server with an organization."""
 
     server: Running
     made: Made
@@ -35,7 +35,7 @@ class Served:
 
 
 class Bench:
-    """One run of the bench."""
+    """One run of the benchmark."""
 
     def __init__(
         self, directory: Path, datasets: Datasets, cluster: str = "", *, quick: bool = False
@@ -43,11 +43,11 @@ class Bench:
         self.directory = directory
         self.datasets = datasets
         self.cluster = cluster
-        """The URL of the PostgreSQL that is measured; empty for SQLite."""
+        """The URL of the measured PostgreSQL, or empty for SQLite."""
         self.quick = quick
         self.rounds = 2 if quick else 5
         self.seconds = 0.35 if quick else 1.5
-        """How long one job of one round takes."""
+        """The duration of one job in one round."""
         self.most_connections = processes.room_for_connections()
         self._postmaster = _postmaster(cluster) if cluster else 0
         self._stack = ExitStack()
@@ -59,16 +59,16 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Those first who would miss the servers.
+        # Generators first, since they use the servers.
         self._generating.close()
         self._stack.close()
 
     def tell(self, text: str) -> None:
-        """Say how far it has come."""
+        """Print the progress."""
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
-    # What is measured
+    # Servers
 
     @contextmanager
     def fresh(
@@ -80,8 +80,8 @@ class Bench:
         settings: str = "",
         prepare: Callable[[Made], None] = lambda _: None,
     ) -> Iterator[Served]:
-        """A server of one's own on the organization, as it was `prepare`d, just started, with so
-        many workers and these settings. Unless it `refuses`, it takes requests however long they
+        """A newly started server on a copy of the organization, after `prepare`, with this many
+        workers and these settings. Unless `refuses` is set, it accepts requests however long they
         have to wait."""
         with self.datasets.copied(name) as made:
             prepare(made)
@@ -93,14 +93,14 @@ class Bench:
                 yield Served(server, made)
 
     def served(self, name: str) -> Served:
-        """A server on the organization that all cases share; it has nothing to do otherwise."""
+        """A server with the organization, shared by all cases and otherwise idle."""
         if name not in self._shared:
             self._shared[name] = self._stack.enter_context(self.fresh(name))
         return self._shared[name]
 
     @contextmanager
     def joined(self, served: Served, number: int) -> Iterator[Running]:
-        """One more node on the database of the server, just started, which refuses nothing."""
+        """Another newly started node on the server's database, which refuses no requests."""
         path = Path(f"{served.made.config.data_dir}-node-{number}")
         path.mkdir(mode=0o700)
         try:
@@ -114,37 +114,37 @@ class Bench:
 
     @contextmanager
     def bare(self, like: Served) -> Iterator[Running]:
-        """The bare protocol, with the very answers that this server gives."""
+        """The bare protocol with this server's responses."""
         answers = json.dumps(_answers(like))
         command = [sys.executable, "-m", "bench.bare"]
         with serving.running(command, self.directory / "bare.log", answers) as running:
             yield running
 
     def disk(self) -> Commit:
-        """Bare commits beside the servers' databases, until the end."""
+        """Bare commits next to the servers' databases."""
         return self._stack.enter_context(disk(self.directory, self.cluster))
 
-    # How it is measured
+    # Measurements
 
     def generator(self, name: str = "") -> Generator:
-        """The generator of that name, which all cases share. There are several because one
-        process cannot have all the connections; one of them works at a time."""
+        """The generator with this name, shared by all cases. There are several, because one process
+        can't have all connections. Only one works at a time."""
         if name not in self._generators:
             self._generators[name] = self._generating.enter_context(serving.generator())
         return self._generators[name]
 
     def gather(self, fleet: str, server: Running, people: Sequence[str], send: str) -> None:
-        """Let so many wait at the server, as the fleet of that name, in its own generator."""
+        """Let these people wait at the server, as the fleet of this name in its own generator."""
         job = {"name": fleet, "port": server.port, "people": list(people), "send": send}
         self.generator(fleet).do("gather", **job)
 
     def part(self, fleet: str) -> None:
-        """Let the fleet hang up."""
+        """Disconnect the fleet."""
         self.generator(fleet).do("part", name=fleet)
 
     def fleet(self, server: Running, fleet: str, job: str) -> Sample:
-        """One job of a fleet, and what it cost the server. For bursts, the latencies are those
-        of the last."""
+        """Run a job of a fleet, and measure its cost for the server. For bursts, latencies are
+        those of the last client."""
         return self._sample(
             self.generator(fleet), server, job, "last", name=fleet, seconds=self.seconds
         )
@@ -152,7 +152,7 @@ class Bench:
     def storm(
         self, server: Running, fleet: str, requests: Sequence[str], probe: str, seconds: float
     ) -> Sample:
-        """Far more than the server can do, while the fleet waits."""
+        """Overload the server while the fleet waits."""
         job = {"port": server.port, "requests": list(requests), "probe": probe, "name": fleet}
         generator = self.generator(fleet)
         return self._sample(generator, server, "storm", "", seconds=seconds, **job)
@@ -175,15 +175,15 @@ class Bench:
         )
 
     def requests(self, server: Running, *requests: str) -> Sample:
-        """Each request on a connection of its own, again and again."""
+        """Send each request on its own connection, again and again."""
         return self.spread([server], *requests)
 
     def spread(
         self, servers: Sequence[Running], *requests: str, beside: Sequence[Running] = ()
     ) -> Sample:
-        """The same, to several servers by turns. The processor time is that of all of them. In the
-        sample's counts is that of each (`node 0`, …), of those that run beside them (`beside 0`,
-        …), and of the database's processes, where it is PostgreSQL (`database`)."""
+        """The same with several servers in turn. Processor time is that of all of them. The
+        sample's counts contain each server's (`node 0`, …), those of idle nodes (`beside 0`, …),
+        and the PostgreSQL processes' (`database`)."""
         job = {"ports": [server.port for server in servers], "requests": list(requests)}
         family = processes.family(self._postmaster) if self._postmaster else []
         everybody = [*servers, *beside]
@@ -205,8 +205,8 @@ class Bench:
     def interleaved(
         self, jobs: Mapping[str, Callable[[], Sample]], rounds: int = 0
     ) -> dict[str, Rounds]:
-        """All jobs in each round, forwards and backwards by turns: what disturbs the machine
-        for a while disturbs all of them."""
+        """Run all jobs in each round, in alternating order, so that disturbances affect all of
+        them."""
         found: dict[str, list[Sample]] = {name: [] for name in jobs}
         for number in range(rounds or self.rounds):
             names = list(jobs)
@@ -221,7 +221,7 @@ def _postmaster(cluster: str) -> int:
 
 
 def _answers(like: Served) -> dict[str, str]:
-    """What the server answers to one who registers, waits, and gets a message."""
+    """The server's responses for registering, waiting, and getting a message."""
     person = like.made.people[0]
 
     def asked(request: str) -> str:

@@ -1,7 +1,7 @@
-"""The organizations of the bench by name, built once and copied for whoever is to change them.
+"""The benchmark's organizations by name, built once and copied for changes.
 
-With SQLite they are kept in a directory from one run to the next, each under a name that says what
-made it. PostgreSQL is a private server that ends with the bench, so there they are made anew.
+With SQLite they are kept in a directory between runs, with names that depend on the code that makes
+them. PostgreSQL is a private server that ends with the benchmark, so they're made again.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ _MAKERS = (
     "bench/filling.py",
     "src/tertulia/store/migrations.py",
 )
-"""What changes the sets when it changes."""
+"""Code that determines the datasets."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What an organization is made of."""
+    """The size of an organization."""
 
     people: int
     channels: int
@@ -52,12 +52,12 @@ SHAPES: Final = {
     OLD_COMPANY: Shape(5_200, 517, 1_000_000),
     CITY: Shape(50_000, 517, 7_000),
 }
-"""Beside their channels they have those of `organization.SIZES`."""
+"""Besides their channels, they have those of `organization.SIZES`."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """An organization that can be served: at most once at a time, and it is changed by it."""
+    """An organization for one server at a time, which changes it."""
 
     organization: Organization
     archive: Archive
@@ -65,18 +65,18 @@ class Made:
 
     @property
     def people(self) -> list[str]:
-        """Authorization headers. The first is in every channel, those after it in fewer and
-        fewer."""
+        """Authorization headers. The first person is in every channel, and the next ones in fewer
+        and fewer."""
         return self.organization.people
 
     @property
     def usual(self) -> str:
-        """One of those in the middle."""
+        """A person in the middle."""
         return self.people[len(self.people) // 2]
 
 
 class Datasets:
-    """The sets in a directory; with a cluster's URL, their databases in that."""
+    """The datasets in a directory, or with a cluster's URL, their databases in the cluster."""
 
     def __init__(self, directory: Path, cluster: str = "") -> None:
         self._directory = directory
@@ -88,7 +88,7 @@ class Datasets:
 
     @contextmanager
     def copied(self, name: str) -> Iterator[Made]:
-        """A copy of the set for the time of the context."""
+        """A copy of the dataset, within the context."""
         kept = self._built(name)
         self._count += 1
         copy = f"copy-{self._count}"
@@ -113,7 +113,7 @@ class Datasets:
 
     @contextmanager
     def empty(self) -> Iterator[Config]:
-        """A place for an organization that is still to be made, for the time of the context."""
+        """A place for a new organization, within the context."""
         self._count += 1
         copy = f"copy-{self._count}"
         directory = self._directory / copy

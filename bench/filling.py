@@ -1,4 +1,4 @@
-"""Very many rows put into the tables at once, in either database."""
+"""Bulk inserts into either database."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,30 +16,30 @@ Rows = Sequence[Sequence[Any]]
 
 
 class Bulk(Protocol):
-    """One transaction for all of it."""
+    """One transaction for everything."""
 
     search_columns: Sequence[str]
-    """Those of `message_search`."""
+    """The columns of `message_search`."""
     search_indexes: Mapping[str, str]
     """Its indexes, by name."""
     tidy: str
-    """What is to be run when all is done."""
+    """Run when everything is inserted."""
 
     def run(self, sql: str) -> None:
         """Run one statement."""
 
     def insert(self, table: str, columns: Sequence[str], rows: Rows) -> None:
-        """Put in the rows."""
+        """Insert the rows."""
 
     def search_row(self, message_id: int, words: Sequence[str]) -> Sequence[Any]:
-        """A row of `message_search`: the words of a message."""
+        """A row of `message_search` with the words of a message."""
 
 
 class _Sqlite:
     search_columns: Sequence[str] = ("rowid", "content")
     search_indexes: Mapping[str, str] = {}
-    # As much of the search index is merged as the server would have: it would do it in the first
-    # commits that are measured.
+    # Merge the search index as far as the server would have: otherwise the first measured commits
+    # would do it.
     tidy = (
         "INSERT INTO message_search (message_search, rank) VALUES ('merge', 1000000);"
         "PRAGMA wal_checkpoint(TRUNCATE)"
@@ -65,7 +65,7 @@ class _Postgresql:
             "message_search USING gin (words) WITH (gin_pending_list_limit = 64)"
         )
     }
-    # Or the server would begin to do it by itself while something is measured.
+    # Otherwise the server would start it during a measurement.
     tidy = "VACUUM ANALYZE"
     search_row = staticmethod(POSTGRESQL.search_row)
 
@@ -84,7 +84,7 @@ class _Postgresql:
 
 @contextmanager
 def begun(config: Config) -> Iterator[Bulk]:
-    """A transaction on the database, which must be migrated; committed when the context ends."""
+    """A transaction on the migrated database, committed when the context ends."""
     if config.database_url:
         with psycopg.connect(config.database_url) as postgresql:
             postgresql.execute("SET LOCAL maintenance_work_mem TO '512MB'")

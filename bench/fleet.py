@@ -1,4 +1,4 @@
-"""Clients that wait for messages, as many as one likes, in a generator."""
+"""Any number of clients that wait for messages, in a generator."""
 
 import json
 import time
@@ -10,24 +10,24 @@ from bench.asking import BadAnswer, body_of, empty, listen, poll_around
 from bench.connections import Connection, Loop
 
 CHECKED: Final = 997
-"""Each answer of this number is read as JSON besides, and compared with what was found in it."""
+"""One in this many responses is also parsed as JSON to verify the result."""
 REGISTERING: Final = 64
-"""Connections that register at the same moment."""
+"""Connections that register concurrently."""
 TOGETHER: Final = 500
-"""Clients that come back at the same moment when nothing is measured: a server refuses what would
-have to wait for too long."""
+"""Clients that poll again at the same time when nothing is measured. A server refuses requests that
+would wait for too long."""
 _EVENT = b'{"id":'
 _MESSAGE = b'"type":"message"'
 _EVENTS = b'"events":['
 
 
 def events_in(answer: bytes) -> tuple[int, int]:
-    """The ID of the last event in an answer to a poll (-1: there is none), and how many messages
-    there are.
+    """The ID of the last event in a poll's response (-1 if there is none), and the number of
+    messages.
 
-    Found without reading the JSON, in what this server and the bare protocol answer: each event is
-    an object of the list `events` that begins with its ID, and channel messages without reactions
-    have no other lists of such objects. (Whoever uses it checks now and then that it is so.)
+    Found without parsing JSON, in responses of this server and of the bare protocol: each event is
+    an object in the list `events` that starts with its ID, and channel messages without reactions
+    have no other lists of such objects. (Callers occasionally verify this.)
     """
     begin = answer.find(_EVENTS)
     if begin < 0:
@@ -44,7 +44,7 @@ def events_in(answer: bytes) -> tuple[int, int]:
 
 
 class Waiter:
-    """A client that waits: its connection, its queue, and what it has seen."""
+    """A waiting client: its connection, its queue, and its last event."""
 
     __slots__ = ("_after", "_before", "_fleet", "connection", "last_event_id")
 
@@ -56,7 +56,7 @@ class Waiter:
         self.last_event_id: int = registered["last_event_id"]
 
     def poll(self) -> None:
-        """Wait for what comes next."""
+        """Poll."""
         request = self._before + str(self.last_event_id).encode() + self._after
         self.connection.ask(request, self._heard)
 
@@ -79,7 +79,7 @@ def _check(answer: bytes, last: int, messages: int) -> None:
 
 
 class Fleet:
-    """Clients that wait at one server, and one who sends."""
+    """Clients that wait at one server, and a sender."""
 
     def __init__(self, loop: Loop, port: int, people: list[str], send: str) -> None:
         self._loop = loop
@@ -88,7 +88,7 @@ class Fleet:
         self.answers = 0
         """Polls that were answered."""
         self.messages = 0
-        """Messages in those."""
+        """Messages in their responses."""
         self.heard: Callable[[Waiter, int], None] = self._idle
         self._port = port
         self._connected: Connection | None = None
@@ -97,7 +97,7 @@ class Fleet:
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """A connection to send by; one that has nothing to do for a while would be closed."""
+        """A connection for sending. An idle one would be closed."""
         self._connected = Connection(self._loop, self._port)
         try:
             yield
@@ -139,18 +139,18 @@ class Fleet:
             self._everybody_waits()
 
     def _idle(self, waiter: Waiter, messages: int) -> None:
-        """Nothing is measured: whoever is answered (by a heartbeat) waits again."""
+        """When nothing is measured, a client that gets a response (a heartbeat) polls again."""
         self.messages += messages
         waiter.poll()
 
     def _everybody_waits(self) -> None:
-        # What was sent before these is read before their answers.
+        # Everything sent before these requests is read before their responses.
         for _ in range(3):
             self._sender.answer(self._empty)
 
     def burst(self) -> dict[str, float]:
-        """One message to all, while `sending`: seconds from sending it until the first has it
-        (`first`), until it is answered (`answered`), and until the last has it (`last`)."""
+        """Send one message to all, within `sending`. Return the seconds until the first client has
+        it (`first`), until the response (`answered`), and until the last client has it (`last`)."""
         clock = time.perf_counter
         left = len(self.waiters)
         got: list[float] = []
@@ -181,8 +181,8 @@ class Fleet:
         return {"first": got[0] - sent, "answered": answered_at - sent, "last": got[-1] - sent}
 
     def cycles(self, seconds: float) -> dict[str, float]:
-        """While `sending`, messages, each when everybody has the one before and waits again; each
-        client polls again as soon as it is answered."""
+        """Within `sending`, send each message once everyone has the previous one and waits again.
+        Each client polls again after each response."""
         clock = time.perf_counter
         count = len(self.waiters)
         here = answers = sent = 0
@@ -222,9 +222,9 @@ class Fleet:
         return {"seconds": took, "answers": answers, "messages": sent * count, "sent": sent}
 
     def flood(self, seconds: float) -> dict[str, float]:
-        """While `sending`, messages one after the other, whether everybody has the one before or
-        not; each client polls again as soon as it is answered, and gets in one answer what has
-        come meanwhile. What is counted ends with the sending; the rest is waited for."""
+        """Within `sending`, send messages one after the other without waiting for clients. Each
+        client polls again after each response, and may get several messages in one. Counting ends
+        with sending, and then the rest is delivered."""
         clock = time.perf_counter
         answers = got = sent = 0
         is_under_way = False
@@ -255,6 +255,6 @@ class Fleet:
         return {**counted, "drained": clock() - start}
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         for waiter in self.waiters:
             waiter.connection.close()

@@ -1,11 +1,11 @@
 """The server with a clock on its event loop: `python -m bench.held serve …`.
 
-Each callback's processor time is measured, of the loop's thread alone: what other threads and other
-programs do meanwhile does not count, and what collects garbage does. Commands come by standard
-input, a line each, and each is answered by the longest since the last one as a line of JSON: `take`
-does nothing else, `break` lets the next commit fail, `expire` and `prune` do at once what is done
-each hour. It runs on asyncio's own loop, which is written in Python and can be measured; uvloop
-calls the same callbacks.
+It measures each callback in processor time of the loop's thread, including garbage collection, and
+so independently of other threads and programs. Commands arrive on standard input, one per line, and
+each is answered by a line of JSON with the longest callback since the last command: `take` does
+nothing else, `break` makes the next commit fail, and `expire` and `prune` run the hourly jobs. It
+runs on asyncio's own loop, which is written in Python and can be measured; uvloop calls the same
+callbacks.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ from tertulia.store.installation import Position
 from tertulia.store.writing import Batch
 
 LONG = 0.01
-"""Seconds in one callback from which on it is looked where they are spent."""
+"""Callbacks are sampled once they take this many seconds."""
 LOOK_SECONDS = 0.002
 UNTOLD = 180.0
-"""Seconds within which whoever waits has surely been told something, if only a heartbeat."""
+"""Seconds after which every waiting client has received something, if only a heartbeat."""
 _SOURCE = "/tertulia/"
 
 
 class Holds:
-    """The longest that a callback of the event loop has held it."""
+    """The longest callback of the event loop."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -48,13 +48,13 @@ class Holds:
         self._collected = self._collect_began = 0.0
 
     def begin(self) -> float:
-        """A callback begins."""
+        """Start of a callback."""
         self._collected = 0.0
         self._began = time.perf_counter()
         return time.thread_time()
 
     def end(self, handle: asyncio.Handle, began: float) -> None:
-        """It has ended."""
+        """End of a callback."""
         took = time.thread_time() - began
         self._began = None
         places, self._places = self._places, Counter()
@@ -65,7 +65,7 @@ class Holds:
             self.where = places
 
     def collect(self, phase: str, _: dict[str, int]) -> None:
-        """The garbage collector begins or ends."""
+        """Start or end of a garbage collection."""
         if threading.get_ident() != self.thread:
             return
         if phase == "start":
@@ -74,7 +74,8 @@ class Holds:
             self._collected += time.thread_time() - self._collect_began
 
     def take(self) -> dict[str, Any]:
-        """The longest since the last time: seconds, of what, and where they were spent."""
+        """Return and reset the longest callback: its duration, its name, and where the time was
+        spent."""
         found = {
             "held": self.longest,
             "by": self.by,
@@ -87,9 +88,9 @@ class Holds:
         return found
 
     def watch(self) -> None:
-        """Look again and again where a long callback is, until the process ends."""
+        """Sample the stack of long callbacks until the process ends."""
         while True:
-            time.sleep(LOOK_SECONDS)  # A sampling thread: between two looks.
+            time.sleep(LOOK_SECONDS)  # A sampling interval.
             began = self._began
             if began is None or time.perf_counter() - began < LONG:
                 continue
@@ -98,7 +99,7 @@ class Holds:
 
 
 def _places(frame: FrameType | None) -> "list[str]":
-    """The functions of ours that are being run."""
+    """The running functions of ours."""
     found = []
     while frame is not None:
         code = frame.f_code
@@ -142,7 +143,7 @@ def _obey(holds: Holds, logs: list[Log]) -> None:
             case "expire":
                 _run(holds, expired_once(log))
             case "prune":
-                # Not what those who wait have not been told: their queues would end.
+                # Keep what waiting clients haven't received, otherwise their queues would end.
                 _run(holds, pruned_once(log.store, time.time() - UNTOLD))
             case _:
                 pass
@@ -156,7 +157,7 @@ def _run(holds: Holds, work: Coroutine[Any, Any, None]) -> None:
 
 
 def _break(log: Log) -> None:
-    """The next commit does not succeed."""
+    """Make the next commit fail."""
     commit = log.store.commit
 
     async def failing(_batch: Batch, _before: Position | None = None) -> None:
@@ -167,7 +168,7 @@ def _break(log: Log) -> None:
 
 
 def main() -> None:
-    """The command line, with the event loop measured."""
+    """The command line with a measured event loop."""
     holds = Holds()
     logs: list[Log] = []
     init = Log.__init__

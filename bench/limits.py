@@ -1,5 +1,4 @@
-"""What the disk can do: bare commits, with the server's own settings, of rows as long as a
-message."""
+"""The disk's limit: bare commits with the server's own settings, of rows as long as a message."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,15 +11,15 @@ import psycopg
 from bench.arithmetic import Sample
 
 ROW = b"x" * 300
-"""About what one message takes."""
+"""About as much as one message."""
 
 Commit = Callable[[int], None]
-"""Commit so many rows, and return when they are on disk."""
+"""Commit this many rows, and return when they are on disk."""
 
 
 @contextmanager
 def disk(directory: Path, database_url: str = "") -> Iterator[Commit]:
-    """Bare commits, in SQLite in the directory or in the PostgreSQL of the URL."""
+    """Bare commits in SQLite in this directory, or in the PostgreSQL at this URL."""
     with _postgresql(database_url) if database_url else _sqlite(directory) as commit:
         yield commit
 
@@ -59,7 +58,7 @@ def _postgresql(url: str) -> Iterator[Commit]:
 
 
 def commits(commit: Commit, rows: int, seconds: float) -> Sample:
-    """Commits of so many rows, one after the other."""
+    """Commits of this many rows, one after the other."""
     clock = time.perf_counter
     took: list[float] = []
     commit(rows)

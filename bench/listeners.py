@@ -1,4 +1,4 @@
-"""Clients that wait for everything, in a thread: they ask again as soon as they are answered."""
+"""Clients in a thread that wait for all events."""
 
 import json
 import threading
@@ -9,8 +9,8 @@ from bench.asking import BadAnswer, body_of, form, poll_around
 from bench.connections import Connection, Loop
 
 OLD = 20
-"""Of so many clients one understands nothing but what every client does, and that many messages are
-deleted at once: else its queue ends where thousands are."""
+"""One in this many clients has no capabilities but bulk deletion of messages, because its queue
+would end when thousands are deleted."""
 CAPABILITIES = {
     "notification_settings_null": True,
     "bulk_message_deletion": True,
@@ -58,8 +58,8 @@ class _Listener:
 
 @contextmanager
 def listening(port: int, people: Sequence[str]) -> Iterator[None]:
-    """Let these people wait for the time of the context, each as one client. BadAnswer at its end
-    where one of them was refused."""
+    """Let each of these people wait with one client, within the context. Raises BadAnswer at the
+    end if a request was refused."""
     loop = Loop()
     over = threading.Event()
     errors: list[BadAnswer] = []

@@ -1,7 +1,7 @@
-"""The generator: a process of its own that asks as fast as answers come, over bare sockets.
+"""The load generator: a process that sends requests as fast as responses arrive, over raw sockets.
 
-`python -m bench.load` reads jobs from standard input, a line of JSON each, and prints what it
-measured, a line each. It lives until its input ends, and its waiting clients wait all the while.
+`python -m bench.load` reads jobs from standard input, one line of JSON each, and prints a line of
+results for each. It ends with its input. Its waiting clients wait all the time.
 """
 
 import json
@@ -16,19 +16,20 @@ from bench.fleet import Fleet
 from bench.storm import Storm
 
 WARM_UP = 0.15
-"""The part of the time in which answers do not count."""
+"""The share of the time in which responses don't count."""
 
 
 class Generator:
-    """What one generator process can be asked to do; each job is a method."""
+    """The jobs of a generator process. Each is a method."""
 
     def __init__(self) -> None:
         self.loop = Loop()
         self._fleets: dict[str, Fleet] = {}
 
     def requests(self, ports: list[int], requests: list[str], seconds: float) -> dict[str, Any]:
-        """Each request on a connection of its own, to the ports by turns, again and again: the
-        seconds that each took. Goes on until as many answers count as there are connections."""
+        """Send each request on its own connection, to the ports in turn, again and again. Return
+        the latencies in seconds. Continues until there are as many counted responses as
+        connections."""
         clock = time.perf_counter
         lines = [
             Connection(self.loop, ports[number % len(ports)], number)
@@ -67,23 +68,23 @@ class Generator:
         return {"latencies": latencies, "seconds": counted, "operations": count, "bytes": size}
 
     def gather(self, name: str, port: int, people: list[str], send: str) -> dict[str, Any]:
-        """Let everybody register a queue and wait; one of them will send."""
+        """Register a queue for each person and let them wait. One of them will send."""
         self._fleets[name] = Fleet(self.loop, port, people, send)
         return {"operations": len(people)}
 
     def storm(
         self, name: str, port: int, requests: list[str], probe: str, seconds: float
     ) -> dict[str, Any]:
-        """Far more than the server can do, while the fleet waits; see `Storm`."""
+        """Overload the server while the fleet waits; see `Storm`."""
         return Storm(self.loop, self._fleets[name], port, requests, probe).rage(seconds)
 
     def part(self, name: str) -> dict[str, Any]:
-        """Let them all hang up."""
+        """Disconnect all of them."""
         self._fleets.pop(name).close()
         return {"operations": 0}
 
     def bursts(self, name: str, seconds: float) -> dict[str, Any]:
-        """Messages for so many seconds, each when everybody waits."""
+        """Send messages for this many seconds, each once everyone waits."""
         fleet = self._fleets[name]
         start = time.perf_counter()
         found: list[dict[str, float]] = []
@@ -97,20 +98,20 @@ class Generator:
         return {"operations": operations, **{k: [o[k] for o in found[warm:]] for k in found[0]}}
 
     def cycles(self, name: str, seconds: float) -> dict[str, Any]:
-        """Deliver and poll again, each message when everybody waits."""
+        """Deliver and poll, sending each message once everyone waits."""
         with self._fleets[name].sending():
             found = self._fleets[name].cycles(seconds)
         return {"operations": found["answers"], **found}
 
     def flood(self, name: str, seconds: float) -> dict[str, Any]:
-        """Deliver and poll again, with messages one after the other."""
+        """Deliver and poll, sending messages without a pause."""
         with self._fleets[name].sending():
             found = self._fleets[name].flood(seconds)
         return {"operations": found["answers"], **found}
 
 
 def main() -> None:
-    """Do the jobs."""
+    """Run the jobs."""
     generator = Generator()
     descriptor = sys.stdin.fileno()
     unread = b""

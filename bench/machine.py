@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine that figures were measured on."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ PROGRAMS = ("tertulia", "uvicorn", "httptools", "uvloop", "starlette", "msgspec"
 
 
 def described(directory: Path, database_url: str = "") -> dict[str, str]:
-    """The machine, the disk that the directory is on, and the versions."""
+    """The machine, the directory's disk, and the versions."""
     cores = f"{os.cpu_count()} cores of {_processor()}"
     return {
         "machine": f"{cores}, {_memory()}, {_file_system(directory)}",

@@ -1,4 +1,5 @@
-"""`python -m bench.markdown FIGURES.json`: what `--json` wrote as a table for the documentation."""
+"""`python -m bench.markdown FIGURES.json`: the results written by `--json` as a table for the
+documentation."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What it costs to open the client: by the size of the organization, and by the network's speed."""
+"""Opening the client, by size of the organization and speed of the network."""
 
 import statistics
 import time
@@ -17,12 +17,12 @@ _SLOW: Final = {
     "downloadThroughput": 400_000 / 8,
     "uploadThroughput": 400_000 / 8,
 }
-"""As the browser's own tools slow a network down; the latency is in ms."""
+"""Chromium's network throttling; latency in ms."""
 PATIENCE: Final = 120_000
-"""How long the slowest of all may take, in ms."""
+"""The longest duration of a page load, in ms."""
 QUIET: Final = 3
-"""When nothing was under way for so many seconds, all is there: two seconds after the first view
-the client fetches what may be wanted next."""
+"""Seconds without requests after which loading is complete. Two seconds after the first view, the
+client prefetches data."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Size:
     channels: int
     messages: int
     targets: Mapping[tuple[str, str], float]
-    """By speed and by what is measured, in its unit."""
+    """By speed and measurement, in its unit."""
 
     def __str__(self) -> str:
         return f"{self.people:,} people, {self.channels:,} channels"
@@ -68,10 +68,10 @@ new PerformanceObserver((list) => {
     for (const one of list.getEntries()) window.longTasks.push(one.duration);
 }).observe({type: "longtask", buffered: true});
 """
-"""Notes when the first view is painted, with something to choose in it; and what held it up."""
+"""Records when the first usable view is painted, and long tasks."""
 
 _WAITS: Final = "/api/v1/events"
-"""What is always under way."""
+"""This request is always pending."""
 
 _FOUND = """
 (waits) => {
@@ -95,7 +95,7 @@ _FOUND = """
 def opened(
     browser: Browser, site: str, headers: Mapping[str, str], speed: str, rounds: int
 ) -> dict[str, float]:
-    """The medians of what it takes to open the inbox with nothing kept; in seconds and bytes."""
+    """The medians of opening the inbox with an empty cache, in seconds and bytes."""
     found: list[dict[str, float]] = []
     for _ in range(rounds):
         with browser.new_context(
@@ -113,7 +113,7 @@ def opened(
             under_way = _UnderWay(page)
             page.goto("/#inbox", wait_until="commit", timeout=PATIENCE)
             page.wait_for_function("() => window.usable > 0", timeout=PATIENCE)
-            # What comes after the first view belongs to what is transferred and kept.
+            # Requests after the first view count for the transferred bytes and memory.
             under_way.wait()
             one: dict[str, float] = page.evaluate(_FOUND, _WAITS)
             found.append(one | {"memory": heap(page, devtools)})
@@ -121,7 +121,7 @@ def opened(
 
 
 class _UnderWay:
-    """The requests of a page that have no answer yet."""
+    """The pending requests of a page."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -132,7 +132,7 @@ class _UnderWay:
         page.on("requestfailed", self._ended)
 
     def wait(self) -> None:
-        """Until there has been none for a while."""
+        """Wait until no request was pending for a while."""
         until = time.monotonic() + PATIENCE / 1000
         while self._requests or time.monotonic() - self._last < QUIET:
             if time.monotonic() > until:
@@ -151,7 +151,7 @@ class _UnderWay:
 
 
 def heap(page: Page, devtools: CDPSession) -> float:
-    """The bytes that are in use when all is collected that can be."""
+    """The heap in bytes after garbage collection."""
     devtools.send("Performance.enable")
     for _ in range(2):
         devtools.send("HeapProfiler.collectGarbage")
@@ -160,8 +160,7 @@ def heap(page: Page, devtools: CDPSession) -> float:
 
 
 def table(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
-    """A table of Markdown: what was found, by size and speed, with the targets and whether they
-    hold."""
+    """A Markdown table of results by size and speed, with targets."""
     yield "| organization | network | " + " | ".join(UNITS) + " | target |  |"
     yield "|---|---|" + "---:|" * len(UNITS) + "---|---|"
     for (name, speed), values in found.items():

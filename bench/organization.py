@@ -1,4 +1,4 @@
-"""The organizations that are measured: people and channels, made in process by the log alone."""
+"""The benchmark's organizations: people and channels, created in process through the log."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,31 +17,31 @@ from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 
 BATCH = 500
-"""Accounts that are made in one commit."""
+"""Accounts per commit."""
 BEGAN = 1_600_000_000
-"""When the channels were made, in UNIX seconds."""
+"""When the channels were created, in UNIX seconds."""
 SMALL, MIDDLE, LARGE = "small", "middle", "large"
 SIZES = {SMALL: 10, MIDDLE: 200, LARGE: 5000}
-"""Channels beside the usual ones, and how many are subscribed: all, where there are fewer."""
+"""Additional channels and their numbers of subscribers, or all people if there are fewer."""
 
 
 @dataclass(frozen=True)
 class Organization:
-    """Who can be asked as."""
+    """What requests can use."""
 
     people: list[str]
-    """Authorization headers. The first is in every channel; those who follow, in most."""
+    """Authorization headers. The first person is in every channel, and the next ones in most."""
     owner: str
-    """The same for the organization's owner, who is in no channel."""
+    """The header of the organization's owner, who is in no channel."""
     first_user_id: int
-    """The first one's ID; the others' follow it."""
+    """The first person's ID. The others follow."""
     first_channel_id: int
     channels: int
-    """How many usual channels there are, `channel 0` and so on: of fewer and fewer people."""
+    """The number of regular channels, `channel 0` and so on, with fewer and fewer subscribers."""
 
 
 async def made(config: Config, people: int, channels: int) -> Organization:
-    """Found the organization and fill it."""
+    """Create the organization and fill it."""
     vault = opened_vault(config, create=True)
     headers: list[str] = []
     async with opened_log(config, lambda _: None) as log:

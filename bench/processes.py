@@ -1,4 +1,4 @@
-"""What a process takes of the machine: processor time, memory. Linux only."""
+"""Resources of a process: processor time and memory. Linux only."""
 
 import contextlib
 import os
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CONNECTIONS_BESIDE = 500
-"""Open files of a process beside the connections that it is measured with."""
+"""Open files of a process in addition to its connections."""
 
 
 def cpu(pid: int) -> float:
-    """The seconds of processor time that the process has used, all its present threads together."""
+    """Seconds of processor time of the process, with all its current threads."""
     used = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -23,7 +23,7 @@ def cpu(pid: int) -> float:
 
 
 def cpu_of(pids: Sequence[int]) -> dict[int, float]:
-    """The same of each of the processes that are still there."""
+    """The same for each of these processes that still exists."""
     found = {}
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -32,8 +32,8 @@ def cpu_of(pids: Sequence[int]) -> dict[int, float]:
 
 
 def busy() -> tuple[float, float]:
-    """The seconds that this machine's processors have been at work since it was started, and those
-    of this process and of the children that it has waited for."""
+    """Seconds of processor time since the machine started, and those of this process and its
+    finished children."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     idle = fields[3] + fields[4]
     own = sum(
@@ -43,7 +43,7 @@ def busy() -> tuple[float, float]:
 
 
 def pss(pid: int) -> int:
-    """The bytes of memory that are the process's own, and its part of those that it shares."""
+    """The process's own memory in bytes, plus its share of shared memory."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
@@ -51,13 +51,13 @@ def pss(pid: int) -> int:
 
 
 def forget_peak(pid: int) -> int:
-    """The bytes that the process has in memory. `peak` is of what comes from now on."""
+    """The process's resident memory in bytes. `peak` measures from now on."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     return peak(pid)
 
 
 def peak(pid: int) -> int:
-    """The bytes that the process had in memory at most."""
+    """The process's peak resident memory in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -65,10 +65,10 @@ def peak(pid: int) -> int:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all that come of it and have not ended."""
+    """The process and all its running descendants."""
     found = [pid]
     for parent in found:
-        # A database ends processes of its own at any moment.
+        # A database may end its own processes at any time.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for children in list(Path(f"/proc/{parent}/task").glob("*/children")):
                 found += [int(child) for child in children.read_text().split()]
@@ -76,13 +76,13 @@ def family(pid: int) -> list[int]:
 
 
 def parent(pid: int) -> int:
-    """The process that this one was started by."""
+    """The parent process."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def room_for_connections() -> int:
-    """How many connections a process may have, with the limit of open files raised as far as it
-    can be; processes that are started from now on may have as many."""
+    """Raise the limit of open files as far as possible. Return how many connections this process,
+    and each process that it starts, can have."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard - CONNECTIONS_BESIDE

@@ -1,4 +1,4 @@
-"""A push service on this machine, which verifies nothing: it counts what comes, and when."""
+"""A push service on this machine. It verifies nothing, and counts requests and their times."""
 
 import asyncio
 import threading
@@ -10,31 +10,31 @@ from bench.asking import HOST
 from bench.serving import BenchError
 
 PATIENCE = 600.0
-"""Seconds until what is waited for must have come."""
+"""The longest wait for requests, in seconds."""
 _ANSWER = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
 
 
 class PushService:
-    """What came, in a thread of its own."""
+    """The requests, received in a thread of its own."""
 
     def __init__(self) -> None:
         self.port = 0
         self._arrived: list[float] = []
-        """When each push was there as a whole, by `time.perf_counter`."""
+        """When each push was completely received, by `time.perf_counter`."""
         self._changed = threading.Condition()
 
     def endpoint(self, number: int) -> str:
-        """The address of one program."""
+        """The endpoint of one device."""
         return f"http://{HOST}:{self.port}/{number}"
 
     def forget(self) -> None:
-        """Begin to count."""
+        """Start counting."""
         with self._changed:
             self._arrived.clear()
 
     def arrivals(self, count: int) -> Sequence[float]:
-        """When so many came, as soon as they are there, in order. BenchError where they do not
-        come, and where there are more."""
+        """Wait for this many requests, and return their times in order. Raises BenchError if they
+        don't arrive or if there are more."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._arrived) >= count, PATIENCE)
             if len(self._arrived) != count:
@@ -42,7 +42,7 @@ class PushService:
             return list(self._arrived)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, as long as its other end likes."""
+        """Serve one connection."""
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -59,7 +59,7 @@ class PushService:
 
 @contextmanager
 def push_service() -> Iterator[PushService]:
-    """The service, for the time of the context."""
+    """The service, running within the context."""
     service, loop = PushService(), asyncio.new_event_loop()
     listening = threading.Event()
 

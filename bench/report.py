@@ -1,4 +1,4 @@
-"""The figures: one table for people, and the same as JSON."""
+"""The results: one table, and the same as JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,27 +15,27 @@ class Line:
     name: str
     title: str
     unit: str
-    """That the figure is shown in: ms, s, /s, MiB, KiB, x …"""
+    """The unit of the result: ms, s, /s, MiB, KiB, x, …"""
     rounds: list[float]
-    """The figure of each round; the median of them counts."""
+    """The result of each round. Their median counts."""
     p99: float | None = None
-    """The slow end of all rounds together, where the figure is a latency."""
+    """The 99th percentile of all rounds, if the result is a latency."""
     limit: list[float] | None = None
-    """What the machine can do, in the same unit and in the same rounds."""
+    """The machine's limit in the same unit and rounds."""
     limit_title: str = ""
     targets: list[Target] = field(default_factory=list)
     cpu: float | None = None
-    """Of the server's process for each operation, in seconds."""
+    """The server's processor time per operation, in seconds."""
     generator: float | None = None
-    """The part of a core that the generator used, at most."""
+    """The highest share of a core that the generator used."""
     more: dict[str, float] = field(default_factory=dict)
-    """For the JSON alone, each with its unit in its name."""
+    """Only for JSON, with the unit in each name."""
     table: str = ""
-    """The title of the table that it belongs to; empty for the first one."""
+    """The title of the separate table, or empty for the first one."""
 
     @property
     def value(self) -> float:
-        """The figure."""
+        """The result."""
         return median(self.rounds)
 
     @property
@@ -44,7 +44,7 @@ class Line:
 
     @property
     def of_limit(self) -> float | None:
-        """The figure as a multiple of the limit, round by round."""
+        """The result as a multiple of the limit, by round."""
         return None if self.limit is None else median(ratios(self.rounds, self.limit))
 
     @property
@@ -72,7 +72,7 @@ def summary(lines: Sequence[Line]) -> str:
 
 
 def short(line: Line) -> str:
-    """The line, while others are still being measured."""
+    """The line as shown during the run."""
     limit = ""
     if line.of_limit is not None:
         limit = f", {with_unit(line.of_limit, '%' if line.is_rate else 'x')} of the limit"
@@ -80,7 +80,7 @@ def short(line: Line) -> str:
 
 
 def figures(lines: Sequence[Line], about: dict[str, str]) -> dict[str, Any]:
-    """Everything as JSON: seconds, bytes, and per second."""
+    """Everything as JSON: in seconds, bytes, and per second."""
     return {
         "about": about,
         "summary": summary(lines),
@@ -137,7 +137,7 @@ _LEFT = {"work", "machine's limit", "target", "verdict"}
 
 
 def table(lines: Sequence[Line], about: dict[str, str]) -> str:
-    """The table, those of their own below it, and what all of it was measured on."""
+    """The table, the separate tables, and the machine."""
     text: list[str] = []
     for title in dict.fromkeys(line.table for line in lines):
         text += [title, ""] if title else []
@@ -148,7 +148,7 @@ def table(lines: Sequence[Line], about: dict[str, str]) -> str:
 
 def _table(lines: Sequence[Line]) -> list[str]:
     rows = [_HEADS, *(_row(line) for line in lines)]
-    # A column in which nothing is said is left out.
+    # Empty columns are left out.
     said = [column for column in range(len(_HEADS)) if any(row[column] for row in rows[1:])]
     rows = [tuple(row[column] for column in said) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(said))]

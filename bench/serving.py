@@ -1,4 +1,4 @@
-"""Processes that the bench starts: the server, the bare protocol, generators."""
+"""Processes that the benchmark starts: the server, the bare protocol, and generators."""
 
 import json
 import os
@@ -16,36 +16,37 @@ from bench import asking, processes
 
 ROOT = Path(__file__).resolve().parents[1]
 _PATIENCE = 120.0
-"""Seconds until a server must have answered."""
+"""The longest wait for a server's response, in seconds."""
 
 
 class BenchError(Exception):
-    """Something cannot be measured. `str(error)` is for whoever runs the bench."""
+    """Something can't be measured. `str(error)` is shown to the user."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """A process that listens."""
+    """A listening process."""
 
     port: int
     pid: int
     processes: Sequence[int]
-    """Those of a server when it was ready: itself, and its workers where it has some."""
+    """The server's processes when it was ready: itself and its workers."""
 
     def cpu(self) -> float:
-        """The seconds of processor time that they have used."""
+        """Seconds of processor time so far."""
         return sum(map(processes.cpu, self.processes))
 
 
 def environment() -> dict[str, str]:
-    """That of a server with default settings and no limits to requests, from this source."""
+    """The environment of a server with default settings and no rate limits, from this source."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     return {**kept, "PYTHONPATH": path, "TERTULIA_RATE_LIMITS": "false"}
 
 
 def server_command(data_dir: Path, database_url: str = "", *more: str) -> list[str]:
-    """What starts a server on the data directory, on any port unless `more` names one."""
+    """The command that starts a server on the data directory, on any port unless `more` names
+    one."""
     command = [sys.executable, "-m", "tertulia", "serve", "--data-dir", str(data_dir)]
     if database_url:
         command += ["--database-url", database_url]
@@ -54,8 +55,8 @@ def server_command(data_dir: Path, database_url: str = "", *more: str) -> list[s
 
 @contextmanager
 def running(command: list[str], log: Path, given: str | None = None) -> Iterator[Running]:
-    """The program until the context ends: from when it says at which port it is ready. BenchError
-    with what it wrote to standard error (kept at `log`) where it never does."""
+    """The program, from when it prints its port to the end of the context. Raises BenchError with
+    its standard error (kept at `log`) if it doesn't start."""
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command,
@@ -86,14 +87,14 @@ def running(command: list[str], log: Path, given: str | None = None) -> Iterator
 
 @contextmanager
 def served(data_dir: Path, database_url: str = "") -> Iterator[int]:
-    """A server on the data directory, at this port, for the time of the context."""
+    """A server on the data directory and port, within the context."""
     with running(server_command(data_dir, database_url), data_dir / "serve.log") as server:
         yield server.port
 
 
 def started(command: list[str], port: int, request: str, log: Path) -> float:
-    """The seconds from starting the program, which is to listen at the port, until its first
-    success as an answer to the request. The program is ended again."""
+    """Seconds from starting the program to its first successful response to the request. The
+    program is stopped afterwards."""
     with log.open("wb") as errors:
         start = time.perf_counter()
         process = subprocess.Popen(
@@ -112,7 +113,7 @@ def started(command: list[str], port: int, request: str, log: Path) -> float:
                 took = time.perf_counter() - start
                 if process.poll() is not None or took > _PATIENCE:
                     raise BenchError(f"The server did not start:\n{log.read_text()}") from None
-                time.sleep(0.002)  # Nothing tells when another process begins to listen.
+                time.sleep(0.002)  # A separate process can only be polled.
             else:
                 return time.perf_counter() - start
     finally:
@@ -121,7 +122,7 @@ def started(command: list[str], port: int, request: str, log: Path) -> float:
 
 
 class Generator:
-    """A generator process; see bench/load.py for the jobs that it does."""
+    """A generator process; see bench/load.py for its jobs."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin is not None
@@ -131,7 +132,7 @@ class Generator:
         self._process = process
 
     def do(self, job: str, **arguments: Any) -> dict[str, Any]:
-        """What the job measured. BenchError where it could not be done."""
+        """Run a job and return its result. Raises BenchError if that fails."""
         self._input.write(json.dumps({"job": job, **arguments}) + "\n")
         self._input.flush()
         line = self._output.readline()
@@ -143,7 +144,7 @@ class Generator:
 
 @contextmanager
 def generator() -> Iterator[Generator]:
-    """A generator for the time of the context."""
+    """A generator, within the context."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.load"],
         env=environment(),

@@ -1,7 +1,6 @@
-"""What the state takes in memory: `python -m bench.state_memory`.
-
-For each size a process of its own loads records as a node does at its start, kind after kind, and
-says by how much each kind makes it grow, with the indexes over it.
+"""Memory of the state: `python -m bench.state_memory`. For each size, a separate process loads
+records like a starting node, kind by kind, and reports by how much each kind and its indexes make
+it grow.
 """
 
 import argparse
@@ -26,22 +25,22 @@ from tertulia.state.state import State
 
 ACCOUNTS: Final = (20_000, 100_000, 300_000)
 SUBSCRIPTIONS: Final = 20
-"""Of each account. What else there is of one, or is made by one in a few years, follows."""
+"""Per account. What an account has or creates over a few years follows."""
 TOPICS: Final = 20
 ATTACHMENTS: Final = 10
 FOLLOWED: Final = 10
 TEAM: Final = 100
-"""One channel for so many accounts."""
+"""Accounts per team channel."""
 BEGAN: Final = 1_700_000_000
 
 
 class Growth(NamedTuple):
-    """What the records of one kind take."""
+    """The memory of one kind of record."""
 
     kind: str
     records: int
     size: int
-    """Bytes."""
+    """In bytes."""
 
 
 def _users(accounts: int) -> Iterator[Struct]:
@@ -86,8 +85,7 @@ def _channels(accounts: int) -> Iterator[Struct]:
 
 
 def _subscriptions(accounts: int) -> Iterator[Struct]:
-    """Each account is in its team's channel, in the first few of all, and in others that lie in
-    the neighbourhood."""
+    """Each account is in its team's channel, in the first few channels, and in others nearby."""
     channels = accounts // TEAM
     for n in range(1, accounts + 1):
         team = n % channels
@@ -151,13 +149,13 @@ KINDS: Final = {
     "attachment_messages": _linked,
     "user_topics": _followed,
 }
-"""By the state's tables."""
+"""By table of the state."""
 
 
 def measured(accounts: int) -> list[Growth]:
-    """What a state with so many accounts takes, kind after kind; this process must be new."""
+    """Measure a state with this many accounts, kind by kind, in a new process."""
     gc.collect()
-    gc.disable()  # As at a start: nothing of what is loaded is garbage.
+    gc.disable()  # As at a start: nothing loaded is garbage.
     state = State.load(0, {"realm": [Realm(id=2, name="Bench", uuid="00", created_at=BEGAN)]})
     before = processes.pss(os.getpid())
     found = []
@@ -175,12 +173,12 @@ def _load(state: State, kind: str, records: Iterable[Struct]) -> int:
     for record in records:
         table.put(record)
         count += 1
-    table.dirty.clear()  # A node that starts has written all of it.
+    table.dirty.clear()  # As a starting node has done.
     return count
 
 
 def in_process(accounts: int) -> list[Growth]:
-    """The same in a process of its own."""
+    """Measure in a separate process."""
     command = [sys.executable, "-m", "bench.state_memory", "--one", str(accounts)]
     done = subprocess.run(command, capture_output=True, check=True, timeout=1800, text=True)
     return [Growth(*one) for one in json.loads(done.stdout)]

@@ -1,4 +1,4 @@
-"""Far more requests than a server can carry out, in a generator."""
+"""Overload in a generator: far more requests than a server can handle."""
 
 import heapq
 import re
@@ -12,15 +12,15 @@ from bench.fleet import Fleet, Waiter
 
 EITHER: Final = frozenset({OK, REFUSED})
 PROBE_PAUSE: Final = 0.1
-"""Seconds from when everybody has heard of a message to the next one."""
+"""Seconds between the delivery of a probe to everyone and the next one."""
 AGAIN: Final = 0.05
-"""Seconds after which the one who tells all is there again when it was refused."""
+"""Seconds after which a refused probe is retried."""
 _RETRY_AFTER = re.compile(rb"\r\nretry-after: *(\d+)", re.IGNORECASE)
 
 
 class Storm:
-    """Clients that each send the next request when they are answered, or when they were told to
-    come again; one who tells a fleet something now and then; and the fleet, which waits."""
+    """Clients that send the next request after each response, or when a refusal tells them to
+    retry; a sender that occasionally sends a probe to a fleet; and the waiting fleet."""
 
     def __init__(
         self, loop: Loop, fleet: Fleet, port: int, requests: list[str], probe: str
@@ -39,7 +39,7 @@ class Storm:
         self._probe = probe.encode()
 
     def rage(self, seconds: float) -> dict[str, Any]:
-        """For so many seconds; the first fifth does not count."""
+        """Run for this many seconds. The first fifth doesn't count."""
         start = time.perf_counter()
         self._begin, self._end = start + seconds / 5, start + seconds
         for line, request in zip(self._lines, self._requests, strict=False):
@@ -97,7 +97,7 @@ class Storm:
         ask()
 
     def _tell(self, line: Connection) -> None:
-        """Send the probe, again and again; each when all who wait have heard of the one before."""
+        """Send probes, each once all waiting clients have received the previous one."""
         clock = time.perf_counter
         got = 0
         sent = 0.0

@@ -1,6 +1,6 @@
-"""The cases, each in a module of its own: what is measured, how, and what it is to be.
+"""The cases: what is measured, how, and with which targets.
 
-To add one: a module here with a `CASE`, and its line in `all.py`.
+To add one, create a module with a `CASE`, and list it in `all.py`.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,12 +12,12 @@ from bench.report import Line
 
 @dataclass(frozen=True)
 class Case:
-    """A few lines of the table that are measured together."""
+    """Lines of the table that are measured together."""
 
     name: str
-    """That --only knows it by."""
+    """For --only."""
     about: str
-    """What it measures, for --list and while it runs."""
+    """Shown by --list and while it runs."""
     measure: Callable[[Bench], Iterable[Line]]
     is_quick: bool = True
-    """Whether it is measured with QUICK=1 too."""
+    """Whether it's measured with QUICK=1."""

@@ -1,4 +1,4 @@
-"""Every case, in the order in which they are measured and shown."""
+"""All cases, in the order in which they're measured and shown."""
 
 from bench.cases import (
     delivering,

@@ -1,4 +1,4 @@
-"""From sending a message until those who wait have it."""
+"""From sending a message to its delivery."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a client begins with: POST /register, and everybody."""
+"""Requests of a starting client: POST /register and GET /users."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What grows, and what does not: with the number of messages, and with what is returned."""
+"""Growth with the number of messages, and with the size of the response."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from bench.organization import SMALL
 from bench.report import Line
 
 SAME = 1.1
-"""The multiple that counts as not growing."""
+"""The ratio up to which something doesn't grow."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -43,7 +43,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _read_everything(served: Served) -> None:
-    """What is unread would be more to return, and is another for each."""
+    """Unread messages would make responses larger, and differ between organizations."""
     is_complete = False
     while not is_complete:
         answer = asking.asked(served.port, asking.read_everything(served.made.usual))
@@ -81,7 +81,7 @@ def _messages(name: str, title: str, found: dict[str, Rounds]) -> Line:
 
 
 def _register(found: dict[str, Rounds]) -> Iterator[Line]:
-    """For each KiB that is returned, beside what it takes in the company."""
+    """Time per KiB of the response, compared with the company."""
 
     def per_kib(name: str) -> list[float]:
         sizes = (sample.counts["bytes"] / 1024 for sample in found[name].samples)

@@ -1,5 +1,5 @@
-"""How long a request holds the event loop: every kind of operation, among 5,200 people and a
-million messages, while some hundred clients wait."""
+"""How long requests hold the event loop: every kind of operation in an organization with 5,200
+people and 1,000,000 messages, while 300 clients wait."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ from bench.report import Line
 from bench.serving import BenchError
 
 BOUND = 0.05
-"""Seconds for which nothing may hold the loop."""
+"""The longest allowed hold, in seconds."""
 LISTENERS = 300
 LONG_TOPIC = 10_000
 TOPICS = (
@@ -38,25 +38,26 @@ TOPICS = (
     "read",
     "later",
 )
-"""Those of so many messages, in the channel of 5,000; but the third, which is in a private one."""
+"""Topics of this many messages in the channel of 5,000, except for the third, which is in a private
+one."""
 QUIET = 0.004
-"""Seconds: when no callback takes longer, the operation is over."""
+"""An operation is over when no callback takes longer than this many seconds."""
 MANY_TOPICS = 30
-"""Distance of the channel with 60,000 topics from the first channel."""
+"""The distance of the channel with 60,000 topics from the first channel."""
 LONG_HITS = 60
 LINKIFIERS = 200
 LAST_WORDS = 3000
-"""Characters of what the server wrote that are shown where it refused something."""
+"""Characters of the server's output that are shown with an error."""
 PATIENCE = 60.0
 LONGEST_SECONDS = 600.0
-"""How long an operation may take."""
+"""The longest duration of an operation."""
 BETWEEN = 0.005
-"""Seconds between two requests of a client that is there to wait."""
+"""Seconds between two requests of a client that measures waiting."""
 
 
 @dataclass
 class Held:
-    """What the longest callback was."""
+    """The longest callback."""
 
     seconds: float
     by: str
@@ -65,7 +66,7 @@ class Held:
 
 
 class Measured:
-    """A server on asyncio's loop that says for how long it was held."""
+    """A server on asyncio's event loop that reports how long it was held."""
 
     def __init__(self, process: "subprocess.Popen[str]", port: int, log: Path) -> None:
         assert process.stdin is not None
@@ -77,7 +78,7 @@ class Measured:
         self._longest = Held(0.0, "", [], 0.0)
 
     def tell(self, command: str) -> Held:
-        """Do something (see `bench.held`); the longest hold since the last time."""
+        """Send a command (see `bench.held`), and return the longest hold since the last one."""
         self._input.write(f"{command}\n")
         self._input.flush()
         found = json.loads(self._output.readline())
@@ -86,14 +87,14 @@ class Measured:
         return held
 
     def said(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of its standard error."""
         return self._log.read_text(errors="replace")[-LAST_WORDS:]
 
     def longest(self) -> Held:
-        """The longest since the last time, when nothing is done any more."""
+        """Wait until the server is idle, and return the longest hold since the last call."""
         until = time.monotonic() + PATIENCE
         while self.tell("take").seconds >= QUIET and time.monotonic() < until:
-            time.sleep(0.15)  # The server tells when it was last busy only where it is asked.
+            time.sleep(0.15)  # The server reports only when asked.
         found, self._longest = self._longest, Held(0.0, "", [], 0.0)
         return found
 
@@ -127,7 +128,7 @@ def measured(made: Made) -> Iterator[Measured]:
 
 
 class Company:
-    """Who and what the operations are about."""
+    """The subjects of the operations."""
 
     def __init__(self, made: Made, server: Measured, topics: Mapping[str, range]) -> None:
         one = made.organization
@@ -145,7 +146,7 @@ class Company:
         """The message that was sent last."""
 
     def do(self, method: str, target: str, who: str = "", /, **values: Any) -> dict[str, Any]:
-        """The answer, as JSON. BadAnswer where it is no success."""
+        """Return the response as JSON. Raises BadAnswer if it isn't a success."""
         authorization = who or self.owner
         if method == "GET":
             texts = (
@@ -161,7 +162,7 @@ class Company:
         return answer
 
     def messages(self, who: str, *narrow: tuple[str, Any], anchor: str = "newest") -> None:
-        """A page of a thousand messages."""
+        """Fetch a page of 1,000 messages."""
         terms = [{"operator": operator, "operand": operand} for operator, operand in narrow]
         self.do(
             *("GET", "/messages", who),
@@ -172,7 +173,7 @@ class Company:
         )
 
     def set_up(self) -> None:
-        """What is to be there before anything is measured."""
+        """Prepare the organization before measuring."""
         owner = self.owner
         self.private = self.do(
             *("POST", "/channels/create", owner),
@@ -206,8 +207,8 @@ class Company:
 
 
 class Waits:
-    """How long two other clients wait, by the clock, for the time of the context: one that reads,
-    and one that sends."""
+    """How long two other clients wait (wall-clock time) within the context: one that reads, and one
+    that sends."""
 
     def __init__(self, company: Company) -> None:
         reader, sender, port = company.people[7], company.people[8], company.server.port
@@ -624,7 +625,7 @@ def _operations() -> Sequence[Operation]:
 
 
 def _operations_on_bytes() -> Sequence[Operation]:
-    """Operations whose work grows with the bytes of a request, or with the records of a kind."""
+    """Operations whose work grows with the bytes of a request, or with the number of records."""
 
     def form(of: str, size: int) -> Callable[[Company], Any]:
         def sent(c: Company) -> None:

@@ -1,5 +1,5 @@
-"""Memory: of the demonstration organization at rest, as `make serve` starts it, and of a company
-with a million messages when everybody's clients have come."""
+"""Memory: of the idle demonstration organization as started by `make serve`, and of a company with
+1,000,000 messages after everyone's clients have connected."""
 
 import random
 import sys
@@ -22,10 +22,10 @@ from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.store import database_at
 
 SETTLED = 1.0
-"""Seconds after it was ready."""
+"""Seconds after it's ready."""
 MOST: Final = 300 * 2**20
-"""Bytes for the company: its state, 48 MiB of what is unread, 64 MiB of fragments, and what
-allocating all this leaves."""
+"""Bytes for the company: its state, 48 MiB of unread messages, 64 MiB of fragments, and what
+allocation leaves over."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -37,10 +37,10 @@ def _measure(bench: Bench) -> Iterator[Line]:
         with bench.datasets.empty() as config:
             command = serving.server_command(config.data_path, config.database_url)
             command.append("--demo")
-            # The first start makes the organization, the second one finds it.
+            # The first start creates the organization, and the second one loads it.
             for sizes in (found,) if bench.quick else (found, again):
                 with serving.running(command, config.data_path / "serve.log") as server:
-                    time.sleep(SETTLED)  # Memory is measured at rest.
+                    time.sleep(SETTLED)  # Memory is measured when idle.
                     family = processes.family(server.pid)
                     counts.append(len(family))
                     sizes.append(sum(processes.pss(pid) for pid in family))
@@ -61,7 +61,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _team(bench: Bench) -> Iterator[Line]:
-    """Everybody's clients come after a start, with a million messages, and come once more."""
+    """All clients connect after a start, with 1,000,000 messages, and then once more."""
     teams = (60, 200) if bench.quick else (60, 200, 5_200)
     with bench.fresh(OLD_COMPANY, refuses=False, prepare=_read_with_gaps) as served:
         before = processes.pss(served.server.pid)
@@ -71,7 +71,7 @@ def _team(bench: Bench) -> Iterator[Line]:
                 with ThreadPoolExecutor(8) as clients:
                     for _ in clients.map(partial(_come, served.port), served.made.people[:size]):
                         pass
-                time.sleep(SETTLED)  # Memory is measured at rest.
+                time.sleep(SETTLED)  # Memory is measured when idle.
                 found.append(processes.pss(served.server.pid))
             line = Line(
                 f"memory_{size}", f"memory, clients of {size:,} people connected", "MiB", found
@@ -86,7 +86,8 @@ def _come(port: int, person: str) -> None:
 
 
 def _read_with_gaps(made: Made) -> None:
-    """Everybody has read one message in six, here and there: the most that read state can take."""
+    """Mark every sixth message as read for everyone, at irregular distances, which needs the most
+    memory."""
     rng = random.Random(14)
     chunks = range(SHAPES[OLD_COMPANY].messages >> CHUNK_BITS)
     patterns = [

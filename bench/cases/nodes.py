@@ -1,4 +1,5 @@
-"""Several nodes on one PostgreSQL: what they do together, and what one pays for the others."""
+"""Several nodes on one PostgreSQL: their combined rate, and each one's cost of the others'
+messages."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,10 +18,10 @@ from bench.serving import Running
 NODES = (1, 2, 3)
 SENDERS = (8, 16, 96)
 FAST_MACHINE = 8000
-"""Empty requests per second from which on a machine should do the messages per second below."""
+"""Empty requests per second from which a machine should reach `RATE` messages per second."""
 RATE = 2000
 FOREIGN_SECONDS = 60e-6
-"""What a node may pay for a message of another one that nobody at this one waits for."""
+"""The allowed cost of another node's message if nobody waits for it at this one."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -49,7 +50,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _together(found: dict[str, Rounds], senders: int) -> Iterator[Line]:
-    """The rates of so many senders at each number of nodes."""
+    """The rates of this many senders at each number of nodes."""
     alone, limit = found["1"].rates(), found["empty"].rates()
     is_fast = median(limit) >= FAST_MACHINE
     for nodes in NODES:
@@ -83,13 +84,13 @@ def _together(found: dict[str, Rounds], senders: int) -> Iterator[Line]:
 
 
 def _each(found: Rounds, name: str) -> float:
-    """Seconds of that process for each operation."""
+    """Seconds of this process per operation."""
     operations = sum(sample.operations for sample in found.samples)
     return sum(sample.counts[name] for sample in found.samples) / operations
 
 
 def _foreign(bench: Bench, servers: list[Running], people: list[str]) -> Iterator[Line]:
-    """What an idle node pays for the messages that another one sends."""
+    """The cost of another node's messages for an idle node."""
     for senders in (1, 8):
         asked = [asking.send(p, SMALL, f"topic {n}") for n, p in enumerate(people[:senders])]
 

@@ -1,5 +1,5 @@
-"""What it costs that people want to be told by mail: a message to a channel of 5,000 of whom all
-do, beside one of whom nobody does."""
+"""The cost of email notifications: a message to a channel of 5,000 people who all want them,
+compared with one where nobody does."""
 
 from collections.abc import Iterator
 
@@ -18,12 +18,12 @@ smtp_host = "127.0.0.1"
 smtp_port = 9
 smtp_security = "none"
 """
-"""The settings of a server that tells by mail, which nobody takes: it is measured before any is
-due."""
+"""A server that sends emails to an unreachable mail server. No email is due during the
+measurement."""
 EVERYBODY = 7
-"""The ID of the group that everybody is in."""
+"""The ID of the group of everyone."""
 MOST = 1.25
-"""Times the processor time of a message of which nobody is told."""
+"""Multiple of the processor time of a message without notifications."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -47,7 +47,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def turn_on(served: Served, setting: str) -> None:
-    """Everybody wants to be told of everything in all channels, by that setting."""
+    """Turn on this notification setting for everyone, in all channels."""
     values = {
         setting: True,
         "target_users": {"group_ids": [EVERYBODY]},

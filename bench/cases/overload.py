@@ -1,4 +1,4 @@
-"""Far more to do than can be done: what is accepted, what is refused, and what stays as it was."""
+"""Overload: accepted requests, refusals, and recovery."""
 
 from collections.abc import Iterator
 from itertools import cycle, islice
@@ -15,16 +15,16 @@ from bench.report import Line
 CLIENTS, QUICK_CLIENTS = 4_000, 3_000
 SECONDS = 8.0
 ENOUGH = 32
-"""Senders that keep the server busy, and no more than that."""
+"""Senders that use the server's full capacity without overloading it."""
 LONGEST_WAIT = 1.0
-"""Seconds: the server's own setting."""
+"""Seconds: the server's default setting."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
     count = min(QUICK_CLIENTS if bench.quick else CLIENTS, bench.most_connections)
     with bench.fresh(COMPANY) as served:
         people, server = served.made.people, served.server
-        # Nobody who waits is in the channel that is written to so much.
+        # Waiting clients aren't in the busy channel.
         waiting = people[SIZES[SMALL] : SIZES[SMALL] + SIZES[MIDDLE] - 50]
         few = people[: SIZES[SMALL]]
         sends = [
@@ -36,7 +36,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         def alone() -> float:
             return median(bench.requests(server, sends[0]).latencies)
 
-        alone()  # Warm.
+        alone()  # Warm up.
         capacity = bench.requests(server, *sends[:ENOUGH])
         before = alone()
         resident = processes.forget_peak(server.pid)

@@ -1,5 +1,4 @@
-"""From a message to the push service: how long it takes, how many there are in a second, and what
-that costs."""
+"""Push notifications: latency, rate, and cost."""
 
 import base64
 import json
@@ -27,18 +26,17 @@ external_url = "http://localhost"
 web_push_networks = "127.0.0.1"
 """
 DIRECT = 60
-"""Direct messages in one round, each sent when the push of the one before has come."""
+"""Direct messages per round, each sent after the push of the previous one arrived."""
 TO_ALL = 2
-"""Messages to all of a channel: each takes a quarter of a minute and more."""
+"""Messages to the whole channel. Each takes at least a quarter of a minute."""
 FEW = 1000
-"""Devices with QUICK=1, instead of those of everybody in the channel."""
+"""Devices with QUICK=1."""
 SOON = 1.0
-"""Seconds within which 99 of 100 pushes about a direct message leave."""
+"""The 99th percentile of the time until a push about a direct message is sent, in seconds."""
 MOST_CPU = 0.5
-"""Times the processor time of a direct message with its push: what is found out once for all is not
-found out for each."""
+"""Multiple of the processor time of a direct message with its push: shared work isn't repeated."""
 MOST_MEMORY = 48 << 20
-"""Bytes at most while a push leaves for each of 5,000."""
+"""The most memory in bytes while 5,000 pushes are sent."""
 PAYLOAD = b"x" * 300
 ENCRYPTED = 200
 """Payloads in one round."""
@@ -47,7 +45,7 @@ ENCRYPTED = 200
 def _measure(bench: Bench) -> Iterator[Line]:
     with push_service() as service, bench.fresh(COMPANY, settings=SETTINGS) as served:
         turn_on(served, "enable_stream_push_notifications")
-        # The first one sends.
+        # The first person sends.
         count = FEW if bench.quick else SIZES[LARGE] - 1
         _subscribe(served, service, range(1, 2))
         direct = _of_direct_messages(bench, service, served)
@@ -57,7 +55,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> Line:
-    """One person with one device, to whom somebody writes."""
+    """Direct messages to one person with one device."""
     made = served.made
     values = {"type": "direct", "to": [made.organization.first_user_id + 1], "content": "Supper?"}
     request = asking.form("POST", "/messages", made.people[0], values)
@@ -93,7 +91,7 @@ def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> L
 def _of_a_channel(
     bench: Bench, service: PushService, served: Served, count: int, of_direct: float
 ) -> Iterator[Line]:
-    """A message of which as many are told as there are in a large channel."""
+    """A message to a large channel, with a push for each subscriber."""
     request = asking.send(served.made.people[0], LARGE, "topic")
     rounds: list[Sample] = []
     alone: list[float] = []
@@ -135,7 +133,7 @@ def _of_a_channel(
 
 
 def _encryption() -> float:
-    """The seconds of processor time that one payload takes here."""
+    """Seconds of processor time to encrypt one payload on this machine."""
     point = _point()
     begun = time.process_time()
     for _ in range(ENCRYPTED):
@@ -144,7 +142,7 @@ def _encryption() -> float:
 
 
 def _subscribe(served: Served, service: PushService, numbers: Sequence[int]) -> None:
-    """A device for each of these people."""
+    """Register a device for each of these people."""
     keys = {"p256dh": _text(_point()), "auth": _text(b"0123456789abcdef")}
     people = served.made.people
 

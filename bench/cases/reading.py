@@ -1,4 +1,4 @@
-"""Reading and searching among a million messages."""
+"""Reading and searching in 1,000,000 messages."""
 
 import time
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from tertulia.store import queries
 from tertulia.store.store import database_at
 
 NEWEST, SEARCH = 0.0015, 0.003
-"""What GET /messages may take, in seconds."""
+"""The allowed time of GET /messages, in seconds."""
 LITTLE = 0.1
 """The longest time for a search that finds little or nothing."""
 OTHERS = 100_000
-"""Messages of a channel that only ten are in, newer than all that others have."""
+"""Messages in a channel of ten people, newer than everyone else's."""
 
 
 def _narrows(archive: Archive) -> dict[str, tuple[str, list[list[str]], float | None]]:
-    """What is asked for: a title, the narrow, and what it may take."""
+    """A request: its title, narrow, and allowed time."""
     return {
         "newest": ("newest 100", [], NEWEST),
         "rare": ("search, rare word", [["search", RARE]], SEARCH),
@@ -38,12 +38,12 @@ def _narrows(archive: Archive) -> dict[str, tuple[str, list[list[str]], float | 
 
 
 def _rows(made: Made, seconds: float) -> Sample:
-    """The bare query for a hundred messages by their IDs, without a server."""
+    """The bare query of 100 messages by ID, without a server."""
     config = made.config
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     clock = time.perf_counter
     took: list[float] = []
-    queries.messages(connection, made.archive.by_id)  # What is read once is in memory now.
+    queries.messages(connection, made.archive.by_id)  # The first read fills the caches.
     start = clock()
     while clock() - start < seconds:
         before = clock()
@@ -91,14 +91,15 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _others_wrote(made: Made) -> None:
-    """A robot went mad where hardly anybody is."""
+    """A bot has sent very many messages to a channel with few subscribers."""
     organization = made.organization
     channel_id = organization.first_channel_id + organization.channels + list(SIZES).index(SMALL)
     archive.add_topics(made.config, channel_id, ["mad"], OTHERS, [organization.first_user_id])
 
 
 def _after_others(bench: Bench) -> Iterator[Line]:
-    """One who has not received any of very many newer messages, beside one who has them all."""
+    """The newest page of someone who didn't receive many newer messages, compared with someone who
+    received all of them."""
     with bench.fresh(COMPANY, prepare=_others_wrote) as served:
         one, other = served.made.people[0], served.made.usual
         found = bench.interleaved(
@@ -116,7 +117,8 @@ def _after_others(bench: Bench) -> Iterator[Line]:
 
 
 def _quiet_wrote(made: Made) -> None:
-    """One person wrote very much in a channel, without a link and without the common word."""
+    """One person has sent many messages to a channel, without a link and without the common
+    word."""
     organization = made.organization
     channel_id = organization.first_channel_id + organization.channels + list(SIZES).index(SMALL)
     text = "apples and pears"

@@ -1,4 +1,4 @@
-"""What the markup of a message costs: usual ones, and one that was written to be slow."""
+"""Rendering messages: typical ones, and one that is designed to be slow."""
 
 import time
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ MESSAGES = {
     "long emoji": "😀" * 10_000,
     "hostile": "> " * 50 + "[](" * 1000 + "*a **b " * 300 + "`" * 999 + "@**" * 1000,
 }
-"""Messages by what they are."""
+"""Messages by kind."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
-    """Rendering each of the messages, one after the other, without a server."""
+    """Render each of the messages in turn, without a server."""
     for name, content in MESSAGES.items():
         found = Rounds([_sample(content, bench.seconds / 4) for _ in range(bench.rounds)])
         title = f"render a {name} message, without a server"
@@ -43,7 +43,7 @@ def _sample(content: str, seconds: float) -> Sample:
     for group in SYSTEM_GROUPS:
         state.groups.put(group)
     renderer, context = Renderer(in_place=True), CommandContext(state, 0, 9)
-    renderer.render(context, content)  # What is read once is read now.
+    renderer.render(context, content)  # Fill the caches.
     clock = time.perf_counter
     took: list[float] = []
     start = clock()

@@ -1,4 +1,4 @@
-"""Sending messages: one sender, and several; few subscribers, and many."""
+"""Sending messages: with one sender and several, and to few and many subscribers."""
 
 from collections.abc import Iterator
 from statistics import median

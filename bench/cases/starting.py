@@ -1,4 +1,4 @@
-"""From starting the program to its first answer."""
+"""From starting the program to its first response."""
 
 import socket
 import sys

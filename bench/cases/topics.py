@@ -1,4 +1,4 @@
-"""How long others wait while a large topic is renamed, moved, merged and deleted."""
+"""How long other clients wait while a large topic is renamed, moved, merged, and deleted."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Clients that ask for large pages and read none of them: what the server keeps for them."""
+"""Clients that request large pages and read none of them: the server's memory."""
 
 import socket
 import time
@@ -16,7 +16,7 @@ from bench.report import Line
 CLIENTS = 8
 MESSAGES = 100
 LARGE = "🇩🇪" * 1100
-"""Becomes 128 KiB of HTML, the most that a message may have."""
+"""Becomes 128 KiB of HTML, the maximum for a message."""
 SECONDS = 3.0
 
 
@@ -35,7 +35,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
                 plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 plug.connect((asking.HOST, server.port))
                 plug.sendall(asking.newest(who, [["channel", SMALL]]).encode())
-            time.sleep(SECONDS)  # The server prepares the pages, which nobody reads.
+            time.sleep(SECONDS)  # The server builds the pages, and nobody reads them.
             grown = processes.peak(server.pid) - resident
     title = f"memory with {CLIENTS} clients that don't read large pages"
     line = Line("unread", title, "MiB", [grown])

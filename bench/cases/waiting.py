@@ -1,4 +1,4 @@
-"""Very many waiting clients: what they cost, a message to all of them, and delivering for ever."""
+"""Many waiting clients: their memory, a message to all of them, and continuous delivery."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -16,9 +16,9 @@ from bench.serving import Running
 
 CLIENTS, QUICK_CLIENTS = 10_000, 2_000
 WITHIN = 0.25 / CLIENTS
-"""Seconds for each client that a message goes to."""
+"""Seconds per client that a message is delivered to."""
 CYCLING = 1_000
-"""How many poll again and again."""
+"""The number of clients that poll again and again."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -33,12 +33,12 @@ def _measure(bench: Bench) -> Iterator[Line]:
         servers = {"bare": bare, "ours": served.server}
 
         def gathered(server: Running, name: str, people: list[str]) -> int:
-            """The bytes that the server's process grew by."""
+            """The growth of the server's memory in bytes."""
             before = processes.pss(server.pid)
             bench.gather(name, server, people, send)
             return processes.pss(server.pid) - before
 
-        # What the first clients make the server load is not theirs.
+        # What the first clients make the server load isn't counted.
         for name, server in servers.items():
             gathered(server, name, waiting[:100])
             bench.part(name)
@@ -73,7 +73,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _limit(count: int, bare: Rounds) -> Line:
-    """What the generator can do, and the machine."""
+    """The limit of the generator and the machine."""
     title = f"limit: bare protocol, to {count:,} waiting clients"
     rates = [count / took for took in bare.medians()]
     return Line("bare_all", title, "/s", rates, cpu=bare.cpu, generator=bare.generator)
@@ -108,7 +108,7 @@ def _cycles(found: dict[str, Rounds]) -> Line:
 
 
 def _flood(found: dict[str, Rounds]) -> Line:
-    """Beyond what can be delivered one by one: several messages come in one answer."""
+    """More messages than can be delivered one by one: each response contains several."""
     ours, bare = found["flood"], found["bare"]
     line = Line("flood", "deliveries, messages sent without pause", "/s", ours.rates("messages"))
     line.limit, line.limit_title = bare.rates("messages"), "bare protocol, one message each"

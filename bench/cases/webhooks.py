@@ -1,5 +1,5 @@
-"""What webhooks cost: one that comes in beside a message, and 10,000 that wait for a service which
-is away."""
+"""Webhooks: an incoming one compared with a message, and 10,000 outgoing calls that wait for an
+unavailable service."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SETTINGS = """
 outgoing_webhook_networks = "127.0.0.1"
 """
 DEAD = "http://127.0.0.1:9/"
-"""Nobody listens there."""
+"""Nothing listens there."""
 WAITING = 10_000
 PUSHED = json.dumps(
     {
@@ -34,11 +34,12 @@ PUSHED = json.dumps(
     }
 )
 MOST = 2.5
-"""Times the processor time of a message: the payload, the journal, and longer content besides."""
+"""Multiple of the processor time of a message, for the payload, the delivery log, and longer
+content."""
 MOST_BESIDE = 1.15
-"""Times the processor time of a message while nothing waits."""
+"""Multiple of the processor time of a message without waiting calls."""
 MOST_MEMORY = 16 << 20
-"""Bytes for 10,000 that wait, beside what the messages take themselves."""
+"""Bytes for 10,000 waiting calls, in addition to the messages."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -59,7 +60,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         ratio = found["hook"].cpu / found["message"].cpu
         line.targets = [Target("CPU relative to a message", ratio, MOST, "x")]
         yield line
-        # The same messages to a bot without a service: what they take by themselves.
+        # The same messages to a bot without a service, to subtract their own cost.
         grown = _grown(busy, bot_type=3, payload_url=json.dumps(DEAD)) - _grown(quiet)
         found = bench.interleaved({"none": lambda: message(quiet), "all": lambda: message(busy)})
         line = _line(
@@ -75,7 +76,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _made(served: Served, **values: object) -> tuple[int, str]:
-    """A new bot of the owner's: its ID and key."""
+    """Create a bot. Return its ID and key."""
     owner = served.made.organization.owner
     answer = asking.asked(served.port, asking.form("POST", "/bots", owner, values))
     found = json.loads(answer.partition(b"\r\n\r\n")[2])
@@ -85,7 +86,7 @@ def _made(served: Served, **values: object) -> tuple[int, str]:
 
 
 def _hook(served: Served) -> str:
-    """What GitHub sends."""
+    """GitHub's payload."""
     _, key = _made(served, full_name="Hook", short_name="hook", bot_type=2)
     target = f"/api/v1/external/github?api_key={key}&stream={quote(SMALL)}&topic=pushes"
     request = (
@@ -99,7 +100,7 @@ def _hook(served: Served) -> str:
 
 
 def _grown(served: Served, **bot: object) -> int:
-    """The bytes that the server grows by while a bot is sent as many messages."""
+    """The growth of the server's memory in bytes while a bot gets this many messages."""
     bot_id, _ = _made(served, full_name="Away", short_name="away", **bot)
     sent = {"type": "direct", "to": [bot_id], "content": "Are you there?"}
     request = asking.form("POST", "/messages", served.made.people[0], sent)

@@ -1,4 +1,5 @@
-"""Several workers behind one address, beside one process: sends, reads, waiting clients, memory."""
+"""Several workers behind one address compared with one process: sending, reading, waiting clients,
+and memory."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,17 +17,17 @@ from bench.report import Line
 
 COUNTS = (1, 2, 4)
 ASKING = 32
-"""Connections that ask at the same time."""
+"""Concurrent connections."""
 CYCLING = 1_000
-"""Clients that wait, and poll again and again."""
+"""Clients that poll again and again."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
     with ExitStack() as stack:
         served = {n: stack.enter_context(bench.fresh(COMPANY, n)) for n in COUNTS}
         at_rest = {n: sum(map(processes.pss, one.server.processes)) for n, one in served.items()}
-        # Reads first: what is sent is not for most of these readers, and each server has as much of
-        # it as it could take, which they would have to pass over.
+        # Reads first: most of these readers don't receive the messages sent here, and each server
+        # would have sent a different number of messages for them to skip.
         yield from _work(bench, served, "newest", "GET /messages, newest 100", _reads)
         yield from _work(bench, served, "send", "POST /messages", _sends)
         for count, one in served.items():

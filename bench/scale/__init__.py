@@ -1,1 +1,1 @@
-"""Nodes as a simulation of what each step of a message costs, held against what was measured."""
+"""A simulation of nodes from the cost of each step of a message, compared with measurements."""

@@ -1,8 +1,8 @@
-"""`python -m bench.scale`: what an organization of a hundred thousand people would need.
+"""`python -m bench.scale`: what an organization of 100,000 people would need.
 
-The costs are those that `python -m bench --database postgresql --only nodes --json FILE` measured
-(`--figures FILE`; else those that were recorded with this program). First the simulation must show
-the measured rates of one, two and three nodes again; then it says what larger ones would do.
+The costs are those measured by `python -m bench --database postgresql --only nodes --json FILE`
+(`--figures FILE`; by default, recorded ones). First the simulation has to reproduce the measured
+rates of one, two, and three nodes; then it predicts larger setups.
 """
 
 import argparse
@@ -21,37 +21,37 @@ BY_TURNS: Final = Path(__file__).with_name("measured_by_turns.json")
 NODES: Final = (1, 2, 3)
 SENDERS: Final = (8, 16, 96)
 CORES: Final = 2
-"""Of the machine on which it was measured, on which everything ran."""
+"""Cores of the machine where everything ran."""
 WITHIN: Final = 0.2
-"""So far the simulation may be from what was measured."""
+"""The allowed deviation from the measurements."""
 
 GATHERED: Final = 0.02
-"""Seconds for which nodes left unread what others told where nobody waited, by then."""
+"""Seconds for which idle nodes left announcements unread, at the time."""
 TRIP: Final = 300e-6
-"""Seconds from a process of that machine to another and back."""
+"""Seconds for a round trip between two processes of that machine."""
 TURNS: Final = 6
 FIT_SECONDS: Final = 1.5
 
-# How a node's time for a message is divided: as a profile of it says.
+# How a node's time for a message is divided, according to a profile.
 PREPARE, DECIDE, WRITE = 0.55, 0.10, 0.15
 POLL: Final = 45e-6
-"""Seconds of a node for a message to one client that waits, with its next poll."""
+"""Seconds of a node for delivering a message to one client, with the next poll."""
 NETWORK: Final = 300e-6
-"""Seconds from one machine to another and back."""
+"""Seconds for a round trip between machines."""
 DISK: Final = 500e-6
-"""Seconds that a disk of a server takes to keep a commit."""
+"""Seconds for a commit on a server's disk."""
 
 ONLINE: Final = 20_000
 PEAK: Final = 2_000
-"""Messages in a second."""
+"""Messages per second."""
 AUDIENCES: Final = (10, 50, 200)
-"""How many of those who are online get a message, on average."""
+"""The average number of recipients who are online."""
 GROWING: Final = (4, 8, 16, 32)
 MACHINES: Final = (2, 4, 8)
 """Cores of one machine."""
 WORKERS: Final = (1, 2, 4, 8)
 PATIENCE: Final = 0.25
-"""Seconds within which 99 of 100 messages are to be sent."""
+"""Seconds within which 99% of messages are sent."""
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     options = parser.parse_args()
     runs = [Run(_lines(options.figures), forwards=True, gathered=GATHERED)]
     if options.figures == RECORDED:
-        # The same day, with nodes that write by turns.
+        # Measured on the same day, with nodes that take turns.
         runs.append(Run(_lines(BY_TURNS), forwards=False, gathered=0.0))
     costs = fitted(runs)
     print("| a message's cost | µs |\n|---|---:|")
@@ -103,14 +103,14 @@ def _lines(path: Path) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the bench of several nodes."""
+    """The results of one run with several nodes."""
 
     lines: dict[str, dict[str, float]]
     forwards: bool
     gathered: float
 
     def setup(self, nodes: int, senders: int) -> Setup:
-        """Three nodes on one machine, of which so many are asked."""
+        """Three nodes on one machine, of which this many get requests."""
         return Setup(
             nodes=nodes,
             senders=senders,
@@ -121,22 +121,21 @@ class Run:
         )
 
     def rate(self, nodes: int, senders: int) -> float:
-        """Messages in a second."""
+        """Messages per second."""
         return self.of(nodes, senders)["value"]
 
     def of(self, nodes: int, senders: int) -> dict[str, float]:
-        """All that was measured of it."""
+        """All results of a run."""
         return self.lines[f"nodes_{nodes}_senders_{senders}"]
 
 
 def fitted(runs: Sequence[Run]) -> Costs:
-    """The costs that lead to the processor time that was measured.
+    """The costs that give the measured processor time.
 
-    It has a part for each message, and others for each group, each time that a process wakes up,
-    each message of another node, and each that another node commits. How often that happens for a
-    message, the simulation says; so both are found by turns. What is left is waiting, which is
-    chosen such that the rate of 8 senders at one node comes out. All other rates are then for the
-    simulation to show.
+    There are costs per message, per group, per wake-up of a process, per message from another node,
+    and per message that another node commits. How often these happen follows from the simulation,
+    so both are found iteratively. The rest is waiting, chosen to match the rate of 8 senders at one
+    node. All other rates are predictions.
     """
     parts = [500e-6, 100e-6, 50e-6, 20e-6, 50e-6]
     of_database = [50e-6, 200e-6]
@@ -195,8 +194,8 @@ def _costs(
 
 
 def _solved(rows: Sequence[tuple[Sequence[float], float]], first: Sequence[float]) -> list[float]:
-    """The costs, none of them negative, by which what happens so often comes closest to what was
-    measured, in proportion: by least squares, one cost after the other."""
+    """The non-negative costs that fit the measurements best, relative to their size: least squares,
+    one cost after the other."""
     found = list(first)
     for _ in range(500):
         for which in range(len(found)):
@@ -214,7 +213,7 @@ def _solved(rows: Sequence[tuple[Sequence[float], float]], first: Sequence[float
 
 
 def _of_workers(costs: Costs) -> Iterator[str]:
-    """Workers of one machine, with those who send and the database on it."""
+    """Workers on one machine with the senders and the database."""
     yield "| cores | workers | messages per second, 96 senders | relative to 1 process |"
     yield "|---:|---:|---:|---:|"
     for cores in MACHINES:
@@ -227,7 +226,7 @@ def _of_workers(costs: Costs) -> Iterator[str]:
 
 
 def _extrapolated(costs: Costs) -> Iterator[str]:
-    """Nodes on machines of their own, of two cores each, and a database of eight."""
+    """Nodes with two cores each on machines of their own, and a database with eight."""
     apart = replace(costs, trip=NETWORK, flush=DISK)
     yield (
         "| nodes | recipients per message | maximum rate | p99 latency at peak load"

@@ -1,4 +1,4 @@
-"""A simulated clock, and what happens by it: machines with cores, event loops, a lock."""
+"""A simulated clock with machines, event loops, and a lock."""
 
 import heapq
 from collections import deque
@@ -10,11 +10,11 @@ from typing import Final
 Then = Callable[[], None]
 
 SLICE: Final = 0.0005
-"""Seconds that a core works on one thing before another that waits has its turn."""
+"""Seconds of a time slice."""
 
 
 class Clock:
-    """What happens, in order."""
+    """Events in order of time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -22,11 +22,11 @@ class Clock:
         self._order = count()
 
     def after(self, seconds: float, then: Then) -> None:
-        """Call it so much later."""
+        """Call the function after a delay."""
         heapq.heappush(self._due, (self.now + seconds, next(self._order), then))
 
     def run(self, until: float) -> None:
-        """Let everything happen up to that time."""
+        """Run all events up to this time."""
         while self._due and self._due[0][0] <= until:
             self.now, _, then = heapq.heappop(self._due)
             then()
@@ -34,7 +34,7 @@ class Clock:
 
 
 class Machine:
-    """Cores that take turns at what is to be computed."""
+    """Cores with time sharing."""
 
     def __init__(self, clock: Clock, cores: int) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class Machine:
         """Seconds of all cores together."""
 
     def work(self, seconds: float, then: Then) -> None:
-        """Compute for so long on one core, and call it."""
+        """Compute for this long on one core, and then call the function."""
         if self._free:
             self._free -= 1
             self._begin(seconds, then)
@@ -68,7 +68,7 @@ class Machine:
             then()
 
     def load(self, since: float = 0.0) -> float:
-        """The part of the cores that was busy."""
+        """The share of the cores that was busy."""
         return self.busy / ((self._clock.now - since) * self._cores)
 
 
@@ -76,7 +76,7 @@ class Process:
     """A process that does one thing after the other: an event loop."""
 
     def __init__(self, machine: Machine, wake: float = 0.0) -> None:
-        """`wake` is what it takes besides to begin after it had nothing to do."""
+        """`wake` is the additional cost after being idle."""
         self._machine = machine
         self._wake = wake
         self._random = Random(1)
@@ -86,7 +86,7 @@ class Process:
         self.busy = 0.0
 
     def work(self, seconds: float, then: Then) -> None:
-        """Do it when what came before is done."""
+        """Call it when the earlier work is done."""
         if not self._is_busy:
             self.wakes += 1
             seconds += self._wake
@@ -99,8 +99,8 @@ class Process:
         if not self._is_busy:
             return
         seconds, then = self._tasks.popleft()
-        # As processes do. If each step took the same, nodes that wait for each other would go on in
-        # step for ever.
+        # With random variation, as in real processes. If each step took the same time, waiting
+        # nodes would stay in step forever.
         seconds *= self._random.expovariate(1.0)
 
         def done() -> None:
@@ -112,14 +112,14 @@ class Process:
 
 
 class Lock:
-    """One holds it; the others wait in the order in which they came."""
+    """One process holds the lock; the others wait in order."""
 
     def __init__(self) -> None:
         self._is_held = False
         self._waiting: deque[Then] = deque()
 
     def take(self, then: Then) -> None:
-        """Call it when the lock is held."""
+        """Call the function when the lock is held."""
         if self._is_held:
             self._waiting.append(then)
         else:
@@ -127,7 +127,7 @@ class Lock:
             then()
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Pass the lock on."""
         if self._waiting:
             self._waiting.popleft()()
         else:

@@ -1,4 +1,4 @@
-"""Nodes, their database and those who send, as a simulation of what each step costs."""
+"""A simulation of nodes, their database, and senders, from the cost of each step."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,103 +11,101 @@ from typing import Final
 from bench.scale.events import Clock, Lock, Machine, Process, Then
 
 GROUP: Final = 256
-"""Messages that are committed together at most, as in `log/requests.py`."""
+"""The maximum number of messages in a commit, as in `log/requests.py`."""
 HELD, DATABASE_BEGINS, DATABASE_HELD = 0.8, 0.25, 0.8
-"""The parts of what a group costs: a node while the log is held, the database before it is, and of
-the rest while it is. Chosen by hand, such that one node and several come out together."""
+"""Shares of a group's cost: at a node while the log is locked, at the database before that, and of
+the rest while the log is locked. Chosen by hand to match one node and several."""
 TURN: Final = 0.01
-"""Seconds for which a node answers those who wait, before other work has its turn."""
+"""Seconds of delivering before other work has its turn."""
 MANY: Final = 7
 MANY_SECONDS: Final = 1.0
-"""From how many on, and for how long, a node commits its messages itself, as in
+"""The number of messages from which, and the time for which, a node commits its own messages, as in
 `log/forwarding.py`."""
 WARM_UP: Final = 0.2
-"""The part of the time that does not count."""
+"""The share of the time that doesn't count."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of processor time for each step of a message's way, as they were measured."""
+    """Seconds of processor time for each step of a message, as measured."""
 
     prepare: float
-    """At its node, before it is submitted: the request is read, the sender found, the text
-    rendered."""
+    """At its node before it's submitted: reading the request, finding the sender, and rendering."""
     decide: float
-    """At its node, while the log is held."""
+    """At its node while the log is locked."""
     write: float
-    """At its node, while the log is held: encoding it and what the driver does with it."""
+    """At its node while the log is locked: encoding it, and the database driver."""
     answer: float
-    """At its node, when it is on disk: the answer, and the event for those who wait there."""
+    """At its node when it's on disk: the response, and the event for waiting clients."""
     group: float
-    """At its node, for a group of any size: a part of it while the log is held."""
+    """At its node per group: a part of it while the log is locked."""
     foreign: float
-    """At every other node, for each message."""
+    """At every other node per message."""
     forward: float
-    """For a message that another node commits: at each of the two."""
+    """For a message that another node commits, at both nodes."""
     wake: float
-    """At a node, each time it begins after it had nothing to do."""
+    """At a node, each time it starts after being idle."""
     poll: float
-    """At a node, for each client that waits there and gets the message: with the poll that
-    follows."""
+    """At a node, for each waiting client that gets the message, with the next poll."""
     database_group: float
-    """At the database, for a group of any size: a part of it while the log is held."""
+    """At the database per group: a part of it while the log is locked."""
     database_message: float
-    """The same for each message."""
+    """The same per message."""
     flush: float
-    """Seconds until a commit is on disk, in which nothing computes."""
+    """Seconds until a commit is on disk, without processor time."""
     trip: float
-    """Seconds from a node to the database and back, in which nothing computes."""
+    """Seconds for a round trip to the database, without processor time."""
     client: float
-    """At who sends: asking and reading the answer."""
+    """At the sender: sending the request and reading the response."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is simulated."""
+    """A setup."""
 
     nodes: int
     forwards: bool = False
-    """Whether the node that wrote last writes for the others, as on one machine."""
+    """Whether the last writer writes for the others, as on one machine."""
     gathered: float = 0.0
-    """Seconds for which a node of which nobody asks anything leaves unread what others tell."""
+    """Seconds for which a node without requests leaves announcements unread."""
     listening: int = 0
-    """Further nodes, of which nobody asks anything."""
+    """Additional nodes without requests."""
     senders: int = 0
-    """Clients that send the next message when the last is answered."""
+    """Clients that send the next message after each response."""
     rate: float = 0.0
-    """Instead of them: messages that are sent in a second, whatever becomes of them."""
+    """Messages sent per second instead, whatever happens to them."""
     audience: float = 0.0
-    """How many clients that wait, at whichever node, get a message, on average."""
+    """The average number of waiting clients, at any node, that get a message."""
     cores: int | None = None
-    """Of the one machine on which everything runs; None where each node, and the database, has
-    one of its own."""
+    """The cores of one machine for everything, or None if each node and the database have their
+    own."""
     database_cores: int = 8
     seconds: float = 5.0
 
 
 @dataclass
 class Outcome:
-    """What came of it."""
+    """The results."""
 
     rate: float
-    """Messages acknowledged in a second."""
+    """Acknowledged messages per second."""
     median: float
-    """Seconds from asking to the answer."""
+    """Seconds from the request to the response."""
     p99: float
     group: float
-    """Messages in a commit, on average."""
+    """The average number of messages per commit."""
     wakes: float
-    """How often a node that is asked woke up for each message, all of them together."""
+    """Wake-ups per message of all nodes with requests."""
     idle_wakes: float
-    """The same of a node of which nobody asks anything."""
+    """The same for a node without requests."""
     forwarded: float
-    """The part of the messages that another node committed."""
+    """The share of messages that another node committed."""
     node_load: float
-    """The part of the time in which the busiest node's event loop works."""
+    """The busiest node's event loop load."""
     lock_load: float
-    """The part of the time in which the log is held."""
+    """The share of the time in which the log is locked."""
     database_cores: float
-    """How many cores the database keeps busy."""
+    """The number of cores that the database uses."""
 
 
 @dataclass
@@ -115,7 +113,7 @@ class _Message:
     asked: float
     answered: Then | None
     node: "_Node"
-    """Which was asked."""
+    """The node that got the request."""
 
 
 @dataclass
@@ -128,7 +126,7 @@ class _Tally:
 
 
 class _Node:
-    """One node: its event loop, and its writer, which has one group in hand at a time."""
+    """A node: its event loop, and its writer, which has one group in progress at a time."""
 
     def __init__(self, world: "_World", machine: Machine) -> None:
         self._world = world
@@ -136,17 +134,17 @@ class _Node:
         self._inbox: deque[_Message] = deque()
         self._is_writing = False
         self._unread = 0
-        """Messages of others that it has not read."""
+        """Other nodes' messages that it hasn't read."""
         self._unanswered = 0
         self._many_until = -1.0
 
     def ask(self, message: _Message) -> None:
-        """A request has come."""
+        """A request has arrived."""
         self._unanswered += 1
         self.loop.work(self._world.costs.prepare, lambda: self._submit(message))
 
     def hear(self, count: int, then: Then = lambda: None) -> None:
-        """Others have committed messages; call when they are folded."""
+        """Other nodes have committed messages. Call the function when they're folded."""
         world = self._world
         gathered = world.setup.gathered
         if self in world.asked or world.setup.audience or not gathered:
@@ -187,7 +185,7 @@ class _Node:
         world = self._world
 
         def asked() -> None:
-            # It begins, and waits for the lock.
+            # The transaction starts and waits for the lock.
             seconds = world.costs.database_group * DATABASE_BEGINS
             world.database_busy += seconds
             world.database.work(seconds, lambda: world.lock.take(granted))
@@ -199,8 +197,8 @@ class _Node:
         world.clock.after(world.costs.trip / 2, asked)
 
     def _decide(self, began: float) -> None:
-        """The log is held. What waits when the loop comes to it is the group: requests that have
-        come, and what others have committed, are in the queue of the loop."""
+        """The log is locked. The group consists of everything waiting when the loop gets to it:
+        requests and other nodes' commits are in the loop's queue."""
         world, costs = self._world, self._world.costs
 
         def join() -> None:
@@ -214,7 +212,7 @@ class _Node:
         self.loop.work(costs.group * HELD, join)
 
     def _committed(self, group: list[_Message], began: float) -> None:
-        """It is on disk, and the log is free."""
+        """The commit is on disk, and the log is free."""
         world = self._world
         world.tally.groups += 1
         world.tally.held += world.clock.now - began
@@ -236,13 +234,13 @@ class _Node:
         self._deliver(self._world.delivering(count))
 
     def _deliver(self, seconds: float) -> None:
-        """Answer those who wait, for some time; then other work has its turn."""
+        """Deliver to waiting clients for some time, and then let other work have its turn."""
         if seconds > 0:
             part = min(seconds, TURN)
             self.loop.work(part, lambda: self._deliver(seconds - part))
 
     def answer(self, messages: list[_Message]) -> None:
-        """Answer those that were asked of this node."""
+        """Answer this node's requests."""
         for message in messages:
             self._unanswered -= 1
             self.loop.work(self._world.costs.answer, partial(self._world.answered, message))
@@ -260,7 +258,7 @@ class _World:
             one = Machine(self.clock, setup.cores)
             machines, self.database, self.clients = [one] * count, one, one
         else:
-            # A node computes on its loop, with a core beside it for its threads.
+            # A node uses its loop, and another core for its threads.
             machines = [Machine(self.clock, 2) for _ in range(count)]
             self.database = Machine(self.clock, setup.database_cores)
             self.clients = Machine(self.clock, 1_000)
@@ -268,15 +266,15 @@ class _World:
         self.nodes = [_Node(self, machine) for machine in machines]
         self.asked = self.nodes[: setup.nodes]
         self.writer: _Node | None = None
-        """Which wrote last."""
+        """The last writer."""
         self.database_busy = 0.0
 
     def delivering(self, messages: int) -> float:
-        """What it takes a node to give so many messages to those who wait there."""
+        """A node's cost of delivering this many messages to its waiting clients."""
         return messages * self.setup.audience / self.setup.nodes * self.costs.poll
 
     def commit(self, size: int, then: Then) -> None:
-        """Write a group, and call when it is on disk."""
+        """Write a group, and call the function when it's on disk."""
         costs = self.costs
         seconds = costs.database_group * (1 - DATABASE_BEGINS) + size * costs.database_message
         self.database_busy += seconds
@@ -298,7 +296,7 @@ class _World:
             message.answered()
 
     def begin(self) -> None:
-        """Let them send."""
+        """Start the senders."""
         setup = self.setup
         if setup.rate:
             self._send_by_rate()
@@ -307,7 +305,7 @@ class _World:
 
     def _send_again(self, node: _Node) -> Callable[[], None]:
         def send() -> None:
-            # One process asks for all of them, as in the bench.
+            # One process sends all requests, as in the benchmark.
             self.generator.work(
                 self.costs.client, lambda: node.ask(_Message(self.clock.now, send, node))
             )
@@ -321,7 +319,7 @@ class _World:
 
 
 def simulated(costs: Costs, setup: Setup) -> Outcome:
-    """Let it run for the set-up's seconds."""
+    """Run for the setup's duration."""
     world = _World(costs, setup)
     world.begin()
     world.clock.run(setup.seconds)
@@ -343,7 +341,7 @@ def simulated(costs: Costs, setup: Setup) -> Outcome:
 
 
 def at_most(costs: Costs, setup: Setup, seconds: float) -> float:
-    """The highest rate at which 99 of 100 messages are answered within so many seconds."""
+    """The highest rate at which 99% of messages are answered within this many seconds."""
     low, high = 0.0, 16_000.0
     while high - low > max(50.0, low * 0.05):
         middle = (low + high) / 2

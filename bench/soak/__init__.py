@@ -1,1 +1,1 @@
-"""The soak: an organization under way for a long time, and whether all still holds at its end."""
+"""The soak test: an organization in use for a long time, with checks at the end."""

@@ -1,5 +1,5 @@
-"""`python -m bench.soak [--minutes 20] [--clients 2000]`: an organization under way, and whether
-all holds at the end. The exit code is 1 when something does not."""
+"""`python -m bench.soak [--minutes 20] [--clients 2000]`: an organization in use, with checks at
+the end. Exits with 1 if a check fails."""
 
 import argparse
 import asyncio
@@ -33,16 +33,16 @@ from bench.soak.server import (
 from tertulia.service.config import Config
 
 WINDOW = 5.0
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 MIRRORS = 20
-"""Full clients."""
+"""The number of full clients."""
 RATE = 40.0
-"""Messages each second; with 2,000 clients, each of them is some 140 events."""
+"""Messages per second. With 2,000 clients, each message causes about 140 events."""
 SETTLING_SECONDS = 200
-"""How long forsaken queues may last, and closed connections: the idle timeout, two minutes that
-servers on one PostgreSQL leave each other, and a round of the server's sweep."""
+"""The lifetime of abandoned queues and closed connections: the idle timeout, the two minutes that
+servers on one PostgreSQL wait for each other, and one run of the cleanup job."""
 SPARE_FILES = 300
-"""Files that a process may have open besides the clients' connections."""
+"""Open files of a process in addition to the clients' connections."""
 QUANTITIES = ("pss", "rss", "heap", "fds", "threads", "cpu")
 
 
@@ -60,7 +60,7 @@ class Soak:
         self._began = 0.0
 
     async def run(self) -> None:
-        """Found, serve, and judge."""
+        """Create the organization, serve it, and check the results."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._over.set)
         loop.add_signal_handler(signal.SIGTERM, self._over.set)
@@ -119,7 +119,7 @@ class Soak:
         }
 
     async def _watch(self, server: Server, lines: asyncio.StreamReader) -> None:
-        """Look every few seconds, until the time is over or somebody has had enough."""
+        """Sample every few seconds until the time is over or a signal arrives."""
         used = server.sample().cpu
         until = self._began + self.options.minutes * 60
         over = asyncio.create_task(self._over.wait())
@@ -127,7 +127,7 @@ class Soak:
             coming = asyncio.create_task(_next(lines))
             await asyncio.wait({coming, over}, return_when=asyncio.FIRST_COMPLETED)
             if not coming.done():
-                # What it says is read to its end: half a line would be lost.
+                # Read the line to its end, so that nothing is lost.
                 self.said["ended"] = "early, by a signal"
             window = await coming
             try:
@@ -148,14 +148,14 @@ class Soak:
         over.cancel()
 
     async def _await_queues(self, server: Server, alive: set[str]) -> None:
-        """Queues that nobody polls must go by themselves."""
+        """Queues without polls must expire by themselves."""
         await _settled(lambda: server.queues() == alive)
         there = server.queues()
         self.wrong += judgement.of_queues(there, alive)
         self.said["queues"] = f"{len(there):,} queues in the database, {len(alive):,} alive"
 
     def figures(self) -> dict[str, Any]:
-        """Everything, for a program."""
+        """All results as JSON."""
         told = {
             n: v for n, v in self.verdict.items() if n in {"done", "put_off", "acknowledged", "due"}
         }
@@ -171,7 +171,7 @@ class Soak:
         }
 
     def picture(self) -> str:
-        """Memory and latency over the time."""
+        """Memory and latency over time."""
 
         def curve(name: str, quantity: str, unit: float = 1.0) -> Curve:
             points = [
@@ -202,7 +202,7 @@ class Soak:
         )
 
     def told(self) -> str:
-        """The end, in words."""
+        """The final report."""
         lines = [f"  {said}" for said in self.said.values()]
         if self.verdict:
             done = ", ".join(f"{n} {count:,}" for n, count in self.verdict["done"].items())
@@ -225,7 +225,7 @@ class Soak:
 
 
 async def _settled(holds: Callable[[], bool]) -> None:
-    """Wait until it holds, or for long enough to know that it does not."""
+    """Wait until the condition is true, or long enough to know that it won't be."""
     for _ in range(SETTLING_SECONDS):
         if holds():
             return
@@ -252,7 +252,7 @@ def _mean(windows: list[dict[str, Any]], name: str) -> float:
 
 @contextlib.asynccontextmanager
 async def _crowd(job: Job) -> AsyncIterator[tuple[asyncio.StreamReader, Any]]:
-    """The process with the clients: what it says, and how to tell it something."""
+    """The process with the clients: its output, and a function that sends it a command."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "bench.soak.crowd"),
@@ -295,7 +295,7 @@ def _print(text: str) -> None:
 
 
 def main() -> None:
-    """Run, and say what was found."""
+    """Run and report the result."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="how long (20)")
     parser.add_argument("--clients", type=int, default=2000, help="clients that wait (2000)")

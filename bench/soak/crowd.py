@@ -1,7 +1,7 @@
-"""The crowd: a process of its own, with all clients and everything that they do.
+"""A process with all clients and their actions.
 
-`python -m bench.soak.crowd` reads a job (one line of JSON) from standard input, and afterwards the
-words `stop` and `close`. It prints lines of JSON: what went on in each window, and the verdict.
+`python -m bench.soak.crowd` reads a job (one line of JSON) from standard input, and later the words
+`stop` and `close`. It prints lines of JSON: a summary of each window, and the result.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from bench.soak.town import Person, Town
 from bench.soak.visitors import Tally, Visitor
 
 ARRIVING = 32
-"""Clients that register at one moment."""
+"""Clients that register concurrently."""
 QUIET_SECONDS = 3.0
-"""When nothing has come for so long after the end, all has come."""
+"""Seconds without events after which everything has arrived."""
 PATIENCE_SECONDS = 60.0
 COMPARED = 40
 """Clients whose messages are compared with GET /messages."""
@@ -31,18 +31,18 @@ PAGE = 1000
 
 
 class Job(msgspec.Struct):
-    """What the crowd is to do."""
+    """The job."""
 
     port: int
     town: Town
     rate: float
-    """Messages each second."""
+    """Messages per second."""
     window: float
     """Seconds between two lines."""
 
 
 class Crowd:
-    """All of them."""
+    """All clients."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -54,7 +54,7 @@ class Crowd:
         self.doings = Doings(job.port, job.town, self.visitors, self.record, self.tally)
 
     async def run(self, words: asyncio.StreamReader) -> None:
-        """Arrive, do everything until told to stop, and judge."""
+        """Connect, act until told to stop, and check the results."""
         gate = asyncio.Semaphore(ARRIVING)
 
         async def arrive(visitor: Visitor) -> None:
@@ -88,7 +88,7 @@ class Crowd:
         await words.readline()
 
     async def _tell(self) -> None:
-        """A line for each window."""
+        """Print a line for each window."""
         window = self.job.window
         loop = asyncio.get_running_loop()
         due, used = loop.time(), time.process_time()
@@ -121,7 +121,7 @@ class Crowd:
             tally.answered.clear()
 
     async def _come_to_rest(self) -> None:
-        """Wait until all have come back and nothing comes any more."""
+        """Wait until all clients have returned and no more events arrive."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE_SECONDS
         while loop.time() < until:
@@ -136,7 +136,7 @@ class Crowd:
             self.record.fail(f"events still came {PATIENCE_SECONDS:.0f} s after the last request")
 
     async def _compare(self) -> None:
-        """What clients received that had their queue throughout, with what they can fetch."""
+        """Compare what clients with one queue throughout received with what they can fetch."""
         first: dict[int, Watch] = {}
         for watch in self.record.watches:
             first.setdefault(watch.user_id, watch)
@@ -151,7 +151,7 @@ class Crowd:
                 fetched |= await self._fetched(line, visitor.person, place)
             told = fetched & self.record.acknowledged.keys() - self.record.excused
             who = f"user {visitor.person.id}"
-            # Of a channel that is public, more can be read than what came while they were there.
+            # In a public channel, more can be read than what arrived while subscribed.
             unheard = {m for m in told - received if self._was_due(m, visitor.watch)}
             if unheard:
                 self.record.fail(f"{who} can fetch and did not get {sorted(unheard)[:8]}")
@@ -168,7 +168,7 @@ class Crowd:
         )
 
     async def _fetched(self, line: Line, person: Person, place: int) -> set[int]:
-        """All messages of a channel, or all direct messages, that the person can read."""
+        """All messages in a channel, or all direct messages, that the person can read."""
         operator, operand = ("is", "dm") if place < 0 else ("channel", place)
         narrow = [{"operator": operator, "operand": operand}]
         found: set[int] = set()
@@ -220,7 +220,7 @@ async def _main() -> None:
 
 
 def main() -> None:
-    """Do the job."""
+    """Run the job."""
     loops: Any = asyncio
     with contextlib.suppress(ImportError):
         import uvloop as loops

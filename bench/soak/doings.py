@@ -1,4 +1,4 @@
-"""What people do: each kind of thing at a rate of its own, at random moments."""
+"""What people do: each kind of action at its own rate, at random times."""
 
 import asyncio
 import random
@@ -24,30 +24,31 @@ PER_MESSAGE = {
     "type": 0.05,
     "report": 0.02,
 }
-"""How often each thing is done for one message that is sent."""
+"""The number of times that each action happens per sent message."""
 PER_VISITOR = {"vanish": 1 / 500, "renew": 1 / 1000, "forsake": 1 / 4000}
-"""How often each second, for each client."""
+"""The number of times per second and client."""
 DIRECT, LARGE, BETWEEN_CHANNELS = 0.1, 0.01, 0.1
-"""The parts of messages that are direct or go to everybody, and of moves that change channels."""
+"""The shares of messages that are direct or go to everyone, and of moves that change the
+channel."""
 TOPICS = 8
 """In each channel."""
 LINES = 16
-"""Connections that it is all asked by."""
+"""Connections for all actions."""
 UNFINISHED = 200
-"""Things under way at most: a server that is slower than the rate gets less to do, and no backlog
-that it would be asked to work off after the end."""
+"""The most actions in progress: a server that is slower than the rate gets fewer, without a backlog
+at the end."""
 REMEMBERED = 3000
-"""Messages to which something may still be done."""
+"""Messages that can still be changed."""
 FORSAKEN_SECONDS = 20
-"""The idle timeout of queues that nobody comes back to."""
+"""The idle timeout of abandoned queues."""
 PRESENT = 60
-"""People who report that they are there."""
+"""People who report presence."""
 WORDS = "Shall we have supper at **seven**? The others come later, as far as I know."
 
 
 @dataclass
 class Sent:
-    """A message that something may still be done to."""
+    """A message that can still be changed."""
 
     id: int
     sender: Person
@@ -59,7 +60,7 @@ class Sent:
 
 @dataclass
 class Doings:
-    """Everything that is done, until told to stop."""
+    """All actions, until told to stop."""
 
     port: int
     town: Town
@@ -69,9 +70,9 @@ class Doings:
     forsaken: list[str] = field(default_factory=list)
     """Queues that nobody will poll again."""
     done: dict[str, int] = field(default_factory=dict)
-    """How often each thing was done."""
+    """How often each action was done."""
     put_off: int = 0
-    """Things that were not begun, because too many were under way."""
+    """Actions that weren't started because too many were in progress."""
 
     def __post_init__(self) -> None:
         self._lines: asyncio.Queue[Line] = asyncio.Queue()
@@ -81,7 +82,7 @@ class Doings:
         self._loops: list[asyncio.Task[None]] = []
 
     async def begin(self, rate: float) -> None:
-        """Do everything, with so many messages each second, from now on."""
+        """Start all actions, with this many messages per second."""
         for _ in range(LINES):
             self._lines.put_nowait(await Line.to(self.port))
         kinds: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {"send": (self._send, rate)}
@@ -93,7 +94,7 @@ class Doings:
             self._loops.append(asyncio.create_task(self._repeat(name, do, often)))
 
     async def stop(self) -> None:
-        """Begin nothing any more, and wait until all is done that was begun."""
+        """Start no more actions, and wait for those in progress."""
         for loop in self._loops:
             loop.cancel()
         while self._tasks:
@@ -106,7 +107,7 @@ class Doings:
 
     @property
     def unfinished(self) -> int:
-        """Things that were begun."""
+        """Actions in progress."""
         return len(self._tasks)
 
     async def _repeat(self, name: str, do: Callable[[], Awaitable[None]], often: float) -> None:
@@ -130,8 +131,8 @@ class Doings:
             self.record.fail(f"{name}: {error!r}")
 
     async def _ask(self, method: str, target: str, by: Person, **parameters: Any) -> dict[str, Any]:
-        """The answer; whatever is no success is a failure of the soak. What is written begins with
-        the time at which it is sent."""
+        """Return the response. An error fails the soak test. Content starts with the time when it's
+        sent."""
         line = await self._line()
         try:
             began = stamp()
@@ -150,7 +151,7 @@ class Doings:
         return answer
 
     async def _line(self) -> Line:
-        """A connection that nobody uses."""
+        """An idle connection."""
         line = await self._lines.get()
         if line.is_fresh:
             return line
@@ -161,12 +162,12 @@ class Doings:
         return random.choice(self.town.people)
 
     def _a_visitor(self) -> Visitor | None:
-        """One who waits and is not concerned with anything else."""
+        """A waiting client without another action in progress."""
         visitor = random.choice(self.visitors)
         return None if visitor.busy or not visitor.here else visitor
 
     def _pick(self) -> Sent | None:
-        """A message, which nobody else does anything to until it is put back."""
+        """Take a message, which nobody else changes until it's put back."""
         if not self._recent:
             return None
         place = random.randrange(len(self._recent))
@@ -202,7 +203,8 @@ class Doings:
             self._recent.append(sent)
 
     async def _move(self) -> None:
-        """To another topic; the whole topic, now and then; or one message to another channel."""
+        """Move a message to another topic, sometimes a whole topic, or one message to another
+        channel."""
         if not (sent := self._pick()):
             return
         quietly = {
@@ -235,7 +237,7 @@ class Doings:
             self._recent.append(sent)
 
     async def _flag(self) -> None:
-        """A star, given or taken; and somebody reads what is new in a channel."""
+        """Add or remove a star, and mark someone's new messages in a channel as read."""
         if sent := self._pick():
             op = "remove" if sent.starred else "add"
             target = "/messages/flags"
@@ -250,7 +252,7 @@ class Doings:
     # Channels
 
     async def _roam(self) -> None:
-        """Join a channel, or leave the one that was joined."""
+        """Join a channel, or leave the one joined before."""
         visitor = self._a_visitor()
         if visitor is None:
             return
@@ -267,7 +269,7 @@ class Doings:
         finally:
             visitor.busy = False
 
-    # What is not written down
+    # Unlogged events
 
     async def _type(self) -> None:
         person = self._anybody()
@@ -300,7 +302,7 @@ class Doings:
             visitor.busy = False
 
     async def _forsake(self) -> None:
-        """Somebody opens one more client, which waits and never comes back."""
+        """Open one more client for someone, which waits and never returns."""
         person = self._anybody()
         line = await Line.to(self.port)
         asked = request(

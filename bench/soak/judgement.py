@@ -1,20 +1,20 @@
-"""What must hold of the server's process and its database at the end."""
+"""Checks of the server's process and its database at the end."""
 
 from collections.abc import Sequence
 
 SLOPE_KIB = 512.0
-"""What the heap may grow in a minute, in KiB, once everything is warm: the state keeps a little of
-each message (its topic, who has read it), and nothing else may stay."""
+"""The allowed growth of the heap in KiB per minute once caches are warm. The state keeps a little
+of each message (its topic, its readers), and nothing else may remain."""
 JUDGED_MINUTES = 10.0
-"""A shorter run is warm-up: its caches still fill, and its slope says nothing."""
+"""Shorter runs are warm-up and aren't judged."""
 FILES = 8
-"""Files that the server may open for itself after it has started: the database's readers."""
+"""Files that the server may open for itself after its start: the database's readers."""
 
 Point = tuple[float, float]
 
 
 def slope(points: Sequence[Point]) -> float:
-    """What the value grows by in one unit of the first coordinate, by least squares."""
+    """The slope of the least-squares line."""
     if len(points) < 2:
         return 0.0
     middle = sum(x for x, _ in points) / len(points)
@@ -24,7 +24,7 @@ def slope(points: Sequence[Point]) -> float:
 
 
 def second_half(points: Sequence[Point]) -> list[Point]:
-    """The points of the later half of the time."""
+    """The points of the second half of the time."""
     if not points:
         return []
     middle = (points[0][0] + points[-1][0]) / 2
@@ -32,7 +32,7 @@ def second_half(points: Sequence[Point]) -> list[Point]:
 
 
 def of_memory(heap: Sequence[Point]) -> tuple[str, list[str]]:
-    """What to say about the curve (minutes, KiB), and what is wrong with it."""
+    """Describe the curve (minutes, KiB), and list its violations."""
     grows = slope(second_half(heap))
     minutes = heap[-1][0] - heap[0][0] if heap else 0.0
     said = f"the heap grew by {grows:.0f} KiB a minute in the second half"
@@ -44,7 +44,7 @@ def of_memory(heap: Sequence[Point]) -> tuple[str, list[str]]:
 
 
 def of_files(before: int, connected: int, connections: int, after: int) -> list[str]:
-    """What is wrong with the number of open files: before, with all clients, and without them."""
+    """Violations of the number of open files: before, with all clients, and after."""
     wrong = []
     if connected > before + connections + FILES:
         wrong.append(f"{connected} files are open for {connections} connections and {before} own")
@@ -54,7 +54,7 @@ def of_files(before: int, connected: int, connections: int, after: int) -> list[
 
 
 def of_queues(there: set[str], alive: set[str]) -> list[str]:
-    """What is wrong with the queues that the database has."""
+    """Violations of the queues in the database."""
     wrong = []
     if lost := alive - there:
         wrong.append(f"the database lacks {len(lost)} queues that are polled")

@@ -1,4 +1,4 @@
-"""Requests over bare sockets: one connection, one request at a time."""
+"""Requests over raw sockets: one connection, one request at a time."""
 
 import asyncio
 import json
@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 LOST = 0
-"""The status of a request whose connection was closed before the answer came."""
+"""The status of a request whose connection was closed before the response."""
 FRESH_SECONDS = 2.0
 Answered = Callable[[int, bytes], None]
 
 
 def request(method: str, target: str, authorization: str, **parameters: Any) -> bytes:
-    """A request for a path below /api/v1. Values that are no strings are sent as JSON."""
+    """A request to a path below /api/v1. Values that aren't strings are sent as JSON."""
     texts = {n: v if isinstance(v, str) else json.dumps(v) for n, v in parameters.items()}
     form = urlencode(texts)
     if method == "GET" and form:
@@ -29,7 +29,7 @@ def request(method: str, target: str, authorization: str, **parameters: Any) -> 
 
 
 class Line(asyncio.Protocol):
-    """A connection that is kept."""
+    """A keep-alive connection."""
 
     def __init__(self) -> None:
         self._transport: Any = None
@@ -41,19 +41,19 @@ class Line(asyncio.Protocol):
 
     @classmethod
     async def to(cls, port: int) -> "Line":
-        """A new connection to this machine."""
+        """Connect to this machine."""
         loop = asyncio.get_running_loop()
         return (await loop.create_connection(cls, "127.0.0.1", port))[1]
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it can be counted on to be open: servers close what was quiet for some seconds,
-        perhaps at the very moment at which the next request leaves."""
+        """Whether the connection is surely open: servers close connections that were idle for some
+        seconds, perhaps just when the next request is sent."""
         quiet = time.monotonic() - self._used_at
         return quiet < FRESH_SECONDS and not self._transport.is_closing()
 
     def ask(self, asked: bytes, answered: Answered) -> None:
-        """Send a request; `answered` is called with the answer's status and body."""
+        """Send a request. `answered` is called with the response's status and body."""
         if self._transport.is_closing():
             answered(LOST, b"")
             return
@@ -61,13 +61,13 @@ class Line(asyncio.Protocol):
         self._transport.write(asked)
 
     async def answer(self, asked: bytes) -> tuple[int, bytes]:
-        """The same for those who can wait."""
+        """Send a request and return the response's status and body."""
         future: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
         self.ask(asked, lambda status, body: future.set_result((status, body)))
         return await future
 
     def drop(self) -> None:
-        """Close the connection without waiting for anything."""
+        """Close the connection without waiting."""
         self._answered = None
         self._transport.abort()
 

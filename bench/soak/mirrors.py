@@ -1,5 +1,5 @@
-"""Full clients: each keeps a picture of the organization by its events, which must be at the end
-what a client sees that begins then."""
+"""Full clients: each keeps the organization's state up to date by events, and must equal a new
+client at the end."""
 
 import asyncio
 from typing import Any
@@ -13,11 +13,11 @@ from bench.soak.town import Person
 
 PAUSE_SECONDS = 3.0
 HUNG = 400
-"""Newest messages of which is compared what hangs on them."""
+"""The newest messages whose reactions are compared."""
 
 
 class Mirrors:
-    """The full clients. Every response is held against the interface's own description."""
+    """The full clients. Every response is checked against the OpenAPI document."""
 
     connections = 4
 
@@ -34,14 +34,14 @@ class Mirrors:
         return [client.listener.queue_id for client in self._clients]
 
     async def begin(self, people: list[Person]) -> None:
-        """Register all of them, one in each way after the other."""
+        """Register all of them, with each set of parameters in turn."""
         ways = list(WAYS.values())
         for number, person in enumerate(people):
             asker = Asker(self._http, person.id, person.email, person.api_key)
             self._clients.append(await ReferenceClient.begin(asker, ways[number % len(ways)]))
 
     async def follow(self) -> None:
-        """Take in what happens, until cancelled."""
+        """Apply events until canceled."""
         while True:
             for client in self._clients:
                 await self._catch_up(client)
@@ -54,7 +54,7 @@ class Mirrors:
             self._fail(client, repr(error))
 
     async def compare(self) -> int:
-        """Hold each picture against a fresh one. Returns how many messages were looked at."""
+        """Compare each client's state with a new one. Return the number of messages compared."""
         looked_at = 0
         for client in self._clients:
             await self._catch_up(client)
@@ -70,13 +70,13 @@ class Mirrors:
         return looked_at
 
     async def _compare_hanging(self, client: ReferenceClient) -> int:
-        """Reactions, as events told of them and as they are fetched."""
+        """Compare reactions from events with fetched ones."""
         newest = sorted(client.hanging)[-HUNG:]
         page = await client.listener.person.get("/messages", message_ids=newest)
         messages: list[dict[str, Any]] = page.ok["messages"]
         for message in messages:
             for reaction in message["reactions"]:
-                del reaction["user"]  # The account, as it is called by now.
+                del reaction["user"]  # The account's current name.
             held = client.hanging[message["id"]]["reactions"]
             for difference in differences(held, message["reactions"], f"message {message['id']}"):
                 self._fail(client, difference)

@@ -1,8 +1,8 @@
-"""What was acknowledged, what was received, and whether the two fit.
+"""Acknowledged and received messages, and whether they match.
 
-The IDs of events are those of one log: whatever a queue is, an event that two queues bring has the
-same ID in both. So it is known exactly which messages a client had to get: those whose event lies
-in a stretch in which it had a queue and was in the channel.
+Event IDs come from one log: an event in two queues has the same ID in both. So the messages that a
+client has to receive are exactly those whose event is in a range where it had a queue and was in
+the channel.
 """
 
 from array import array
@@ -12,29 +12,29 @@ from dataclasses import dataclass, field
 
 FOREVER = 1 << 62
 SHOWN = 20
-"""Failures of one kind that are told in full."""
+"""Violations of one kind that are shown in full."""
 
 
 @dataclass
 class Watch:
-    """One queue of one client, from its registration to its end."""
+    """One queue of a client, from its registration to its end."""
 
     user_id: int
     start: int
     """The last event before it."""
     end: int = FOREVER
-    """The last event that the client had."""
+    """The last event that the client got."""
     received: "array[int]" = field(default_factory=lambda: array("q"))
-    """Messages, in the order in which they came."""
+    """Messages in the order in which they arrived."""
     stays: dict[int, list[list[int]]] = field(default_factory=dict)
-    """By place: the stretches of events, both ends excluded, in which the client was there."""
+    """By place: the ranges of events, excluding both ends, in which the client was there."""
 
     def enter(self, place: int, event_id: int) -> None:
         """The client is in the channel from this event on."""
         self.stays.setdefault(place, []).append([event_id, FOREVER])
 
     def leave(self, place: int, event_id: int) -> None:
-        """The client is not in the channel any more."""
+        """The client isn't in the channel after this event."""
         for stay in self.stays.get(place, ()):
             if stay[1] == FOREVER:
                 stay[1] = event_id
@@ -42,35 +42,34 @@ class Watch:
 
 @dataclass
 class Record:
-    """Everything that the judgement is made of. A place is a channel's ID, or a person's as a
-    negative number: direct messages are in the places of those who read them."""
+    """The data for the checks. A place is a channel's ID, or a person's as a negative number:
+    direct messages are in the places of their readers."""
 
     acknowledged: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The places of each message that was answered with success."""
+    """The places of each acknowledged message."""
     event_of: dict[int, int] = field(default_factory=dict)
     """The event that brought each message."""
     excused: set[int] = field(default_factory=set)
-    """Messages that were deleted, or moved to another channel: who was late need not see them."""
+    """Messages that were deleted or moved to another channel, which late clients may miss."""
     watches: list[Watch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     failed: int = 0
 
     def fail(self, text: str) -> None:
-        """Something that must not be."""
+        """Record a violation."""
         self.failed += 1
         if len(self.failures) < 10 * SHOWN:
             self.failures.append(text[:600])
 
     def brought(self, message_id: int, event_id: int) -> None:
-        """An event brought a message to somebody."""
+        """Record that an event brought a message."""
         if self.event_of.setdefault(message_id, event_id) != event_id:
             self.fail(
                 f"message {message_id} came by events {self.event_of[message_id]}, {event_id}"
             )
 
     def judge(self) -> int:
-        """Hold what was received against what was acknowledged. Returns how many deliveries had
-        to be."""
+        """Compare received with acknowledged messages. Return how many deliveries were required."""
         logs: dict[int, list[tuple[int, int]]] = {}
         for message_id, places in self.acknowledged.items():
             event_id = self.event_of.get(message_id)

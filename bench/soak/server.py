@@ -1,4 +1,4 @@
-"""The server under test, and what it looks like from outside."""
+"""The server under test, as seen from outside."""
 
 import contextlib
 import json
@@ -18,20 +18,20 @@ from tertulia.store.store import database_at
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: dict[str, str] = {}
-"""What differs from the default configuration, as variables of the environment: nothing. Limits
-on requests are for each account, and none of these people comes near them."""
+"""Environment variables that differ from the default configuration: none, since rate limits are per
+account and nobody here reaches them."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def environment() -> dict[str, str]:
-    """That of a process with default settings, from this source."""
+    """The environment of a process with default settings, from this source."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
     return {**kept, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **SETTINGS}
 
 
 def allow_files(count: int) -> None:
-    """Let this process and those that it starts have so many open files. Exits where the system
-    allows fewer."""
+    """Allow this process and its children this many open files. Exits if the system allows
+    fewer."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < count:
         raise SystemExit(f"{count} open files are needed and {most} allowed (ulimit -Hn)")
@@ -40,12 +40,12 @@ def allow_files(count: int) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """The server's process at one moment; memory in KiB, CPU in seconds since its start."""
+    """Resources of the server's process: memory in KiB, and processor seconds since its start."""
 
     pss: int
     rss: int
     heap: int
-    """The part of the memory that is no file's: what the program itself allocated."""
+    """The memory that the program itself allocated."""
     fds: int
     threads: int
     cpu: float
@@ -64,7 +64,7 @@ class Server:
         return self._process.poll() is None
 
     def sample(self) -> Sample:
-        """What it uses now. Raises OSError when it does not run."""
+        """Its current resources. Raises OSError if it isn't running."""
         place = Path(f"/proc/{self._process.pid}")
         memory = dict(re.findall(r"^(\w+): +(\d+) kB", (place / "smaps_rollup").read_text(), re.M))
         threads = re.search(r"^Threads:\s+(\d+)", (place / "status").read_text(), re.M)
@@ -79,7 +79,7 @@ class Server:
         )
 
     def queues(self) -> set[str]:
-        """The event queues that the database knows."""
+        """The event queues in the database."""
         database = database_at(self._config.data_path, self._config.database_url)
         with contextlib.closing(database.connect(readonly=True)) as connection:
             return {row[0] for row in connection.query("SELECT id FROM queues")}
@@ -87,11 +87,12 @@ class Server:
 
 @contextmanager
 def serving(config: Config) -> Iterator[Server]:
-    """A server on what the configuration names, for the time of the context."""
+    """A server with this configuration, within the context."""
     command = [sys.executable, "-m", "tertulia", "serve", "--host", "127.0.0.1", "--port", "0"]
     written = config.data_path / "serve.log"
     with written.open("wb") as log:
-        # In a session of its own: Ctrl-C is for the soak, which then stops it.
+        # In its own session, so that Ctrl-C reaches only the soak test, which then stops the
+        # server.
         process = subprocess.Popen(
             [*command, *_place(config)],
             env=environment(),
@@ -115,13 +116,13 @@ def serving(config: Config) -> Iterator[Server]:
 
 
 def complaints(config: Config) -> list[str]:
-    """What the server logged as a warning or worse."""
+    """Warnings and errors in the server's log."""
     lines = (config.data_path / "serve.log").read_text(errors="replace").splitlines()
     return [line for line in lines if re.search(r"level=(warning|error)|Traceback", line, re.I)]
 
 
 def checked(config: Config) -> list[str]:
-    """What `tertulia check` finds wrong."""
+    """Problems found by `tertulia check`."""
     done = subprocess.run(
         [sys.executable, "-m", "tertulia", "check", "--json", *_place(config)],
         env=environment(),

@@ -1,4 +1,4 @@
-"""The organization that the soak takes place in: made in process before the server starts."""
+"""The organization of the soak test, created in process before the server starts."""
 
 import random
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from tertulia.state.decision import CommandContext, Decision
 BATCH = 500
 CHANNELS = 100
 HOMES = 2
-"""Channels that each person is in for good, besides the one that everybody is in."""
+"""Permanent channels of each person, besides the channel of everyone."""
 MIRRORED = 6
-"""The same for the people with full clients."""
+"""The same for people with full clients."""
 EVERYBODY = "everybody"
 
 
 class Person(msgspec.Struct):
-    """Somebody to ask as."""
+    """Credentials."""
 
     id: int
     email: str
     api_key: str
     homes: list[int]
-    """Channels; never left."""
+    """Channels that the person never leaves."""
 
     @property
     def authorization(self) -> str:
@@ -41,19 +41,19 @@ class Person(msgspec.Struct):
 
 
 class Town(msgspec.Struct):
-    """Who and what there is."""
+    """The people and channels."""
 
     people: list[Person]
     mirrored: list[Person]
-    """Those with full clients."""
+    """People with full clients."""
     channels: dict[int, str]
-    """Names by ID, without the one of everybody."""
+    """Names by ID, without the channel of everyone."""
     everybody: int
-    """The channel that all are in."""
+    """The channel of everyone."""
 
 
 async def founded(config: Config, people: int, mirrored: int, chance: random.Random) -> Town:
-    """Found the organization and fill it, by the log alone."""
+    """Create the organization and fill it through the log."""
     vault = opened_vault(config, create=True)
     found: list[Person] = []
     async with opened_log(config, lambda _: None) as log:
@@ -87,13 +87,13 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
 
 
 def join(context: CommandContext, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
-    """Let these accounts exist, who may not exist yet."""
+    """Create these accounts, unless they exist."""
     state = context.state
     return Decision(None, [users.created(state, user, own) for user, own in batch])
 
 
 def open_channel(context: CommandContext, name: str, user_ids: Sequence[int]) -> Decision[int]:
-    """A new public channel with these subscribers; its ID."""
+    """Create a public channel with these subscribers. Return its ID."""
     state = context.state
     channel = Channel(id=state.channels.next_id(), name=name, created_at=int(context.now))
     people = [state.users[user_id] for user_id in user_ids]

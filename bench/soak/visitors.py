@@ -1,4 +1,4 @@
-"""The clients: each has a queue, waits, takes what comes, and waits again."""
+"""Clients: each has a queue, polls, applies events, and polls again."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ EVENT_TYPES = [
     *("subscription", "typing", "presence"),
 ]
 AWAY = (0.2, 8.0)
-"""Seconds for which those stay away who come back."""
+"""Seconds for which clients stay away before they return."""
 
 
 class _Message(msgspec.Struct):
@@ -53,13 +53,13 @@ _error = msgspec.json.Decoder(dict[str, object])
 
 
 def stamp() -> int:
-    """The time in microseconds; every message begins with it."""
+    """The time in microseconds, with which every message starts."""
     return time.monotonic_ns() // 1000
 
 
 @dataclass
 class Tally:
-    """What came in since it was last looked at; latencies in milliseconds."""
+    """Counts since the last window. Latencies are in milliseconds."""
 
     events: int = 0
     polls: int = 0
@@ -70,15 +70,15 @@ class Tally:
 
 
 class Visitor:
-    """One client of one person."""
+    """A client of a person."""
 
     def __init__(self, port: int, person: Person, record: Record, tally: Tally) -> None:
         self.person = person
         self.queue_id = ""
         self.here = False
-        """Whether it waits, and neither is away nor registers."""
+        """Whether it waits, and is neither away nor registering."""
         self.busy = False
-        """Whether it is on its way out or in."""
+        """Whether it's leaving or arriving."""
         self._port = port
         self._record = record
         self._tally = tally
@@ -96,7 +96,7 @@ class Visitor:
         await self._register()
 
     async def vanish(self) -> None:
-        """Break the connection in the middle of a poll, and come back with the same queue."""
+        """Cut the connection during a poll, and return with the same queue."""
         if self.line is None:
             return
         self.here = False
@@ -108,7 +108,7 @@ class Visitor:
         self._poll()
 
     async def renew(self, other: Line) -> None:
-        """Delete the queue by another connection, and arrive anew."""
+        """Delete the queue on another connection, and register again."""
         self._leaves = asyncio.Event()
         self.here = False
         asked = request("DELETE", "/events", self.person.authorization, queue_id=self.queue_id)
@@ -153,7 +153,7 @@ class Visitor:
         if status == 200:
             self._take(_events.decode(body).events)
         elif not self._is_expected(status, body):
-            # Without its queue it has nothing to do any more: it is missed at the end.
+            # Without a queue, it can't continue. It's reported as missing at the end.
             self.here = False
             self._record.fail(f"GET /events: {status} {body.decode(errors='replace')}")
             return
@@ -163,7 +163,7 @@ class Visitor:
             self._poll()
 
     def _is_expected(self, status: int, body: bytes) -> bool:
-        """A poll whose queue is deleted under it is told so."""
+        """Whether a poll failed because its queue was deleted."""
         if self._leaves is None or status == LOST:
             return False
         return _error.decode(body).get("code") == "BAD_EVENT_QUEUE_ID"
