@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import httpx
 
 _PLAIN = re.compile(r"[\w/.~-]*", re.ASCII)
-"""Paths that are sent as they are."""
+"""Paths that need no quoting."""
 _FORM = (b"content-type", b"application/x-www-form-urlencoded")
 
 

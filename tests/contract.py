@@ -16,7 +16,7 @@ from tertulia.wire.api.openapi import document
 
 _URN = "urn:tertulia:openapi"
 _REST = {"filename"}
-"""Parts of paths that may have slashes in them."""
+"""Path parameters that may contain slashes."""
 
 
 @cache

@@ -83,18 +83,18 @@ def is_empty(config: Config) -> bool:
 
 
 NEW_SECONDS = 10.0
-"""So long an organization is as good as new: nothing depends on so little of an account's age."""
+"""How long an organization counts as new: no test depends on such a small age of accounts."""
 
 
 class _Original(NamedTuple):
     """An organization as it was right after its creation."""
 
     files: dict[str, tuple[int, bytes]]
-    """Of the data directory: mode and content by path. The database on SQLite is one of them."""
+    """The data directory: mode and content by path, including an SQLite database."""
     content: str
-    """Of the database on PostgreSQL."""
+    """The content of a PostgreSQL database."""
     said: Any
-    """What was returned by who made it."""
+    """What `make` returned."""
     made: float
     """When, by `time.monotonic`."""
 

@@ -21,7 +21,7 @@ PNG = bytes.fromhex(
     "0000000d49444154789c6360000002000001e221bc330000000049454e44ae426082"
 )
 Say = Callable[[asyncio.StreamWriter], object]
-"""Writes an answer that is not a usual one; what it returns is awaited, where it can be."""
+"""Writes a special response. If it returns an awaitable, that is awaited."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def redirect(to: str, status: int = 302) -> Page:
 
 
 OWN_HOST = "chat.example"
-"""Of the server that asks."""
+"""The name of the server that sends the requests."""
 
 
 @dataclass
@@ -52,20 +52,20 @@ class Elsewhere:
     scheme: str = "http"
     pages: dict[str, Page | Say] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    """The paths that were asked for."""
+    """The requested paths."""
     heads: list[str] = field(default_factory=list)
-    """The requests, from their first lines to the empty ones."""
+    """The requests' headers with their first lines."""
     others: dict[str, list[list[str]]] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
-    """The addresses of the server that asks, by its name."""
+    """The resolved addresses of the requesting server, by its name."""
     resolved: list[str] = field(default_factory=list)
-    """The names that were looked up."""
+    """The names that were resolved."""
     answers_on_each: int = 1
-    """Requests of a connection, before it is closed."""
+    """Requests per connection before it's closed."""
     connections: int = 0
-    """How many there were."""
+    """The number of connections."""
     open: int = 0
-    """How many of them there are still."""
+    """The number of open connections."""
 
     def url(self, path: str, host: str = "pages.test") -> str:
         """The URL of a path."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcp.client.client import Client
 
 MODES = ("2026-07-28", "legacy")
-"""How the client speaks: as at present, or with the handshake of before."""
+"""The client's protocol: the current one, or with the handshake of the previous one."""
 
 
 @dataclass

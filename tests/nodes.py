@@ -18,7 +18,7 @@ class Balancer(httpx.AsyncBaseTransport):
     def __init__(self, nodes: Sequence[Organization]) -> None:
         self.nodes = nodes
         self.to = 0
-        """The number of the node."""
+        """The node's number."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         transport = self.nodes[self.to % len(self.nodes)].http._transport

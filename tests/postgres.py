@@ -88,7 +88,8 @@ def _is_user(name: str) -> bool:
 
 
 _USES = 50
-"""A schema is used so often and then made anew: what is deleted lies about in it for a while."""
+"""The number of uses after which a schema is made again, since deleted rows take up space in it for
+a while."""
 
 _FORM = """
     SELECT COUNT(*), SUM(c.xmin::text::bigint), SUM(own.columns), SUM(own.changes)
@@ -98,7 +99,7 @@ _FORM = """
     ) AS own
     WHERE c.relnamespace = to_regnamespace(%s)
 """
-"""Another answer where the tables of a schema are others than before, whatever is in them."""
+"""Gives another result if the schema's tables were changed, whatever their content."""
 
 
 @dataclass
@@ -120,7 +121,7 @@ class _Schemas:
         self._lent: dict[str, _Migrated | None] = {}
         self._waiting: list[_Migrated] = []
         self._migrated = ""
-        """The content that the migrations leave."""
+        """The content after the migrations."""
         self._clear = ""
         self._writer: Connection | None = None
 
@@ -234,10 +235,10 @@ class _Schemas:
 _servers: dict[str, _Schemas] = {}
 _lent: dict[str, tuple[_Schemas, str]] = {}
 _kept: dict[str, list[pq.abc.PGconn]] = {}
-"""Connections that nodes have closed, by their server, for others to go on with: a new one costs
-the server more than most tests do, for it knows nothing of the tables."""
+"""Connections closed by nodes, by server, for reuse: a new one costs the server more than most
+tests, because its caches are empty."""
 _sharing: dict[str, str] = {}
-"""Schemas whose nodes take these, and where their server is."""
+"""Schemas whose nodes use these, with their servers."""
 _KEPT_AT_MOST = 8
 _ENDING_SECONDS = 0.2
 _NOTHING = pq.PGconn.connect_start(b"host=/nowhere")
@@ -310,7 +311,7 @@ class _Shared(postgres_driver.DeadlineConnection):
     """A connection that is kept after use if it's in order."""
 
     _place = ""
-    """Where its server is, if it is to be kept."""
+    """The connection's server, if it's to be kept."""
 
     @classmethod
     def connect(cls, conninfo: str = "", **how: Any) -> "_Shared":

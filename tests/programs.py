@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parents[1]
 _MOST = 1 << 20
-"""Bytes of a request to start a program."""
+"""The maximum size of a request to start a program."""
 _PROGRAM = ("-m", "tertulia")
-"""What the interpreter is told."""
+"""The interpreter's arguments."""
 
 
 class Program:
@@ -139,7 +139,7 @@ _WHEN_NEEDED = (
     *("tertulia.integrations.catalog", "tertulia.markup.markdown"),
     *("tertulia.store.postgres", "tertulia.store.sqlite"),
 )
-"""What programs load when they first need it, which most tests have them do."""
+"""Modules that programs import when they first need them, which most tests do."""
 
 
 @cache

@@ -27,13 +27,13 @@ class Fault(enum.Enum):
     """What happens to a connection when a client sends certain bytes."""
 
     CUT_BEFORE = "cut before"
-    """It is cut, and the server never sees them."""
+    """The connection is cut, and the server never gets the bytes."""
     CUT_AFTER = "cut after"
-    """The server sees them, and it is cut instead of handing over the answer."""
+    """The server gets the bytes, and the connection is cut instead of passing the response."""
     FREEZE_BEFORE = "freeze before"
-    """Nothing passes any more, these bytes among it."""
+    """Nothing passes anymore, including these bytes."""
     FREEZE_AFTER = "freeze after"
-    """The server sees them; the answer does not pass, nor anything after it."""
+    """The server gets the bytes. The response doesn't pass, and neither does anything after it."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Link:
         self._answer_fault: Fault | None = None
         self.is_open = True
         self.marks: set[bytes] = set()
-        """Those of the proxy's that its client has sent."""
+        """The proxy's marks that its client has sent."""
         for source, goal, is_request in ((client, server, True), (server, client, False)):
             threading.Thread(
                 target=self._forward, args=(source, goal, is_request), daemon=True
@@ -128,11 +128,11 @@ class Proxy:
     target: Target
     port: int = 0
     delay_seconds: float = 0.0
-    """So long each piece of data is on its way, in each direction."""
+    """The delay of each piece of data in each direction."""
     marks: tuple[bytes, ...] = ()
-    """What connections are told from each other by, where a client sends it in one piece."""
+    """Bytes that tell connections apart, when a client sends them in one piece."""
     links: list[Link] = field(default_factory=list)
-    """All connections that there were, oldest first."""
+    """All connections so far, oldest first."""
     _rules: list[_Rule] = field(default_factory=list)
     _listener: socket.socket | None = None
     _holds_new: bool = False

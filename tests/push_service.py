@@ -91,13 +91,13 @@ class PushService:
 
     url: str = ""
     statuses: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """By path: the status, and further headers; else 201."""
+    """Status and additional headers by path. The default is 201."""
     pushed: list[Pushed] = field(default_factory=list)
     held: dict[str, asyncio.Event] = field(default_factory=dict)
-    """Paths at which it answers only after these."""
+    """Paths whose responses wait for these events."""
 
     answers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
-    """One for each answer that was given."""
+    """Released once per response."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first, *lines = (await reader.readuntil(b"\r\n\r\n"))[:-4].decode().split("\r\n")

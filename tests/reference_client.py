@@ -41,7 +41,7 @@ _NO_SETTINGS = {
     *("realm_default_streams", "realm_default_stream_groups", "realm_user_settings_defaults"),
     *("realm_embedded_bots", "realm_incoming_webhook_bots"),
 }
-"""What is called like a setting of the organization and is none."""
+"""Fields named like settings of the organization that aren't settings."""
 
 
 class ReferenceClient:
@@ -91,7 +91,7 @@ class ReferenceClient:
         self.muted = data["muted_users"]
         self.emoji = data["realm_emoji"]
         self.hanging: dict[int, dict[str, Any]] = {}
-        """What hangs on the messages that came in: reactions, parts of widgets."""
+        """Reactions and widget data of received messages."""
         self.attachments: dict[int, dict[str, Any]] = {}
         self.recent = {
             tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]

@@ -43,15 +43,15 @@ class Trouble:
     methods: str = "GET HEAD PUT POST DELETE"
     part: str = ""
     times: int = 1_000_000
-    """How often, before all is well again."""
+    """How many requests fail before the fault ends."""
     status: int = 0
-    """The status that they are answered with, instead of being done."""
+    """The status of the response. The request isn't carried out."""
     wait: float = 0
-    """Seconds until anything happens."""
+    """Seconds before the response starts."""
     cut: bool = False
-    """The answer breaks off after a half of its first chunk."""
+    """The response breaks off within its first chunk."""
     short: bool = False
-    """The answer has a half of what is there, and says that this is all."""
+    """The response contains half of the data and claims to be complete."""
 
 
 _running: list["S3Server"] = []

@@ -94,4 +94,4 @@ class QuickHasher(PasswordHasher):
     def __init__(self, time_cost: int, memory_cost: int, parallelism: int) -> None:
         super().__init__(time_cost=1, memory_cost=8, parallelism=1)
         self.asked_for = (time_cost, memory_cost, parallelism)
-        """What the real one would take: passes, KiB and threads."""
+        """The real cost: passes, KiB, and threads."""

@@ -41,7 +41,7 @@ from tests.calling import called
 
 PASSWORD = "correct horse"
 OWNER = "ann"
-"""The founder: the only one with a password, `PASSWORD`."""
+"""The founder, who is the only one with a password: `PASSWORD`."""
 
 
 @dataclass
@@ -206,7 +206,7 @@ class Listener:
     queue_id: str
     last_event_id: int
     data: dict[str, Any]
-    """What POST /register answered."""
+    """The response of POST /register."""
 
     async def events(
         self, *, block: bool = False, acknowledge: bool = True
@@ -235,7 +235,7 @@ class TestClock:
 
     ahead: float = 0
     stopped_at: float | None = None
-    """UNIX seconds; None for a clock that goes by itself."""
+    """UNIX seconds, or None for a running clock."""
 
     def __call__(self) -> float:
         return (time.time() if self.stopped_at is None else self.stopped_at) + self.ahead

@@ -46,7 +46,7 @@ WITHOUT = (
     "PreconnectToSearch",
     "ThirdPartyStoragePartitioning",
 )
-"""Features of Chromium's that no test needs."""
+"""Chromium features that no test needs."""
 FLAGS = [
     f"--disable-features={','.join(WITHOUT)}",
     "--no-sandbox",
@@ -60,7 +60,7 @@ FLAGS = [
     "--use-fake-device-for-media-stream",
 ]
 EXPECTED = r"Failed to load resource|blocked by Playwright"
-"""What a browser's console may say: refusals are answers like others, but it tells of each."""
+"""Allowed console output: refusals are normal responses, but the console reports each."""
 LAPTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -86,7 +86,7 @@ class Window:
     site: str
     troubles: list[str] = field(default_factory=list)
     away: bool = False
-    """Whether the server is down just now, so that requests to it fail."""
+    """Whether the server is currently down, so that requests fail."""
 
     def __post_init__(self) -> None:
         self.page.on("console", self._said)

@@ -15,7 +15,7 @@ from tests.e2e.server import Server
 AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 COLORS = ["color-contrast", "link-in-text-block"]
-"""The rules that say something else in the dark: a page is the same there, in other colours."""
+"""The rules whose result differs between themes: a page's other properties are the same in both."""
 ENHANCED = ["color-contrast-enhanced"]
 """7:1."""
 TABLET: ViewportSize = {"width": 1024, "height": 768}
@@ -33,11 +33,11 @@ CHOSEN = """() => {
             .map((one) => getComputedStyle(one).backgroundColor === chosen)
         : [];
 }"""
-"""Of everything that is chosen: whether it is seen, in the system's colours."""
+"""Whether each selected element is visible in forced colors."""
 TINTED = """[...document.querySelectorAll("nav [aria-current] .tinted")].map(
     (one) => getComputedStyle(one).color ===
         getComputedStyle(one.closest("[aria-current]")).color)"""
-"""Of every sign in a chosen row that has a colour of its own: whether it has the row's."""
+"""Whether each colored icon in a selected row has the row's color."""
 VIEWS = [
     "inbox",
     "recent",

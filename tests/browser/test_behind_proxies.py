@@ -24,9 +24,9 @@ from tests.tls import unverified, write_certificate
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UPLOAD = 30 * 1024 * 1024
-"""Bytes of a large file."""
+"""The size of a large file in bytes."""
 Place = tuple[Path, int, int, Server]
-"""A directory for the proxy's files, its ports for https and http, and what is behind it."""
+"""The proxy's directory, its ports for HTTPS and HTTP, and the server behind it."""
 
 
 def changed(text: str, *pairs: tuple[str, str]) -> str:

@@ -61,7 +61,7 @@ def newcomer(sqlite_site: Site, new_page: Open) -> Window:
 
 
 HOW = ["at once", "slowly", "on a slow machine"]
-"""How answers come."""
+"""How responses arrive."""
 LINES = 600
 
 
@@ -253,8 +253,8 @@ async ({{by, messages, turns = 400}}) => {{
     return {{messages: seen.size, worst}};
 }}
 """
-"""Scrolls by a part of the window until it saw so many messages, or so often; how far what was in
-its middle moved by itself, at most."""
+"""Scroll in steps until this many messages or steps have been seen. Return the largest distance by
+which the message in the middle moved by itself."""
 GROW = f"""
 async (when) => {{
     {FEED}
@@ -269,7 +269,7 @@ async (when) => {{
     return one.getBoundingClientRect().top - before;
 }}
 """
-"""Scrolls up and has a row above become higher at once; how far what is seen moved."""
+"""Scroll up and make a row above taller at the same time. Return how far visible messages moved."""
 SLOW_ANSWERS = """
 const ask = window.fetch;
 window.fetch = async (...asked) => {
@@ -278,4 +278,4 @@ window.fetch = async (...asked) => {
     return answer;
 };
 """
-"""Messages come so late that one gets to the end of what is loaded."""
+"""Delay responses so that the end of the loaded messages can be reached."""

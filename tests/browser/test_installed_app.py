@@ -37,7 +37,7 @@ class Phone:
     def __init__(self, window: Window) -> None:
         self.window = window
         self.told: dict[str, Any] | None = None
-        """The push that came in last, until what it brings about is seen."""
+        """The last push, until its effect is checked."""
         self.devtools: CDPSession = window.context.new_cdp_session(window.page)
         found: list[dict[str, Any]] = []
         self.devtools.on(

@@ -14,16 +14,16 @@ from tests.reference_client import WAYS, ReferenceClient
 from tests.support import Listener, Person
 
 THINKING = (0.1, 0.6)
-"""Seconds between two things that a client does."""
+"""Seconds between two actions of a client."""
 PATIENCE = (1.0, 10.0)
-"""Seconds that a client waits for an answer, at least and at most."""
+"""The timeout of a request in seconds, from and to."""
 POLLING = (1.5, 4.0, 12.0, 40.0)
-"""The same for events, one of these."""
+"""The timeouts of polls, one of these."""
 REGISTER_SECONDS = 60.0
 PARAMETERS = {**WAYS["modern"], "apply_markdown": False}
 EMOJI = ("heart", "tada", "octopus")
 EDITED_SECONDS = 300
-"""A message is changed for so long after it was sent: the organization allows ten minutes."""
+"""A message may be changed for this long after it was sent; the organization allows ten minutes."""
 
 
 class Sent:
@@ -56,7 +56,7 @@ class Client:
         self.others: list[int] = []
         self.sent: list[Sent] = []
         self.messages: dict[int, tuple[int | None, str, str]] = {}
-        """Channel, topic and content of each message, as events told of them."""
+        """Channel, topic, and content of each message, according to events."""
         self.queue_id = ""
         self.last_event_id = -1
         self.polls = 0

@@ -21,15 +21,15 @@ from tests.proxy import Link, Proxy
 
 ROOT = SOURCE.parent
 LOOK_SECONDS = 0.1
-"""Between two looks whether a node still runs."""
+"""Seconds between two checks whether a node is running."""
 DELAY_SECONDS = 0.15
-"""So long each piece of data takes on a slow way."""
+"""The delay of each piece of data on a slow connection."""
 REST_SECONDS = 0.5
-"""Before a node that ended is started again."""
+"""Seconds before an ended node is restarted."""
 LISTENS, WRITES = b"LISTEN", b"FOR UPDATE"
-"""What tells a node's connections from each other."""
+"""How a node's connections are told apart."""
 SEVERAL = 5
-"""Commits, of which some are of what people do."""
+"""Commits, of which some are by clients."""
 Say = Callable[[str], None]
 _AT_A_COMMIT = {
     Kind.LOSE_ANSWER: OnTheWay.CUT_AFTER,
@@ -46,9 +46,9 @@ class Node(Server):
     is_newer: bool = False
     """Whether the process is of the newer version."""
     killed: bool = False
-    """Whether it is the test that ended it."""
+    """Whether the test ended it."""
     has_served: bool = False
-    """Whether it has answered since it was started."""
+    """Whether it has responded since it was started."""
 
     @property
     def runs(self) -> bool:
@@ -81,14 +81,14 @@ class Cluster:
             Proxy(socket_of(database.url), marks=(LISTENS, WRITES)) for _ in range(count + 1)
         ]
         self.stopping = asyncio.Event()
-        """Is set for a moment when a node is stopped."""
+        """Set for a moment when a node is paused."""
         self.stopped: set[int] = set()
-        """The nodes that stand still."""
+        """The paused nodes."""
         self._say = say
         self._directory = directory
         self._wanted: set[int] = set(range(count))
         self._waits: set[int] = set()
-        """Nodes that were killed and are not started yet."""
+        """Nodes that were killed and haven't been restarted."""
         self._tasks: list[asyncio.Task[None]] = []
         self._is_database_up = True
         for proxy in self.proxies:
@@ -269,6 +269,6 @@ def _next(lines: Sequence[str], begin: int) -> int:
 
 
 _NEXT_EVENT = "20"
-"""Each line of the log begins with its date."""
+"""Each log line starts with its date."""
 _RAISED = re.compile(r"(?:\w+\.)*([A-Z]\w+)(?::|$)")
 _NO_MISTAKES = {"DatabaseUnavailable", "ConnectionLost", "TimeLimitReached", "CommitUnknown"}

@@ -36,7 +36,7 @@ AT_NODES: dict[Kind, tuple[int, float, float]] = {
     Kind.CUT_LISTENER: (2, 0.0, 0.0),
     Kind.FREEZE_LISTENER: (2, 5.0, 30.0),
 }
-"""How often, in proportion, and for how many seconds: at least, at most."""
+"""The relative frequency, and the duration in seconds, from and to."""
 AT_THE_DATABASE: dict[Kind, tuple[int, float, float]] = {
     Kind.STOP_DATABASE: (2, 1.0, 14.0),
     Kind.KILL_DATABASE: (1, 0.0, 4.0),
@@ -45,9 +45,9 @@ NODE_REST = (3.0, 12.0)
 """Seconds between two faults of one node."""
 DATABASE_REST = (15.0, 40.0)
 SHORT_SECONDS = 26.0
-"""How long the short plan takes."""
+"""The duration of the short plan."""
 UPGRADED_AT = 0.6
-"""The part of the time after which a newer node joins."""
+"""The share of the time after which a newer node joins."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Fault:
     """A fault that starts at a time and ends after a while."""
 
     at: float
-    """Seconds since the beginning."""
+    """Seconds since the start."""
     kind: Kind
     seconds: float = 0.0
     node: int | None = None

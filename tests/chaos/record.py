@@ -10,7 +10,7 @@ from typing import Any
 from tertulia.delivery import event_ids
 
 _NUMBERING = event_ids.counted_from(0)
-"""Of all queues: a log of so few entries has one from which they count."""
+"""The numbering of all queues, which start from an almost empty log."""
 
 
 class Outcome(enum.Enum):
@@ -18,9 +18,9 @@ class Outcome(enum.Enum):
 
     DONE = "done"
     REFUSED = "nothing was done"
-    """By a refusal, or "not now"."""
+    """A refusal, or a request to retry later."""
     UNKNOWN = "unknown"
-    """Nothing was heard, or that it is not known."""
+    """No response, or an unknown outcome."""
 
 
 @dataclass(eq=False)
@@ -29,17 +29,17 @@ class Attempt:
 
     what: str
     subject: Hashable
-    """What of: attempts of one kind at one subject are made one after another."""
+    """Attempts of one kind on one subject are made one after another."""
     value: Any
-    """What it is to be: unique among those of the subject, unless a value is set again."""
+    """The new value, unique for the subject unless a value is set again."""
     node: int
     began: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     outcome: Outcome = Outcome.UNKNOWN
     answer: str = ""
-    """What was heard, for people."""
+    """The response, for people."""
     result: Any = None
-    """What the answer says that was made."""
+    """The new object according to the response."""
 
     def __str__(self) -> str:
         return (
@@ -55,7 +55,7 @@ class Record:
         self.attempts: list[Attempt] = []
         self.violations: list[str] = []
         self.entries: dict[int, int] = {}
-        """The entry of the log that brought a message, as the first client heard of it."""
+        """The log entry of each message, as the first client learned it."""
         self.events = 0
         self.refusals: defaultdict[str, int] = defaultdict(int)
 
@@ -118,7 +118,7 @@ class Revocation:
 
     what: str
     acknowledged: float = 0.0
-    """When the answer was there."""
+    """When the response arrived."""
 
 
 @dataclass(eq=False)
@@ -130,7 +130,7 @@ class Probe:
     sent: float
     answered: float
     is_write: bool
-    """Whether it changes something, which is decided at the log's end wherever it is."""
+    """Whether it changes something. Changes are decided at the end of the log, at any node."""
 
 
 def stale(probes: Iterable[Probe], bound: float) -> list[str]:

@@ -13,11 +13,11 @@ from tests.chaos.cluster import Cluster, Node
 from tests.chaos.record import Outcome, Probe, Record, Revocation
 
 PAUSE = (2.0, 5.0)
-"""Seconds between two revocations, unless a node is stopped before."""
+"""Seconds between two revocations, unless a node is paused before."""
 PROBED_SECONDS = 32.0
-"""For so long after a revocation its right is used."""
+"""How long a revoked permission is tried."""
 PROBE_EVERY = 1.5
-"""Seconds between two uses at one node. What waits for an answer holds none of them up."""
+"""Seconds between two tries at one node. They don't wait for each other's responses."""
 PROBE_PATIENCE = 25.0
 ASK_PATIENCE = 3.0
 
@@ -31,7 +31,7 @@ class Spare:
 
     people: list[Account]
     channels: list[int]
-    """Public ones, each with a message, of which nobody is subscribed but the owner."""
+    """Public channels, each with a message, to which only the owner is subscribed."""
 
 
 class Revocations:
@@ -49,11 +49,11 @@ class Revocations:
     ) -> None:
         """`outsider` is subscribed to none of the spare channels. `channel_id` is public."""
         self.probes: list[Probe] = []
-        """Uses that succeeded."""
+        """Successful uses."""
         self.count = 0
-        """Rights that were taken away, as was acknowledged."""
+        """Acknowledged revocations."""
         self.refused = 0
-        """Uses that did not succeed."""
+        """Refused uses."""
         self._cluster = cluster
         self._record = record
         self._owner = owner

@@ -33,9 +33,9 @@ CLIENTS = 8
 SPARE_PEOPLE = 90
 SPARE_CHANNELS = 40
 SETTLE_SECONDS = 120.0
-"""After the last fault is mended, so long may it take until all is as if nothing had happened."""
+"""The longest time to recover after the last fault."""
 LATE_SECONDS = 3.0
-"""What nodes were sent before they were ready has reached their writers after so long."""
+"""After this time, requests sent to nodes before they were ready have reached their writers."""
 PROGRESS_SECONDS = 10.0
 PAGE = 1000
 Say = Callable[[str], None]

@@ -11,7 +11,7 @@ import zulip
 from tests.e2e.server import Account, Server
 
 PATIENCE = 60.0
-"""Seconds after which what should have happened is taken to have failed."""
+"""Seconds after which a missing event counts as a failure."""
 
 Event = dict[str, Any]
 
@@ -47,7 +47,7 @@ class Listener:
         self.events: list[Event] = []
         self.registrations = 0
         self.polls = 0
-        """Answers that came to GET /events."""
+        """Responses to GET /events."""
         self._server = server
         self._event_types = event_types
         self._queue_id = ""

@@ -20,7 +20,7 @@ class Response:
 
     status: int
     headers: dict[str, str]
-    """By their names in lower case."""
+    """With lowercase names."""
     body: bytes
 
     def refused(self, code: str = "BAD_REQUEST", status: int = 400) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests.e2e.people import PATIENCE, client_of
 from tests.e2e.server import Account, Server
 
 PAUSE = 0.05
-"""Seconds between two attempts while the server is away."""
+"""Seconds between two attempts while the server is down."""
 
 
 @dataclass
@@ -20,10 +20,10 @@ class Tally:
     """What all senders were told."""
 
     acknowledged: list[tuple[int, str]] = field(default_factory=list)
-    """Message IDs and contents. A list: a server that forgets gives an ID out twice."""
+    """Message IDs and contents. A list, because a server that forgets would reuse an ID."""
     attempted: set[str] = field(default_factory=set)
     errors: list[Any] = field(default_factory=list)
-    """Answers that were neither a success nor "not now"."""
+    """Responses that were neither a success nor a request to retry later."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def wait_for_more(self, count: int) -> int:

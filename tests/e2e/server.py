@@ -26,11 +26,11 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 PASSWORD = "correct horse"
 START_SECONDS = 60
 STOP_SECONDS = 40
-"""Less than what a waiting poll takes before its first heartbeat: a server that stops does not
-wait for that."""
+"""Less than a waiting poll takes until its first heartbeat, which a stopping server must not wait
+for."""
 FIRST_PORT, LAST_PORT = 20_000, 32_000
-"""Below the ports that connections take by themselves: while the server is down, none of its
-clients can be given its port."""
+"""Below the ports of outgoing connections, so that while the server is down, no connection of a
+client gets its port."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Server:
     """A node that can be started, stopped, and killed. It keeps its port."""
 
     is_forked: ClassVar = True
-    """Whether its process is a `Program`; else what its command line says."""
+    """Whether its process is a `Program`. Otherwise its command line is run."""
     data_dir: Path
     database_url: str = ""
     rate_limits: bool = False

@@ -21,14 +21,14 @@ class Crowd:
     """What all clients have seen."""
 
     acknowledged: dict[str, int] = field(default_factory=dict)
-    """Messages by their content."""
+    """Messages by content."""
     attempted: set[str] = field(default_factory=set)
     heard: list[list[tuple[int, str]]] = field(default_factory=list)
-    """The message events of each listener, as event ID and content."""
+    """The message events of each listener: event ID and content."""
     failures: list[str] = field(default_factory=list)
-    """Connections that failed, and answers of 503."""
+    """Failed connections, and responses with 503."""
     wrong: list[str] = field(default_factory=list)
-    """What must never be."""
+    """Violations."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def wait(self, happened: Callable[[], bool], what: str) -> None:

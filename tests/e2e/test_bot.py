@@ -34,7 +34,7 @@ class EchoHandler:
 handler_class = EchoHandler
 """
 RUN = "import logging; logging.basicConfig(level=10); from zulip_bots.run import main; main()"
-"""Its log tells each request that was answered."""
+"""Its log shows each answered request."""
 PATIENCE = 60
 """Seconds, at most."""
 

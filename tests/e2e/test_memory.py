@@ -13,7 +13,7 @@ from tests.e2e.server import Account, Server, ended
 
 MIB = 2**20
 MOST = 150 * MIB
-"""By so much it may grow: several times what it does, and a tenth of what it once did."""
+"""The allowed growth: several times the actual one, and a tenth of what it once was."""
 HEALTH = b"GET /health HTTP/1.1\r\nHost: chat.test\r\n\r\n"
 SETTINGS = b"GET /api/v1/server_settings HTTP/1.1\r\nHost: chat.test\r\n\r\n"
 HALF = (

@@ -73,7 +73,7 @@ class World:
 
     port: int = 0
     mails: list[tuple[str, list[str], EmailMessage]] = field(default_factory=list)
-    """From whom, to whom, and what."""
+    """Sender, recipients, and email."""
 
     async def handle_DATA(  # noqa: N802 (the library's name)
         self, _server: SMTP, _session: Session, envelope: Envelope

@@ -26,7 +26,7 @@ from tests.stored.recording import RELEASES
 
 NOW = len(MIGRATIONS)
 NEEDED = max(n for n, one in enumerate(MIGRATIONS, 1) if not isinstance(one, Expand))
-"""So many of them a program must know."""
+"""The number of migrations that a program must know."""
 
 
 @dataclass

@@ -22,7 +22,7 @@ from tests import contract
 
 SHORT = 6
 EXAMPLES = int(os.environ.get("FUZZ", SHORT))
-"""Requests for each endpoint and each of the two kinds: valid ones, and others."""
+"""Requests of each kind (valid and invalid) per endpoint."""
 
 SMALL = 15
 """IDs below this mostly exist."""

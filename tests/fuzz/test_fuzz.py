@@ -20,7 +20,7 @@ SPARED = {
     ("DELETE", "/users/me"): "may end the account",
     ("GET", "/events"): "waits, as it should",
 }
-"""Endpoints that would make the rest of the run worthless, and why."""
+"""Endpoints that would make the rest of the run useless, and why."""
 
 
 OPERATIONS = [
@@ -59,7 +59,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 QUICK = 8
-"""`make test` asks every eighth endpoint."""
+"""`make test` tests every eighth endpoint."""
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def picture() -> bytes:
 
 
 HISTORIES = float(os.environ.get("HISTORIES", 1))
-"""How many times as many histories as usual. With more than 1, they are random ones (`make
-histories`); otherwise the same ones every time."""
+"""The number of histories relative to the default. Above 1, they are random (`make histories`);
+otherwise the same every time."""
 
 Step = Callable[["History"], Awaitable[None]]
 
@@ -79,7 +79,7 @@ class History:
     rng: random.Random
     sent: list[int] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
-    """What was done, to be read when a test fails."""
+    """The steps, for reading when a test fails."""
     clock: TestClock = field(default_factory=TestClock)
 
     @property

@@ -16,7 +16,7 @@ from tests.support import Listener, Organization, Person, reopened
 from tests.unit.test_log import until
 
 VIEWERS = ("ann", "cleo", "gus", "robo")
-"""An owner, somebody whose role changes, a guest, a bot."""
+"""An owner, a person whose role changes, a guest, and a bot."""
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -89,9 +89,9 @@ class Reader:
         self.listener = listener
         self.channels = {channel["stream_id"] for channel in listener.data["subscriptions"]}
         self.held: dict[int, tuple[int, str, str]] = {}
-        """Channel, topic and content."""
+        """Channel, topic, and content."""
         self._unknown: set[int] = set()
-        """Channels of which something must be fetched."""
+        """Channels whose messages must be fetched."""
 
     @classmethod
     async def begin(cls, person: Person) -> "Reader":
@@ -229,7 +229,7 @@ def test_no_event_contains_a_message_that_cannot_be_fetched(
 
 
 TELLING = {"message", "update_message", "reaction", "submessage", "pins"}
-"""Events that say something of a message that is there."""
+"""Events about existing messages."""
 
 
 @both
@@ -268,7 +268,7 @@ LOOKS: list[dict[str, Any]] = [
     {"narrow": [["channel", "lounge"]]},
     {"event_types": ["message"], "client_capabilities": {"empty_topic_name": True}},
 ]
-"""Of queues."""
+"""The options of queues."""
 
 
 @both

@@ -88,9 +88,9 @@ class Reader:
     messages: dict[int, dict[str, Any]] = field(default_factory=dict)
     sources: dict[int, str] = field(default_factory=dict)
     flags: dict[int, dict[int, Flag]] = field(default_factory=dict)
-    """What everybody has on each message, by user and message."""
+    """Everyone's flags, by user and message."""
     opening: set[int] = field(default_factory=set)
-    """The messages that opened a file to their readers, which may have been deleted since."""
+    """Messages that gave their readers access to a file, which may have been deleted since."""
 
     @property
     def state(self) -> State:
@@ -257,9 +257,9 @@ class Narrow:
 
     terms: list[dict[str, Any]]
     expected: list[int] | None
-    """None: refused."""
+    """None if refused."""
     readable: list[int] | None
-    """Those that hold of all that can be read, received or not."""
+    """The expected messages among all that can be read, received or not."""
 
 
 def unless(negated: bool, holds: Holds) -> Holds:

@@ -269,7 +269,7 @@ class Rule:
         self.way = way
         self.seen = 0
         self.waiting: dict[tuple[int, str], set[tuple[int, float, float]]] = defaultdict(set)
-        """By person and conversation: messages, when they are due, and when it is given up."""
+        """By person and conversation: messages, when they are due, and when they expire."""
         self.now: list[tuple[int, tuple[int, ...]]] = []
         self.told: list[tuple[int, tuple[int, ...]]] = []
 

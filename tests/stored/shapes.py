@@ -25,7 +25,7 @@ OF_THE_LOG: tuple[Any, ...] = (*(noun.type for noun in NOUNS), AnyChange)
 ROOTS: tuple[Any, ...] = (*OF_THE_LOG, QueueRecord, Mail, PartialUpload)
 
 Shapes = dict[str, Any]
-"""By the name of each struct its tag and fields, by that of each enumeration its values."""
+"""By struct, its tag and fields; by enumeration, its values."""
 
 
 def shapes(roots: Sequence[Any] = ROOTS) -> Shapes:

@@ -31,8 +31,8 @@ CONVERTED: dict[str, str] = {
     "MessagesMoved.mentioned": _STRETCHES,
     "MessagesMoved.recorded": _STRETCHES,
 }
-"""Structs (`Name`), fields and values (`Name.field`) that some release stored otherwise,
-each with the migration that converts what is stored."""
+"""Structs (`Name`), fields, and values (`Name.field`) that an earlier release stored differently,
+with the migration that converts them."""
 
 
 def test_the_golden_file_is_current() -> None:
@@ -118,7 +118,7 @@ def test_additions_and_wider_types_are_no_differences() -> None:
 # Additions that nodes of the last release, running next to those of the next one, can't read
 
 SIDE_BY_SIDE = [path for path in FOLDERS if path.name != "0.1.0"]
-"""The releases whose nodes can."""
+"""The releases whose nodes can run next to newer ones."""
 
 
 def novelties(old: Shapes, new: Shapes) -> Iterator[str]:

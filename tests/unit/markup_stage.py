@@ -97,7 +97,7 @@ def organization() -> State:
 STATE = organization()
 RENDERER = Renderer(SITE, in_place=True)
 SERVING = Renderer(SITE)
-"""As a server has it: code and formulas have to be prepared."""
+"""As in a server, where code and formulas must be prepared."""
 
 
 def rendered(content: str, author_id: int | None = ANN, state: State = STATE) -> Rendered:

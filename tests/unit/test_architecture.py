@@ -37,10 +37,10 @@ PACKAGES = {
     name.strip("`"): set(filter(None, imported.split(", ")))
     for name, _, imported in rows_of("The packages")
 }
-"""What each package imports of ours, besides itself."""
+"""The packages of ours that each package imports."""
 
 WIRE_ORDER = ("http", "api", "mcp", "files", "pages", "protocol", "metrics", "mail")
-"""The parts of `wire`: each may import those before it, and `protocol` of them `http` alone."""
+"""The parts of `wire`: each may import earlier ones, and `protocol` only `http`."""
 
 WIRE_WORDS = {"stream", "private", "subject", "op"}
 ALLOWED = {
@@ -205,7 +205,7 @@ def test_zulips_words_stay_in_wire(package: str) -> None:
 
 
 PRIVATE_IN_THE_PLAIN_SENSE = {"can_create_private_channel_group", "allow_private_data_export"}
-"""Channels and data that are private: the word of the domain, not the wire's for direct."""
+"""Private channels and data: the domain's term, not the wire's word for direct messages."""
 
 
 def test_the_composition_root_is_short() -> None:
@@ -254,7 +254,7 @@ SHOWS_ROLES = {
     Path("wire/api/users/endpoints.py"),
     Path("wire/api/users/sections.py"),
 }
-"""Where the role that an account was given is meant, and not what it may do."""
+"""Places that need the assigned role rather than permissions."""
 WHO_ACTS = {
     "user",
     "viewer",

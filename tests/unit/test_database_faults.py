@@ -67,13 +67,13 @@ from tests.support import Organization, founded, row
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
 HANG_SECONDS = 60
-"""What takes so long does not end by itself."""
+"""After this time, something counts as hanging."""
 IMPATIENT = TimeLimits(statement=3, lock=1, idle=2, transaction=4)
 ENDLESS = (
     "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
     " SELECT COUNT(*) FROM n WHERE x % 5000 = 0 AND pg_sleep(0.05) IS NOT NULL"
 )
-"""It sleeps again and again, to leave the processors to other tests."""
+"""It sleeps repeatedly, to leave the processors to other tests."""
 
 
 def entry(seq: int) -> Entry:

@@ -27,9 +27,9 @@ from tests.unit.test_log import until
 
 PEOPLE = 150
 FEW, MANY = 8, 80
-"""Messages of a topic."""
+"""Messages in a topic."""
 FOR_EACH = 60
-"""Calls of functions for each message, at most, whoever it concerns."""
+"""The most function calls per message, whoever it concerns."""
 
 
 class Calls:

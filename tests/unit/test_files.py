@@ -46,7 +46,7 @@ NO_PATHS = (
     "\u00e9" * 101,
     "a/" * 400 + "b",
 )
-"""What a disk or a bucket could not have, or would take for something else."""
+"""Paths that a disk or bucket can't have or would misinterpret."""
 
 
 async def test_an_invalid_path_leads_nowhere(tmp_path: Path) -> None:

@@ -561,7 +561,7 @@ BEHIND = {
     "/without-body": (b"HTTP/1.1 204 X\r\n\r\n" + REFUSED,),
     "/over": (CREATED.replace(b"X\r\n", b"X\r\nConnection: close\r\n") + REFUSED,),
 }
-"""What is sent in one piece after the other: an answer, and something behind it."""
+"""Pieces that are sent one after the other: a response, and data behind it."""
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])

@@ -18,7 +18,7 @@ from tertulia.workers import TaskBudget, TaskLimitExceeded, TaskWorker
 
 SHORT = 2
 EXAMPLES = int(os.environ.get("LEXERS", SHORT))
-"""Pieces of code for each language."""
+"""Pieces of code per language."""
 LENGTHS = (24, 60, 300, 3000)
 
 OPENING = [
@@ -158,7 +158,7 @@ LIKELY = [
     for before in ('"', "'", '"""', 'r"""', "$'", "`", "(*", "/*", "RUN ", "<", "", "[", "@")
     for unit in ("\\", '\\"', '"', "a.", "*a.", "a ", " ", "(", "[", "\n", "\\\n", "a,")
 ]
-"""How grammars went wrong that did."""
+"""Kinds of code that have made grammars slow."""
 LIKELY_LENGTH = 60
 
 

@@ -210,7 +210,7 @@ BOMBS = [
     ("docker", "RUN " + '"' + "\\" * 60),
     ("common-lisp", "(*" + "a." * 60),
 ]
-"""Code with which a grammar tries, or tried, two to the power of its length, within one word."""
+"""Code for which a grammar needs, or needed, exponential time within one word."""
 
 
 @pytest.mark.parametrize(("language", "source"), BOMBS)

@@ -33,7 +33,7 @@ class Checker(HTMLParser):
         self.open: list[str] = []
         self.elements = 0
         self.layouts = 0
-        """How deep it is in the layout of a formula."""
+        """The nesting depth within a formula's layout."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements += 1

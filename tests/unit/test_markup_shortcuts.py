@@ -48,7 +48,7 @@ THOROUGH = _thorough()
 
 
 PROSE = st.lists(st.sampled_from(["a", "Eve ", " \n", "\n", "\n\n", "\n \n", "\t", "**", "\u2028"]))
-"""Mostly several paragraphs, and nothing else."""
+"""Mostly several plain paragraphs."""
 
 
 @settings(max_examples=300, deadline=None)

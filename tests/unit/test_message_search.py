@@ -409,7 +409,7 @@ FOUND = {
     "nowhere": 0,
     "the nowhere": 0,
 }
-"""How many messages there are, of ten that are looked for."""
+"""How many of ten requested messages are found."""
 
 
 def test_a_search_reads_few_messages_however_common_the_word(connection: Connection) -> None:
@@ -794,7 +794,7 @@ def apart(text: str = "the tree") -> list[Message]:
 
 
 LITTLE = 1000
-"""Steps or rows that it may take to find nothing among thousands of messages."""
+"""The most steps or rows for finding nothing among thousands of messages."""
 
 
 @pytest.mark.parametrize(

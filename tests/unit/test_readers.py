@@ -30,7 +30,7 @@ class Served:
     def __init__(self, sqlite_org: Readers) -> None:
         self.readers = sqlite_org
         self.order: list[str] = []
-        """The reads that a thread has begun, by name."""
+        """The reads that a thread has started, by name."""
         self.tasks: list[asyncio.Task[Any]] = []
         self._gates: list[threading.Event] = []
 

@@ -244,7 +244,7 @@ SHAPES = {
         "",
     ),
 }  # fmt: skip
-"""By name: the mail, and what somebody said in it; None where only that it is read matters."""
+"""By name: the email, and its text, or None if only parsing matters."""
 
 
 @pytest.mark.parametrize("name", SHAPES)

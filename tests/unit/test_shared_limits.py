@@ -34,7 +34,7 @@ class Nodes:
         self.clock = TestClock(stopped_at=1000.0)
         self.interval = interval
         self.admitted: list[float] = []
-        """When somebody was let through, of whom the others are to know."""
+        """When requests passed that other nodes have to learn about."""
         self.each = [
             SharedLimiter(
                 limit, SECONDS, self.clock, 100, least=least, mark=_same, due=lambda: None

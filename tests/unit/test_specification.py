@@ -89,7 +89,7 @@ LEVELS_1_AND_2 = """
 15.1.1-3 15.2.1-3 15.3.1-7  16.1.1-1 16.2.1-5 16.3.1-4 16.4.1-3 16.5.1-3
 17.1.1-1 17.2.1-4 17.3.1-2
 """
-"""The requirements of levels 1 and 2 of the OWASP ASVS 5.0.0: 253."""
+"""The requirements of levels 1 and 2 of OWASP ASVS 5.0.0: 253."""
 
 
 def requirements() -> Iterator[tuple[int, list[str]]]:

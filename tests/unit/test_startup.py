@@ -40,7 +40,7 @@ NOT_AT_THE_START = (
     ("tertulia.integrations.services", "webhooks"),
     ("tertulia.cli.users", "another command"),
 )
-"""Modules that take memory and time, and what they are for."""
+"""Modules that take memory and time, with their purpose."""
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from tests.unit.test_log import create, until
 
 NOW = len(MIGRATIONS)
 NEEDED = max(n for n, one in enumerate(MIGRATIONS, 1) if not isinstance(one, Expand))
-"""The version that a program must know at the beginning."""
+"""The version that a program must know at first."""
 
 
 def _more(_: Dialect) -> tuple[str, ...]:

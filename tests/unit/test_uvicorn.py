@@ -28,7 +28,7 @@ class Base:
     make: Callable[[], object]
     parameters: str
     files: tuple[str, ...]
-    """Ours that use it."""
+    """Our files that use it."""
     used: str
     unused: str
 

@@ -39,7 +39,7 @@ LENGTH: WorkerTask[str] = WorkerTask("tertulia.markup.elements:escaped", str)
 ENDLESS: WorkerTask[str] = WorkerTask(f"{HERE}:highlighted", str, load=f"{HERE}:load")
 BOMB = ("$'" + "\\" * 60, "Bash")
 SOON = 0.1
-"""Seconds, for what uses up its allowance."""
+"""Seconds, for jobs that exceed their allowance."""
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -14,7 +14,7 @@ from tests.property.histories import History, beginning
 from tests.reference_client import MODERN
 
 VIEWERS = ("ann", "cleo", "gus")
-"""An owner, somebody whose role changes, a guest."""
+"""An owner, a person whose role changes, and a guest."""
 KEPT = Path(__file__).parents[2] / "web" / "src" / "data" / "recorded.json.gz"
 _ASKED = {
     "client_capabilities": {**MODERN, "user_settings_object": True},

@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 MOST = 145_000
-"""Bytes of script, packed: with what comes right after it, 150 KB."""
+"""Bytes of compressed script. With what is loaded right after it, 150 KB."""
 _IMPORTED = re.compile(r"(?:from|import)\s*[`\"']\./([\w.-]+\.js)[`\"']")
 
 

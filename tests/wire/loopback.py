@@ -27,9 +27,9 @@ from tests.support import Organization, Person
 from tests.tls import unverified
 
 WAYS = ("below", "endpoint")
-"""How polls are answered: by the protocol, below the application; or by the endpoint."""
+"""How polls are answered: by the protocol on the fast path, or by the endpoint."""
 SECONDS = 60
-"""Until a test is given up."""
+"""Seconds after which a test fails."""
 SERVER_SETTINGS = b"GET /api/v1/server_settings HTTP/1.1\r\nHost: chat.test\r\n\r\n"
 
 
@@ -117,7 +117,7 @@ class CountedPolls(Polls):
 
     started = 0
     usual = 0
-    """Those of them that were not read anew."""
+    """Polls that weren't parsed again."""
 
     def start(self, connection: Connection, headers: Headers, query: bytes) -> WaitingPoll | None:
         poll = super().start(connection, headers, query)

@@ -134,9 +134,9 @@ LEGACY = {
         realm_name_in_email_notifications_policy receives_typing_notifications
         wildcard_mentions_notify""",
 }
-"""What the interface dropped, and is answered only where it is named."""
+"""Fields that the API has dropped, returned only when requested by name."""
 TOGETHER = {("message", "update_message_flags"): "max_message_id unread_msgs"}
-"""What only several fetch types together bring."""
+"""Fields that need several fetch types."""
 
 SETTINGS = """
     automatically_follow_topics_policy automatically_follow_topics_where_mentioned
@@ -164,4 +164,4 @@ SETTINGS = """
     web_stream_unreads_count_display_policy web_suggest_update_timezone
     wildcard_mentions_notify emojiset_choices available_notification_sounds
 """
-"""The personal settings; in one's own there is the `timezone` besides."""
+"""The personal settings. A person's own also have the `timezone`."""

@@ -9,7 +9,7 @@ from tests.support import Organization
 Data = dict[str, Any]
 
 LIMITED = RealmChanged(values={"can_access_all_users_group": SystemGroup.MEMBERS.value})
-"""Guests see only those with whom they share something."""
+"""Guests see only people they share a conversation with."""
 
 
 async def appear(org: Organization, *names: str) -> None:

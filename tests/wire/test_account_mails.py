@@ -20,7 +20,7 @@ pytestmark = [
 ANN = {"username": "ann@example.com", "password": PASSWORD}
 NEW = {"old_password": PASSWORD, "new_password": "other good words"}
 LATER = 901
-"""Seconds after which the password is asked for again."""
+"""Seconds after which the password must be confirmed again."""
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ SAID = [
     ("straße", "in der STRASSE", True),
     ("Ärger", "ärger", True),
 ]
-"""A word, what is written, and whether that alerts."""
+"""A word, a message, and whether it alerts."""
 
 
 async def test_a_message_with_the_word_is_flagged(org: Organization) -> None:

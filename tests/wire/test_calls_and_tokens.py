@@ -111,7 +111,7 @@ async def test_without_configuration_there_are_no_calls_and_no_tokens(config: Co
 
 
 BROKEN = b'{"alg": "\xff"}'
-"""JSON, but for its encoding."""
+"""JSON except for its encoding."""
 
 
 def token(
@@ -155,7 +155,7 @@ TIMES: list[tuple[dict[str, Any], str]] = [
     ({"exp": 1060, "iat": 1031}, "isn't valid yet"),
     ({"exp": 1060, "iat": "now"}, "time claims"),
 ]
-"""Claims at 1000 seconds, and what is wrong with them."""
+"""Claims at 1000 seconds, and what's wrong with them."""
 
 
 @rows(("times", "said"), TIMES)

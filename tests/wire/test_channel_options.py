@@ -297,7 +297,7 @@ SUBSCRIBING: list[tuple[dict[str, Any], str, list[str], bool]] = [
     ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "ben", ["cleo", "gus"], True),
     ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "gus", ["gus"], False),
 ]
-"""Settings of a channel, who subscribes whom to it, and whether that may be."""
+"""A channel's settings, who subscribes whom, and whether that's allowed."""
 
 
 async def test_who_can_subscribe_others(org: Organization) -> None:
@@ -450,7 +450,7 @@ BECAME: list[tuple[dict[str, Any], str | None]] = [
     ({"topics_policy": "allow_empty_topic"}, None),
     ({"is_default_stream": True}, None),
 ]
-"""A change, and what is told of it in the channel; None for nothing."""
+"""A change, and the notice about it in the channel, or None."""
 
 
 async def test_changes_to_a_channel_are_posted_in_it(org: Organization) -> None:

@@ -291,7 +291,7 @@ CHANGES: list[tuple[str, dict[str, Any], str | None]] = [
     ("ann", {"is_default_stream": True}, None),
     ("ann", {"can_delete_any_message_group": {"new": 3}}, None),
 ]
-"""Who changes what, and with which code that is refused."""
+"""A person, a change, and the error code if it's refused."""
 
 
 async def test_who_can_change_what(org: Organization) -> None:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("no_logged_errors")
 HEALTH = b"GET /health HTTP/1.1\r\nHost: chat.test\r\n\r\n"
 FORM = "Content-Type: application/x-www-form-urlencoded"
 HUGE = 16 * 2**20
-"""Bytes, more than sockets hold."""
+"""Bytes, more than sockets buffer."""
 QUICK = Limits(
     most=1000,
     head_seconds=0.3,

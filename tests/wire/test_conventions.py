@@ -67,7 +67,7 @@ ROLES: list[tuple[Role, int, set[str]]] = [
     (Role.MEMBER, 400, set()),
     (Role.GUEST, 600, {"is_guest"}),
 ]
-"""A role, its number, and what is so of whoever has it."""
+"""A role, its number, and its flags."""
 
 
 async def test_a_role_has_its_number_and_flags(org: Organization) -> None:

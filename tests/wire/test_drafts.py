@@ -54,7 +54,7 @@ KEPT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"timestamp": 0}, {"timestamp": 0}),
     ({"id": 7}, {}),
 ]
-"""What is sent, and what of it is kept otherwise."""
+"""What is sent, and what is stored differently."""
 
 
 async def test_the_content_of_a_draft_is_normalized(org: Organization) -> None:

@@ -102,7 +102,7 @@ def tried(one):
 
 handler_class = Own
 """
-"""A bot of another package."""
+"""A bot from another package."""
 
 
 @pytest.fixture

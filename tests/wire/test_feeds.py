@@ -28,7 +28,7 @@ class Blog:
 
     served: Elsewhere
     entries: list[tuple[str, str]] = field(default_factory=list)
-    """IDs and texts, the newest first."""
+    """IDs and texts, newest first."""
     headers: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -518,7 +518,7 @@ async def test_a_thumbnail_respects_the_camera_orientation(org: Organization) ->
 BOMB = picture(1, 1).replace(
     b"\x00\x00\x00\x01\x00\x00\x00\x01\x08", b"\x00\x01\x00\x00\x00\x01\x00\x00\x08", 1
 )
-"""It says that it has four thousand million pixels."""
+"""It claims to have four billion pixels."""
 
 
 @rows(

@@ -128,7 +128,7 @@ PAGES: list[tuple[dict[str, Any], list[int]]] = [
     ({"anchor": 10**17, "num_before": 1, "num_after": 1}, [3]),
     ({"anchor": 0, "num_before": 5, "num_after": 0}, []),
 ]
-"""Pages, and the numbers of the messages that are in them."""
+"""Pages, and the numbers of their messages."""
 
 
 async def test_a_page_is_around_an_anchor(org: Organization) -> None:

@@ -141,7 +141,7 @@ DEEDS: dict[str, dict[str, list[str]]] = {
     "add a group": {"add_subgroups": ["one"]},
     "remove a group": {"delete_subgroups": ["two"]},
 }
-"""What can be done to a group."""
+"""Changes of a group."""
 MAY: dict[str, set[str]] = {
     "can_join_group": {"join"},
     "can_leave_group": {"leave"},
@@ -151,7 +151,7 @@ MAY: dict[str, set[str]] = {
     "can_manage_all_groups": set(DEEDS),
     "can_mention_group": set(),
 }
-"""What those may do who have the one permission."""
+"""What holders of each permission can do."""
 
 
 @rows("setting", MAY)

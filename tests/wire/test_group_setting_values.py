@@ -128,7 +128,7 @@ FORMS = [
     (held("robo"), held("robo")),
     (held(), held()),
 ]
-"""A value, and as it is shown."""
+"""A value and its normalized form."""
 
 
 async def test_a_value_is_shown_in_its_normalized_form(grouped: Organization) -> None:
@@ -165,7 +165,7 @@ IMPOSSIBLE = [
     ({"direct_members": ["4"], "direct_subgroups": []}, "REQUEST_VARIABLE_INVALID"),
     ({"direct_members": None, "direct_subgroups": []}, "REQUEST_VARIABLE_INVALID"),
 ]
-"""A value, and the code with which it is refused."""
+"""A value, and the error code for it."""
 
 
 async def test_an_invalid_value_is_refused_everywhere_alike(grouped: Organization) -> None:

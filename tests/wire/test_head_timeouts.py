@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 HEAD_SECONDS = 5.0
 LIMITS = Limits(most=1000, head_seconds=HEAD_SECONDS, sweep_seconds=3600)
-"""Time passes when a test says so."""
+"""Time passes only when a test says so."""
 
 
 @pytest.fixture(params=WAYS)

@@ -83,7 +83,7 @@ async def letters(who: Person, narrow: Any, **more: Any) -> str:
 
 
 EVERYTHING = "abdefghk"
-"""What ann received."""
+"""The messages that ann received."""
 
 
 NARROWS: list[tuple[str, Any, str, str]] = [
@@ -140,7 +140,7 @@ NARROWS: list[tuple[str, Any, str, str]] = [
     ("mentions", "ben@example.com", "b", "adefghk"),
     ("mentions", "ann@example.com", "k", "abdefgh"),
 ]
-"""Operator and operand; what ann finds with them, and with their opposite."""
+"""Operator and operand; what ann finds with the term, and with its negation."""
 
 
 async def test_a_narrow_and_its_negation_find_the_expected_messages(seen: Organization) -> None:
@@ -258,7 +258,7 @@ SENSELESS = [
     ("[" + ",".join(f'["search", "w{n} v"]' for n in range(51)) + "]", "BAD_NARROW"),
     ("[" * 20_000, "REQUEST_VARIABLE_INVALID"),
 ]
-"""Narrows, and the codes with which they are refused."""
+"""Narrows and their error codes."""
 
 
 async def test_an_invalid_narrow_is_refused(seen: Organization) -> None:
@@ -296,8 +296,8 @@ PAGES: tuple[tuple[str | int, int, int, Sequence[int], int, bool, bool, bool], .
     (9, 0, 1, [9], 9, True, False, True),
     (9, 1, 1, [8, 9], 9, True, False, True),
 )
-"""Anchor, messages before and after, those that are found, the anchor that the answer has, and
-whether that was found, and the oldest and the newest message."""
+"""Anchor, messages before and after, the found messages, the anchor in the response, and whether
+that, the oldest, and the newest message were found."""
 
 
 async def test_a_page_is_around_its_anchor(org: Organization) -> None:

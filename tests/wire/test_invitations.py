@@ -102,7 +102,7 @@ PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"welcome_message_custom_text": "Hi *you*"}, {"welcome_text": "Hi *you*"}),
     ({"welcome_message_custom_text": "😀" * 8000}, {"welcome_text": "😀" * 8000}),
 ]
-"""What is sent, and what is kept in place of the default."""
+"""What is sent, and what is stored instead of the default."""
 
 
 async def test_the_parameters_of_an_invitation_have_defaults(org: Organization) -> None:
@@ -137,7 +137,7 @@ MINUTES: list[tuple[dict[str, Any], int | None]] = [
     ({"invite_expires_in_minutes": 1440}, 1440),
     ({"invite_expires_in_minutes": "null"}, None),
 ]
-"""What is sent, and for how many minutes the invitation is good."""
+"""What is sent, and the invitation's lifetime in minutes."""
 
 
 async def test_an_invitation_expires_after_its_minutes_or_never_or_by_default_in_ten_days(

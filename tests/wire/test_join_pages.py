@@ -168,7 +168,7 @@ IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
     ({"password": ""}, "Passwords must have"),
     ({"password": "x" * 101}, "Passwords must have"),
 ]
-"""What is filled in, and what is said of it."""
+"""A form and the error for it."""
 
 
 async def test_an_error_is_shown_and_the_name_is_kept(org: Organization) -> None:

@@ -22,7 +22,7 @@ from tests.wire.test_mail_in import a_mail, listening
 
 REQUESTS, POLLS, ANONYMOUS = 12, 24, 6
 ADDRESS = "127.0.0.1"
-"""From which the tests ask."""
+"""The address of the tests' requests."""
 
 
 @pytest.fixture

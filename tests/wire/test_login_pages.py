@@ -122,7 +122,7 @@ NOT_RIGHT: list[dict[str, str]] = [
     {"password": ""},
     {"username": "'><script>@example.com"},
 ]
-"""What is typed in place of what is right."""
+"""Wrong values, typed instead of the right ones."""
 
 
 async def test_wrong_credentials_get_the_same_error_and_only_the_password_is_cleared(
@@ -173,7 +173,7 @@ WANTED = [
     ("/" + "x" * 3000, "/"),
     ("/logout", "/"),
 ]
-"""Where one wanted to be, and where one is."""
+"""The requested address, and the resulting one."""
 
 
 async def test_after_sign_in_the_requested_page_is_shown_if_it_is_ours(

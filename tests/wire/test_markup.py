@@ -316,7 +316,7 @@ async def test_descriptions_are_rendered(org: Organization) -> None:
 
 
 COSTLY = "```python\n'{0}'\n```\n\n$$x_{{{0}}}$$"
-"""Code that has colours and a formula, of one's own."""
+"""Code to highlight and a formula, different each time."""
 
 
 def is_computed(html: str) -> bool:

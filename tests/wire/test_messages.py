@@ -250,7 +250,7 @@ POLICIES: list[tuple[TopicsPolicy, bool, bool]] = [
     (TopicsPolicy.DISABLE_EMPTY, False, True),
     (TopicsPolicy.EMPTY_ONLY, True, False),
 ]
-"""A policy, and whether there are an empty and other topics."""
+"""A policy, and whether it allows the empty topic and others."""
 
 
 async def test_the_channel_s_policy_decides_which_topics_are_allowed(org: Organization) -> None:

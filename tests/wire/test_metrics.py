@@ -142,7 +142,7 @@ READERS: tuple[tuple[str, Mapping[str, str], int], ...] = (
     ("127.0.0.1", {"Via": "1.1 proxy"}, 403),
     ("", {}, 403),
 )
-"""An address, headers, and the status of the answer."""
+"""An address, headers, and the status of the response."""
 
 
 async def test_who_can_read_metrics(org: Organization) -> None:

@@ -13,7 +13,7 @@ from tests.support import Listener, Organization
 Data = dict[str, Any]
 LOUNGE = [{"operator": "channel", "operand": "lounge"}]
 OF_MESSAGES = ("reaction", "submessage", "update_message", "delete_message")
-"""Events of what becomes of messages."""
+"""Events about existing messages."""
 
 
 async def move(org: Organization, message_id: int, channel_id: int, **more: Any) -> None:

@@ -383,7 +383,7 @@ NOBODYS: list[Any] = [
     {"direct_members": ["dan"], "direct_subgroups": []},
     100,
 ]
-"""Values that name somebody or a group that is not there."""
+"""Values with unknown people or groups."""
 
 
 async def test_a_permission_is_held_by_active_people(org: Organization) -> None:
@@ -404,7 +404,7 @@ OF_OLD = [
     ("can_create_web_public_channel_group", 4, "create_web_public_stream_policy", 4),
     ("can_mention_many_users_group", 1, "wildcard_mention_policy", 6),
 ]
-"""A permission, the group that it is given to, and the policy of old and its value."""
+"""A permission, its new group, and the obsolete policy with its value."""
 
 
 async def test_an_obsolete_policy_accompanies_its_permission(org: Organization) -> None:

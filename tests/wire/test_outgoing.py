@@ -21,7 +21,7 @@ from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, poll, serving
 
 LARGE = bytes(range(256)) * 2**14
-"""4 MiB, more than sockets take at once."""
+"""4 MiB, more than sockets buffer."""
 LIKE_A_HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
 

@@ -37,9 +37,9 @@ class Service:
     answer: Any = field(default_factory=dict)
     told: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when it has answered."""
+    """Set when it has responded."""
     silent: asyncio.Event | None = None
-    """It answers when this is set."""
+    """If set, it responds only after this event."""
 
     @property
     def last(self) -> dict[str, Any]:
@@ -409,7 +409,7 @@ PRIVATE = [
     ("http://[::1]/", "::1 isn't on the public internet"),
     ("http://169.254.169.254/latest", "169.254.169.254 isn't on the public internet"),
 ]
-"""An address, and what is said of it."""
+"""An address, and the error for it."""
 
 
 async def test_private_addresses_cannot_be_set_unless_they_are_listed(

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 LARGE = 4 * 2**20
-"""Bytes, far more than sockets hold."""
+"""Bytes, far more than sockets buffer."""
 
 
 class ToldLoad(Load):

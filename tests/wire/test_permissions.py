@@ -24,11 +24,11 @@ NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INT
     group.value for group in SystemGroup
 )
 PEOPLE = ("ann", "ada", "mo", "ben", "neo", "nia", "nest", "gus")
-"""An owner, an administrator, a moderator, a full member; new members: one of no note, one who is
-named, one in a nested group; and a guest, who is named and in that group, too."""
+"""An owner, an administrator, a moderator, a full member; new members: one without permissions, one
+who is named, one in a nested group; and a guest, who is named and in that group, too."""
 ADMINS = frozenset({"ann", "ada"})
 OUTER, INNER, OWN = 100, 101, 102
-"""A group with the inner one in it; the group whose permissions are tried."""
+"""A group that contains the inner one; and the group whose permissions are tested."""
 
 HOLDERS: dict[str, frozenset[str]] = {
     "owners": frozenset({"ann"}),
@@ -42,7 +42,7 @@ HOLDERS: dict[str, frozenset[str]] = {
     "group": frozenset({"nest", "gus"}),
     "named and group": frozenset({"nia", "nest", "gus"}),
 }
-"""Who is in what a permission can be held by."""
+"""Holders of a permission, and who is included."""
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, p
 
 MESSAGE = {"type": "stream", "to": "lounge", "topic": "t", "content": "not on disk"}
 LARGE = 9000
-"""Characters of a message of which many do not fit into what the network holds."""
+"""Characters of a message, of which many don't fit into network buffers."""
 POLLS = 30
 
 

@@ -24,7 +24,7 @@ class Both:
     below: Loopback
     endpoint: Loopback
     words: dict[str, Any] = field(default_factory=dict)
-    """What stands in targets and headers in braces."""
+    """Values for the names in braces in targets and headers."""
 
     async def ask(
         self, target: str, person: Person | None, *headers: str, **how: Any

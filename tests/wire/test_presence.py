@@ -123,7 +123,7 @@ OLDER: list[tuple[int, dict[str, Any], bool]] = [
     (20, {"last_update_id": 1, "history_limit_days": 2}, True),
     (20, {"last_update_id": 0}, False),
 ]
-"""How many days ago somebody was there, what is asked for, and whether they are seen."""
+"""How many days ago someone was online, the request, and whether they're listed."""
 
 
 async def test_presence_older_than_requested_is_left_out(

@@ -260,12 +260,12 @@ VALUES: list[tuple[int, Any, Any, str | None]] = [
     (7, "octocat", "octocat", None),
     (8, "they/them", "they/them", None),
 ]
-"""The kind of a field, what is filled in, and how that is shown: as it is, and as HTML."""
+"""The kind of field, the value, and how it's shown: raw and as HTML."""
 
 
 async def test_a_value_is_shown_according_to_its_field(org: Organization) -> None:
     shown: dict[str, dict[str, Any]] = {}
-    """All that ben has filled in so far."""
+    """All values that ben has set so far."""
     for kind, given, value, rendered in VALUES:
         with row(kind, given):
             if kind == 6:

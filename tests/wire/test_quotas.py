@@ -47,7 +47,7 @@ class Kind(NamedTuple):
     make: Make
     binds_administrators: bool
     has: int = 0
-    """How many ben has at the beginning."""
+    """How many ben has at first."""
 
 
 KINDS = (

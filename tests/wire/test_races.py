@@ -24,10 +24,10 @@ from tests.unit.test_log import until
 
 FAR = 4_000_000_000
 ONE, BOTH, SOME = {1}, {2}, {1, 2}
-"""How many of two requests are answered with success."""
+"""How many of two requests succeed."""
 
 Names = dict[str, Any]
-"""What the requests of a race name, by what they call it."""
+"""The objects named in a race's requests."""
 
 
 class Request(Struct, frozen=True):
@@ -361,7 +361,7 @@ RACES: dict[str, dict[str, Race]] = {
         ),
     },
 }
-"""Each group is run by one test, one race after the other in the same organization."""
+"""Each group is one test, which runs its races in turn in the same organization."""
 
 
 @dataclass

@@ -126,7 +126,7 @@ OF_OLD: list[tuple[Data, str, Any]] = [
     ({"can_create_public_channel_group": 1}, "can_create_public_streams", False),
     ({"can_invite_users_group": 3}, "can_invite_others_to_realm", False),
 ]
-"""What is changed, and a setting of old with its value then."""
+"""A change, and an obsolete setting with its resulting value."""
 
 
 async def test_obsolete_settings_follow_from_current_ones(org: Organization) -> None:

@@ -26,7 +26,7 @@ DAYS: list[tuple[str, int, int | None, list[str]]] = [
     ("the channel longer", 10, 30, ["channel"]),
     ("not yet", 30, None, ["direct", "channel"]),
 ]
-"""How many days the organization keeps messages, and a channel, and which are kept for twenty."""
+"""The organization's and a channel's retention in days, and which messages remain after twenty."""
 
 
 async def test_old_messages_are_deleted(config: Config) -> None:

@@ -84,7 +84,7 @@ RECIPIENTS: list[tuple[list[str], list[str]]] = [
     (["ann", "ben"], ["ben"]),
     (["ann"], ["ann"]),
 ]
-"""Whom it is for, and who is shown."""
+"""The given and the shown recipients."""
 
 
 async def test_a_direct_message_is_stored_with_its_recipients(org: Organization) -> None:
@@ -112,7 +112,7 @@ KEPT = [
     ("x" * 60, "x" * 60),
     ("x" * 61, "x" * 57 + "..."),
 ]
-"""A topic, and what is kept of it."""
+"""A topic, and how it's stored."""
 
 
 async def test_a_topic_is_normalized_like_a_message_s(org: Organization) -> None:
@@ -504,7 +504,7 @@ READ_BY_SENDER: list[tuple[str, bool | None, bool]] = [
     ("robo", True, True),
     ("website", False, False),
 ]
-"""With what program it is scheduled, what is said, and whether it is read."""
+"""The client that schedules, the parameter, and whether the message is read."""
 
 
 async def test_a_scheduled_message_is_read_by_its_sender_as_chosen(

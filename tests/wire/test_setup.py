@@ -186,7 +186,7 @@ IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
     ({"password": "short"}, "Passwords must have"),
     ({"password": "x" * 101}, "Passwords must have"),
 ]
-"""What is filled in, and what is said of it."""
+"""A form and the error for it."""
 
 
 async def test_an_error_is_shown_and_the_other_fields_are_kept(config: Config) -> None:

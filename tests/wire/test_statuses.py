@@ -44,7 +44,7 @@ SET: list[tuple[dict[str, str], dict[str, str]]] = [
     ),
     ({"status_text": "lunch", **PIZZA}, {"status_text": "lunch", **PIZZA}),
 ]
-"""What is sent, and what is told of it."""
+"""What is sent, and the resulting event."""
 
 
 async def test_a_status_is_sent_to_everyone_and_persists(org: Organization) -> None:

@@ -328,7 +328,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"is_default_stream": True}, "BAD_REQUEST"),
     ({"can_delete_any_message_group": 7}, "BAD_REQUEST"),
 ]
-"""What is asked for, and with which code it is refused."""
+"""Options, and the error code for them."""
 
 
 async def test_some_options_need_more_than_a_member(org: Organization) -> None:
@@ -587,7 +587,7 @@ UNSUBSCRIBING: list[tuple[str, str, dict[str, Any], bool]] = [
     ("ben", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, True),
     ("gus", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, False),
 ]
-"""Who unsubscribes whom, from a channel with what settings, and whether they may."""
+"""Who unsubscribes whom, the channel's settings, and whether that's allowed."""
 
 
 async def test_who_can_unsubscribe_others(org: Organization) -> None:
@@ -653,7 +653,7 @@ SETTINGS: list[tuple[str, Any, Any]] = [
     ("email_notifications", True, True),
     ("wildcard_mentions_notify", False, False),
 ]
-"""A setting, what it is set to, and what is shown."""
+"""A setting, its new value, and what is shown."""
 
 
 async def test_a_personal_channel_setting_is_stored_with_an_event(org: Organization) -> None:

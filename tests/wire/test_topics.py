@@ -53,7 +53,7 @@ CAPABLE: list[tuple[dict[str, Any], str]] = [
     ({"allow_empty_topic_name": False}, "general chat"),
     ({"allow_empty_topic_name": True}, ""),
 ]
-"""What is asked with, and the name that is shown."""
+"""Client capabilities, and the name that is shown."""
 
 
 async def test_the_empty_topic_has_a_name_for_clients_that_need_one(org: Organization) -> None:
@@ -281,7 +281,7 @@ LENGTHS = [
     ("  tea ", "tea"),
     ("\u2615 tea", "\u2615 tea"),
 ]
-"""A topic as it is sent, and as it is kept."""
+"""A topic as sent and as stored."""
 
 
 async def test_a_topic_is_cut_at_its_maximum_length(org: Organization) -> None:

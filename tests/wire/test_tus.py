@@ -244,7 +244,7 @@ async def test_another_person_s_upload_is_not_found(shared_org: Organization) ->
 
 
 OTHERS = [("GET", False), ("PUT", False), ("PATCH", False), ("POST", True)]
-"""A method, and whether there is a begun upload at the address."""
+"""A method, and whether an unfinished upload exists at the address."""
 
 
 async def test_other_methods_are_refused(shared_org: Organization) -> None:

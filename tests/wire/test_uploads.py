@@ -87,7 +87,7 @@ NAMES = [
     (".", ".", "uploaded-file"),
     ("100%.txt", "100%.txt", "100.txt"),
 ]
-"""A file's name, as it is shown, and as it is in an address."""
+"""A file's name as uploaded, as shown, and as in an address."""
 
 
 async def test_a_name_is_made_displayable_and_safe_for_an_address(
@@ -131,7 +131,7 @@ FORMS = [
     ('name=f; filename="null\0byte.txt"', "nullbyte.txt"),
     ('name=f; filename="C:\\\\fakepath\\\\x.txt"', "x.txt"),
 ]
-"""How a form says the name of its file."""
+"""How a form gives the file's name."""
 
 
 async def test_a_name_may_be_encoded_in_all_forms_that_multipart_allows(org: Organization) -> None:
@@ -353,7 +353,7 @@ async def test_the_list_has_the_client_s_own_files_and_everyone_s_space(org: Org
 
 
 DELETING = [("ben", True), ("ann", True), ("cleo", False), ("gus", False), ("robo", False)]
-"""Who deletes a file of ben's, and whether they may."""
+"""Who deletes a file of ben's, and whether that's allowed."""
 
 
 async def test_a_file_is_deleted_by_its_owner_or_an_administrator(org: Organization) -> None:

@@ -326,7 +326,7 @@ CHANGED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"name": "bakers", "description": "of bread", "can_mention_group": NOBODY},
     ),
 ]
-"""What is changed, and what of it is shown."""
+"""A change, and what is shown of it."""
 
 
 async def test_a_change_is_shown_and_sent(org: Organization) -> None:

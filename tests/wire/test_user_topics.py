@@ -362,8 +362,8 @@ WRITING: list[tuple[dict[str, int], bool, int | None, int | None]] = [
     ({UNMUTE: 2}, False, None, None),
     ({FOLLOW: 3, UNMUTE: 2}, True, FOLLOWED, UNMUTED),
 ]
-"""Settings, whether the channel is muted, and how one hears of a topic that one begins, and of one
-that somebody else began."""
+"""Settings, whether the channel is muted, and the resulting policies of an own and of someone
+else's topic."""
 
 
 async def test_posting_in_a_topic_changes_its_policy(org: Organization) -> None:

@@ -196,7 +196,7 @@ BY_ID: dict[str, Asking] = {
         },
     ),
 }
-"""Requests by the endpoint that they ask, and what of it."""
+"""Requests by endpoint and parameter."""
 
 BY_ADDRESS: dict[str, Asking] = {
     "GET /users/{email}": path("GET", "/users/WHO"),
@@ -226,7 +226,7 @@ NAMING = {
     *("narrow", "principals", "subscribers", "members", "target_users", "drafts", "draft"),
     *("profile_data", "data"),
 }
-"""Parameters that say who."""
+"""Parameters that name users."""
 OTHERWISE = {
     "DELETE /users/me/profile_data": "its data are fields",
     "PATCH /settings/display": "it is PATCH /settings",

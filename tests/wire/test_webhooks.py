@@ -159,7 +159,7 @@ REFUSED: list[tuple[str, Any, dict[str, str], str, str]] = [
     ),
     ("other", {}, {}, "BAD_REQUEST", "No integration named 'other' exists."),
 ]
-"""An integration, what it is sent, with what parameters, and the code and reason of the refusal."""
+"""An integration, its payload and parameters, and the error's code and reason."""
 
 
 async def test_invalid_requests_are_refused(org: Organization) -> None:

@@ -62,7 +62,7 @@ BEGUN: list[tuple[str, dict[str, Any]]] = [
     ),
     ("/todo", {"widget_type": "todo", "extra_data": {"task_list_title": "", "tasks": []}}),
 ]
-"""What is sent, and the widget that it begins."""
+"""What is sent, and the resulting widget."""
 
 
 async def test_a_command_creates_a_widget(org: Organization) -> None:
@@ -135,7 +135,7 @@ USES: list[tuple[str, dict[str, Any], str]] = [
     (TODO, {"type": "strike", "key": "7,2"}, "ann"),
     (TODO, {"type": "new_task_list_title", "title": "Tomorrow"}, "ann"),
 ]
-"""A widget, what is done with it, and by whom."""
+"""A widget, a submessage, and its sender."""
 
 
 async def test_submessages_are_stored_and_sent(org: Organization, config: Config) -> None:

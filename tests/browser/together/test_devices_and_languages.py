@@ -16,9 +16,9 @@ PLACES = ["inbox", "recent", "feed", "drafts", "settings", "organization", "chan
 IRIS, JUNE = "iris@cafe.example", "june@cafe.example"
 MOBILE: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 ENLARGED: ViewportSize = {"width": 640, "height": 400}
-"""A laptop's window at 200 %."""
+"""A laptop's window at 200%."""
 NARROW: ViewportSize = {"width": 320, "height": 640}
-"""WCAG's measure for reflow."""
+"""WCAG's width for reflow."""
 WIDER = """
 () => [...document.querySelectorAll("body *")].filter((one) => {
     const box = one.getBoundingClientRect();

@@ -34,8 +34,8 @@ async (button) => {
     button.click();
 }
 """
-"""Press a button, and again at once. Of what is hidden meanwhile Chromium may take the caret to the
-beginning, as here, and leave it the focus."""
+"""Press a button twice without a pause. Chromium may move the caret of a hidden element to its
+start, as here, without moving the focus."""
 EDITOR = re.compile(r"/FormattedField-[\w-]+\.js")
 
 

@@ -62,7 +62,7 @@ PARTS = (
     "<blockquote>" * 40,
     "\u202e\u2067<li>",
 )
-"""HTML of kinds that a server may send, with values that make no sense."""
+"""Kinds of HTML that a server may send, with invalid values."""
 
 
 def _hostile(made: random.Random, message: dict[str, Any]) -> None:

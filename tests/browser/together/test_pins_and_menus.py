@@ -13,7 +13,7 @@ TOPIC = "narrow/channel/general/topic/house"
 PIXEL = bytes.fromhex(
     "47494638396101000100800000ff8800ffffff21f90401000000002c00000000010001000002024401003b"
 )
-"""A picture of one dot."""
+"""An image of one pixel."""
 
 
 def pins(window: Window) -> Locator:
