@@ -21,8 +21,8 @@ from typing import Any
 
 from tertulia import cli
 from tertulia.cli import serve
-from tertulia.jobs.messages import expired_once
-from tertulia.jobs.pruning import pruned_once
+from tertulia.jobs.due import expired_once
+from tertulia.jobs.upkeep import pruned_once
 from tertulia.log.log import Log
 from tertulia.store.installation import Position
 from tertulia.store.writing import Batch

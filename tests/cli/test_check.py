@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tertulia import demo
-from tertulia.jobs.pruning import pruned_once
+from tertulia.jobs.upkeep import pruned_once
 from tertulia.service.config import Config
 from tertulia.store.store import database_at
 from tests import databases

@@ -27,7 +27,7 @@ def _taken_away(_: Dialect) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    upkeep.UPGRADES_PERIOD_SECONDS = membership.SAY_SECONDS = 0.25  # type: ignore[misc]
+    upkeep.UPGRADES_PERIOD_SECONDS = membership.REPORT_SECONDS = 0.25  # type: ignore[misc]
     if sys.argv.pop(1) == "newer":
         migrations.MIGRATIONS = (*migrations.MIGRATIONS, Expand(_added), Contract(_taken_away))
         newer = log_formats.LOG_FORMAT + 1

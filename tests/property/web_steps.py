@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tertulia.domain.messages import editing
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import LinkPreview
-from tertulia.outbound.http_client import Answer, Web
+from tertulia.outbound.http_client import StreamedResponse, Web
 from tertulia.service.messages import preconditions
 from tertulia.state.decision import CommandContext
 
@@ -26,7 +26,7 @@ class SilentWeb(Web):
     @asynccontextmanager
     async def opened(
         self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncIterator[StreamedResponse]:
         await asyncio.Event().wait()
         raise AssertionError(f"{url} was waited for")
         yield

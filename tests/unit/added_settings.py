@@ -31,7 +31,7 @@ class PersonalSettings(users.PersonalSettings, frozen=True, kw_only=True, omit_d
 organization.Realm = Realm  # type: ignore[misc]
 users.PersonalSettings = PersonalSettings  # type: ignore[misc]
 
-from tertulia.service import config  # noqa: E402
+from tertulia.service import config as config  # noqa: E402
 
 
 class Config(config.Config, kw_only=True, frozen=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ import pytest
 from tertulia.model.errors import Unavailable
 from tertulia.outbound import addresses, http_client
 from tertulia.outbound.addresses import is_public, parsed
-from tertulia.outbound.http_client import Answer, NotFetched, Web
+from tertulia.outbound.http_client import NotFetched, StreamedResponse, Web
 from tertulia.outbound.http_connection import HttpConnection
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
 from tests.support import row
@@ -30,7 +30,7 @@ async def there() -> AsyncIterator[Elsewhere]:
         yield served
 
 
-async def fetched(web: Web, url: str, *, limit: int = 1000, seconds: float = 5) -> Answer:
+async def fetched(web: Web, url: str, *, limit: int = 1000, seconds: float = 5) -> StreamedResponse:
     """Return the response after reading its content, which must be within the limit."""
     try:
         async with web.opened(url, accept="*/*", seconds=seconds) as answer:

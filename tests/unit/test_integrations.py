@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from tertulia.integrations.catalog import INTEGRATIONS
-from tertulia.integrations.incoming import EventFilter, Handshake, Post, Request, Unsupported
+from tertulia.integrations.incoming import (
+    EventFilter,
+    HandshakeReply,
+    Post,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Malformed, Part, address, code, fenced, link
 
 PLACE = Path(__file__).parents[1] / "integrations"
@@ -33,9 +39,9 @@ def test_every_integration_has_payloads() -> None:
 
 @pytest.mark.parametrize(("name", "case"), ROWS)
 def test_a_payload_becomes_a_readable_message(name: str, case: dict[str, Any]) -> None:
-    request = Request(Part(case["payload"]), case.get("headers", {}))
+    request = WebhookRequest(Part(case["payload"]), case.get("headers", {}))
     wanted, found = case["post"], INTEGRATIONS[name].translate(request)
-    if isinstance(found, Handshake):
+    if isinstance(found, HandshakeReply):
         assert {"fields": dict(found.fields), "headers": dict(found.headers)} == wanted
         return
     assert (
@@ -64,7 +70,7 @@ def test_no_payload_breaks_an_integration(name: str) -> None:
     for case in CASES[name]:
         payloads: list[Any] = [*_spoiled(case["payload"]), None, [], {}, "x", 7, [None]]
         for payload in payloads:
-            request = Request(Part(payload), case.get("headers", {}))
+            request = WebhookRequest(Part(payload), case.get("headers", {}))
             with contextlib.suppress(Malformed, Unsupported):
                 found = INTEGRATIONS[name].translate(request)
                 assert not isinstance(found, Post) or (found.topic and found.content)
@@ -97,7 +103,7 @@ UNKNOWN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 def test_unknown_events_are_not_supported(name: str) -> None:
     payload, headers = UNKNOWN[name]
     with pytest.raises(Unsupported) as raised:
-        INTEGRATIONS[name].translate(Request(Part(payload), headers))
+        INTEGRATIONS[name].translate(WebhookRequest(Part(payload), headers))
     assert raised.value.event
 
 
@@ -155,7 +161,7 @@ def test_a_signature_is_checked(name: str, header: str, value: str) -> None:
     assert check is not None
 
     def holds(body: bytes, headers: dict[str, str], now: float = NOW, secret: str = SECRET) -> bool:
-        request = Request(Part({}), headers, body, "http://chat.test/here")
+        request = WebhookRequest(Part({}), headers, body, "http://chat.test/here")
         return check(secret, request, now)
 
     assert holds(BODY, {header: value})
@@ -172,7 +178,9 @@ def test_an_unsigned_token_is_refused() -> None:
     check = INTEGRATIONS["netlify"].signature
     assert check is not None
     for token in (_jws({"alg": "none"}, HASHED), _jws({"alg": "HS256"}, {"sha256": "0"}), "a.b.c"):
-        assert not check(SECRET, Request(Part({}), {"x-webhook-signature": token}, BODY), NOW)
+        assert not check(
+            SECRET, WebhookRequest(Part({}), {"x-webhook-signature": token}, BODY), NOW
+        )
 
 
 @pytest.mark.parametrize(
@@ -203,11 +211,11 @@ def test_text_from_services_is_harmless() -> None:
     assert part.line("a") == "@\u200b**all** @\u200b_*staff* team@\u200b"
     assert part.line("b") == "me@x.org, @ann"
     for text in ("<@U1|**all**>", "<!**all**>", "<!x^**all**>", "&#64;**all**", "&commat;**all**"):
-        post = INTEGRATIONS["slack_incoming"].translate(Request(Part({"text": text}), {}))
+        post = INTEGRATIONS["slack_incoming"].translate(WebhookRequest(Part({"text": text}), {}))
         assert isinstance(post, Post)
         assert "@**" not in post.content
     post = INTEGRATIONS["slack_incoming"].translate(
-        Request(Part({"text": "<!here> a &amp;lt; b &lt;"}), {})
+        WebhookRequest(Part({"text": "<!here> a &amp;lt; b &lt;"}), {})
     )
     assert isinstance(post, Post)
     assert post.content == "@**all** a &lt; b <"

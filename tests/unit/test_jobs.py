@@ -14,15 +14,16 @@ import pytest
 from tertulia.delivery.delivery import Delivery
 from tertulia.domain.messages import deleting
 from tertulia.jobs import previews, supervisor
-from tertulia.jobs.due import ATTEMPTS, due_job
-from tertulia.jobs.messages import (
+from tertulia.jobs.due import (
+    ATTEMPTS,
+    due_job,
     expired_once,
     messages_to_be_reminded_of,
     messages_to_send,
     retention,
 )
 from tertulia.jobs.previews import Previewer
-from tertulia.jobs.supervisor import FailedItems, Job, Supervisor, pause_after
+from tertulia.jobs.supervisor import FailedItems, Job, JobSupervisor, pause_after
 from tertulia.jobs.upkeep import heartbeats, reporter, troubles
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged
@@ -82,7 +83,7 @@ async def test_a_failed_job_is_retried_and_others_continue(
 ) -> None:
     failing, steady = Work(OSError("no disk"), KeyError("x"), pause=60), Work()
     reports: list[tuple[str, str | None]] = []
-    jobs = Supervisor(lambda job: reports.append((job.name, job.trouble)))
+    jobs = JobSupervisor(lambda job: reports.append((job.name, job.trouble)))
     async with jobs.running([Job("failing", failing), Job("steady", steady)]):
         await until(lambda: failing.rounds == 3 and steady.rounds > 3)
         assert jobs.failing() == {}
@@ -103,7 +104,7 @@ async def test_a_run_interrupted_by_an_outage_is_no_failure(
     away = ConnectionLost("the connection was ended")
     work = Work(away, None, away, away, OSError("no disk"), None, pause=0.001)
     job = Job("notices", work)
-    async with Supervisor().running([job]):
+    async with JobSupervisor().running([job]):
         await until(lambda: work.rounds > 6)
     said = [(one.levelname, one.message) for one in caplog.records]
     interrupted, failed = ("WARNING", "job interrupted"), ("ERROR", "job failed")
@@ -121,7 +122,7 @@ async def test_a_job_starts_when_due_or_requested_and_runs_once() -> None:
     ]
     jobs[0].want()  # Before anything can run it.
     before = asyncio.all_tasks()
-    async with Supervisor().running(jobs):
+    async with JobSupervisor().running(jobs):
         # A waiting job has no task.
         assert {task.get_name() for task in asyncio.all_tasks() - before} == {"wanted"}
         jobs[2].want()
@@ -145,7 +146,7 @@ async def test_a_job_is_not_part_of_the_request_that_first_wanted_it() -> None:
         return 60
 
     job = Job("job", once, first_seconds=60)
-    async with Supervisor().running([job]):
+    async with JobSupervisor().running([job]):
         asking.set("a request")
         job.want()
         await until(lambda: bool(seen))
@@ -154,7 +155,7 @@ async def test_a_job_is_not_part_of_the_request_that_first_wanted_it() -> None:
 
 async def test_a_failing_job_is_reported_with_its_reason() -> None:
     work = Work(*[OSError("no disk")] * 100)
-    jobs = Supervisor()
+    jobs = JobSupervisor()
     async with jobs.running([Job("files", work), Job("others", Work(pause=60))]):
         await until(lambda: bool(jobs.failing()))
         assert jobs.failing() == {"files": "failed 1 time in a row: OSError: no disk"}
@@ -167,7 +168,7 @@ async def test_a_job_requested_while_it_fails_is_not_retried_without_a_pause(
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 30.0)
     work = Work(*[OSError()] * 100)
     job = Job("wanted", work)
-    async with Supervisor().running([job]):
+    async with JobSupervisor().running([job]):
         await until(lambda: job.failures == 1)
         for _ in range(50):
             job.want()
@@ -195,7 +196,7 @@ async def test_a_run_that_takes_too_long_is_canceled() -> None:
             ended += 1
         return 0.0
 
-    jobs = Supervisor()
+    jobs = JobSupervisor()
     async with jobs.running([Job("hanging", hang, round_seconds=0.01)]):
         await until(lambda: ended >= 2)
         assert "it took too long" in jobs.failing()["hanging"]
@@ -205,7 +206,7 @@ async def test_the_first_run_waits_unless_requested(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(supervisor, "FIRST_ROUND_SECONDS", 3600)
     wanted, other = Work(pause=3600), Work(pause=3600)
     jobs = [Job("wanted", wanted), Job("other", other)]
-    async with Supervisor().running(jobs):
+    async with JobSupervisor().running(jobs):
         jobs[0].want()
         await until(lambda: wanted.rounds == 1)
         assert other.rounds == 0
@@ -214,7 +215,7 @@ async def test_the_first_run_waits_unless_requested(monkeypatch: pytest.MonkeyPa
 async def test_requesting_a_job_ends_its_pause() -> None:
     work = Work(pause=3600)
     job = Job("waiting", work)
-    async with Supervisor().running([job]):
+    async with JobSupervisor().running([job]):
         await until(lambda: work.rounds == 1)
         job.want()
         await until(lambda: work.rounds == 2)
@@ -235,7 +236,7 @@ async def test_a_stopping_node_cancels_all_jobs_and_their_tasks(
 
     before = asyncio.all_tasks()
     jobs = [Job("two", Work(), close=away), Job("one", Work(pause=60), close=close)]
-    async with Supervisor().running(jobs):
+    async with JobSupervisor().running(jobs):
         await asyncio.sleep(0)
     assert closed == ["it"]
     assert asyncio.all_tasks() == before
@@ -317,7 +318,7 @@ async def test_an_item_announced_as_due_is_processed_without_a_query(
         log = org.node.log
         done = asyncio.Event()
         log.follow(lambda _: None if log.state.realm.description else done.set())
-        async with Supervisor().running([due_job(log, "bells", due_at, ring)]):
+        async with JobSupervisor().running([due_job(log, "bells", due_at, ring)]):
             await log.submit(None, settle, "1 2 3")
             async with asyncio.timeout(60):
                 await done.wait()
@@ -548,7 +549,7 @@ async def test_a_database_error_does_not_stop_retention(
             return await read(*arguments, **named)
 
         monkeypatch.setattr(org.node.store, "read", once_away)
-        async with Supervisor().running([retention(org.node.log)]):
+        async with JobSupervisor().running([retention(org.node.log)]):
             await until(lambda: not len(org.node.state.topics))
         assert failed
 
@@ -569,7 +570,7 @@ async def test_an_exception_does_not_stop_heartbeats(monkeypatch: pytest.MonkeyP
 
     delivery: Any = Heart()
     assert callable(Delivery.send_heartbeats)
-    async with Supervisor().running([heartbeats(delivery)]):
+    async with JobSupervisor().running([heartbeats(delivery)]):
         await until(lambda: beats >= 2)
 
 
@@ -594,7 +595,7 @@ async def test_failed_previews_do_not_block_others(
 
         monkeypatch.setattr(Previewer, "show", show)
         job = Previewer(org.node).job()
-        async with Supervisor().running([job]):
+        async with JobSupervisor().running([job]):
             await until(lambda: len(org.node.state.pending_previews) == 1)
             assert job.trouble is not None
             assert "Unavailable: away" in job.trouble
@@ -615,7 +616,7 @@ async def test_previews_of_a_deleted_message_are_not_retried_forever(
 
         monkeypatch.setattr(Previewer, "show", show)
         job = Previewer(org.node).job()
-        async with Supervisor().running([job]):
+        async with JobSupervisor().running([job]):
             await until(lambda: job.trouble is not None)
         assert (await org["ann"].delete(f"/messages/{message_id}")).ok
         monkeypatch.setattr(job.set_aside, "_clock", TestClock(stopped_at=2**40))

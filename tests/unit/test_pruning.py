@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.jobs import pruning as jobs
-from tertulia.jobs.pruning import erased_once, erasures, pruned_once, words_forgotten_once
+from tertulia.jobs import upkeep
+from tertulia.jobs.upkeep import erased_once, erasures, pruned_once, words_forgotten_once
 from tertulia.log import replica
 from tertulia.model.changes import CredentialChanged, InvitationsMade
 from tertulia.model.invitations import Invitation
@@ -153,7 +153,7 @@ async def test_a_checkpoint_is_canceled_when_the_node_stops(
 async def test_a_long_log_is_scanned_in_parts(
     quiet: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "LOOKED_AT", 3)
+    monkeypatch.setattr(upkeep, "ENTRIES_READ", 3)
     store = quiet.node.store
     user_id, first = await live(quiet), quiet.node.state.seq
     await erase(quiet, user_id)
@@ -334,7 +334,7 @@ async def erase(org: Organization, user_id: int) -> None:
 async def test_an_erasure_runs_by_itself_even_after_a_restart(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(upkeep, "PROPAGATION_SECONDS", 0.0)
     monkeypatch.setattr("tertulia.jobs.registry.erasures", lambda log, _: erasures(log, 0.0))
     with monkeypatch.context() as patch:
         patch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
@@ -355,16 +355,18 @@ async def test_clients_and_other_nodes_are_notified_before_the_erasure(config: C
         await job.once()
         listener = await org["ann"].register(event_types=["message"])
         await erase(org, await live(org))
-        assert 0 < await job.once() <= jobs.TOLD_SECONDS
+        assert 0 < await job.once() <= upkeep.PROPAGATION_SECONDS
     async with reopened(config, clock=clock) as org:
         job = erasures(org.node.log, 30.0)
         clock.ahead -= 1000
-        assert 0 < await job.once() <= jobs.TOLD_SECONDS, "from the start, by whatever clock"
+        assert 0 < await job.once() <= upkeep.PROPAGATION_SECONDS, (
+            "from the start, by whatever clock"
+        )
         listener.person = org["ann"]
         assert await listener.events() == []
         assert NAME in await org.node.store.read(everything)
         # An erasure requested in the meantime has its own time, and doesn't delay the first.
-        clock.ahead += jobs.TOLD_SECONDS - 10
+        clock.ahead += upkeep.PROPAGATION_SECONDS - 10
         other = await org.add("other")
         assert (await other.patch("/settings", full_name="Otto Othername")).ok
         await erase(org, other.user_id)
@@ -372,7 +374,7 @@ async def test_clients_and_other_nodes_are_notified_before_the_erasure(config: C
         assert NAME in await org.node.store.read(everything)
         for name in (NAME, "Otto Othername"):
             assert name in await org.node.store.read(everything)
-            clock.ahead += jobs.TOLD_SECONDS - 10
+            clock.ahead += upkeep.PROPAGATION_SECONDS - 10
             await job.once()
             assert name not in await org.node.store.read(everything)
 
@@ -385,9 +387,9 @@ async def test_a_server_that_never_runs_for_a_minute_erases_too(config: Config) 
         assert await org.node.store.read(pruning.wait) is None  # Nothing to wait for.
         await erase(org, await live(org))
     for _ in range(4):
-        clock.ahead += jobs.TOLD_SECONDS * 0.7
+        clock.ahead += upkeep.PROPAGATION_SECONDS * 0.7
         async with reopened(config, clock=clock) as org:
-            assert 0 < await erasures(org.node.log, 30.0).once() <= jobs.PERIOD_SECONDS
+            assert 0 < await erasures(org.node.log, 30.0).once() <= upkeep.PRUNING_PERIOD_SECONDS
             left = await org.node.store.read(everything)
     assert NAME not in left
 

@@ -184,7 +184,7 @@ async def test_a_feed_can_have_its_own_topic_and_skip_old_entries(
 async def test_many_entries_are_posted_gradually_and_none_is_lost(
     org: Organization, blog: Blog, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MAX_TOLD", 3)
+    monkeypatch.setattr(reading, "MAX_POSTED", 3)
     monkeypatch.setattr(verbs, "KEPT", 4)
     blog.headers = {"ETag": '"v"'}
     blog.write()
@@ -243,7 +243,7 @@ async def test_one_persons_slow_feeds_do_not_delay_others(org: Organization, blo
     (await org["ann"].post(f"/bots/{other.user_id}/feeds", **asked)).ok
     reader = FeedReader(org.node)
     await _once(reader)
-    await until(lambda: len(reader.tasks) == reading.OF_OWNER)
+    await until(lambda: len(reader.tasks) == reading.PER_OWNER)
     assert len(await told(org)) == 1
     # Feeds that wait for a free slot aren't queried again and again.
     assert await _once(reader) > 1

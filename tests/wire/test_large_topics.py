@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from tertulia.delivery.cached_entry import Withdrawal
 from tertulia.domain.messages import deleting as deleting_rules
 from tertulia.domain.messages import moving
-from tertulia.jobs.messages import topic_moves
+from tertulia.jobs.due import topic_moves
 from tertulia.log.log import Log
 from tertulia.model import narrow
 from tertulia.model.changes import AnyChange, MessagesMoved

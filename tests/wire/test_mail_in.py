@@ -20,7 +20,7 @@ from tertulia.domain.organization.realms import EMAIL_GATEWAY, NOTIFICATION_BOT
 from tertulia.model.mail import Mail, MailKind
 from tertulia.service.config import Config
 from tertulia.service.mail_in import addresses, receiving
-from tertulia.service.mail_in.addresses import MailAddresses, Options
+from tertulia.service.mail_in.addresses import MailAddresses, MailOptions
 from tertulia.service.mailing import MailRenderer
 from tertulia.service.notifications.mail import MESSAGES
 from tertulia.wire.http.node import HttpNode
@@ -71,12 +71,12 @@ class Post:
 
         return await asyncio.to_thread(talk)
 
-    def of_channel(self, name: str, who: str, options: Options | None = None) -> str:
+    def of_channel(self, name: str, who: str, options: MailOptions | None = None) -> str:
         state = self.org.node.state
         channel = state.channel_named(name)
         assert channel is not None
         user = state.users[self.org[who].user_id]
-        return self.addresses.of_channel(state, channel.id, user, user, options or Options())
+        return self.addresses.of_channel(state, channel.id, user, user, options or MailOptions())
 
     def unsigned(self, name: str, who: str) -> str:
         """The channel's address in its form before options were signed."""
@@ -194,7 +194,7 @@ async def test_a_channel_has_an_address_with_options(post: Post) -> None:
     )
     assert found.content == b"\x00\x01"
 
-    more = Options(show_sender=True, include_footer=True)
+    more = MailOptions(show_sender=True, include_footer=True)
     await post.bring(post.of_channel("kitchen", "ben", more), a_mail(text, ""))
     (said,) = await newest(org, "ann")
     assert said["subject"] == "(no subject)"
@@ -203,7 +203,7 @@ async def test_a_channel_has_an_address_with_options(post: Post) -> None:
 
 
 async def test_options_of_an_address_cannot_be_changed(post: Post) -> None:
-    everything = Options(
+    everything = MailOptions(
         show_sender=True, include_footer=True, include_quotes=True, prefer_html=True
     )
     address = post.of_channel("kitchen", "ben", everything)
@@ -318,7 +318,7 @@ async def test_an_email_to_an_invalid_address_is_dropped_without_an_answer(
     forged = [
         re.sub(r"\.[a-z2-7]{20}@", ".aaaaaaaaaaaaaaaaaaaa@", whole),
         whole.replace(f".{asked}.", f".{asked + 1}."),
-        post.of_answer("ben", asked, ago=(addresses.ANSWER_DAYS + 1) * 86400 + 1),
+        post.of_answer("ben", asked, ago=(addresses.REPLY_DAYS + 1) * 86400 + 1),
         "chat+nonsense@mail.example",
     ]
     for address in forged:

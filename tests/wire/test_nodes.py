@@ -27,7 +27,7 @@ NOW = 1_795_000_000.0
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes report more often."""
-    monkeypatch.setattr(membership, "SAY_SECONDS", 0.02)
+    monkeypatch.setattr(membership, "REPORT_SECONDS", 0.02)
 
 
 async def names(org: Organization) -> list[str]:

@@ -18,7 +18,7 @@ import pytest
 from tertulia.outbound import http_client
 from tertulia.service.config import Config
 from tertulia.service.webhooks import calling
-from tertulia.service.webhooks.calling import Encoded, Encoder, ServiceCaller
+from tertulia.service.webhooks.calling import EncodedCall, Encoder, ServiceCaller
 from tertulia.store import webhooks
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.api.embedded_bots import bot_interface
@@ -308,7 +308,7 @@ async def test_local_failures_lose_no_call(
     bot = await made(org, service.url)
     await org["ben"].write([bot.user_id], "hello")
 
-    def hindered(*_: Any) -> Encoded:
+    def hindered(*_: Any) -> EncodedCall:
         raise DatabaseUnavailable("it is away")
 
     await called(org, caller_of(org, hindered))
@@ -332,7 +332,7 @@ async def test_a_bot_does_not_wait_for_another(org: Organization, service: Servi
 async def test_one_person_s_many_bots_do_not_delay_others(
     org: Organization, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling, "OF_OWNER", 2)
+    monkeypatch.setattr(calling, "PER_OWNER", 2)
     monkeypatch.setattr(calling, "AT_ONCE", 4)
     monkeypatch.setattr(calling, "CALL_SECONDS", 600.0)
     silent = asyncio.Event()

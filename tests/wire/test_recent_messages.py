@@ -14,8 +14,7 @@ from tertulia.model.errors import Conflict
 from tertulia.model.narrow import Scope
 from tertulia.service.config import Config
 from tertulia.service.messages import recent, recent_page
-from tertulia.service.messages.received import ReceivedScopes
-from tertulia.service.messages.recent import RecentMessages
+from tertulia.service.messages.recent import ReceivedScopes, RecentMessages
 from tertulia.store.readers import Person, Requester, current_requester, reading_for
 from tests.support import Organization, reopened
 from tests.unit.test_log import until

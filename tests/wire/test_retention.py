@@ -2,7 +2,7 @@
 
 import time
 
-from tertulia.jobs.messages import expired_once
+from tertulia.jobs.due import expired_once
 from tertulia.model.changes import ChannelChanged, RealmChanged
 from tertulia.service.config import Config
 from tests.support import Organization, TestClock, founded, row

@@ -9,7 +9,7 @@ import pytest
 from tertulia.domain.messages import scheduled as scheduled_domain
 from tertulia.domain.messages import sending as messages_domain
 from tertulia.domain.organization.realms import NOTIFICATION_BOT
-from tertulia.jobs.messages import messages_to_send
+from tertulia.jobs.due import messages_to_send
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
 from tertulia.service.config import Config

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tertulia.integrations.catalog import INTEGRATIONS
-from tertulia.integrations.incoming import Post, Request
+from tertulia.integrations.incoming import Post, WebhookRequest
 from tertulia.integrations.payloads import Part
 from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
@@ -298,7 +298,7 @@ def test_only_the_shown_part_of_a_payload_is_formatted() -> None:
         deep = [deep]
     tracemalloc.start()
     try:
-        post = INTEGRATIONS["json"].translate(Request(Part([deep] * 50), {}, b"", ""))
+        post = INTEGRATIONS["json"].translate(WebhookRequest(Part([deep] * 50), {}, b"", ""))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 from tertulia.app.founding import NoOrganization, opened_log, opened_vault, require_fitting
 from tertulia.delivery.delivery import Delivery
 from tertulia.jobs.registry import jobs_of
-from tertulia.jobs.supervisor import Supervisor
+from tertulia.jobs.supervisor import JobSupervisor
 from tertulia.jobs.upkeep import reporter, troubles
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
@@ -17,9 +17,8 @@ from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
-from tertulia.service.links import Links
+from tertulia.service.links import Links, external_media
 from tertulia.service.membership import Membership
-from tertulia.service.messages.extras import external_media
 from tertulia.service.messages.sending import SENDING
 from tertulia.service.notifications.push import push_services_web
 from tertulia.service.webhooks.calling import services_web
@@ -107,7 +106,7 @@ async def opened_node(
         await delivery.open()
         links = Links(vault)
         files, disk = config.opened_files()
-        supervisor = Supervisor(reporter(log, await log.store.read_log(troubles, READ_SECONDS)))
+        supervisor = JobSupervisor(reporter(log, await log.store.read_log(troubles, READ_SECONDS)))
         node = HttpNode(
             config=config,
             log=log,

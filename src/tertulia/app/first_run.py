@@ -22,9 +22,9 @@ from tertulia.domain.accounts.sessions import NewSession
 from tertulia.domain.organization import realms
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
+from tertulia.service.accounts import password_rules
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest, load_secret
-from tertulia.service.passwords import password_rules
 from tertulia.store import installation
 from tertulia.wire.http import session_cookies
 from tertulia.wire.http.authentication import require_own_page

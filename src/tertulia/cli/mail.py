@@ -70,7 +70,7 @@ async def send_trial(config: Config, address: str) -> str:
     """Send a test email, and return a sentence about where it went. Failed if it wasn't sent."""
     async with opened(config) as (log, vault):
         try:
-            await mailing.send_trial(config, log, vault, address)
+            await mailing.send_test(config, log, vault, address)
         except NotSent as error:
             raise Failed(f"The email couldn't be sent. {error}") from None
     if config.smtp_host:

@@ -12,8 +12,8 @@ import typer
 from tertulia.app.config import ConfigError
 from tertulia.cli.errors import UsageError
 from tertulia.model.errors import Refused
+from tertulia.service.accounts import password_rules
 from tertulia.service.config import Config
-from tertulia.service.passwords import password_rules
 from tertulia.store.transfer import Progress
 
 # Questions

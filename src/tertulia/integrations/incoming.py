@@ -16,7 +16,7 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class WebhookRequest:
     """What a service sent."""
 
     payload: Part
@@ -47,7 +47,7 @@ class Post:
 
 
 @dataclass(frozen=True)
-class Handshake:
+class HandshakeReply:
     """The service only asks whether somebody is there: what it wants to hear."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class Handshake:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Translated = Post | Handshake | None
+Translated = Post | HandshakeReply | None
 """None for what says nothing to people: a ping, a change that nobody wants to hear of."""
-Check = Callable[[str, Request, float], bool]
+SignatureCheck = Callable[[str, WebhookRequest, float], bool]
 """Whether a request is signed with the secret; the last argument is the time, in UNIX seconds."""
 
 
@@ -69,11 +69,11 @@ class Integration:
     """In addresses."""
     title: str
     """Its own name for itself."""
-    translate: Callable[[Request], Translated]
+    translate: Callable[[WebhookRequest], Translated]
     """Raises Unsupported, and Malformed for what cannot be the service's."""
     events: Sequence[str] = ()
     """The kinds of events that it makes messages of; none where there are no kinds."""
-    signature: Check | None = None
+    signature: SignatureCheck | None = None
     """None for services that sign nothing."""
     has_branches: bool = False
     """Whether it tells of pushes to branches."""

@@ -7,7 +7,7 @@ import hmac
 import json
 from typing import Final
 
-from tertulia.integrations.incoming import Check, Request
+from tertulia.integrations.incoming import SignatureCheck, WebhookRequest
 
 TOLERANCE: Final = 300.0
 """Seconds that a signature with a time in it may be old."""
@@ -23,20 +23,22 @@ def hex_of(secret: str, said: bytes, algorithm: str = "sha256") -> str:
     return hmac.new(secret.encode(), said, algorithm).hexdigest()
 
 
-def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> Check:
+def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> SignatureCheck:
     """The body's HMAC in hexadecimal, behind a prefix."""
 
-    def check(secret: str, request: Request, _: float) -> bool:
+    def check(secret: str, request: WebhookRequest, _: float) -> bool:
         wanted = prefix + hex_of(secret, request.body, algorithm)
         return same(wanted, request.header(header).strip())
 
     return check
 
 
-def hmac_base64(header: str, algorithm: str = "sha256", *, with_url: bool = False) -> Check:
+def hmac_base64(
+    header: str, algorithm: str = "sha256", *, with_url: bool = False
+) -> SignatureCheck:
     """The HMAC of the body (and of the address after it) in Base64."""
 
-    def check(secret: str, request: Request, _: float) -> bool:
+    def check(secret: str, request: WebhookRequest, _: float) -> bool:
         said = request.body + (request.url.encode() if with_url else b"")
         digest = hmac.new(secret.encode(), said, algorithm).digest()
         return same(base64.b64encode(digest).decode(), request.header(header).strip())
@@ -44,24 +46,24 @@ def hmac_base64(header: str, algorithm: str = "sha256", *, with_url: bool = Fals
     return check
 
 
-def any_of(*checks: Check) -> Check:
+def any_of(*checks: SignatureCheck) -> SignatureCheck:
     """One of several ways."""
 
-    def check(secret: str, request: Request, now: float) -> bool:
+    def check(secret: str, request: WebhookRequest, now: float) -> bool:
         return any(one(secret, request, now) for one in checks)
 
     return check
 
 
-def token(header: str) -> Check:
+def token(header: str) -> SignatureCheck:
     """The secret itself."""
     return lambda secret, request, _: same(secret, request.header(header).strip())
 
 
-def versions(header: str) -> Check:
+def versions(header: str) -> SignatureCheck:
     """`v1=…`, several of them with commas between: one of them must be right."""
 
-    def check(secret: str, request: Request, _: float) -> bool:
+    def check(secret: str, request: WebhookRequest, _: float) -> bool:
         wanted = f"v1={hex_of(secret, request.body)}"
         sent = request.header(header).split(",")[:20]
         return any(same(wanted, one.strip()) for one in sent)
@@ -69,10 +71,10 @@ def versions(header: str) -> Check:
     return check
 
 
-def timed(header: str) -> Check:
+def timed(header: str) -> SignatureCheck:
     """`t=…,v1=…`: the HMAC of the time and the body, not older than `TOLERANCE`."""
 
-    def check(secret: str, request: Request, now: float) -> bool:
+    def check(secret: str, request: WebhookRequest, now: float) -> bool:
         pairs = [one.strip().partition("=") for one in request.header(header).split(",")[:20]]
         sent_at = next((value for name, _, value in pairs if name == "t"), "")
         if not sent_at.isdecimal() or len(sent_at) > 15 or abs(now - int(sent_at)) > TOLERANCE:
@@ -83,10 +85,10 @@ def timed(header: str) -> Check:
     return check
 
 
-def web_token(header: str) -> Check:
+def web_token(header: str) -> SignatureCheck:
     """A JSON web token by HMAC with the body's SHA-256 in it."""
 
-    def check(secret: str, request: Request, _: float) -> bool:
+    def check(secret: str, request: WebhookRequest, _: float) -> bool:
         said, _dot, signature = request.header(header).strip().rpartition(".")
         digest = hmac.new(secret.encode(), said.encode(), "sha256").digest()
         wanted = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

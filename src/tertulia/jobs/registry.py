@@ -8,19 +8,27 @@ from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
-from tertulia.jobs.due import due_job
-from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
-from tertulia.jobs.messages import (
+from tertulia.jobs.due import (
+    due_job,
     messages_to_be_reminded_of,
     messages_to_send,
     retention,
     topic_moves,
 )
+from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
 from tertulia.jobs.notifications import digests, mails, notices, pushes
 from tertulia.jobs.previews import Previewer
-from tertulia.jobs.pruning import deleted_words, erasures, log_pruning
 from tertulia.jobs.supervisor import Job
-from tertulia.jobs.upkeep import event_ids, heartbeats, idle_queues, upgrades, usage_counts
+from tertulia.jobs.upkeep import (
+    deleted_words,
+    erasures,
+    event_ids,
+    heartbeats,
+    idle_queues,
+    log_pruning,
+    upgrades,
+    usage_counts,
+)
 from tertulia.jobs.webhooks import feeds, service_calls, webhook_journal
 from tertulia.service.node import Node
 from tertulia.service.webhooks.calling import Encoder

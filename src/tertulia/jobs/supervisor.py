@@ -214,7 +214,7 @@ class Job:
         return None
 
 
-class Supervisor:
+class JobSupervisor:
     """One node's jobs. `report`: see `Job.run`."""
 
     def __init__(self, report: Callable[[Job], None] = lambda _: None) -> None:

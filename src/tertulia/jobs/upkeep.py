@@ -1,8 +1,12 @@
-"""Looking after the event queues."""
+"""Jobs for upkeep: event queues, upgrades, usage counts, pruning the log, and deleted texts."""
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+import math
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from tertulia.delivery.delivery import Delivery
@@ -10,11 +14,14 @@ from tertulia.delivery.registry import SWEEP_SECONDS
 from tertulia.delivery.waiting_polls import HEARTBEAT_ROUND_SECONDS
 from tertulia.jobs.supervisor import Job
 from tertulia.log.log import Log
+from tertulia.model.changes import Entry, UserChanged
 from tertulia.service import usage as counting
 from tertulia.service.usage import CountedElsewhere
-from tertulia.store import installation, nodes, usage
+from tertulia.store import installation, log_entries, nodes, notifications, outbox, pruning, usage
 from tertulia.store.database import Connection
-from tertulia.store.notes import FactSet
+from tertulia.store.pruning import AccountErasure
+from tertulia.store.store import Store
+from tertulia.store.writing import FactSet
 
 
 def heartbeats(delivery: Delivery) -> Job:
@@ -92,9 +99,9 @@ def upgrades(log: Log) -> Job:
 
 
 USAGE_PERIOD_SECONDS: Final = 300.0
-FIRST_SECONDS: Final = 20.0
+USAGE_FIRST_SECONDS: Final = 20.0
 """After a start: there is more urgent work then."""
-LONGEST_SECONDS: Final = 6 * 3600.0
+USAGE_ROUND_SECONDS: Final = 6 * 3600.0
 """A large organization that was never counted takes its time; what a round that was ended has
 counted stays."""
 
@@ -111,4 +118,207 @@ def usage_counts(log: Log) -> Job:
             await counting.count(log.store, lambda: log.state, log.clock())
         return USAGE_PERIOD_SECONDS
 
-    return Job("usage", once, round_seconds=LONGEST_SECONDS, first_seconds=FIRST_SECONDS)
+    return Job("usage", once, round_seconds=USAGE_ROUND_SECONDS, first_seconds=USAGE_FIRST_SECONDS)
+
+
+PRUNING_PERIOD_SECONDS: Final = 3600.0
+DAY: Final = 86400
+AT_ONCE: Final = 5000
+"""Entries deleted in one transaction, so that others can write in between."""
+ENTRIES_READ: Final = 100_000
+"""Entries of which some are looked for in one read, however long the log is."""
+PRUNING_ROUND_SECONDS: Final = 6 * 3600.0
+"""A checkpoint takes as long as the organization is large, and begins anew when it is ended."""
+COPIES_DAYS: Final = 30
+"""Copies made before migrations are kept so long."""
+DELETED_SECONDS: Final = 6 * 3600.0
+"""Between two removals of what deleted messages leave in SQLite's search index and write-ahead log:
+the index is rewritten each time."""
+BUSY_SECONDS: Final = 60.0
+"""Before the next attempt if readers kept the write-ahead log from being emptied."""
+PROPAGATION_SECONDS: Final = 60.0
+"""At least so long after an erasure, or after the first start since, it is forgotten: every node
+that serves has read it from the log by then, and every client that polls has been told of what came
+before, or been told by a heartbeat that there was nothing. Else its queue ends where a node starts.
+"""
+PRUNING_FIRST_SECONDS: Final = 5.0
+"""After a start, until it is seen whether anything is left to forget: that reads all of the log."""
+
+
+def log_pruning(log: Log, retention_days: int) -> Job:
+    """Forgetting what is older than the retention time, every hour."""
+
+    async def once() -> float:
+        now = log.clock()
+        await pruned_once(log.store, now - retention_days * DAY)
+        await asyncio.to_thread(log.store.database.delete_copies, now - COPIES_DAYS * DAY)
+        return PRUNING_PERIOD_SECONDS
+
+    return Job("log pruning", once, round_seconds=PRUNING_ROUND_SECONDS)
+
+
+def deleted_words(store: Store) -> Job:
+    """Removing what deleted and edited messages leave in the database's own files."""
+
+    async def once() -> float:
+        return DELETED_SECONDS if await words_forgotten_once(store) else BUSY_SECONDS
+
+    return Job(
+        "deleted words",
+        once,
+        round_seconds=PRUNING_ROUND_SECONDS,
+        first_seconds=PRUNING_FIRST_SECONDS,
+    )
+
+
+async def words_forgotten_once(store: Store) -> bool:
+    """Rewrite the search index if it has words of deleted messages, and empty the write-ahead log.
+    Return False if readers kept the latter."""
+    from_start = True
+
+    async def step() -> bool:
+        nonlocal from_start
+        is_first, from_start = from_start, False
+        return await asyncio.to_thread(store.database.forget_deleted_words, from_start=is_first)
+
+    await _in_parts(step)
+    return await asyncio.to_thread(store.database.empty_write_ahead_log)
+
+
+def erasures(log: Log, poll_seconds: float) -> Job:
+    """Forgetting what deleted accounts have left in the log, when all were told of it. Polls wait
+    no longer than `poll_seconds`."""
+    delay = max(PROPAGATION_SECONDS, poll_seconds)
+    waiting = [(log.clock(), log.durable)]
+    """Erasures that are to be forgotten, in order: when this node heard of it, in UNIX seconds, and
+    its entry. The first is for those that an earlier run has left: their clients come back."""
+    kept: tuple[float, int] | None = None
+    """The first of these, as it is stored: a server that never runs for long goes on waiting where
+    it has stopped."""
+    is_begun = False
+
+    async def keep_first() -> None:
+        nonlocal kept
+        first = waiting[0] if waiting else None
+        if first != kept:
+            await log.store.write(lambda connection: pruning.put_wait(connection, first))
+            kept = first
+
+    async def once() -> float:
+        nonlocal kept, is_begun
+        if not is_begun:
+            kept = await log.store.read(pruning.wait)
+            if kept is not None:
+                waiting.insert(0, kept)
+            elif not any(one.seq <= waiting[0][1] for one in await _erasures(log.store)):
+                del waiting[0]
+            is_begun = True
+        now = log.clock()
+        # The clock may have been set back.
+        waiting[:] = [(min(heard_at, now), seq) for heard_at, seq in waiting]
+        due = [seq for heard_at, seq in waiting if heard_at + delay <= now]
+        if due:
+            await erased_once(log.store, max(due))
+            del waiting[: len(due)]
+        await keep_first()
+        return waiting[0][0] + delay - log.clock() if waiting else PRUNING_PERIOD_SECONDS
+
+    job = Job(
+        "erasures", once, round_seconds=PRUNING_ROUND_SECONDS, first_seconds=PRUNING_FIRST_SECONDS
+    )
+
+    def follow(entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if isinstance(entry.change, UserChanged) and entry.change.values.get("is_deleted"):
+                waiting.append((log.clock(), entry.seq))
+                job.want()
+
+    def look_again() -> None:
+        waiting.append((log.clock(), log.durable))
+        job.want()
+
+    log.follow(follow)
+    log.on_history(look_again)  # This node may have missed entries.
+    return job
+
+
+async def pruned_once(store: Store, before: float) -> None:
+    """Forget the log's entries from before that UNIX time, as far as there is a checkpoint, which
+    is made anew where it would keep any of them."""
+    until = await _newest_before(store, before)
+    if until <= await store.read(log_entries.pruned):
+        return
+    await _require_checkpoint(store, until)
+    await _forget(store, until)
+
+
+async def erased_once(store: Store, last: float = math.inf) -> None:
+    """Forget everything up to the last erasure, if there is one in the log up to that entry."""
+    found = [erasure for erasure in await _erasures(store) if erasure.seq <= last]
+    if not found:
+        return
+    until = found[-1].seq
+    await _require_checkpoint(store, until)
+    addresses = {erasure.address for erasure in found if erasure.address}
+    user_ids = {erasure.user_id for erasure in found}
+    await store.write(lambda connection: outbox.drop(connection, addresses, user_ids))
+    await store.write(lambda connection: notifications.forget_people(connection, user_ids))
+    await asyncio.to_thread(store.database.delete_copies)
+    await _forget(store, until)
+    logger.info(
+        "forgot what a deleted account had left in the log", extra={"fields": {"to": until}}
+    )
+
+
+async def _newest_before(store: Store, before: float) -> int:
+    """The last entry of the log's beginning in which all are older than that UNIX time."""
+    after, head = await store.read(_extent)
+    while after < head:
+        until = min(after + ENTRIES_READ, head)
+        young = await store.read(pruning.first_since, before, after, until)
+        if young is not None:
+            return young - 1
+        after = until
+    return head
+
+
+async def _erasures(store: Store) -> list[AccountErasure]:
+    """All that the log says, in order."""
+    found: list[AccountErasure] = []
+    after, head = await store.read(_extent)
+    while after < head:
+        until = min(after + ENTRIES_READ, head)
+        found += await store.read(pruning.erasures, after, until)
+        after = until
+    return found
+
+
+def _extent(connection: Connection) -> tuple[int, int]:
+    return log_entries.pruned(connection), log_entries.head(connection)
+
+
+async def _require_checkpoint(store: Store, until: int) -> None:
+    """Have a checkpoint from that entry or later. One that is being made is given up when this is
+    cancelled."""
+    is_over = threading.Event()
+    try:
+        await asyncio.to_thread(
+            pruning.make_checkpoint, store.database, lambda: not is_over.is_set(), until=until
+        )
+    finally:
+        is_over.set()
+
+
+async def _forget(store: Store, until: int) -> None:
+    await _in_parts(lambda: store.write(lambda c: pruning.prune(c, until, AT_ONCE)))
+    await _in_parts(lambda: asyncio.to_thread(store.database.give_back_space))
+
+
+async def _in_parts(step: Callable[[], Awaitable[bool]]) -> None:
+    """Do it until it says that nothing is left. Between two times others can write for as long as
+    one took: whoever waits for an SQLite file looks only now and then whether it is free."""
+    while True:
+        began = time.monotonic()
+        if not await step():
+            return
+        await asyncio.sleep(time.monotonic() - began)

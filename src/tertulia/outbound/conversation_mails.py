@@ -12,7 +12,7 @@ from tertulia.outbound.mail_templates import (
 )
 
 
-class ShownMessage(Struct, frozen=True, kw_only=True):
+class QuotedMessage(Struct, frozen=True, kw_only=True):
     """A message in a mail."""
 
     sender: str
@@ -23,12 +23,12 @@ class ShownMessage(Struct, frozen=True, kw_only=True):
     """Whether it is there for sense only: it was read, or does not concern the person."""
 
 
-class ShownConversation(Struct, frozen=True, kw_only=True):
+class QuotedConversation(Struct, frozen=True, kw_only=True):
     """A conversation in a mail."""
 
     name: str
     link: str
-    messages: tuple[ShownMessage, ...]
+    messages: tuple[QuotedMessage, ...]
     more: str = ""
     """What is said of messages that are left out."""
 
@@ -47,7 +47,7 @@ class ConversationMail(Struct, frozen=True, kw_only=True):
     title: str
     """Its subject."""
     opening: str
-    conversations: tuple[ShownConversation, ...]
+    conversations: tuple[QuotedConversation, ...]
     link: str
     """Where its button leads."""
     button: str

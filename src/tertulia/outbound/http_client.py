@@ -10,15 +10,7 @@ import contextlib
 import importlib.util
 import sys
 import time
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Mapping,
-    Sequence,
-    Set,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -88,7 +80,7 @@ class _Broken(NotFetched):
 
 
 @dataclass(frozen=True)
-class Answer:
+class StreamedResponse:
     """What a server answered."""
 
     url: str
@@ -122,7 +114,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Reply:
+class WebResponse:
     """What a server said to what was sent to it."""
 
     status: int
@@ -175,7 +167,7 @@ class Web:
     @asynccontextmanager
     async def opened(
         self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncIterator[StreamedResponse]:
         """The answer to a GET of the URL, after redirections, for the time of the context. `since`
         are headers that say which version of it is known.
 
@@ -206,7 +198,7 @@ class Web:
 
     async def send(
         self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int
-    ) -> Reply:
+    ) -> WebResponse:
         """Send the body by POST, and read the response, whose body has at most `limit` bytes.
         Redirects aren't followed. Raises NotFetched if there is no complete response within
         `seconds`, and Unavailable if no other request ended within `seconds`."""
@@ -230,14 +222,16 @@ class Web:
         headers: Mapping[str, str],
         body: bytes,
         limit: int,
-    ) -> Reply:
+    ) -> WebResponse:
         headers = {"Accept": "application/json", "Content-Length": str(len(body)), **headers}
         async with self._response(connection, target, "POST", headers, body) as response:
             found = _headers_of(response)
-            content = await Answer(target.url, found, response.aiter_stream).content(limit)
+            content = await StreamedResponse(target.url, found, response.aiter_stream).content(
+                limit
+            )
         if self._keeps:
             self._keep(connection)
-        return Reply(response.status, found, content)
+        return WebResponse(response.status, found, content)
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
@@ -304,7 +298,7 @@ class Web:
             raise NotFetched(_reason(error)) from None
 
     @asynccontextmanager
-    async def _get(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[Answer]:
+    async def _get(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[StreamedResponse]:
         for _ in range(MAX_REDIRECTS + 1):
             target = self._target(url)
             connection = await self._connected(target)
@@ -323,7 +317,7 @@ class Web:
                     )
                 if found.get("content-encoding", "identity") != "identity":
                     raise NotFetched("the response is compressed, although that wasn't requested")
-                yield Answer(url, found, response.aiter_stream)
+                yield StreamedResponse(url, found, response.aiter_stream)
                 return
         raise NotFetched("there are too many redirects")
 

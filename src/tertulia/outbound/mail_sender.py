@@ -35,7 +35,7 @@ LONGEST_SLEEP: Final = 60.0
 """Seconds until the next look: another node may have left a mail to send."""
 
 
-class NotNow(Exception):
+class Postponed(Exception):
     """Whom the mail is for is left in peace. `until` is when to look again, in UNIX seconds."""
 
     def __init__(self, until: float) -> None:
@@ -97,7 +97,7 @@ class MailSender:
         facts = _facts(waiting)
         try:
             mail = await self._renderer.rendered(waiting.mail, self._clock())
-        except NotNow as later:
+        except Postponed as later:
             logger.info("mail put off, they are left in peace", extra={"fields": facts})
             now, until = self._clock(), later.until
             await self._store.write(lambda c: outbox.reschedule(c, waiting, now, until))

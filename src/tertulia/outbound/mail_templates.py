@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import jinja2
 
 
-class Links(Protocol):
+class MailLinks(Protocol):
     """Makes the links that open something."""
 
     def invitation(self, site: str, invitation: Invitation) -> str: ...
@@ -55,7 +55,7 @@ class RenderedMail(Struct, frozen=True, kw_only=True):
     pictures: tuple[InlinePicture, ...] = ()
 
 
-class _Parts(Struct, frozen=True, kw_only=True):
+class _Content(Struct, frozen=True, kw_only=True):
     """What the template makes a mail of."""
 
     subject: str
@@ -73,7 +73,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
 class MailTemplates:
     """Writes mails, with what the organization knows at that moment."""
 
-    def __init__(self, state: Callable[[], State], links: Links) -> None:
+    def __init__(self, state: Callable[[], State], links: MailLinks) -> None:
         self._state = state
         self._links = links
 
@@ -88,16 +88,16 @@ class MailTemplates:
         return None if parts is None else _rendered(state.realm.name, mail.to, mail.site, parts)
 
 
-def trial(state: State, to: str, site: str) -> RenderedMail:
+def test_mail(state: State, to: str, site: str) -> RenderedMail:
     """A mail that says that mails arrive."""
-    parts = _Parts(
+    parts = _Content(
         subject=f"Mails from {state.realm.name} arrive",
         paragraphs=("This mail was sent to see whether mails arrive. They do.",),
     )
     return _rendered(state.realm.name, to, site, parts)
 
 
-def _rendered(organization: str, to: str, site: str, parts: _Parts) -> RenderedMail:
+def _rendered(organization: str, to: str, site: str, parts: _Content) -> RenderedMail:
     facts = {"organization": organization, "site": site, "parts": parts}
     return RenderedMail(
         to=to,
@@ -130,15 +130,15 @@ def templates() -> "jinja2.Environment":
     )
 
 
-def _letter(
+def _email(
     state: State, mail: Mail, name: str, language: str, facts: Mapping[str, str], link: str = ""
-) -> _Parts:
+) -> _Content:
     """The letter of that name, with the facts put in, and greeted by the `name` among them."""
     emails = texts(language, "emails")
     letter = emails.texts["letters"][name]
     known = {"organization": state.realm.name, "site": mail.site, **facts}
     greeting = "greeting" if "name" in known else "greeting_without_name"
-    return _Parts(
+    return _Content(
         subject=emails.filled(letter["subject"], **known),
         paragraphs=(emails(greeting, **known), emails.filled(letter["body"], **known)),
         button=letter.get("button", ""),
@@ -155,7 +155,7 @@ def _language_at(state: State, address: str) -> str:
     return language_for(state, user) if user else language_of(state.realm.default_language)
 
 
-def _invitation(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+def _invitation(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
     invitation = state.invitations.get(mail.about)
     if invitation is None or not invitation.is_open(now):
         return None
@@ -163,25 +163,25 @@ def _invitation(state: State, links: Links, mail: Mail, now: float) -> _Parts | 
     facts["inviter"] = state.users[invitation.inviter_id].full_name
     name = "invitation_without_end"
     if invitation.expires_at is not None:
-        name, facts["until"] = "invitation", _moment(invitation.expires_at, language)
-    return _letter(state, mail, name, language, facts, links.invitation(mail.site, invitation))
+        name, facts["until"] = "invitation", _date_and_time(invitation.expires_at, language)
+    return _email(state, mail, name, language, facts, links.invitation(mail.site, invitation))
 
 
-def _confirm_sign_up(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+def _confirm_sign_up(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
     confirmation = state.confirmations.get(mail.about)
     if confirmation is None or confirmation.expires_at <= now:
         return None
     language = _language_at(state, mail.to)
-    facts = {"until": _moment(confirmation.expires_at, language)}
+    facts = {"until": _date_and_time(confirmation.expires_at, language)}
     link = links.sign_up(mail.site, confirmation)
-    return _letter(state, mail, "confirm_sign_up", language, facts, link)
+    return _email(state, mail, "confirm_sign_up", language, facts, link)
 
 
-def _has_account(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
-    return _letter(state, mail, "has_account", _language_at(state, mail.to), {})
+def _has_account(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
+    return _email(state, mail, "has_account", _language_at(state, mail.to), {})
 
 
-def _confirm_address(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+def _confirm_address(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
     confirmation = state.confirmations.get(mail.about)
     user = None if confirmation is None else state.users.get(confirmation.user_id)
     if confirmation is None or user is None or confirmation.expires_at <= now:
@@ -190,13 +190,13 @@ def _confirm_address(state: State, links: Links, mail: Mail, now: float) -> _Par
     facts = {
         "name": user.full_name,
         "before": user.address,
-        "until": _moment(confirmation.expires_at, language),
+        "until": _date_and_time(confirmation.expires_at, language),
     }
     link = links.address(mail.site, confirmation)
-    return _letter(state, mail, "confirm_address", language, facts, link)
+    return _email(state, mail, "confirm_address", language, facts, link)
 
 
-def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+def _reset_password(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
     user, expires_at = state.users.get(mail.about), int(mail.facts["expires_at"])
     credential = state.credentials.get(mail.about)
     if user is None or credential is None or not user.is_active or expires_at <= now:
@@ -204,16 +204,16 @@ def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Part
     if mail.facts["mark"] != links.password_mark(credential):
         return None
     language = language_for(state, user)
-    facts = {"name": user.full_name, "until": _moment(expires_at, language)}
+    facts = {"name": user.full_name, "until": _date_and_time(expires_at, language)}
     link = links.reset(mail.site, credential, expires_at)
-    return _letter(state, mail, "forgotten", language, facts, link)
+    return _email(state, mail, "forgotten", language, facts, link)
 
 
 def _account_mail(name: str, can_be_off: Unsubscribing | None = None) -> "_Writer":
     """Writes the letter of that name about an account, in which the mail's facts can stand.
     `can_be_off`: as what people turn such mails off."""
 
-    def written(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    def written(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
         user = state.users.get(mail.about)
         if user is None:
             return None
@@ -222,7 +222,7 @@ def _account_mail(name: str, can_be_off: Unsubscribing | None = None) -> "_Write
             facts["at"] = datetime.fromtimestamp(int(facts["at"]), UTC).strftime(
                 "%Y-%m-%d %H:%M UTC"
             )
-        parts = _letter(state, mail, name, language_for(state, user), facts)
+        parts = _email(state, mail, name, language_for(state, user), facts)
         if can_be_off is None:
             return parts
         off = links.unsubscribing(mail.site, user.id, can_be_off)
@@ -231,12 +231,12 @@ def _account_mail(name: str, can_be_off: Unsubscribing | None = None) -> "_Write
     return written
 
 
-def _deactivated(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+def _deactivated(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
     name = "deactivated_with_a_word" if mail.facts.get("comment") else "deactivated"
     return _account_mail(name)(state, links, mail, now)
 
 
-def _moment(at: int, language: str) -> str:
+def _date_and_time(at: int, language: str) -> str:
     """Return a time as the language writes it, in UTC."""
     from babel.dates import format_date  # Only for emails.
 
@@ -245,7 +245,7 @@ def _moment(at: int, language: str) -> str:
     return texts(language, "emails")("time", date=date, time=f"{then:%H:%M}")
 
 
-_Writer = Callable[[State, Links, Mail, float], _Parts | None]
+_Writer = Callable[[State, MailLinks, Mail, float], _Content | None]
 _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.INVITATION: _invitation,
     MailKind.CONFIRM_SIGN_UP: _confirm_sign_up,

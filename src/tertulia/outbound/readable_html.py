@@ -39,7 +39,7 @@ _THUMBNAIL: Final = re.compile(r"/user_uploads/thumbnail/(.+)/[^/]+")
 _BLANK: Final = re.compile(r"\n{3,}")
 
 
-class Readable(Struct, frozen=True, kw_only=True):
+class ReadableMessage(Struct, frozen=True, kw_only=True):
     """A message for a mail."""
 
     html: str
@@ -58,7 +58,7 @@ def _is_hidden(element: "etree._Element") -> bool:
     return any("spoiler-content" in (one.get("class") or "").split() for one in around)
 
 
-def readable(html: str, site: str, pictures: Mapping[str, str]) -> Readable:
+def readable(html: str, site: str, pictures: Mapping[str, str]) -> ReadableMessage:
     """The message's HTML for mails. `site` is where its own addresses lead, and `pictures` have the
     `Content-ID` of uploaded pictures that come along, by path; the others become links."""
     from lxml import etree
@@ -72,7 +72,7 @@ def readable(html: str, site: str, pictures: Mapping[str, str]) -> Readable:
     inner = (root.text or "") and _escaped(root.text)
     inner += "".join(etree.tostring(one, encoding="unicode", method="html") for one in root)
     text = _BLANK.sub("\n\n", _text(root)).strip()
-    return Readable(html=inner, text=text)
+    return ReadableMessage(html=inner, text=text)
 
 
 def _parsed(html: str) -> "etree._Element":

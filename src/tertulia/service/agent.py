@@ -13,7 +13,7 @@ from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
-from tertulia.service.messages.history import Found, Query, find_messages
+from tertulia.service.messages.history import FoundMessages, MessageQuery, find_messages
 from tertulia.state.decision import Verb
 
 T = TypeVar("T")
@@ -64,14 +64,14 @@ class Agent(Caller, frozen=True, kw_only=True):
         """The accounts that it may know of, in ascending order of ID."""
         return agents.reached_people(self.state, self.user, self.reach)
 
-    async def find(self, query: Query) -> Found:
+    async def find(self, query: MessageQuery) -> FoundMessages:
         """The messages that the query asks for. Raises as `find_messages`."""
         query = msgspec.structs.replace(query, reach=self.reach)
         return await find_messages(self.node, self.user, query)
 
     async def messages(self, ids: Sequence[int]) -> list[Message]:
         """The messages of these IDs. NoSuchMessage where it cannot read one of them."""
-        found = (await self.find(Query(ids=sorted(set(ids))))).page.messages
+        found = (await self.find(MessageQuery(ids=sorted(set(ids))))).page.messages
         if len(found) != len(set(ids)):
             raise NoSuchMessage
         return found

@@ -21,15 +21,15 @@ from tertulia.store.files import Files
 from tertulia.store.s3_addresses import s3_address
 
 
-class Mark(Enum):
+class SettingMark(Enum):
     """What a setting's declaration says besides its type, limits, default, and description."""
 
-    OF_ONE_NODE = "can differ between nodes"
+    PER_NODE = "can differ between nodes"
     SECRET = "is shown to no one; digests of it could be guessed"  # noqa: S105
 
 
-OF_ONE_NODE: Final = Mark.OF_ONE_NODE
-SECRET: Final = Mark.SECRET
+PER_NODE: Final = SettingMark.PER_NODE
+SECRET: Final = SettingMark.SECRET
 
 MASK = "********"
 """What is shown in place of one."""
@@ -45,7 +45,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     data_dir: Annotated[
         str,
         Meta(description="Data directory, with the database file, the secret, and uploaded files."),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = "tertulia-data"
     database_url: Annotated[
         str,
@@ -53,7 +53,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="PostgreSQL database, as postgresql://user:password@host/name. Empty:"
             " an SQLite file in the data directory."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
     files_url: Annotated[
         str,
@@ -86,7 +86,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Access key ID for the bucket. Empty: AWS_ACCESS_KEY_ID and related"
             " environment variables, or the role of the machine."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
     s3_secret_access_key: Annotated[
         str, Meta(description="Secret access key for the bucket."), SECRET
@@ -134,9 +134,9 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " machine). Empty: backups aren't encrypted."
         ),
     ] = ""
-    host: Annotated[str, Meta(description="Address to listen on."), OF_ONE_NODE] = "127.0.0.1"
+    host: Annotated[str, Meta(description="Address to listen on."), PER_NODE] = "127.0.0.1"
     port: Annotated[
-        int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one."), OF_ONE_NODE
+        int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one."), PER_NODE
     ] = 9991
     unix_socket: Annotated[
         str,
@@ -145,7 +145,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " reverse proxy on the same machine. X-Forwarded-For and"
             " X-Forwarded-Proto are trusted from everyone who can open the socket."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
     unix_socket_mode: Annotated[
         str,
@@ -154,7 +154,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             extra={"expected": "three octal digits, such as 660"},
             description="Mode of the Unix socket, as for chmod. It sets who can open the socket.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = "660"
     tls_cert: Annotated[
         str,
@@ -162,7 +162,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="PEM file with the certificate and its chain, to use TLS without a"
             " reverse proxy. Reloaded when it changes. Empty: plain HTTP."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
     tls_key: Annotated[
         str,
@@ -170,7 +170,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="PEM file with the private key of the certificate. Empty: it's in"
             " the same file."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
     workers: Annotated[
         str,
@@ -180,7 +180,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Number of worker processes, which share one address and one database."
             " auto: one for each core that the server can use.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = "1"
     drain_seconds: Annotated[
         int,
@@ -190,7 +190,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Seconds for which a server that's stopping keeps serving, while /ready"
             " returns 503, so that a load balancer notices.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = 0
     external_url: Annotated[
         str,
@@ -218,12 +218,12 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     log_level: Annotated[
         str,
         Meta(pattern="^(debug|info|warning|error)$", description="Minimum level of log lines."),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = "info"
     log_format: Annotated[
         str,
         Meta(pattern="^(text|json)$", description="Format of log lines: key=value text, or JSON."),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = "text"
     access_log: Annotated[
         bool,
@@ -231,7 +231,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Log the client's address and user agent with each request, except for"
             " polls."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = False
     slow_request_ms: Annotated[
         int,
@@ -242,7 +242,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " more, not counting time spent waiting for the client, and show them"
             " to owners. 0: don't log them.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = 1000
     max_body_mib: Annotated[
         int,
@@ -295,7 +295,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             le=1_000_000,
             description="Maximum size of the cache of fetched images and videos, in MiB.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = 500
     link_previews: Annotated[
         bool,
@@ -313,7 +313,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Reject requests that would wait this many milliseconds for other"
             " requests, with Retry-After. 0: never reject.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = 1000
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
@@ -412,7 +412,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " lmtp://127.0.0.1:2424, or the same with smtp://. Anyone who can"
             " connect can deliver emails, so allow only your mail server."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
     mail_in_max_mib: Annotated[
         int, Meta(ge=1, le=200, description="Maximum size of an incoming email, in MiB.")
@@ -519,7 +519,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " Doesn't apply to this machine and to proxy_trusted, because many"
             " clients share a proxy's address.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = 1_000
     least_bytes_per_second: Annotated[
         int,
@@ -530,7 +530,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " slowly than this many bytes per second. 0: disconnect only clients"
             " that transfer nothing at all.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = 1_024
     bigbluebutton_url: Annotated[
         str,
@@ -582,7 +582,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Addresses of reverse proxies whose X-Forwarded-For and"
             " X-Forwarded-Proto headers are trusted, separated by commas."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = "127.0.0.1"
 
     node_name: Annotated[
@@ -593,7 +593,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Name of this node in `tertulia nodes` and in metrics. Empty: the"
             " machine's name.",
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
     outgoing_webhooks: Annotated[
         bool,
@@ -648,7 +648,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Addresses and networks that can read /metrics in addition to this"
             " machine, separated by commas."
         ),
-        OF_ONE_NODE,
+        PER_NODE,
     ] = ""
 
     def digests_of_shared(self) -> Mapping[str, str]:
@@ -657,7 +657,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return {
             name: hashlib.sha256(repr(getattr(self, name)).encode()).hexdigest()[:12]
             for name in self.__struct_fields__
-            if name not in marked(OF_ONE_NODE, SECRET)
+            if name not in marked(PER_NODE, SECRET)
         }
 
     @property
@@ -753,12 +753,12 @@ class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True
     """The settings of one of several workers, and which it is. None of that is for an operator to
     set: the supervisor says it."""
 
-    worker: Annotated[int, OF_ONE_NODE]
-    bus: Annotated[Path, OF_ONE_NODE]
+    worker: Annotated[int, PER_NODE]
+    bus: Annotated[Path, PER_NODE]
 
 
 @cache
-def marked(*marks: Mark) -> frozenset[str]:
+def marked(*marks: SettingMark) -> frozenset[str]:
     """The settings whose declarations have one of these marks."""
     hints = typing.get_type_hints(WorkerConfig, include_extras=True)
     return frozenset(

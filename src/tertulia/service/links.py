@@ -9,9 +9,11 @@ import hmac
 import re
 from typing import Final
 
+from tertulia.markup.external_media import ExternalMedia
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Unsubscribing
 from tertulia.model.users import Credential
+from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
 from tertulia.state.state import State
 
@@ -126,3 +128,10 @@ class Links:
 
     def _proof(self, kind: str, of: Invitation | Confirmation) -> str:
         return self._vault.token(kind, of.id, of.nonce)
+
+
+def external_media(config: Config, links: Links) -> ExternalMedia:
+    """What messages show of other servers, by the settings."""
+    if not config.external_content:
+        return ExternalMedia()
+    return ExternalMedia(proxy_address=links.external, fetches_pages=config.link_previews)

@@ -11,8 +11,8 @@ from tertulia.domain.notifications import quiet, rules
 from tertulia.domain.notifications.rules import NotificationMethod
 from tertulia.log.log import Log
 from tertulia.model.mail import Mail, MailKind
-from tertulia.outbound.mail_sender import MailSender, NotNow
-from tertulia.outbound.mail_templates import MailTemplates, RenderedMail, trial
+from tertulia.outbound.mail_sender import MailSender, Postponed
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail, test_mail
 from tertulia.outbound.transports import Folder, NotSent, Smtp, SmtpServer, Transport, Trouble
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
@@ -70,7 +70,7 @@ class MailRenderer:
             None if until is None else rules.next_quiet_check(NotificationMethod.MAIL, now, until)
         )
         if again is not None:
-            raise NotNow(again)
+            raise Postponed(again)
 
 
 def mail_sender(node: Node) -> MailSender:
@@ -96,7 +96,7 @@ _ADDRESSES: Final = re.compile(
 )
 
 
-class MailTrial(Struct, frozen=True):
+class TestMailResult(Struct, frozen=True):
     """What became of a test mail."""
 
     trouble: Trouble | None
@@ -106,22 +106,22 @@ class MailTrial(Struct, frozen=True):
     hosts and what one signs in with."""
 
 
-async def send_trial(config: Config, log: Log, vault: Vault, to: str) -> None:
+async def send_test(config: Config, log: Log, vault: Vault, to: str) -> None:
     """Send a test mail now, in `TIMEOUT_SECONDS` at most. NotSent where it did not leave."""
-    letter = trial(log.state, to, config.mail_site)
+    letter = test_mail(log.state, to, config.mail_site)
     await transport(config, log).send(letter, vault.nonce())
 
 
-async def send_test_mail(node: Node, to: str) -> MailTrial:
+async def send_test_mail(node: Node, to: str) -> TestMailResult:
     """Send a test mail by the mail server that is set, and tell what came of it to somebody who may
     not see the server's settings. All that the mail server said is in the log."""
     try:
-        await send_trial(node.config, node.log, node.vault, to)
+        await send_test(node.config, node.log, node.vault, to)
     except NotSent as error:
         logger.warning("a test mail was not sent", extra={"fields": {"reason": str(error)}})
-        return MailTrial(error.trouble, _without_secrets(error.reply, node.config))
+        return TestMailResult(error.trouble, _without_secrets(error.reply, node.config))
     logger.info("a test mail was sent")
-    return MailTrial(None)
+    return TestMailResult(None)
 
 
 def _without_secrets(reply: str, config: Config) -> str:

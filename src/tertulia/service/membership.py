@@ -1,5 +1,4 @@
-"""One process's place in the list of nodes (`tertulia.store.nodes`): it says every few seconds how
-it is, and hears what it is asked."""
+"""A process's entry in the list of nodes, and its lifecycle."""
 
 import asyncio
 import contextlib
@@ -19,7 +18,6 @@ from tertulia import __version__
 from tertulia.delivery.delivery import Delivery
 from tertulia.log.log import Log
 from tertulia.service.config import Config
-from tertulia.service.lifecycle import Lifecycle
 from tertulia.store import log_formats, migrations, nodes
 from tertulia.store.database import Connection
 from tertulia.store.nodes import (
@@ -32,9 +30,35 @@ from tertulia.store.nodes import (
 )
 from tertulia.store.store import Store
 
+
+class Lifecycle:
+    """One node's way from serving to its end. Used on the event loop alone."""
+
+    def __init__(self) -> None:
+        self.is_draining = False
+        """Whether the node is about to leave: it goes on answering, but is not ready any more, so
+        that whoever distributes requests sends it none."""
+        self._callbacks: list[Callable[[], None]] = []
+
+    def drain(self) -> None:
+        """Begin to leave, if that has not begun."""
+        if self.is_draining:
+            return
+        self.is_draining = True
+        for callback in self._callbacks:
+            callback()
+
+    def on_drain(self, callback: Callable[[], None]) -> None:
+        """Call when the node begins to leave; at once if it has begun."""
+        if self.is_draining:
+            callback()
+        else:
+            self._callbacks.append(callback)
+
+
 logger = logging.getLogger("tertulia.nodes")
 
-SAY_SECONDS: Final = 5.0
+REPORT_SECONDS: Final = 5.0
 """Between two words of a node."""
 LEAVE_SECONDS: Final = 5.0
 """How long a node that ends tries to take its leave."""
@@ -163,7 +187,7 @@ class Membership:
     async def _say_on(self, store: Store) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SAY_SECONDS):
+                async with asyncio.timeout(REPORT_SECONDS):
                     await self._soon.wait()
             self._soon.clear()
             try:

@@ -14,11 +14,9 @@ from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
-from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
-from tertulia.service.membership import Membership
-from tertulia.service.messages.received import ReceivedScopes
-from tertulia.service.messages.recent import RecentMessages
+from tertulia.service.membership import Lifecycle, Membership
+from tertulia.service.messages.recent import ReceivedScopes, RecentMessages
 from tertulia.service.tasks import SingleFlight
 from tertulia.service.webhooks.journal import Journal
 from tertulia.service.webhooks.templates import Shares

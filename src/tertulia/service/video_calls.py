@@ -54,7 +54,7 @@ def call_of(vault: Vault, ticket: str, now: float) -> VideoCall | None:
     return None if text is None else msgspec.json.decode(text, type=VideoCall)
 
 
-async def opened(config: Config, call: VideoCall) -> None:
+async def open_call(config: Config, call: VideoCall) -> None:
     """Let the BigBlueButton server open the call, if it is not open yet. NotFetched."""
     asked = {"meetingID": call.id, "name": call.name}
     if call.voice_only:

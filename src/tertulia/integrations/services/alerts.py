@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tertulia.integrations.incoming import Integration, Post, Request, Translated
+from tertulia.integrations.incoming import Integration, Post, Translated, WebhookRequest
 from tertulia.integrations.payloads import Malformed, Part, code, link, paragraphs
 from tertulia.integrations.signatures import hmac_hex
 from tertulia.model.numbers import counted
@@ -72,7 +72,7 @@ def _group(alerts: Sequence[Part], status: str, payload: Part | None) -> Post:
     return Post(topic, "\n\n".join(told), status)
 
 
-def _alertmanager(request: Request) -> Translated:
+def _alertmanager(request: WebhookRequest) -> Translated:
     payload = request.payload
     if isinstance(payload.value, list):
         return _prometheus(request)
@@ -80,7 +80,7 @@ def _alertmanager(request: Request) -> Translated:
     return _group(payload.parts("alerts"), status, payload)
 
 
-def _prometheus(request: Request) -> Translated:
+def _prometheus(request: WebhookRequest) -> Translated:
     """What Prometheus sends to an Alertmanager: a list, without saying what is over."""
     payload = request.payload
     if not isinstance(payload.value, list):
@@ -88,7 +88,7 @@ def _prometheus(request: Request) -> Translated:
     return _group(payload.parts(), "firing", None)
 
 
-def _grafana(request: Request) -> Translated:
+def _grafana(request: WebhookRequest) -> Translated:
     payload = request.payload
     if payload.find("alerts") is not None:
         status = payload.word("status", "firing")

@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from tertulia.integrations.incoming import Handshake, Integration, Post, Request, Translated
+from tertulia.integrations.incoming import (
+    HandshakeReply,
+    Integration,
+    Post,
+    Translated,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Malformed, Part, code, link, title_case
 from tertulia.integrations.signatures import hmac_hex
 
@@ -32,11 +38,11 @@ def _linked(kind: str, named: str, gid: str) -> str:
     return link(named, f"https://app.asana.com/0/0/{gid}" if is_linked else "")
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of Asana's."""
     secret = request.header("x-hook-secret")
     if secret:
-        return Handshake(headers={"X-Hook-Secret": secret[:200]})
+        return HandshakeReply(headers={"X-Hook-Secret": secret[:200]})
     events = request.payload.parts("events")
     if request.payload.find("events") is None:
         raise Malformed("'events' is missing")

@@ -13,7 +13,13 @@ from tertulia.integrations.forge import (
     said,
     topic_of,
 )
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, paragraphs, title_case
 from tertulia.integrations.signatures import hmac_hex
 
@@ -286,8 +292,10 @@ SERVER: Final[Mapping[str, tuple[str, Writer]]] = {
 }
 
 
-def _translated(writers: Mapping[str, tuple[str, Writer]]) -> Callable[[Request], Translated]:
-    def translate(request: Request) -> Translated:
+def _translated(
+    writers: Mapping[str, tuple[str, Writer]],
+) -> Callable[[WebhookRequest], Translated]:
+    def translate(request: WebhookRequest) -> Translated:
         event = request.header("x-event-key")
         if event == "diagnostics:ping":
             return None

@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, paragraphs, short, title_case
 from tertulia.integrations.signatures import hmac_base64, versions, web_token
 from tertulia.model.numbers import counted
@@ -27,7 +33,7 @@ def _ended(status: str) -> str:
     return _ENDS.get(status.lower(), f"ended: {title_case(status).lower()}")
 
 
-def _jenkins(request: Request) -> Translated:
+def _jenkins(request: WebhookRequest) -> Translated:
     """The notification plugin's form."""
     payload = request.payload
     name, build = payload.line("name"), payload.part("build")
@@ -44,7 +50,7 @@ def _jenkins(request: Request) -> Translated:
     return Post(name, f"Build {named} {_ended(status)}{on}.", "finalized")
 
 
-def _circleci(request: Request) -> Translated:
+def _circleci(request: WebhookRequest) -> Translated:
     payload = request.payload
     event = payload.word("type")
     if event == "ping":
@@ -69,7 +75,7 @@ def _circleci(request: Request) -> Translated:
     return Post(topic, paragraphs(f"{text}.", f"\n{commit}" if commit else ""), event)
 
 
-def _travis(request: Request) -> Translated:
+def _travis(request: WebhookRequest) -> Translated:
     payload = request.payload
     name = payload.line("repository.name")
     message = payload.line("status_message", payload.line("result_message", ""))
@@ -98,7 +104,7 @@ _NETLIFY: Final = {
 }
 
 
-def _netlify(request: Request) -> Translated:
+def _netlify(request: WebhookRequest) -> Translated:
     payload = request.payload
     state = payload.word("state", "")
     guessed = {"building": "deploy_building", "ready": "deploy_created", "error": "deploy_failed"}
@@ -127,7 +133,7 @@ _HEROKU: Final = ("release", "build", "app", "addon", "dyno", "formation", "coll
 _HEROKU_VERBS: Final = {"create": "created", "update": "updated", "destroy": "removed"}
 
 
-def _heroku(request: Request) -> Translated:
+def _heroku(request: WebhookRequest) -> Translated:
     payload = request.payload
     if payload.find("resource") is None and payload.find("head_long") is not None:
         return _heroku_deploy(payload)
@@ -167,7 +173,7 @@ def _heroku_deploy(payload: Part) -> Post:
 _TOWER: Final = ("successful", "failed", "running", "error", "canceled")
 
 
-def _tower(request: Request) -> Translated:
+def _tower(request: WebhookRequest) -> Translated:
     payload = request.payload
     status = payload.word("status")
     if status not in _TOWER:

@@ -5,14 +5,14 @@ import io
 import json
 from typing import Final
 
-from tertulia.integrations.incoming import Integration, Post, Request, Translated
+from tertulia.integrations.incoming import Integration, Post, Translated, WebhookRequest
 from tertulia.integrations.payloads import Part, fenced
 
 MAX_SHOWN: Final = 20_000
 """Characters of a payload that are shown as they are: a message has fewer."""
 
 
-def _any_json(request: Request) -> Translated:
+def _any_json(request: WebhookRequest) -> Translated:
     encoder = json.JSONEncoder(indent=2, ensure_ascii=False, default=str)
     text, size = io.StringIO(), 0
     # Indented, what is deep and wide is a thousand times as long: only what is shown is made.
@@ -23,12 +23,12 @@ def _any_json(request: Request) -> Translated:
     return Post("JSON", fenced(text.getvalue(), "json"))
 
 
-def _topic_and_content(request: Request) -> Translated:
+def _topic_and_content(request: WebhookRequest) -> Translated:
     payload = request.payload
     return Post(payload.line("topic", "") or "Zapier", payload.text("content"))
 
 
-def _applet(request: Request) -> Translated:
+def _applet(request: WebhookRequest) -> Translated:
     payload = request.payload
     topic = payload.line("topic", "") or "IFTTT"
     content = payload.text("content", "")
@@ -39,7 +39,7 @@ def _applet(request: Request) -> Translated:
     return Post(topic, "\n".join(filter(None, values)) or payload.text("content"))
 
 
-def _home(request: Request) -> Translated:
+def _home(request: WebhookRequest) -> Translated:
     payload: Part = request.payload
     topic = payload.line("topic", "") or payload.line("title", "") or "Home Assistant"
     title = payload.line("title", "")

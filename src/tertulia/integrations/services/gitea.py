@@ -14,7 +14,13 @@ from tertulia.integrations.forge import (
     said,
     topic_of,
 )
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, title_case
 from tertulia.integrations.signatures import any_of, hmac_hex
 
@@ -192,8 +198,8 @@ _UNTOLD: Final = frozenset(
 """Labels, and what is told with a review or a push."""
 
 
-def _translated(*headers: str) -> Callable[[Request], Translated]:
-    def translate(request: Request) -> Translated:
+def _translated(*headers: str) -> Callable[[WebhookRequest], Translated]:
+    def translate(request: WebhookRequest) -> Translated:
         event = next((found for name in headers if (found := request.header(name))), "")
         if event in _UNTOLD:
             return None

@@ -14,7 +14,13 @@ from tertulia.integrations.forge import (
     said,
     topic_of,
 )
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, listed, title_case
 from tertulia.integrations.signatures import hmac_hex
 
@@ -464,7 +470,7 @@ _UNTOLD: Final = frozenset({"ping", "workflow_job", "meta", "label"})
 """Events of which nobody wants to hear."""
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of GitHub's."""
     event = request.header("x-github-event")
     if event in _UNTOLD:

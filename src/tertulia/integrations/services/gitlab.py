@@ -14,7 +14,13 @@ from tertulia.integrations.forge import (
     said,
     topic_of,
 )
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, title_case
 from tertulia.integrations.signatures import token
 
@@ -230,7 +236,7 @@ WRITERS: Final[Mapping[str, tuple[str, Writer]]] = {
 _UNTOLD: Final = frozenset({"Emoji Hook", "Milestone Hook"})
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of GitLab's."""
     event = request.header("x-gitlab-event")
     if event == "System Hook":

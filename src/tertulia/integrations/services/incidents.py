@@ -3,7 +3,13 @@
 from typing import Final
 
 from tertulia.integrations.forge import said
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, listed, paragraphs, title_case
 from tertulia.integrations.signatures import versions
 
@@ -31,7 +37,7 @@ _PAGERDUTY_QUIET: Final = frozenset(
 )
 
 
-def _pagerduty(request: Request) -> Translated:
+def _pagerduty(request: WebhookRequest) -> Translated:
     event = request.payload.part("event")
     kind = event.word("event_type")
     if kind in _PAGERDUTY_QUIET:
@@ -78,7 +84,7 @@ _OPSGENIE: Final = {
 }
 
 
-def _opsgenie(request: Request) -> Translated:
+def _opsgenie(request: WebhookRequest) -> Translated:
     payload = request.payload
     action = payload.word("action")
     if action not in _OPSGENIE:
@@ -108,7 +114,7 @@ def _opsgenie(request: Request) -> Translated:
     return Post(f"#{number} {message}" if number else message, text.rstrip("\n"), action)
 
 
-def _statuspage(request: Request) -> Translated:
+def _statuspage(request: WebhookRequest) -> Translated:
     payload = request.payload
     incident = payload.find("incident")
     if incident is not None:

@@ -4,7 +4,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tertulia.integrations.forge import said
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, title_case
 from tertulia.integrations.signatures import hmac_hex
 
@@ -113,7 +119,7 @@ def _worklog(payload: Part, event: str) -> Post | None:
     return Post(topic, said(_who(payload), what, worklog.text("comment", "")), event)
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of Jira's."""
     payload = request.payload
     event = payload.word("webhookEvent", "")

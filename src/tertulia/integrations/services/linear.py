@@ -3,7 +3,13 @@
 from typing import Final
 
 from tertulia.integrations.forge import said
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link, title_case
 from tertulia.integrations.signatures import hmac_hex
 
@@ -110,7 +116,7 @@ _WRITERS: Final = {
 _UNTOLD: Final = frozenset({"IssueLabel", "Reaction", "Cycle", "Attachment", "IssueAttachment"})
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of Linear's."""
     kind = request.payload.word("type", "")
     if kind in _UNTOLD:

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Final
 
-from tertulia.integrations.incoming import Integration, Post, Request, Translated
+from tertulia.integrations.incoming import Integration, Post, Translated, WebhookRequest
 from tertulia.integrations.payloads import (
     Malformed,
     Part,
@@ -18,7 +18,7 @@ from tertulia.integrations.payloads import (
 _DATADOG_MARKDOWN: Final = re.compile(r"^\s*%%%|%%%\s*$", re.MULTILINE)
 
 
-def _datadog(request: Request) -> Translated:
+def _datadog(request: WebhookRequest) -> Translated:
     payload = request.payload
     title = payload.line("title")
     body = _DATADOG_MARKDOWN.sub("", payload.text("body", payload.text("text_only_msg", "")))
@@ -40,7 +40,7 @@ def _texts(parts: list[Part]) -> str:
     return ", ".join(one.line() for one in parts[:10])
 
 
-def _new_relic(request: Request) -> Translated:
+def _new_relic(request: WebhookRequest) -> Translated:
     payload = request.payload
     state = payload.line("state", payload.line("current_state", "")).lower()
     url = payload.url("issueUrl") or payload.url("incident_url")
@@ -67,7 +67,7 @@ def _new_relic(request: Request) -> Translated:
     return Post(topic, text.rstrip("\n"), state)
 
 
-def _zabbix(request: Request) -> Translated:
+def _zabbix(request: WebhookRequest) -> Translated:
     payload = request.payload
     host, status = payload.line("hostname"), payload.line("status")
     severity, trigger = payload.line("severity"), payload.line("trigger")
@@ -81,7 +81,7 @@ def _zabbix(request: Request) -> Translated:
     return Post(host, text, event)
 
 
-def _splunk(request: Request) -> Translated:
+def _splunk(request: WebhookRequest) -> Translated:
     payload = request.payload
     name = payload.line("search_name", "") or payload.line("sid", "Splunk")
     result = payload.find("result") or Part({})
@@ -98,7 +98,7 @@ def _splunk(request: Request) -> Translated:
     return Post(name, paragraphs(head, *facts, fenced(result.text("_raw", ""))))
 
 
-def _airbrake(request: Request) -> Translated:
+def _airbrake(request: WebhookRequest) -> Translated:
     payload = request.payload
     error = payload.part("error")
     project = error.line("project.name")
@@ -142,7 +142,7 @@ def _sentence(event: str, name: str, why: str) -> str:
     return f"{head}: {why}" if why else f"{head}."
 
 
-def _kuma(request: Request) -> Translated:
+def _kuma(request: WebhookRequest) -> Translated:
     payload = request.payload
     packed = payload.word("data", "")
     if packed and payload.find("msg") is None:
@@ -163,7 +163,7 @@ def _kuma(request: Request) -> Translated:
     return Post(name, text, event)
 
 
-def _robot(request: Request) -> Translated:
+def _robot(request: WebhookRequest) -> Translated:
     payload = request.payload
     name = payload.line("monitor_friendly_name", payload.line("monitorFriendlyName", ""))
     if not name:
@@ -178,7 +178,7 @@ def _robot(request: Request) -> Translated:
     return Post(name, _sentence(event, link(name, url), details), event)
 
 
-def _freshping(request: Request) -> Translated:
+def _freshping(request: WebhookRequest) -> Translated:
     data = request.payload.part("webhook_event_data")
     name, state = data.line("check_name"), data.line("check_state_name")
     event = "up" if state == "Available" else "down"
@@ -189,7 +189,7 @@ def _freshping(request: Request) -> Translated:
     return Post(name, _sentence(event, link(name, url), why or ""), event)
 
 
-def _pingdom(request: Request) -> Translated:
+def _pingdom(request: WebhookRequest) -> Translated:
     payload = request.payload
     name = payload.line("check_name")
     now, before = payload.line("current_state"), payload.line("previous_state", "")

@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import code, link
 from tertulia.integrations.signatures import hmac_hex
 from tertulia.model.numbers import counted
@@ -42,7 +48,7 @@ _KINDS: Final = {
 EVENTS: Final = tuple(f"{noun}.{verb}" for noun, verbs in _KINDS.items() for verb in verbs)
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of Notion's."""
     payload = request.payload
     token = payload.word("verification_token", "")

@@ -3,7 +3,13 @@
 from typing import Final
 
 from tertulia.integrations.forge import said
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, fenced, link, paragraphs, title_case
 from tertulia.integrations.signatures import hmac_hex
 
@@ -85,7 +91,7 @@ def _old(payload: Part) -> Post:
     return Post(project or title, text, "event_alert")
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of Sentry's."""
     payload, resource = request.payload, request.header("sentry-hook-resource")
     if not resource:

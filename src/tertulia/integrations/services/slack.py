@@ -4,7 +4,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tertulia.integrations.incoming import Handshake, Integration, Post, Request, Translated
+from tertulia.integrations.incoming import (
+    HandshakeReply,
+    Integration,
+    Post,
+    Translated,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import (
     Malformed,
     Part,
@@ -257,11 +263,11 @@ def _attachment(attachment: Part) -> str:
     return found or markdown(attachment.text("fallback", ""))
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A message in Slack's form."""
     payload = request.payload
     if payload.word("type", "") == "url_verification":
-        return Handshake({"challenge": payload.word("challenge")})
+        return HandshakeReply({"challenge": payload.word("challenge")})
     blocks = _blocks(payload.parts("blocks"))
     pieces = [
         blocks or markdown(payload.text("text", "")),

@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, link, paragraphs, title_case
 from tertulia.integrations.signatures import timed
 
@@ -38,7 +44,7 @@ def _amount(thing: Part) -> str:
     return ""
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of Stripe's."""
     payload = request.payload
     event = payload.word("type")

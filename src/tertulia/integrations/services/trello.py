@@ -3,7 +3,13 @@
 from typing import Final
 
 from tertulia.integrations.forge import said
-from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
+from tertulia.integrations.incoming import (
+    Integration,
+    Post,
+    Translated,
+    Unsupported,
+    WebhookRequest,
+)
 from tertulia.integrations.payloads import Part, code, link
 from tertulia.integrations.signatures import hmac_base64
 
@@ -110,7 +116,7 @@ def _update_list(data: Part) -> str | None:
     return None
 
 
-def translate(request: Request) -> Translated:
+def translate(request: WebhookRequest) -> Translated:
     """A request of Trello's."""
     action = request.payload.part("action")
     kind = action.word("type")

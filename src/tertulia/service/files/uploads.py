@@ -56,7 +56,7 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
         picture=await _picture(file),
     )
     await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
-    others = await reserved(node, node.state.users[user_id], new.key)
+    others = await reserved_bytes(node, node.state.users[user_id], new.key)
     quota = node.config.upload_quota
     attachment = await node.log.submit(user_id, attachments.add, new, quota, others)
     # In a bucket the file is in its place already; a job takes care of the rest.
@@ -65,7 +65,7 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
     return attachment
 
 
-async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, int]:
+async def reserved_bytes(node: Node, user: User, besides: str = "") -> Mapping[int, int]:
     """The bytes of all files that have begun to arrive in pieces, by whose they are: there must be
     room for them too. With the key of one of them only those that began before it: where two began
     at once and there is room for one, it is the first one's. Only the person's own files where only

@@ -12,14 +12,14 @@ from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
 from tertulia.state.state import State
 
-ANSWER_DAYS: Final = 30
+REPLY_DAYS: Final = 30
 """For so long an answer to a mail about missed messages is taken."""
 _DAY: Final = 86400
 _IDS: Final = r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})"
 _CHANNEL: Final = re.compile(rf"(?:[a-z0-9-]+\.)?m{_IDS}(?:\.([a-z]{{1,4}}))?\.([a-z2-7]{{20}})")
 _UNSIGNED: Final = re.compile(rf"(?:[a-z0-9-]+\.)?c{_IDS}\.([a-z2-7]{{20}})((?:\.[a-z-]+)*)")
 """A channel's address as made before options were signed: the proof does not cover its options."""
-_ANSWER: Final = re.compile(
+_REPLY: Final = re.compile(
     r"r([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,7})\.([a-z2-7]{20})"
 )
 _MAX_NAME: Final = 12
@@ -27,7 +27,7 @@ _MAX_NAME: Final = 12
 _NO_LETTERS: Final = re.compile(r"[^a-z0-9]+")
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class MailOptions(Struct, frozen=True, kw_only=True):
     """What becomes of a mail to a channel, as its address says: by default the text that somebody
     has written, without what they quote and how they sign."""
 
@@ -55,10 +55,10 @@ _UNSIGNED_OPTIONS: Final = {
 """The same in addresses made before options were signed, each after a dot."""
 
 
-_DEFAULT: Final = Options()
+_DEFAULT: Final = MailOptions()
 
 
-class ToChannel(Struct, frozen=True, kw_only=True):
+class ChannelAddress(Struct, frozen=True, kw_only=True):
     """What a channel's address says. It opens nothing until `MailAddresses.may_use` says so."""
 
     channel_id: int
@@ -66,17 +66,17 @@ class ToChannel(Struct, frozen=True, kw_only=True):
     """Who sends the messages."""
     asked_by: int
     """Who was given the address."""
-    options: Options
+    options: MailOptions
 
 
-class ToAnswer(Struct, frozen=True, kw_only=True):
+class ReplyAddress(Struct, frozen=True, kw_only=True):
     """What the address says to which a person answers a mail about a missed message."""
 
     user_id: int
     message_id: int
 
 
-Target = ToChannel | ToAnswer
+MailTarget = ChannelAddress | ReplyAddress
 
 
 class MailAddresses:
@@ -94,7 +94,7 @@ class MailAddresses:
         channel_id: int,
         sender: User,
         asked_by: User,
-        options: Options = _DEFAULT,
+        options: MailOptions = _DEFAULT,
     ) -> str:
         """The address whose mails become messages of the sender in the channel."""
         name = _NO_LETTERS.sub("-", state.channels[channel_id].name.lower())[:_MAX_NAME].strip("-")
@@ -108,7 +108,7 @@ class MailAddresses:
         takes in no mails. `now` is in UNIX seconds."""
         if not self.are_taken:
             return ""
-        last_day = int(now // _DAY) + ANSWER_DAYS
+        last_day = int(now // _DAY) + REPLY_DAYS
         proof = self._answer_proof(state, user.id, message.id, last_day)
         return self._address(f"r{user.id}.{message.id}.{last_day}.{proof}")
 
@@ -121,18 +121,18 @@ class MailAddresses:
         inner = address[len(self._before) : len(address) - len(self._after)]
         return inner or None
 
-    def target(self, state: State, address: str, now: float) -> Target | None:
+    def target(self, state: State, address: str, now: float) -> MailTarget | None:
         """What the address opens; None where it was not made here, or is over."""
         inner = self.local_part(address)
         if inner is None:
             return None
-        if match := _ANSWER.fullmatch(inner):
+        if match := _REPLY.fullmatch(inner):
             user_id, message_id, last_day = (int(one) for one in match.groups()[:3])
             expected = self._answer_proof(state, user_id, message_id, last_day)
             is_over = now // _DAY > last_day
             if is_over or not hmac.compare_digest(expected, match[4]):
                 return None
-            return ToAnswer(user_id=user_id, message_id=message_id)
+            return ReplyAddress(user_id=user_id, message_id=message_id)
         if match := _CHANNEL.fullmatch(inner):
             ids, letters, proof = match.groups()[:3], match[4] or "", match[5]
             fields = [_LETTERS.get(one) for one in letters]
@@ -146,11 +146,11 @@ class MailAddresses:
         expected = self._channel_proof(state, channel_id, sender_id, asked_by, signed)
         if not hmac.compare_digest(expected, proof):
             return None
-        return ToChannel(
+        return ChannelAddress(
             channel_id=channel_id,
             sender_id=sender_id,
             asked_by=asked_by,
-            options=Options(**dict.fromkeys(filter(None, fields), True)),
+            options=MailOptions(**dict.fromkeys(filter(None, fields), True)),
         )
 
     def _address(self, inner: str) -> str:

@@ -21,7 +21,7 @@ from tertulia.model.errors import NoSuchMessage, Refused, Unavailable, WildcardN
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.files import uploads
-from tertulia.service.mail_in.addresses import Options, Target, ToAnswer, ToChannel
+from tertulia.service.mail_in.addresses import ChannelAddress, MailOptions, MailTarget, ReplyAddress
 from tertulia.service.messages import sending
 from tertulia.service.node import Node
 from tertulia.store import queries
@@ -122,7 +122,7 @@ _ANSWERING: Final = re.compile(
 UNTITLED: Final = "(no subject)"
 
 
-async def receive(node: Node, target: Target, place: Path) -> int | None:
+async def receive(node: Node, target: MailTarget, place: Path) -> int | None:
     """Make a message of the mail in the file, and return its ID; None for a mail that no person
     wrote, which is dropped. The same mail again changes nothing.
 
@@ -130,7 +130,7 @@ async def receive(node: Node, target: Target, place: Path) -> int | None:
     can be tried again.
     """
     sender = _sender(node, target)
-    options = target.options if isinstance(target, ToChannel) else Options()
+    options = target.options if isinstance(target, ChannelAddress) else MailOptions()
     mail = await read_mail(
         place,
         quotes=options.include_quotes,
@@ -151,7 +151,7 @@ async def receive(node: Node, target: Target, place: Path) -> int | None:
     files = _Kept()
     try:
         await _keep(node, _keeper(target, sender), place, mail.files, files)
-        content = _content(mail, options, files.lines, is_own=isinstance(target, ToAnswer))
+        content = _content(mail, options, files.lines, is_own=isinstance(target, ReplyAddress))
         if not content:
             raise Refused("This email is empty.")
         try:
@@ -166,11 +166,11 @@ async def receive(node: Node, target: Target, place: Path) -> int | None:
             await node.log.submit(None, attachments.remove_unlinked, frozenset(files.ids))
 
 
-def _sender(node: Node, target: Target) -> User:
+def _sender(node: Node, target: MailTarget) -> User:
     """Whose message it becomes. Refused where they, or who was given the address, may not write
     there any more."""
     state = node.state
-    if isinstance(target, ToAnswer):
+    if isinstance(target, ReplyAddress):
         return _active(node, target.user_id)
     asked_by = _active(node, target.asked_by)
     channel = channels.known(state, asked_by, target.channel_id)
@@ -192,11 +192,11 @@ def _active(node: Node, user_id: int) -> User:
     return user
 
 
-def _unwanted(node: Node, target: Target, mail: ReceivedMail) -> str:
+def _unwanted(node: Node, target: MailTarget, mail: ReceivedMail) -> str:
     """Why the mail becomes no message, although its address is right; empty where it does."""
     if mail.is_answered_by_itself:
         return "a program answered"
-    if isinstance(target, ToAnswer) and mail.is_automatic:
+    if isinstance(target, ReplyAddress) and mail.is_automatic:
         return "a program wrote it"
     if mail.hops > MAX_HOPS:
         return "it goes in circles"
@@ -207,9 +207,11 @@ def _unwanted(node: Node, target: Target, mail: ReceivedMail) -> str:
     return ""
 
 
-async def _destination(caller: Caller, target: Target, mail: ReceivedMail) -> ToTopic | ToPeople:
+async def _destination(
+    caller: Caller, target: MailTarget, mail: ReceivedMail
+) -> ToTopic | ToPeople:
     state = caller.state
-    if isinstance(target, ToChannel):
+    if isinstance(target, ChannelAddress):
         channel = state.channels[target.channel_id]
         has_topics = channel.topics_policy is not TopicsPolicy.EMPTY_ONLY
         topic = _topic(mail.title) if has_topics else ""
@@ -240,11 +242,11 @@ def _topic(title: str) -> str:
     return short(" ".join(text.split()), names.MAX_TOPIC) or UNTITLED
 
 
-def _keeper(target: Target, sender: User) -> int:
+def _keeper(target: MailTarget, sender: User) -> int:
     """Whose uploads the mail's files are, and count among: the message's sender's. The server's own
     bot has no room, so there they are those of who was given the address: it says so itself, while
     a mail says what it likes about who wrote it."""
-    if isinstance(target, ToChannel) and sender.is_system_bot:
+    if isinstance(target, ChannelAddress) and sender.is_system_bot:
         return target.asked_by
     return sender.id
 
@@ -288,7 +290,7 @@ async def _keep(
         kept.lines.append(f"… ({len(files) - MAX_FILES} more files)")
 
 
-def _content(mail: ReceivedMail, options: Options, links: list[str], *, is_own: bool) -> str:
+def _content(mail: ReceivedMail, options: MailOptions, links: list[str], *, is_own: bool) -> str:
     # What others wrote mentions nobody; what people answer themselves may.
     text = mail.text if is_own else harmless(mail.text)
     head = f"**From:** {harmless(mail.sender)}\n\n" if options.show_sender else ""

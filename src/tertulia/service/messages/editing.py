@@ -2,17 +2,19 @@
 
 import contextlib
 import hashlib
+from collections.abc import Sequence
 
 from tertulia.domain import names
 from tertulia.domain.messages import editing, moving
+from tertulia.domain.messages.editing import LoadedMessage
 from tertulia.domain.messages.moving import Move
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, StaleExpectation
-from tertulia.model.messages import Message
+from tertulia.model.messages import Message, PendingPreview, Rendered
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
 from tertulia.service.messages.sending import Topic, compose
-from tertulia.service.node import Node
+from tertulia.service.node import Node, Previews
 
 DELETED = "(deleted)"
 """What a message says whose content was taken away."""
@@ -106,3 +108,34 @@ async def _move_pieces(node: Node, move_id: int) -> None:
 
     while await retry_on_conflict(piece):
         pass
+
+
+async def linked_pages(node: Node, pending: PendingPreview) -> Sequence[str]:
+    """The URLs of the pages of which the message awaits previews. NoSuchMessage."""
+    # Nothing is asked for because of a message that a crash could undo.
+    await node.log.settled()
+    return (await _with_previews(node, pending, {}))[1].pages
+
+
+async def show_previews(node: Node, pending: PendingPreview, known: Previews) -> None:
+    """Show the message with these previews, as the server itself. NoSuchMessage."""
+
+    async def attempt() -> None:
+        found, rendered = await _with_previews(node, pending, known)
+        await node.log.submit(None, editing.show_preview, pending, found, rendered)
+
+    await retry_on_conflict(attempt)
+
+
+async def give_up_previews(node: Node, pending: PendingPreview) -> None:
+    """The message awaits its previews no longer."""
+    await node.log.submit(None, editing.give_up, pending)
+
+
+async def _with_previews(
+    node: Node, pending: PendingPreview, known: Previews
+) -> tuple[LoadedMessage, Rendered]:
+    """The message, as it is rendered with what is known."""
+    found = await preconditions.to_edit(node.log, pending.message_id)
+    message = found.message
+    return found, await node.rendered(message.content, message.sender_id, known)

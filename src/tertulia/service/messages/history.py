@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain.messages import narrow as narrow
+from tertulia.domain.messages import narrow
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
 from tertulia.model.agents import Reach
@@ -18,15 +18,17 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import MessageSearch, Scope, Term
 from tertulia.model.users import User
 from tertulia.service.messages import recent_page
-from tertulia.service.messages.extras import (
+from tertulia.service.messages.flags import unread_ids
+from tertulia.service.messages.reading import (
     NO_EXTRAS,
     MessageExtras,
     Relations,
     is_loaded,
+    read_unchanged,
+    readable,
+    readable_message,
     relations_now,
 )
-from tertulia.service.messages.flags import unread_ids
-from tertulia.service.messages.reading import read_unchanged, readable, readable_message
 from tertulia.service.node import Node
 from tertulia.store import message_details, message_marks, message_search, queries
 from tertulia.store.database import Connection
@@ -38,7 +40,7 @@ NOTHING_UNREAD: Final = 10_000_000_000_000_000
 MAX_PAGE: Final = 5000
 
 
-class Query(Struct, frozen=True, kw_only=True):
+class MessageQuery(Struct, frozen=True, kw_only=True):
     """Which messages are asked for."""
 
     narrow: tuple[NarrowTerm, ...] = ()
@@ -56,7 +58,7 @@ class Query(Struct, frozen=True, kw_only=True):
     """For an agent of the user's: what it reaches."""
 
 
-class Found(Struct, frozen=True):
+class FoundMessages(Struct, frozen=True):
     """A page of messages, and what it was found by."""
 
     page: Page
@@ -68,8 +70,8 @@ class Found(Struct, frozen=True):
 
 
 async def find_messages(
-    node: Node, user: User | None, query: Query, *, extras: bool = True
-) -> Found:
+    node: Node, user: User | None, query: MessageQuery, *, extras: bool = True
+) -> FoundMessages:
     """The messages that the query asks for and the user (None: a spectator) may read; with what is
     shown with them, if `extras` are wanted.
 
@@ -93,7 +95,7 @@ async def find_messages(
         may_begin = extras and query.reach is None
         if user is not None and may_begin and recent_page.may_begin(terms, anchor, before):
             page, shown = await recent_page.find(node, user, terms, before)
-            return Found(page, anchor, terms, shown)
+            return FoundMessages(page, anchor, terms, shown)
         search = MessageSearch(
             scope=_scope(node, reader, terms, query),
             terms=terms,
@@ -108,10 +110,12 @@ async def find_messages(
     if query.reach is not None:
         # Where they are by now, and not where they were found.
         page.messages = [one for one in page.messages if query.reach.reaches(one.channel_id)]
-    return Found(page, anchor, terms, shown)
+    return FoundMessages(page, anchor, terms, shown)
 
 
-def _scope(node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: Query) -> Scope:
+def _scope(
+    node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: MessageQuery
+) -> Scope:
     if query.reach is None:
         return narrow.scope_of(reader, terms, node.received_scopes.of)
     return narrow.scope_reached(reader, terms, query.reach)
@@ -148,7 +152,7 @@ async def _read(
     return page, shown
 
 
-async def _unread(node: Node, user: User | None, query: Query) -> BitMap:
+async def _unread(node: Node, user: User | None, query: MessageQuery) -> BitMap:
     """The reader's unread messages, where the query asks for them."""
     wants = query.anchor == "first_unread" or any(
         term.operator == "is" and term.operand == "unread" for term in query.narrow
@@ -170,7 +174,7 @@ async def _conversation(
 
 
 async def _anchor(
-    node: Node, query: Query, reader: narrow.NarrowReader, terms: Sequence[Term]
+    node: Node, query: MessageQuery, reader: narrow.NarrowReader, terms: Sequence[Term]
 ) -> int:
     match query.anchor:
         case None:
@@ -193,7 +197,7 @@ async def _anchor(
 
 
 async def _first_unread_in(
-    node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: Query
+    node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: MessageQuery
 ) -> int:
     wanted = (
         *terms,
@@ -221,7 +225,7 @@ async def _anchor_at(node: Node, text: str | None) -> int:
     return NOTHING_UNREAD if found is None else found
 
 
-def _numbers(query: Query) -> tuple[int, int]:
+def _numbers(query: MessageQuery) -> tuple[int, int]:
     """How many before the anchor, and how many after it."""
     before, after = query.before, query.after
     if before is None or after is None:
@@ -236,7 +240,7 @@ def _numbers(query: Query) -> tuple[int, int]:
 
 
 def _by_ids(
-    reader: narrow.NarrowReader, terms: tuple[Term, ...], query: Query
+    reader: narrow.NarrowReader, terms: tuple[Term, ...], query: MessageQuery
 ) -> Callable[[Connection], Page]:
     ids = query.ids or []
     if len(ids) > MAX_PAGE:
@@ -253,7 +257,7 @@ def _by_ids(
     return find
 
 
-async def one_message(node: Node, user: User | None, message_id: int) -> Found | None:
+async def one_message(node: Node, user: User | None, message_id: int) -> FoundMessages | None:
     """The message alone, if the user (None: a spectator) may read it."""
 
     def find(connection: Connection) -> Page:
@@ -261,4 +265,4 @@ async def one_message(node: Node, user: User | None, message_id: int) -> Found |
         return Page(found, found_oldest=False, found_newest=False)
 
     page, extras = await _read(node, user, find, extras=True)
-    return Found(page, None, (), extras) if page.messages else None
+    return FoundMessages(page, None, (), extras) if page.messages else None

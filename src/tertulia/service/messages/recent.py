@@ -1,21 +1,20 @@
-"""The organization's newest messages in memory: what most people read, and where most searches end.
-
-They are read from the database, and read again when an entry of the log has written to them: the
-state remembers what recent entries wrote (`state.recent_writes`), those of other nodes too. Who may
-read a message is not decided here, but for each reader when it is used.
-"""
+"""Caches for reading messages: the organization's newest ones, and what each reader received."""
 
 import asyncio
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from tertulia.domain.messages import narrow
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
+from tertulia.model.narrow import Scope
 from tertulia.model.tokenizer import fold_texts
+from tertulia.model.users import User
 from tertulia.state.recent_writes import entries_of, message_in
 from tertulia.state.state import State
 from tertulia.store import message_details, queries
@@ -27,10 +26,10 @@ from tertulia.store.store import READ_SECONDS
 if TYPE_CHECKING:
     from tertulia.service.node import Node
 
-MOST_MESSAGES: Final = 1000
-MOST_CHARACTERS: Final = 1_000_000
+MAX_MESSAGES: Final = 1000
+MAX_CHARACTERS: Final = 1_000_000
 """Of all their contents and HTML together, and of what they said before."""
-_PART_CHARACTERS: Final = 100
+_DETAIL_CHARACTERS: Final = 100
 """As so many each reaction, part of a widget and edit counts, beside what it says."""
 _SPARE: Final = 100
 """So many more are kept before the oldest are dropped, many at once."""
@@ -66,7 +65,7 @@ class RecentMessage(Struct):
         for edit in details.edits:
             texts += (edit.was_content or "", edit.was_rendered or "")
         parts = len(details.reactions) + len(details.submessages) + len(details.edits)
-        return sum(map(len, texts)) + parts * _PART_CHARACTERS
+        return sum(map(len, texts)) + parts * _DETAIL_CHARACTERS
 
 
 class _Texts(Struct):
@@ -82,7 +81,7 @@ class _Texts(Struct):
 class RecentMessages:
     """The newest messages, as many as there is room for."""
 
-    def __init__(self, messages: int = MOST_MESSAGES, characters: int = MOST_CHARACTERS) -> None:
+    def __init__(self, messages: int = MAX_MESSAGES, characters: int = MAX_CHARACTERS) -> None:
         self._most, self._most_characters = messages, characters
         self._lock = asyncio.Lock()
         self._forget_all(None)
@@ -240,3 +239,54 @@ class RecentMessages:
             self._characters -= self._kept.pop(message_id).size
             self._stale.discard(message_id)
             self.first = message_id + 1
+
+
+MAX_CHANNELS: Final = 50_000
+"""Of all scopes that are kept together; each channel takes some hundred bytes."""
+
+_Versions = tuple[int, int, int]
+
+
+class ReceivedScopes:
+    """Those of the readers who asked last."""
+
+    def __init__(self, most: int = MAX_CHANNELS) -> None:
+        self._most = most
+        self._kept: OrderedDict[int, tuple[_Versions, Scope]] = OrderedDict()
+        self._channels = 0
+
+    def of(self, state: State, user: User) -> Scope:
+        """As `narrow.received_scope`."""
+        if state.users[user.id] is not user:
+            return narrow.received_scope(state, user)  # As the account was once.
+        versions = (
+            state.subscriptions.version,
+            state.channels.version,
+            state.memberships.version,
+        )
+        kept = self._kept.get(user.id)
+        if (
+            kept is not None
+            and kept[0] == versions
+            and kept[1].direct_ids == state.directs.of_user[user.id]
+        ):
+            self._kept.move_to_end(user.id)
+            return kept[1]
+        scope = narrow.received_scope(state, user)
+        self._drop(user.id)
+        self._kept[user.id] = versions, scope
+        self._channels += _size_of(scope)
+        while self._channels > self._most:
+            self._drop(next(iter(self._kept)))
+        return scope
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _drop(self, user_id: int) -> None:
+        if user_id in self._kept:
+            self._channels -= _size_of(self._kept.pop(user_id)[1])
+
+
+def _size_of(scope: Scope) -> int:
+    return len(scope.spans) + len(scope.recorded) + len(scope.direct_ids) + 1

@@ -15,8 +15,7 @@ from tertulia.model.narrow import LARGEST, Matches, MessageSearch, Term
 from tertulia.model.tokenizer import folded_contain
 from tertulia.model.users import User
 from tertulia.service.caller import retry_on_conflict
-from tertulia.service.messages.extras import MessageExtras, is_loaded, relations_now
-from tertulia.service.messages.reading import readable
+from tertulia.service.messages.reading import MessageExtras, is_loaded, readable, relations_now
 from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node
 from tertulia.state.recent_writes import entries_of, message_in

@@ -11,7 +11,7 @@ from tertulia.markup import addresses
 from tertulia.model.errors import Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.outbound.conversation_mails import ShownMessage
+from tertulia.outbound.conversation_mails import QuotedMessage
 from tertulia.outbound.mail_templates import InlinePicture
 from tertulia.outbound.readable_html import pictures_in, readable
 from tertulia.outbound.texts import language_for, texts
@@ -65,15 +65,15 @@ class MailReader:
     def link_to(self, message: Message) -> str:
         return self.site + addresses.address_of(self._node.state, message)
 
-    async def render(self, messages: Iterable[Message], own: Iterable[int]) -> list[ShownMessage]:
+    async def render(self, messages: Iterable[Message], own: Iterable[int]) -> list[QuotedMessage]:
         """The messages for the email; those that are not in `own` are context."""
         notified = set(own)
         return [await self._render(message, message.id not in notified) for message in messages]
 
-    async def _render(self, message: Message, is_before: bool) -> ShownMessage:
+    async def _render(self, message: Message, is_before: bool) -> QuotedMessage:
         pictures = await self._pictures_of(message)
         text = readable(message.rendered, self.site, pictures)
-        return ShownMessage(
+        return QuotedMessage(
             sender=self.name_of(message.sender_id),
             time=self._time(message.sent_at),
             html=text.html,

@@ -13,7 +13,7 @@ from tertulia.domain.notifications.emails import PUT_OFF_LONGEST, SPAN_SECONDS
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.outbound.conversation_mails import ConversationMail, ShownConversation, rendered
+from tertulia.outbound.conversation_mails import ConversationMail, QuotedConversation, rendered
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.messages.flags import is_read
 from tertulia.service.node import Node
@@ -192,10 +192,10 @@ class Digests:
         ][:MESSAGES]
 
 
-async def _shown(reader: MailReader, topic: _Topic) -> ShownConversation:
+async def _shown(reader: MailReader, topic: _Topic) -> QuotedConversation:
     first, lively = topic.messages[0], topic.lively
     names = sender_names(reader, lively.sender_ids, NAMES)
-    return ShownConversation(
+    return QuotedConversation(
         name=reader.conversation_name(first),
         link=reader.link_to(first),
         messages=tuple(await reader.render(topic.messages, [one.id for one in topic.messages])),

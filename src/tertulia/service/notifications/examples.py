@@ -13,8 +13,8 @@ from tertulia.model.users import Credential, PersonalSettings, User
 from tertulia.outbound import mail_templates
 from tertulia.outbound.conversation_mails import (
     ConversationMail,
-    ShownConversation,
-    ShownMessage,
+    QuotedConversation,
+    QuotedMessage,
     rendered,
 )
 from tertulia.outbound.mail_templates import InlinePicture, MailTemplates, RenderedMail
@@ -65,7 +65,7 @@ _SAID: Final = (
 def examples(links: Links, site: str, language: str) -> Mapping[str, RenderedMail]:
     """The emails in a language, by name."""
     state = _made_up(language)
-    found = {"trial": mail_templates.trial(state, state.users[_READER].address, site)}
+    found = {"trial": mail_templates.test_mail(state, state.users[_READER].address, site)}
     templates = MailTemplates(lambda: state, links)
     for kind, facts in _facts(state, links).items():
         for name, some in facts.items():
@@ -215,7 +215,7 @@ def _mail(
     language: str,
     title: str,
     opening: str,
-    conversations: tuple[ShownConversation, ...],
+    conversations: tuple[QuotedConversation, ...],
     endings: tuple[str, ...],
     pictures: tuple[InlinePicture, ...] = (),
 ) -> ConversationMail:
@@ -246,17 +246,17 @@ def _conversation(
     more: str,
     *,
     with_picture: bool = False,
-) -> ShownConversation:
+) -> QuotedConversation:
     pictures = {_PATH: _PICTURE} if with_picture else {}
     messages = []
     for sender, at, html, is_before in said:
         text = readable(html, site, pictures)
         messages.append(
-            ShownMessage(
+            QuotedMessage(
                 sender=sender, time=at, html=text.html, text=text.text, is_before=is_before
             )
         )
-    return ShownConversation(name=name, link=site, messages=tuple(messages), more=more)
+    return QuotedConversation(name=name, link=site, messages=tuple(messages), more=more)
 
 
 def _striped(width: int, height: int) -> bytes:

@@ -14,7 +14,7 @@ from tertulia.log.log import Log
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.outbound.conversation_mails import ConversationMail, ShownConversation, rendered
+from tertulia.outbound.conversation_mails import ConversationMail, QuotedConversation, rendered
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.service.messages.flags import is_read
@@ -176,7 +176,7 @@ async def _conversation_mail(
     shown = missed[:SHOWN]
     name = reader.conversation_name(newest)
     reply_to = MailAddresses(node.config, node.vault).of_answer(state, user, newest, node.clock())
-    conversation = ShownConversation(
+    conversation = QuotedConversation(
         name=name,
         link=reader.link_to(shown[0]),
         messages=tuple(await reader.render([*before, *shown], [one.id for one in missed])),

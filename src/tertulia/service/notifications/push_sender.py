@@ -23,7 +23,7 @@ from tertulia.model.devices import PushSubscription
 from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.outbound.http_client import NotFetched, Reply
+from tertulia.outbound.http_client import NotFetched, WebResponse
 from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
 from tertulia.service.node import Node
 from tertulia.service.notifications import push as push_payloads
@@ -328,7 +328,7 @@ async def send_push(
     seconds: int,
     topic: str,
     urgency: str,
-) -> Reply:
+) -> WebResponse:
     """Push the payload, and return the push service's response. Raises NotFetched without a
     response, and Unavailable if this server has too many open requests."""
     body = encrypted(
@@ -403,11 +403,11 @@ def _must_show(subscription: PushSubscription) -> bool:
     return any(host == one or host.endswith(f".{one}") for one in _NEVER_SILENT)
 
 
-def _wait(reply: Reply) -> float:
+def _wait(reply: WebResponse) -> float:
     text = reply.headers.get("retry-after", "")
     return float(text) if text.isdecimal() and len(text) < 6 else 0.0
 
 
-def _facts(subscription: PushSubscription, reply: Reply) -> dict[str, Any]:
+def _facts(subscription: PushSubscription, reply: WebResponse) -> dict[str, Any]:
     """Fields to log. The endpoint is a secret."""
     return {"subscription": subscription.id, "status": reply.status}

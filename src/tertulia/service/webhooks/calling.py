@@ -22,7 +22,7 @@ from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.model.webhooks import OutgoingService, ServiceCall, WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import addresses
-from tertulia.outbound.http_client import NotFetched, Reply, Web, seconds_to_wait
+from tertulia.outbound.http_client import NotFetched, Web, WebResponse, seconds_to_wait
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.messages import sending
@@ -39,7 +39,7 @@ logger = logging.getLogger("tertulia.webhooks")
 
 AT_ONCE: Final = 16
 """Bots whose services are called at the same time by one node."""
-OF_OWNER: Final = 4
+PER_OWNER: Final = 4
 """Of these, those of one owner: whoever has many bots with slow services does not hold up others.
 """
 CALL_SECONDS: Final = 10.0
@@ -52,19 +52,19 @@ LONGEST_PAUSE: Final = 900.0
 """Seconds after a failure: each pause is twice the one before, up to this."""
 GIVEN_UP_AFTER: Final = 86_400.0
 """Seconds since the message was sent."""
-TOLD_AFTER: Final = 5
+NOTIFY_OWNER_AFTER: Final = 5
 """So often a service fails in a row until the bot's owner is told."""
-MAX_ANSWER: Final = 128 * 1024
+MAX_RESPONSE: Final = 128 * 1024
 """Bytes of an answer."""
 LONGEST_SLEEP: Final = 30.0
 """Seconds until the next look: another node may have left something."""
 SIGNATURE: Final = "X-Tertulia-Signature"
 DELIVERY: Final = "X-Tertulia-Delivery"
-_PASSING: Final = frozenset({408, 425, 429})
+_TEMPORARY: Final = frozenset({408, 425, 429})
 """Refusals that are worth another attempt."""
 
 
-class Encoded(Struct, frozen=True):
+class EncodedCall(Struct, frozen=True):
     """What a service is told."""
 
     content_type: str
@@ -72,13 +72,13 @@ class Encoded(Struct, frozen=True):
 
 
 Encoder = Callable[
-    [Node, User, OutgoingService, ServiceCall, Message, MessageDetails, str], Encoded | None
+    [Node, User, OutgoingService, ServiceCall, Message, MessageDetails, str], EncodedCall | None
 ]
 """What the bot's service is told of the message; the last argument is the token that it knows this
 server by. None where its format has no form for such a message."""
 
 
-class _Answer(Struct, frozen=True):
+class _ServiceReply(Struct, frozen=True):
     """What a service says, in either format."""
 
     content: str | None = None
@@ -106,7 +106,7 @@ class ServiceCaller:
         self._encode = encode
         self.embedded = EmbeddedBots(node, interface)
         self.tasks = FairTasks(
-            AT_ONCE, OF_OWNER, self._owner_of, logger, "a bot's service was not called"
+            AT_ONCE, PER_OWNER, self._owner_of, logger, "a bot's service was not called"
         )
         """By bot."""
 
@@ -152,7 +152,7 @@ class ServiceCaller:
             until = now + max(pause, *(min(one.wait, LONGEST_PAUSE) for one in failures))
         trouble = str(failures[0]) if failures else ""
         await node.store.write(lambda c: webhooks.finish_calls(c, lane, done, now, until, trouble))
-        if failures and lane.failures + 1 == TOLD_AFTER:
+        if failures and lane.failures + 1 == NOTIFY_OWNER_AFTER:
             await self._tell_owner(lane.bot_id, trouble)
 
     async def _one(self, waiting: QueuedCall) -> _Failed | None:
@@ -191,7 +191,7 @@ class ServiceCaller:
             return "nothing", "The service's format can't represent this message."
         signature = signed(token, encoded.body, node.clock())
         reply = await self._sent(service, encoded, signature, waiting)
-        if reply.status >= 500 or reply.status in _PASSING:
+        if reply.status >= 500 or reply.status in _TEMPORARY:
             raise _Failed(
                 f"The service responded with status {reply.status}.", seconds_to_wait(reply.headers)
             )
@@ -206,8 +206,8 @@ class ServiceCaller:
             raise _Failed(str(error), error.wait) from None
 
     async def _sent(
-        self, service: OutgoingService, encoded: Encoded, signature: str, waiting: QueuedCall
-    ) -> Reply:
+        self, service: OutgoingService, encoded: EncodedCall, signature: str, waiting: QueuedCall
+    ) -> WebResponse:
         headers = {
             "Content-Type": encoded.content_type,
             SIGNATURE: signature,
@@ -215,25 +215,27 @@ class ServiceCaller:
         }
         try:
             return await self._node.services.send(
-                service.url, encoded.body, headers, seconds=CALL_SECONDS, limit=MAX_ANSWER
+                service.url, encoded.body, headers, seconds=CALL_SECONDS, limit=MAX_RESPONSE
             )
         except NotFetched as error:
             raise _Failed(f"Couldn't reach the service: {error}.") from None
 
     async def _answered(
-        self, bot: User, message: Message, waiting: QueuedCall, reply: Reply
+        self, bot: User, message: Message, waiting: QueuedCall, reply: WebResponse
     ) -> str:
         """Send the service's answer, if it has one. Returns what went wrong with it."""
         if not reply.body.strip():
             return ""
         try:
-            answer = msgspec.json.decode(reply.body, type=_Answer)
+            answer = msgspec.json.decode(reply.body, type=_ServiceReply)
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             return "The service's response wasn't valid, so it wasn't sent."
         content = answer.content or answer.response_string or answer.text or ""
         if answer.response_not_required or not content.strip():
             return ""
-        to = _back(self._node, bot, message, only_to_asker=answer.response_type == "ephemeral")
+        to = _destination(
+            self._node, bot, message, only_to_asker=answer.response_type == "ephemeral"
+        )
         form = answer.widget_content
         try:
             await sending.send_message(
@@ -290,7 +292,9 @@ def _text_of(form: msgspec.Raw) -> str:
     return decoded if isinstance(decoded, str) else bytes(form).decode()
 
 
-def _back(node: Node, bot: User, message: Message, *, only_to_asker: bool) -> ToChannel | ToPeople:
+def _destination(
+    node: Node, bot: User, message: Message, *, only_to_asker: bool
+) -> ToChannel | ToPeople:
     """Where the answer goes: to the conversation of the message, or to its sender alone."""
     if only_to_asker:
         return ToPeople(frozenset({message.sender_id}))

@@ -20,14 +20,14 @@ logger = logging.getLogger("tertulia.embedded")
 BUSY: Final = "The server is busy or shutting down."
 
 
-class Said(Struct, frozen=True):
+class ApiResponse(Struct, frozen=True):
     """What the interface says to a bot."""
 
     status: int
     content: dict[str, Any]
 
 
-Interface = Callable[[User, str, Mapping[str, Any], str], Awaitable[Said]]
+Interface = Callable[[User, str, Mapping[str, Any], str], Awaitable[ApiResponse]]
 """Does something as the bot by the HTTP interface, with the bot's own rights: one of the operations
 that bots have, with its fields. The last argument marks what is done, so that it is not done twice;
 empty where that does not matter."""
@@ -77,7 +77,7 @@ class EmbeddedBots:
             networks=node.config.outgoing_webhook_networks,
             data_dir=str(node.config.data_path.resolve()),
         )
-        asked = partial(self._asked, bot.id, _Marks(waiting.id))
+        asked = partial(self._asked, bot.id, _RequestIds(waiting.id))
         try:
             await self.host.tell(hosted, got.content["message"], asked)
         except BotFailed as error:
@@ -85,13 +85,13 @@ class EmbeddedBots:
         return "delivered", ""
 
     async def _asked(
-        self, bot_id: int, marks: "_Marks", operation: str, fields: Mapping[str, Any]
+        self, bot_id: int, request_ids: "_RequestIds", operation: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
         bot = self._node.state.users[bot_id]
-        return (await self._interface(bot, operation, fields, marks.next())).content
+        return (await self._interface(bot, operation, fields, request_ids.next())).content
 
 
-class _Marks:
+class _RequestIds:
     """What the requests of one message are marked by: the same when it is handled again."""
 
     def __init__(self, call_id: str) -> None:

@@ -17,7 +17,7 @@ from tertulia.model.feeds import Feed
 from tertulia.model.webhooks import WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
-from tertulia.outbound.http_client import Answer, NotFetched, NotModified
+from tertulia.outbound.http_client import NotFetched, NotModified, StreamedResponse
 from tertulia.service.caller import Caller
 from tertulia.service.messages import sending
 from tertulia.service.node import Node
@@ -32,7 +32,7 @@ logger = logging.getLogger("tertulia.feeds")
 
 AT_ONCE: Final = 4
 """Feeds that one node reads at the same time."""
-OF_OWNER: Final = 2
+PER_OWNER: Final = 2
 """Of these, those of one owner's bots: whoever follows many slow ones does not hold up others."""
 FETCH_SECONDS: Final = 30.0
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
@@ -40,7 +40,7 @@ MAX_DOCUMENT: Final = 4 * 1024 * 1024
 LEASE_SECONDS: Final = 300.0
 """How long a feed is one node's: longer than reading it and telling of it may take."""
 ROUND_SECONDS: Final = 240.0
-MAX_TOLD: Final = 10
+MAX_POSTED: Final = 10
 """Entries of one feed that are told at a time."""
 REST_SECONDS: Final = 60.0
 """Until the next ones are told, where there are more."""
@@ -62,7 +62,7 @@ def followed(state: State) -> list[int]:
     return [feed.id for feed in state.feeds if state.users[feed.bot_id].is_active]
 
 
-class _Trouble(Exception):
+class _FeedFailure(Exception):
     """The feed could not be read, or not be told of. `str(error)` says why, as a sentence."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
@@ -75,7 +75,7 @@ class FeedReader:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self.tasks = FairTasks(AT_ONCE, OF_OWNER, self._owner_of, logger, "a feed was not read")
+        self.tasks = FairTasks(AT_ONCE, PER_OWNER, self._owner_of, logger, "a feed was not read")
         """By feed."""
 
     async def once(self) -> float:
@@ -115,7 +115,7 @@ class FeedReader:
                 after, is_done = await self._told(feed, before)
             pause = interval if is_done else min(REST_SECONDS, interval)
         except Exception as error:
-            trouble = _trouble(error)
+            trouble = _failure(error)
             failures = before.failures + 1
             since = before.failing_since if before.failures else node.clock()
             after = msgspec.structs.replace(
@@ -150,10 +150,10 @@ class FeedReader:
         seen = {*feed.seen, *passed}
         new = [entry for entry in new if entry.mark not in seen]
         told_at = before.told_at
-        for entry in new[:MAX_TOLD]:
+        for entry in new[:MAX_POSTED]:
             if await self._tell(feed, document.title, entry, marks):
                 told_at = node.clock()
-        is_done = len(new) <= MAX_TOLD
+        is_done = len(new) <= MAX_POSTED
         # What is left would not be told if its server said that nothing is new.
         standing = FeedStatus(
             url=feed.url,
@@ -178,12 +178,12 @@ class FeedReader:
         except NotModified:
             raise
         except NotFetched as error:
-            raise _Trouble(f"Couldn't fetch the feed: {error}.", error.wait) from None
+            raise _FeedFailure(f"Couldn't fetch the feed: {error}.", error.wait) from None
         kind = answer.headers.get("content-type", "")
         try:
             document = await documents.parsed(content, answer.url, kind)
         except NoFeed as error:
-            raise _Trouble(f"Couldn't read the feed: {error}.") from None
+            raise _FeedFailure(f"Couldn't read the feed: {error}.") from None
         return document, _validator(answer, "etag"), _validator(answer, "last-modified")
 
     async def _tell(self, feed: Feed, title: str, entry: FeedEntry, marks: frozenset[str]) -> bool:
@@ -250,22 +250,22 @@ def _topic(title: str) -> str:
     return short("".join(filter(names.is_plain, title)), names.MAX_TOPIC)
 
 
-def _validator(answer: Answer, name: str) -> str:
+def _validator(answer: StreamedResponse, name: str) -> str:
     """What the server calls this version; empty where that cannot be said back."""
     text = answer.headers.get(name, "")
     return text if text.isascii() and text.isprintable() and len(text) <= MAX_VALIDATOR else ""
 
 
-def _trouble(error: Exception) -> _Trouble:
+def _failure(error: Exception) -> _FeedFailure:
     match error:
-        case _Trouble():
+        case _FeedFailure():
             return error
         case Refused():
-            return _Trouble(f"The new entries couldn't be sent: {error}")
+            return _FeedFailure(f"The new entries couldn't be sent: {error}")
         case TimeoutError():
-            return _Trouble("Reading the feed took too long.")
+            return _FeedFailure("Reading the feed took too long.")
         case TaskUnavailable() | Unavailable() | DatabaseError():
-            return _Trouble("The server was too busy.")
+            return _FeedFailure("The server was too busy.")
         case _:  # A mistake of ours shall not come back at once.
             logger.exception("a feed was not read", exc_info=error)
-            return _Trouble(f"Internal server error: {type(error).__name__}.")
+            return _FeedFailure(f"Internal server error: {type(error).__name__}.")

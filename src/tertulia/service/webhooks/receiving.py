@@ -12,11 +12,11 @@ from tertulia.domain import names
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.integrations.incoming import (
     EventFilter,
-    Handshake,
+    HandshakeReply,
     Integration,
     Post,
-    Request,
     Unsupported,
+    WebhookRequest,
 )
 from tertulia.integrations.payloads import Malformed, Part, harmless, short
 from tertulia.model.errors import (
@@ -37,7 +37,7 @@ logger = logging.getLogger("tertulia.webhooks")
 _JSON: Final = msgspec.json.Decoder()
 
 
-class Address(Struct, frozen=True, kw_only=True):
+class WebhookAddress(Struct, frozen=True, kw_only=True):
     """What the address says to which a service sends."""
 
     channel: int | str | None = None
@@ -48,11 +48,11 @@ class Address(Struct, frozen=True, kw_only=True):
     events: EventFilter = EventFilter()
 
 
-class Arrived(Struct, frozen=True, kw_only=True):
+class IncomingWebhook(Struct, frozen=True, kw_only=True):
     """What a service sent."""
 
     integration: str
-    address: Address
+    address: WebhookAddress
     headers: Mapping[str, str]
     """By names in small letters."""
     body: bytes
@@ -61,17 +61,17 @@ class Arrived(Struct, frozen=True, kw_only=True):
     url: str = ""
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class WebhookOutcome(Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     message_id: int | None = None
     """None where it says nothing to people, or is not wanted."""
     is_filtered: bool = False
     """Whether it is the address that does not want it."""
-    handshake: Handshake | None = None
+    handshake: HandshakeReply | None = None
 
 
-def known(caller: Caller, name: str) -> Integration:
+def integration_named(caller: Caller, name: str) -> Integration:
     """The integration of that name, by which can be sent to the caller, a bot. Refused for other
     callers, and where there is none."""
     _bot(caller)
@@ -83,7 +83,7 @@ def known(caller: Caller, name: str) -> Integration:
     return integration
 
 
-async def take(caller: Caller, arrived: Arrived) -> Taken:
+async def receive(caller: Caller, arrived: IncomingWebhook) -> WebhookOutcome:
     """Make a message of what a service sent to the caller, a bot, and write the outcome into the
     bot's journal.
 
@@ -113,7 +113,7 @@ def _bot(caller: Caller) -> Bot:
 
 def _note(
     caller: Caller,
-    arrived: Arrived,
+    arrived: IncomingWebhook,
     events: list[str],
     outcome: WebhookOutcome,
     *,
@@ -133,26 +133,28 @@ def _note(
 
 
 async def _taken(
-    caller: Caller, arrived: Arrived, options: IncomingOptions, events: list[str]
-) -> Taken:
+    caller: Caller, arrived: IncomingWebhook, options: IncomingOptions, events: list[str]
+) -> WebhookOutcome:
     """`events` gets the kind of event, as soon as it is known."""
-    integration = known(caller, arrived.integration)
+    integration = integration_named(caller, arrived.integration)
     payload = _payload(arrived)
-    request = Request(Part(payload), arrived.headers, arrived.body, arrived.url)
+    request = WebhookRequest(Part(payload), arrived.headers, arrived.body, arrived.url)
     post = _translated(integration, request, events)
-    if isinstance(post, Handshake):
-        return Taken(handshake=post)  # By which a service may tell its secret: nothing is signed.
+    if isinstance(post, HandshakeReply):
+        return WebhookOutcome(
+            handshake=post
+        )  # By which a service may tell its secret: nothing is signed.
     _require_signed(caller, integration, request, options)
     if post is None:
-        return Taken()
+        return WebhookOutcome()
     if not arrived.address.events.wants(post.event, post.branch):
-        return Taken(is_filtered=True)
+        return WebhookOutcome(is_filtered=True)
     if integration.takes_templates and (options.topic_template or options.content_template):
         post = await _by_templates(caller, options, payload, post)
-    return Taken(message_id=await _sent(caller, integration, arrived.address, post))
+    return WebhookOutcome(message_id=await _sent(caller, integration, arrived.address, post))
 
 
-def _payload(arrived: Arrived) -> Any:
+def _payload(arrived: IncomingWebhook) -> Any:
     """The JSON, which may be in a form's field `payload`; or the form itself."""
     if arrived.fields is not None:
         packed = arrived.fields.get("payload")
@@ -170,7 +172,7 @@ def _payload(arrived: Arrived) -> Any:
 
 
 def _require_signed(
-    caller: Caller, integration: Integration, request: Request, options: IncomingOptions
+    caller: Caller, integration: Integration, request: WebhookRequest, options: IncomingOptions
 ) -> None:
     if not options.secret_sealed:
         return
@@ -186,8 +188,8 @@ def _require_signed(
 
 
 def _translated(
-    integration: Integration, request: Request, events: list[str]
-) -> Post | Handshake | None:
+    integration: Integration, request: WebhookRequest, events: list[str]
+) -> Post | HandshakeReply | None:
     try:
         post = integration.translate(request)
     except Unsupported as error:
@@ -220,7 +222,7 @@ async def _by_templates(caller: Caller, options: IncomingOptions, payload: Any, 
 
 
 async def _sent(
-    caller: Caller, integration: Integration, address: Address, post: Post
+    caller: Caller, integration: Integration, address: WebhookAddress, post: Post
 ) -> int | None:
     content = short(post.content, names.MAX_MESSAGE)
     if not content:
@@ -250,7 +252,7 @@ def _topic(text: str) -> str:
     return short(" ".join(text.split()), names.MAX_TOPIC)
 
 
-def _destination(caller: Caller, address: Address, topic: str) -> ToChannel | ToPeople:
+def _destination(caller: Caller, address: WebhookAddress, topic: str) -> ToChannel | ToPeople:
     if address.people:
         return sending.to_people(sending.people_addressed(caller, address.people))
     topic = address.topic if address.topic is not None else topic

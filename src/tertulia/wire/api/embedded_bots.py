@@ -8,7 +8,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from tertulia.model.users import User
-from tertulia.service.webhooks.embedded import Interface, Said
+from tertulia.service.webhooks.embedded import ApiResponse, Interface
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.routing import PREFIX
 
@@ -39,9 +39,11 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
             clients.append(httpx.AsyncClient(transport=transport, base_url=base))
         return clients[0]
 
-    async def ask(bot: User, operation: str, fields: Mapping[str, Any], mark: str) -> Said:
+    async def ask(bot: User, operation: str, fields: Mapping[str, Any], mark: str) -> ApiResponse:
         if operation not in _OPERATIONS:
-            return Said(400, {"result": "error", "msg": "Embedded bots can't use this endpoint."})
+            return ApiResponse(
+                400, {"result": "error", "msg": "Embedded bots can't use this endpoint."}
+            )
         method, path = _OPERATIONS[operation]
         rest = {name: value for name, value in fields.items() if value is not None}
         if "{message_id}" in path:
@@ -67,7 +69,7 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
                 "result": "error",
                 "msg": f"The server responded with status {reply.status_code}.",
             }
-        return Said(reply.status_code, content)
+        return ApiResponse(reply.status_code, content)
 
     return ask
 

@@ -22,7 +22,7 @@ from tertulia.model.changes import SettingsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.settings import declared_settings
 from tertulia.model.users import AddressVisibility, PersonalSettings
-from tertulia.service.passwords import good_password
+from tertulia.service.accounts import good_password
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.presence import follow_settings
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected

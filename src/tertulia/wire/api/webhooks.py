@@ -16,8 +16,8 @@ from tertulia.model.users import User
 from tertulia.model.webhooks import IncomingOptions, OutgoingService, ServiceCall, ServiceFormat
 from tertulia.service.node import Node
 from tertulia.service.webhooks import receiving, templates
-from tertulia.service.webhooks.calling import Encoded
-from tertulia.service.webhooks.receiving import Address, Arrived
+from tertulia.service.webhooks.calling import EncodedCall
+from tertulia.service.webhooks.receiving import IncomingWebhook, WebhookAddress
 from tertulia.store import webhooks
 from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.bots import OneBot
@@ -65,7 +65,7 @@ def encoded_call(
     message: Message,
     details: MessageDetails,
     token: str,
-) -> Encoded | None:
+) -> EncodedCall | None:
     """What the bot's service is told. None for direct messages in Slack's format."""
     if service.format is ServiceFormat.SLACK:
         return _slack(node, bot, call, message, token)
@@ -83,12 +83,12 @@ def encoded_call(
     if call.command:
         told["command"] = f"/{call.command}"
         told["text"] = _after_command(message.content)
-    return Encoded("application/json", msgspec.json.encode(told))
+    return EncodedCall("application/json", msgspec.json.encode(told))
 
 
 def _slack(
     node: Node, bot: User, call: ServiceCall, message: Message, token: str
-) -> Encoded | None:
+) -> EncodedCall | None:
     channel = node.state.channels.get(message.channel_id)
     if channel is None:
         return None
@@ -109,7 +109,7 @@ def _slack(
     }
     if call.command:
         fields |= {"command": f"/{call.command}", "text": _after_command(message.content)}
-    return Encoded("application/x-www-form-urlencoded", urlencode(fields).encode())
+    return EncodedCall("application/x-www-form-urlencoded", urlencode(fields).encode())
 
 
 def _after_command(content: str) -> str:
@@ -160,9 +160,9 @@ async def receive_webhook(call: Call, params: ReceiveWebhook) -> ReceivedWebhook
     UNSUPPORTED_WEBHOOK_EVENT_TYPE, and status 200.
     """
     headers = call.request.headers
-    arrived = Arrived(
+    arrived = IncomingWebhook(
         integration=params.integration,
-        address=Address(
+        address=WebhookAddress(
             channel=_channel(params.stream),
             topic=_text(params.topic),
             people=tuple(map(_person, _names(params.to))),
@@ -173,7 +173,7 @@ async def receive_webhook(call: Call, params: ReceiveWebhook) -> ReceivedWebhook
         fields=await fields(headers, call.body),
         url=f"{call.url}{call.request.scope['path']}?{call.request.url.query}",
     )
-    taken = await receiving.take(call, arrived)
+    taken = await receiving.receive(call, arrived)
     if taken.handshake is None:
         return ReceivedWebhook()
     call.answer_headers.update(taken.handshake.headers)
@@ -194,7 +194,7 @@ class FoundIntegration(ApiResponse, kw_only=True):
 
 async def find_webhook(call: Call, params: OneIntegration) -> FoundIntegration:
     """Whether a service can send to the address: what some look at before they do."""
-    return FoundIntegration(integration=receiving.known(call, params.integration).name)
+    return FoundIntegration(integration=receiving.integration_named(call, params.integration).name)
 
 
 def _channel(text: str | None) -> int | str | None:

@@ -19,7 +19,7 @@ from tertulia.domain.messages import attachments
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
-from tertulia.service.files.uploads import require_disk_space, reserved, stored
+from tertulia.service.files.uploads import require_disk_space, reserved_bytes, stored
 from tertulia.store.partial_uploads import PartialUpload, UploadInUse, UploadPieces, new_key
 from tertulia.wire.api.attachments import UploadedFile
 from tertulia.wire.files.tus_headers import (
@@ -196,7 +196,7 @@ class _Tus:
 
     async def _require_room(self, user: User, length: int) -> None:
         node, quota = self._node, self._node.config.upload_quota
-        others = await reserved(node, user)
+        others = await reserved_bytes(node, user)
         with _as_too_large():
             await require_disk_space(node, length)
             attachments.check_upload_quota(node.state, user, length, quota, others)

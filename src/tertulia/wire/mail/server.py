@@ -20,7 +20,12 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from tertulia.model.errors import Refused, Unavailable
-from tertulia.service.mail_in.addresses import MailAddresses, Options, Target, ToChannel
+from tertulia.service.mail_in.addresses import (
+    ChannelAddress,
+    MailAddresses,
+    MailOptions,
+    MailTarget,
+)
 from tertulia.service.mail_in.receiving import TakesTooLong, receive
 from tertulia.wire.http.node import HttpNode
 
@@ -112,11 +117,13 @@ class Door:
 
     async def _answer(self, address: str, place: Path) -> str:
         node = self._node
-        target: Target | None = self._addresses.target(node.state, address, node.clock())
+        target: MailTarget | None = self._addresses.target(node.state, address, node.clock())
         if target is None:
             logger.info("a mail to an address that is none, or is over, was dropped")
             return TAKEN
-        own = replace(target, options=Options()) if isinstance(target, ToChannel) else target
+        own = (
+            replace(target, options=MailOptions()) if isinstance(target, ChannelAddress) else target
+        )
         if not self._limiter.admits(own):
             return TOO_OFTEN
         try:

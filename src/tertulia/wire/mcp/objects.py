@@ -15,9 +15,9 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.service.messages.extras import MessageExtras
 from tertulia.service.messages.flags import is_read
-from tertulia.service.messages.history import Found
+from tertulia.service.messages.history import FoundMessages
+from tertulia.service.messages.reading import MessageExtras
 from tertulia.state.state import State
 from tertulia.store.message_details import NO_DETAILS
 from tertulia.store.message_marks import Relation
@@ -110,7 +110,7 @@ def iso(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def page(call: ToolCall, found: Found) -> MessagePage:
+def page(call: ToolCall, found: FoundMessages) -> MessagePage:
     """What was found."""
     return MessagePage(
         messages=[written(call, one, found.extras) for one in found.page.messages],

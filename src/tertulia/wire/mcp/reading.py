@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage, Refused
-from tertulia.service.messages.history import Query
+from tertulia.service.messages.history import MessageQuery
 from tertulia.wire.mcp.objects import (
     ChannelRef,
     MessagePage,
@@ -119,7 +119,7 @@ class OneMessage(Outcome, kw_only=True):
 
 async def read_message(call: ToolCall, asked: ReadMessage) -> OneMessage:
     """Read one message with all of its text."""
-    found = await call.agent.find(Query(ids=[asked.message_id]))
+    found = await call.agent.find(MessageQuery(ids=[asked.message_id]))
     if not found.page.messages:
         raise NoSuchMessage
     (message,) = found.page.messages
@@ -145,4 +145,4 @@ async def _page(
             "after": limit,
             "include_anchor": False,
         }
-    return page(call, await call.agent.find(Query(narrow=tuple(terms), **where)))
+    return page(call, await call.agent.find(MessageQuery(narrow=tuple(terms), **where)))

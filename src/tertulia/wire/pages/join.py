@@ -12,7 +12,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.users import User
 from tertulia.service import links
-from tertulia.service.passwords import good_password
+from tertulia.service.accounts import good_password
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import (

@@ -21,7 +21,7 @@ from tertulia.model.errors import (
 )
 from tertulia.model.mail import Mail, MailKind
 from tertulia.service import links
-from tertulia.service.passwords import good_password
+from tertulia.service.accounts import good_password
 from tertulia.wire.api.users.objects import avatar_address
 from tertulia.wire.http import session_cookies, sign_in
 from tertulia.wire.http.authentication import (

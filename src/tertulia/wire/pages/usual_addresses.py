@@ -98,7 +98,7 @@ def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         if call is None:
             return _note(node, "This link doesn't open a call, or the call has ended.", 404)
         try:
-            await video_calls.opened(node.config, call)
+            await video_calls.open_call(node.config, call)
         except NotFetched as error:
             logger.warning("the BigBlueButton server could not be asked: %s", error)
             return _note(node, "The video call server isn't responding. Try again later.", 502)

@@ -14,7 +14,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
 from tertulia.service.caller import Caller
-from tertulia.service.mail_in.addresses import MailAddresses, Options
+from tertulia.service.mail_in.addresses import MailAddresses, MailOptions
 from tertulia.wire.api.channels.objects import ChannelObject, channel_object
 from tertulia.wire.api.groups.objects import (
     GivenChange,
@@ -196,7 +196,7 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddre
         raise Refused(
             "This server doesn't accept incoming email, so channels don't have email addresses."
         )
-    options = Options(
+    options = MailOptions(
         show_sender=params.show_sender,
         include_footer=params.include_footer,
         include_quotes=params.include_quotes,

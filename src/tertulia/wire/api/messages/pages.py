@@ -10,7 +10,12 @@ from tertulia.model.errors import NoSuchMessage, NotAuthenticated, Refused
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.messages.flags import ReaderFlags
-from tertulia.service.messages.history import Found, Query, find_messages, one_message
+from tertulia.service.messages.history import (
+    FoundMessages,
+    MessageQuery,
+    find_messages,
+    one_message,
+)
 from tertulia.state.state import State
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.wire.api import narrow as wire_narrow
@@ -122,9 +127,9 @@ class GetMessages(Params, kw_only=True, frozen=True):
     apply_markdown: bool = True
     allow_empty_topic_name: bool = False
 
-    def query(self) -> Query:
+    def query(self) -> MessageQuery:
         from_unread = self.use_first_unread_anchor and self.message_ids is None
-        return Query(
+        return MessageQuery(
             narrow=self.narrow,
             ids=self.message_ids,
             anchor="first_unread" if from_unread else self.anchor,
@@ -170,7 +175,9 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     return fragmented(MessagePage, fields)
 
 
-async def _encoded(call: Call, user: User | None, found: Found, form: MessageFormat) -> list[bytes]:
+async def _encoded(
+    call: Call, user: User | None, found: FoundMessages, form: MessageFormat
+) -> list[bytes]:
     """Return the messages as JSON for the user (None: a spectator)."""
     state, extras = call.state, found.extras
     user = None if user is None else state.users[user.id]
@@ -265,7 +272,7 @@ class MatchingMessages(ApiResponse, kw_only=True):
 
 async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
     """Check which of the given messages match a narrow."""
-    query = Query(ids=params.msg_ids, narrow=params.narrow)
+    query = MessageQuery(ids=params.msg_ids, narrow=params.narrow)
     matches = await find_messages(call.node, call.user, query, extras=False)
     highlighter = Highlighter(matches.terms)
     return MatchingMessages(

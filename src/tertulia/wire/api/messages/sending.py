@@ -13,7 +13,6 @@ from tertulia.domain.accounts.personal_settings import PersonalSettingsUpdate
 from tertulia.domain.messages.sending import Sent, ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import sending
-from tertulia.service.messages import sending as typing
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
 from tertulia.wire.http.routing import ApiResponse
@@ -172,13 +171,13 @@ async def set_typing(call: Call, params: SetTyping) -> ApiResponse:
     if params.type in {"direct", "private"}:
         if not params.to:
             raise Refused("The recipients are missing: set 'to'.")
-        typing.type_to_people(call, params.to, started=started)
+        sending.notify_typing_to(call, params.to, started=started)
     else:
         if params.stream_id is None:
             raise Refused("The channel is missing: set 'stream_id'.")
         if params.topic is None:
             raise Refused("The topic is missing.")
-        typing.type_in_topic(call, params.stream_id, params.topic, started=started)
+        sending.notify_typing_in(call, params.stream_id, params.topic, started=started)
     return ApiResponse()
 
 

@@ -11,8 +11,7 @@ from tertulia.domain.accounts import users
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
-from tertulia.service.leaving import leave
-from tertulia.service.passwords import good_password
+from tertulia.service.accounts import good_password, leave
 from tertulia.wire.api.profiles import ProfileEntry, ProfileValueObject, new_profile, profile_data
 from tertulia.wire.api.shard_ranges import ShardRange
 from tertulia.wire.api.users import objects

@@ -1,12 +1,15 @@
-"""Accounts that end: deactivated, or erased, with what they wrote or without it."""
+"""Deactivating and deleting accounts, and the rules for passwords."""
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import erasing, users
+from tertulia.domain.accounts.signup import PasswordRules
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
+from tertulia.service.config import Config
 from tertulia.service.files.pictures import delete_avatar
 from tertulia.service.messages import deleting
+from tertulia.service.node import Node
 from tertulia.store.bots import StorageChanged
 
 
@@ -46,3 +49,17 @@ async def _erase(caller: Caller, user_id: int) -> None:
     log = caller.node.log
     picture = await log.submit(caller.user.id, erasing.delete, user_id, host, notes=(kept,))
     await delete_avatar(caller.node.files, picture)
+
+
+def password_rules(config: Config) -> PasswordRules:
+    """What the installation asks of passwords."""
+    return PasswordRules(
+        min_length=config.password_min_length, min_guesses=config.password_min_guesses
+    )
+
+
+async def good_password(node: Node, text: str, *own: str) -> str:
+    """The password that somebody made up. Refused where it is not good enough. `own` is what is
+    known of its person."""
+    known = (*own, node.state.realm.name)
+    return await node.vault.in_thread(password_rules(node.config).require, text, known)
