@@ -19,9 +19,9 @@ from tertulia.service import usage as counting
 from tertulia.service.usage import CountedElsewhere
 from tertulia.store import installation, log_entries, nodes, notifications, outbox, pruning, usage
 from tertulia.store.database import Connection
+from tertulia.store.notes import FactSet
 from tertulia.store.pruning import AccountErasure
 from tertulia.store.store import Store
-from tertulia.store.writing import FactSet
 
 
 def heartbeats(delivery: Delivery) -> Job:

@@ -1,1 +1,2 @@
-"""Uses of the organization without HTTP, shared by the interface, the jobs and the command line."""
+"""What can be done with an organization, without HTTP: used by the API, the jobs, and the command
+line."""

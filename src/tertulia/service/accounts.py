@@ -16,11 +16,11 @@ from tertulia.store.bots import StorageChanged
 async def leave(
     caller: Caller, user_id: int, places: DeletionScope, *, erased: bool, comment: str | None
 ) -> bool:
-    """Deactivate an account and the bots it owns, delete what they wrote in the places, and, with
-    `erased`, take its person out of it. With a `comment` its person gets a mail.
+    """Deactivate an account and its bots, delete their messages in `places`, and with `erased`,
+    delete the person's data. With a `comment`, the person gets an email.
 
-    Whether nothing that is to be deleted is left. Otherwise the same is to be asked for again, and
-    the account is not erased until then. Raises as the verbs that it uses.
+    Return whether everything is deleted. If not, call it again; until then, the account isn't
+    erased. Raises as the verbs that it uses.
     """
     if erased and comment is not None:
         raise Refused("You can't send an email to someone whose address is also being deleted.")
@@ -52,14 +52,13 @@ async def _erase(caller: Caller, user_id: int) -> None:
 
 
 def password_rules(config: Config) -> PasswordRules:
-    """What the installation asks of passwords."""
     return PasswordRules(
         min_length=config.password_min_length, min_guesses=config.password_min_guesses
     )
 
 
 async def good_password(node: Node, text: str, *own: str) -> str:
-    """The password that somebody made up. Refused where it is not good enough. `own` is what is
-    known of its person."""
+    """Return the password if it is good enough; otherwise raise Refused. `own` is what is known
+    about the person."""
     known = (*own, node.state.realm.name)
     return await node.vault.in_thread(password_rules(node.config).require, text, known)

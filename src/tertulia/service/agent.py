@@ -1,4 +1,4 @@
-"""A node as an agent uses it: in its owner's name, as far as its key reaches."""
+"""A node as an agent uses it: in its owner's name, within what its key allows."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -22,19 +22,18 @@ NOTHING: frozenset[AgentCapability] = frozenset()
 
 
 class Agent(Caller, frozen=True, kw_only=True):
-    """A caller that is an agent. Channels, people and messages are come by through it alone; what
-    it may not know of is the same for it as what does not exist.
+    """A caller that is an agent. It sees only the channels, people, and messages that its key
+    reaches; others don't exist for it.
 
-    Everything raises WrongApiKey where its key has ended in the meantime.
+    Every method raises WrongApiKey if the key has been revoked.
     """
 
     key_id: int
     needs: frozenset[AgentCapability] = NOTHING
-    """What the thing takes that it is about to do."""
+    """The permissions that the current operation needs."""
 
     @property
     def key(self) -> AgentKey:
-        """Its key, as it is now."""
         return agents.current_key(self.state, self.key_id)
 
     @property
@@ -42,48 +41,48 @@ class Agent(Caller, frozen=True, kw_only=True):
         return self.key.reach
 
     def about_to(self, needs: frozenset[AgentCapability]) -> "Agent":
-        """The agent, about to do what takes these needs. NotPermitted where it may not."""
+        """Return the agent for an operation with these needs. Raises NotPermitted."""
         agents.require(self.key, needs)
         return msgspec.structs.replace(self, needs=needs)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
-        """As any caller's, where the agent may do it at the moment that decides."""
+        """Like `Caller.submit`, if the key still permits the operation when it is decided."""
         return await self.node.log.submit(
             self.user.id, agents.run_as_agent, self.key_id, self.needs, verb, *arguments
         )
 
     def channels(self) -> list[Channel]:
-        """The channels that it may know of, in ascending order of ID."""
+        """The channels that the agent reaches, by ascending ID."""
         return agents.reached_channels(self.state, self.user, self.reach)
 
     def channel(self, channel_id: int) -> Channel:
-        """The channel of that ID. NoSuchChannel."""
+        """Raises NoSuchChannel."""
         return agents.reached_channel(self.state, self.user, self.reach, channel_id)
 
     def people(self) -> list[User]:
-        """The accounts that it may know of, in ascending order of ID."""
+        """The accounts that the agent reaches, by ascending ID."""
         return agents.reached_people(self.state, self.user, self.reach)
 
     async def find(self, query: MessageQuery) -> FoundMessages:
-        """The messages that the query asks for. Raises as `find_messages`."""
+        """Like `find_messages`, within the agent's reach."""
         query = msgspec.structs.replace(query, reach=self.reach)
         return await find_messages(self.node, self.user, query)
 
     async def messages(self, ids: Sequence[int]) -> list[Message]:
-        """The messages of these IDs. NoSuchMessage where it cannot read one of them."""
+        """Return these messages. Raises NoSuchMessage if the agent can't read one of them."""
         found = (await self.find(MessageQuery(ids=sorted(set(ids))))).page.messages
         if len(found) != len(set(ids)):
             raise NoSuchMessage
         return found
 
     async def message(self, message_id: int) -> Message:
-        """The message of that ID. NoSuchMessage."""
+        """Raises NoSuchMessage."""
         (found,) = await self.messages([message_id])
         return found
 
     async def own_message(self, message_id: int) -> Message:
-        """A message of that ID that this agent wrote. NoSuchMessage, and Refused for others: what a
-        person wrote is not an agent's to put other words into."""
+        """Return a message that this agent wrote. Raises NoSuchMessage, and Refused for messages of
+        others, including its owner."""
         message = await self.message(message_id)
         if message.sender_id != self.user.id or message.client != self.key.client:
             raise Refused("An agent can edit only its own messages.")

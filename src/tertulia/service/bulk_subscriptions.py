@@ -1,4 +1,4 @@
-"""Subscribing and unsubscribing however many people: in parts, each of which is decided quickly."""
+"""Subscribing and unsubscribing any number of people, in parts that are each decided quickly."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -29,15 +29,15 @@ LONGEST_PAUSE = 1.0
 
 
 class _Stopped(Refused):
-    """Something changed while a request was done in parts."""
+    """A part of a request was refused after others were done."""
 
 
 async def subscribe(caller: Caller, wanted: SubscribeRequest) -> SubscribeResult:
-    """Subscribe people to channels, creating those that do not exist.
+    """Subscribe people to channels, creating those that don't exist.
 
-    What is more than one decision should be about is done in several, one commit each: everything
-    that can be refused is looked at first. Where one is refused all the same, because something
-    changed meanwhile, what was done before it stays.
+    A large request is split into several commands. Everything that can be refused is checked first.
+    If a part is refused anyway, because something changed in the meantime, the parts before it
+    remain in effect.
 
     Raises as `tertulia.domain.channels.subscriptions.subscribe`.
     """
@@ -72,8 +72,8 @@ async def subscribe(caller: Caller, wanted: SubscribeRequest) -> SubscribeResult
 
 
 async def _submitted(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
-    """Let the verb decide on one part of a request, and then leave the writer and the database to
-    others for as long as that took: SQLite's lock goes to whoever asks at the right moment."""
+    """Submit one part, and then leave the writer and the database to others for as long as that
+    took: SQLite's lock goes to whoever asks at the right moment."""
     began = caller.node.log.elapsed()
     done = await caller.submit(verb, *arguments)
     await asyncio.sleep(min(max(caller.node.log.elapsed() - began, 0.0), LONGEST_PAUSE))
@@ -83,14 +83,14 @@ async def _submitted(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
 async def exchange(
     caller: Caller, wanted: SubscribeRequest, leaving: Sequence[str]
 ) -> SubscriptionExchange:
-    """Subscribe the caller to some channels and unsubscribe from others, at once. Raises as
-    `tertulia.domain.channels.subscriptions.exchange`."""
+    """Subscribe the caller to some channels and unsubscribe them from others in one command. Raises
+    as `tertulia.domain.channels.subscriptions.exchange`."""
     wanted = await _rendered(caller, wanted)
     return await caller.submit(subscriptions.exchange, wanted, leaving, caller.render)
 
 
 async def _rendered(caller: Caller, wanted: SubscribeRequest) -> SubscribeRequest:
-    """The same with the channels' descriptions rendered, of those that may have to be created."""
+    """Render the descriptions of channels that may have to be created."""
     await caller.prepare(*(new.description for new in wanted.channels))
     node, author_id = caller.node, caller.user.id
     channels = tuple(
@@ -111,7 +111,7 @@ def _is_one_part(channel_count: int, principals: Sequence[int] | None) -> bool:
 
 
 def _batches(named: Sequence[T], people_count: int) -> Iterator[Sequence[T]]:
-    """Channels that are dealt with together."""
+    """Split channels into parts."""
     size = max(
         1,
         min(
@@ -130,8 +130,7 @@ def _chunks(people: Sequence[int]) -> Iterator[tuple[int, ...]]:
 async def _part(
     caller: Caller, wanted: SubscribeRequest, some: Sequence[NewChannel], people: Sequence[int]
 ) -> SubscribeResult:
-    """Subscribe these people to some of the channels. Where they are too many for one decision, it
-    is one channel."""
+    """Subscribe people to channels. If they are too many for one command, it is one channel."""
     first, *others = _chunks(people)
     part = msgspec.structs.replace(
         wanted, channels=tuple(some), principals=first, notify_subscribed=False
@@ -154,7 +153,6 @@ async def _part(
 
 
 def _stopped(refusal: Refused) -> Refused:
-    """The refusal of a part, after others were done."""
     return (
         refusal
         if isinstance(refusal, _Stopped)
@@ -165,7 +163,7 @@ def _stopped(refusal: Refused) -> Refused:
 
 
 def _together(one: SubscribeResult, other: SubscribeResult) -> SubscribeResult:
-    """What became of two parts."""
+    """The combined result of two parts."""
     for found, more in (
         (one.subscribed, other.subscribed),
         (one.already_subscribed, other.already_subscribed),
@@ -182,11 +180,12 @@ def _together(one: SubscribeResult, other: SubscribeResult) -> SubscribeResult:
 async def unsubscribe(
     caller: Caller, channel_names: Sequence[str], principals: tuple[int, ...] | None
 ) -> UnsubscribeResult:
-    """End subscriptions, as `subscribe` begins them."""
+    """Unsubscribe people, in parts like `subscribe`."""
     if _is_one_part(len(channel_names), principals):
         return await caller.submit(subscriptions.unsubscribe, channel_names, principals)
     people = caller.consider(subscriptions.check_people, len(channel_names), principals)
-    # Whoever leaves a channel may have no right left to unsubscribe others.
+    # The caller comes last: without the channel they may no longer be allowed to unsubscribe
+    # others.
     people.sort(key=lambda user_id: user_id == caller.user_id)
     found: dict[str, None] = {}
     for name in channel_names:

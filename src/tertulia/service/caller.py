@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """A node and an account: questions and commands are in the account's name."""
+    """A node and the account in whose name it is used."""
 
     node: Node
     user_id: int | None
-    """None where nobody is signed in."""
+    """None if nobody is signed in."""
 
     @property
     def state(self) -> State:
@@ -34,39 +34,39 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     @property
     def user(self) -> User:
-        """The account. NotAuthenticated where nobody is signed in."""
+        """Raises NotAuthenticated if nobody is signed in."""
         if self.user_id is None:
             raise NotAuthenticated("This needs an account: sign in first.")
         return self.state.users[self.user_id]
 
     def context(self) -> CommandContext:
-        """The caller's view of the organization as of now, for questions."""
+        """The context for domain functions, as of now."""
         return CommandContext(self.state, self.now, self.user.id)
 
     @property
     def render(self) -> Render:
-        """Renders what a verb writes, for verbs that take it. Code and formulas are plain text
-        unless `prepare` was called before."""
+        """Renders Markdown, for verbs that write messages. Code and formulas are plain text unless
+        `prepare` was called before."""
         return self.node.renderer.render
 
     def account_with(self, address: str) -> User | None:
-        """The account with that address, if it is one that the caller may know it by."""
+        """The account with that address, if the caller may know it by this address."""
         host = self.node.config.address_host
         return users.find_by_address(self.state, self.user, address, host)
 
     async def prepare(self, *texts: object) -> None:
-        """Have a worker render the code and formulas in texts that a verb will render. Arguments
-        that are no strings are ignored."""
+        """Have a worker render the code and formulas in texts that a verb will render. Other
+        arguments are ignored."""
         for text in texts:
             if isinstance(text, str):
                 await self.node.renderer.prepare(self.context(), text)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
-        """Let the verb decide as the caller, and return its result when it is on disk."""
+        """Submit a command as the caller, and return its result when it is on disk."""
         return await self.node.log.submit(self.user.id, verb, *arguments)
 
     def consider(self, verb: Verb[T], *arguments: Any) -> T:
-        """What the verb answers as the state is now; for verbs that change nothing."""
+        """The result of a verb that changes nothing, on the current state."""
         return self.node.log.consider(self.user.id, verb, *arguments)
 
 
@@ -74,8 +74,8 @@ _ATTEMPTS = 10
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
-    """The result of the attempt, which reads rows and then submits a command about them. It is made
-    again after each Conflict, ten times in all; then Conflict is raised."""
+    """Return the result of the attempt, which reads rows and submits a command about them. It is
+    repeated after each Conflict, ten times in all; then Conflict is raised."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return await attempt()

@@ -1,6 +1,6 @@
-"""Passwords and API keys: made, checked, and kept so that the database alone gives away neither.
+"""Passwords, API keys, tickets, and JSON web tokens.
 
-The installation's secret seals API keys; it lies beside the database's settings and not in the
+Passwords are hashed, and API keys are encrypted with the installation's secret, which is not in the
 database (`secret` in the data directory, or the setting of that name).
 """
 
@@ -36,14 +36,12 @@ SECRET_FILE = "secret"  # noqa: S105 (a file's name)
 
 
 class VaultError(Exception):
-    """The secret is missing or is another installation's. `str(error)` is for the operator."""
+    """The secret is missing, or from another installation. `str(error)` is for the operator."""
 
 
 def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
-    """The installation's secret: the configured one, or that of the data directory.
-
-    With `create` it is made where there is none; otherwise that is a VaultError.
-    """
+    """Return the installation's secret: the configured one, or the data directory's. With `create`,
+    a missing one is generated; otherwise VaultError is raised."""
     if configured:
         return configured
     path = data_dir / SECRET_FILE
@@ -55,14 +53,13 @@ def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
             " machine where `tertulia init` ran, or set TERTULIA_SECRET."
         )
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):  # Another process made it at the same moment.
+    with contextlib.suppress(FileExistsError):  # Another process created it at the same moment.
         save_secret(path, secrets.token_urlsafe(32))
     return path.read_text().strip()
 
 
 def save_secret(path: Path, secret: str) -> None:
-    """Write the secret to a new file that its owner alone can read, and that is there as a whole
-    or not at all. FileExistsError where there is one."""
+    """Write the secret to a new file with mode 600, atomically. Raises FileExistsError."""
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
         with os.fdopen(descriptor, "w") as file:
@@ -75,8 +72,8 @@ def save_secret(path: Path, secret: str) -> None:
 
 
 def _random_key() -> str:
-    """`KEY_LENGTH` letters and digits: all keys are equally likely."""
-    # One number, for to choose each letter by itself takes ten times as long.
+    """`KEY_LENGTH` random letters and digits."""
+    # Choosing each letter separately takes ten times as long.
     number = secrets.randbelow(len(_ALPHABET) ** KEY_LENGTH)
     found = []
     for _ in range(KEY_LENGTH):
@@ -86,13 +83,13 @@ def _random_key() -> str:
 
 
 def key_digest(api_key: str) -> str:
-    """What an API key is looked up by. Keys are random, so a plain hash gives nothing away."""
+    """The digest by which an API key is looked up. Keys are random, so a plain hash is enough."""
     return hashlib.sha256(api_key.encode()).hexdigest()
 
 
 class Vault:
-    """Makes and checks credentials. Password hashing is slow on purpose and runs in threads of
-    its own, two at a time."""
+    """Creates and checks credentials. Passwords are hashed in two threads, because that is slow on
+    purpose."""
 
     def __init__(self, secret: str) -> None:
         self._sealing = hashlib.sha256(b"tertulia api keys\0" + secret.encode()).digest()
@@ -100,18 +97,18 @@ class Vault:
         self._tickets = hashlib.sha256(b"tertulia tickets\0" + secret.encode()).digest()
         self._marks = hashlib.sha256(b"tertulia marks\0" + secret.encode()).digest()
         self.push_seed = hashlib.sha256(b"tertulia pushes\0" + secret.encode()).digest()
-        """What the key for push services is made of (`outbound/web_push.py`)."""
+        """Seed of the key for push services (`outbound/web_push.py`)."""
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="argon2")
         self._decoy: str | None = None
 
     @cached_property
     def _seal(self) -> "Fernet":
-        from cryptography.fernet import Fernet  # Takes 3 MiB, and no start needs it.
+        from cryptography.fernet import Fernet  # Takes 3 MiB, and isn't needed at startup.
 
         return Fernet(base64.urlsafe_b64encode(self._sealing))
 
     def _opened(self, sealed: str) -> str | None:
-        """The text that was sealed; None where it was with another secret."""
+        """The decrypted text; None if it was encrypted with another secret."""
         from cryptography.fernet import InvalidToken
 
         try:
@@ -121,13 +118,13 @@ class Vault:
 
     @cached_property
     def _hasher(self) -> "PasswordHasher":
-        from argon2 import PasswordHasher  # When somebody first signs in.
+        from argon2 import PasswordHasher  # Loaded by the first sign-in.
 
         return PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
     @property
     def fingerprint(self) -> str:
-        """Something to seal, for telling later whether the secret is still the same."""
+        """An encrypted constant, to check later whether the secret is still the same."""
         return self._seal.encrypt(b"tertulia").decode()
 
     def fits(self, fingerprint: str) -> bool:
@@ -141,34 +138,31 @@ class Vault:
         return hmac.compare_digest(proof, content[-32:])
 
     def token(self, purpose: str, number: int, nonce: str) -> str:
-        """What a link is made of that opens something: known to nobody who does not know the
-        secret, and the same each time."""
+        """The secret part of a link: the same each time, and unknown without the installation's
+        secret."""
         said = f"{purpose}\0{number}\0{nonce}".encode()
         proof = hmac.digest(self._links, said, "sha256")
         return base64.urlsafe_b64encode(proof).decode().rstrip("=")
 
     def mark(self, text: str) -> str:
-        """Something short that stands for the text, at each node that has the secret; others cannot
-        find out by trying which text it was."""
+        """A short keyed digest of the text, which others can't find by trying texts."""
         return hmac.digest(self._marks, text.encode(), "sha256")[:8].hex()
 
     def address_proof(self, text: str) -> str:
-        """What proves, in an address for mails, that it was made here for the text: 20 letters and
-        digits, of which it does not matter whether they are small."""
+        """A proof that an email address was created here for the text: 20 lowercase letters and
+        digits."""
         proof = hmac.digest(self._links, b"mail address\0" + text.encode(), "sha256")[:12]
         return base64.b32encode(proof).decode().rstrip("=").lower()
 
     def nonce(self) -> str:
-        """Something random, for `token`."""
+        """A random text for `token`."""
         return secrets.token_hex(16)
 
     async def credential(self, user_id: int, password: str | None) -> Credential:
-        """A new credential with a new API key."""
         hashed = None if password is None else await self.hash_password(password)
         return self.with_new_key(Credential(user_id=user_id, password_hash=hashed, **_no_key()))
 
     def with_new_key(self, credential: Credential) -> Credential:
-        """The credential with another API key."""
         key = self.new_key()
         return Credential(
             user_id=credential.user_id,
@@ -178,46 +172,45 @@ class Vault:
         )
 
     def new_key(self) -> NewApiKey:
-        """An API key that nobody has yet."""
         api_key = _random_key()
         sealed = self._seal.encrypt(api_key.encode()).decode()
         return NewApiKey(digest=key_digest(api_key), sealed=sealed)
 
     def new_agent_key(self) -> tuple[str, str]:
-        """A key for an agent, and its digest: nothing else of it is kept. One can tell by its
-        beginning what it is, wherever it turns up."""
+        """A key for an agent, and its digest, which is all that is stored. Its prefix tells what it
+        is."""
         key = AGENT_KEY_BEGINS + _random_key()
         return key, key_digest(key)
 
     def api_key(self, credential: Credential) -> str:
-        """The credential's API key. VaultError when it was sealed with another secret."""
+        """The credential's API key. Raises VaultError if it was encrypted with another secret."""
         api_key = self._opened(credential.key_sealed)
         if api_key is None:
             raise VaultError("The API key was encrypted with a different secret.")
         return api_key
 
     def sealed(self, text: str) -> str:
-        """The text encrypted with the installation's secret; nothing for an empty one."""
+        """The encrypted text; empty for an empty one."""
         return self._seal.encrypt(text.encode()).decode() if text else ""
 
     def unsealed(self, sealed: str) -> str:
-        """The text that was sealed. VaultError when it was with another secret."""
+        """The decrypted text. Raises VaultError if it was encrypted with another secret."""
         text = self._opened(sealed) if sealed else ""
         if text is None:
             raise VaultError("This was encrypted with a different secret.")
         return text
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What the function answers, which computes for long about a password."""
+        """Run a slow function about a password."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, function, *arguments)
 
     async def hash_password(self, password: str) -> str:
-        """The password as it is kept."""
         return await self.in_thread(self._hasher.hash, password)
 
     async def is_password(self, credential: Credential | None, password: str) -> bool:
-        """Whether it is the account's password. Takes as long for an account that has none."""
+        """Whether it is the account's password. Takes the same time for accounts without a
+        password."""
         hashed = credential.password_hash if credential else None
         if hashed is None:
             if self._decoy is None:
@@ -237,17 +230,16 @@ class Vault:
 
         return await self.in_thread(verify)
 
-    # Tickets: what an address says by itself, for a while
+    # Tickets: signed texts in addresses, with an expiration time
 
     def ticket(self, purpose: str, text: str, expires: int) -> str:
-        """Something to put into an address that stands for the text, for that purpose and until
-        that UNIX time. Anybody can read the text in it; nobody else can make one."""
+        """Return a signed ticket for the text, valid for the purpose until that UNIX time. Anyone
+        can read the text in it."""
         said = base64.urlsafe_b64encode(f"{expires}:{text}".encode()).rstrip(b"=").decode()
         return f"{said}.{self._sign(purpose, said)}"
 
     def text_of(self, purpose: str, ticket: str, now: float) -> str | None:
-        """The text that the ticket stands for; None where it is none for the purpose, or has
-        expired."""
+        """The text of the ticket; None if it is not valid for the purpose, or expired."""
         said, _, signature = ticket.partition(".")
         if not hmac.compare_digest(self._sign(purpose, said).encode(), signature.encode()):
             return None
@@ -260,7 +252,6 @@ class Vault:
         return base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
 
     def close(self) -> None:
-        """End the threads."""
         self._threads.shutdown()
 
 
@@ -269,22 +260,22 @@ def _no_key() -> dict[str, str]:
 
 
 MAX_TOKEN: Final = 10_000
-"""Characters of a token that is looked at."""
+"""Longest accepted token, in characters."""
 _DIGESTS: Final = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 LEEWAY: Final = 30
-"""Seconds by which the clocks of two machines may differ."""
+"""Accepted difference between two clocks, in seconds."""
 MAX_SECONDS: Final = 24 * 3600
-"""How far ahead a token may expire: one that leaks can be used no longer."""
+"""Longest accepted lifetime, which limits the use of a leaked token."""
 
 
 class BadToken(Exception):
-    """The token is none, was signed by somebody else, or is not valid now. `str(error)` is a
-    sentence for a person."""
+    """The token is malformed, has a wrong signature, or isn't valid now. `str(error)` is a sentence
+    for a person."""
 
 
 def claims_of(token: str, secret: str, now: float) -> Mapping[str, Any]:
-    """What the token says. `now` is in UNIX seconds. Raises BadToken, also for a token that does
-    not expire within `MAX_SECONDS`."""
+    """Return the claims of a JSON web token. Raises BadToken, also if it doesn't expire within
+    `MAX_SECONDS`."""
     if len(token) > MAX_TOKEN or token.count(".") != 2 or not token.isascii():
         raise BadToken("This isn't a valid JSON web token.")
     said, _, signature = token.rpartition(".")

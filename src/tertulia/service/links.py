@@ -1,7 +1,7 @@
-"""Links that open something without credentials: making them, and recognizing them.
+"""Links that work without signing in.
 
-A link has the number of what it opens and a proof that this installation made it. The proof takes
-the installation's secret: the database alone is not enough to make one.
+A link has the ID of what it opens, and a proof that this installation created it, which takes the
+installation's secret.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ EXTERNAL: Final = "/external_content/"
 TEMPORARY: Final = "/user_uploads/temporary/"
 UNSUBSCRIBE: Final = "/unsubscribe/"
 PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY, UNSUBSCRIBE)
-"""What follows these in a path is secret, or what somebody linked."""
+"""The rest of these paths is secret, or a URL that someone linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 _INVITATION: Final = "i"
 _CONFIRMATION: Final = "c"
@@ -38,32 +38,29 @@ _RESET: Final = "reset"
 
 
 class Links:
-    """The links of one installation."""
-
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
 
     def invitation(self, site: str, invitation: Invitation) -> str:
-        """Where one joins with the invitation."""
+        """The link to join with an invitation."""
         return self._link(site, JOIN, _INVITATION, invitation)
 
     def sign_up(self, site: str, confirmation: Confirmation) -> str:
-        """Where one joins with the address that the link was mailed to."""
+        """The link to join with the address that it was emailed to."""
         return self._link(site, JOIN, _CONFIRMATION, confirmation)
 
     def address(self, site: str, confirmation: Confirmation) -> str:
-        """Where one confirms an account's new address."""
+        """The link that confirms an account's new address."""
         return self._link(site, CONFIRM, _CONFIRMATION, confirmation)
 
     def reset(self, site: str, credential: Credential, expires_at: int) -> str:
-        """Where one gives an account another password: until that UNIX time, and while it has the
-        present one."""
+        """The link to reset a password: valid until that UNIX time, or until it changes."""
         text = f"{credential.user_id}:{self.password_mark(credential)}"
         return f"{site.rstrip('/')}{RESET}{self._vault.ticket(_RESET, text, expires_at)}"
 
     def to_reset(self, state: State, token: str, now: float) -> Credential | None:
-        """The credential that the token of such a link lets one change; None where the link is
-        over, or was not made here."""
+        """The credential that a token of `reset` opens; None if the link has expired or wasn't
+        created here."""
         text = self._vault.text_of(_RESET, token, now) if _TICKET.fullmatch(token) else None
         if text is None:
             return None
@@ -75,17 +72,16 @@ class Links:
 
     @staticmethod
     def password_mark(credential: Credential) -> str:
-        """A digest by which it is known whether the password is still the same."""
+        """A digest that changes with the password."""
         return hashlib.sha256((credential.password_hash or "").encode()).hexdigest()[:32]
 
     def unsubscribing(self, site: str, user_id: int, what: Unsubscribing) -> str:
-        """Where one turns off such mails to the account. It is good for ever, and for nothing
-        else."""
+        """The link that turns off such emails. It doesn't expire."""
         proof = self._vault.token(_UNSUBSCRIBE, user_id, what.value)
         return f"{site.rstrip('/')}{UNSUBSCRIBE}{what.value}-{user_id}-{proof}"
 
     def to_unsubscribe(self, token: str) -> tuple[int, Unsubscribing] | None:
-        """The account that such a link's token is about, and the mails; None where it was not made
+        """The account and kind of emails of a token of `unsubscribing`; None if it wasn't created
         here."""
         match = _UNSUBSCRIBING.fullmatch(token)
         if match is None:
@@ -97,12 +93,12 @@ class Links:
         return int(number), Unsubscribing(what)
 
     def external(self, url: str) -> str:
-        """Where this server gives out what lies at a URL elsewhere, from the root of the site."""
+        """The path at which this server proxies a URL."""
         return f"{EXTERNAL}{self._vault.token(_EXTERNAL, 0, url)}/{url.encode().hex()}"
 
     def external_url(self, proof: str, digits: str) -> str | None:
-        """The URL in such an address; None where it was not made here. So the server fetches only
-        what somebody linked."""
+        """The URL of a path of `external`; None if it wasn't created here, so that the server
+        fetches only what someone linked."""
         try:
             url = bytes.fromhex(digits).decode()
         except ValueError:
@@ -111,8 +107,8 @@ class Links:
         return url if hmac.compare_digest(expected.encode(), proof.encode()) else None
 
     def opened(self, state: State, token: str) -> Invitation | Confirmation | None:
-        """What a link's token opens; None where the link was not made here, or what it opens is
-        gone. The caller looks whether it is over."""
+        """The record that a token opens; None if the link wasn't created here, or the record is
+        gone. The caller checks whether it has expired."""
         match = _TOKEN.fullmatch(token)
         if match is None:
             return None
@@ -131,7 +127,7 @@ class Links:
 
 
 def external_media(config: Config, links: Links) -> ExternalMedia:
-    """What messages show of other servers, by the settings."""
+    """What messages can show from other servers."""
     if not config.external_content:
         return ExternalMedia()
     return ExternalMedia(proxy_address=links.external, fetches_pages=config.link_previews)

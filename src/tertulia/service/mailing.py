@@ -1,4 +1,4 @@
-"""How a node's mails are sent, by its settings."""
+"""Sending email by the settings, and test emails."""
 
 import base64
 import logging
@@ -21,13 +21,13 @@ from tertulia.service.notifications.digests import Digests
 from tertulia.service.notifications.mail import missed_messages
 
 FOLDER = "mail"
-"""In the data directory: where mails are written when none can be sent."""
+"""Directory of emails in the data directory, if no mail server is set."""
 _PUT_OFF: Final = frozenset({MailKind.MISSED_MESSAGES, MailKind.DIGEST})
-"""Mails that wait until somebody is not left in peace any more. Those about an account do not."""
+"""Emails that wait during quiet hours and pauses."""
 
 
 def transport(config: Config, log: Log) -> Transport:
-    """The configured server, or the directory."""
+    """The mail server, or the directory."""
     sender = config.mail_from or f"Tertulia <noreply@{config.address_host}>"
     if not config.smtp_host:
         return Folder(config.data_path / FOLDER, sender, log.clock)
@@ -45,7 +45,7 @@ def transport(config: Config, log: Log) -> Transport:
 
 
 class MailRenderer:
-    """Renders all mails of a node, also those that show what people wrote."""
+    """Renders all emails of a node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -53,8 +53,8 @@ class MailRenderer:
         self._digests = Digests(node)
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The rendered mail; None where what it is about is over. NotNow where its person has
-        paused, or has quiet hours, and it is one of those that wait for that."""
+        """Render an email; None if it is no longer needed. Raises Postponed during the person's
+        quiet hours, for emails that wait for that."""
         if mail.kind in _PUT_OFF:
             self._require_no_quiet(mail, now)
         if mail.kind is MailKind.MISSED_MESSAGES:
@@ -74,7 +74,6 @@ class MailRenderer:
 
 
 def mail_sender(node: Node) -> MailSender:
-    """The node's sender of mails."""
     log = node.log
     return MailSender(log.store, MailRenderer(node), transport(node.config, log), log.clock)
 
@@ -82,7 +81,7 @@ def mail_sender(node: Node) -> MailSender:
 logger = logging.getLogger("tertulia.mail")
 
 HIDDEN: Final = "…"
-"""In place of what is nobody's business but the operator's."""
+"""Replaces what only the operator may see."""
 _LONGEST_REPLY: Final = 300
 _ADDRESSES: Final = re.compile(
     r"""
@@ -97,24 +96,21 @@ _ADDRESSES: Final = re.compile(
 
 
 class TestMailResult(Struct, frozen=True):
-    """What became of a test mail."""
-
     trouble: Trouble | None
-    """None where the mail server took it."""
+    """None if the mail server accepted it."""
     reply: str = ""
-    """What it answered, with its code, where it refused something; without addresses, names of
-    hosts and what one signs in with."""
+    """The server's rejection with its code, without addresses, host names, and credentials."""
 
 
 async def send_test(config: Config, log: Log, vault: Vault, to: str) -> None:
-    """Send a test mail now, in `TIMEOUT_SECONDS` at most. NotSent where it did not leave."""
+    """Send a test email now, within `TIMEOUT_SECONDS`. Raises NotSent."""
     letter = test_mail(log.state, to, config.mail_site)
     await transport(config, log).send(letter, vault.nonce())
 
 
 async def send_test_mail(node: Node, to: str) -> TestMailResult:
-    """Send a test mail by the mail server that is set, and tell what came of it to somebody who may
-    not see the server's settings. All that the mail server said is in the log."""
+    """Send a test email, and return the outcome without secrets, for people who can't see the
+    server's settings. The full reply is logged."""
     try:
         await send_test(node.config, node.log, node.vault, to)
     except NotSent as error:
@@ -129,5 +125,5 @@ def _without_secrets(reply: str, config: Config) -> str:
     known |= {base64.b64encode(one.encode()).decode() for one in known}
     for one in sorted(known, key=len, reverse=True):
         reply = reply.replace(one, HIDDEN)
-    # Cut last: half a secret would not be found.
+    # Truncate last: half a secret would not be found.
     return _ADDRESSES.sub(HIDDEN, reply)[:_LONGEST_REPLY]

@@ -32,16 +32,16 @@ from tertulia.store.store import Store
 
 
 class Lifecycle:
-    """One node's way from serving to its end. Used on the event loop alone."""
+    """Whether a node is serving or draining. Used only on the event loop."""
 
     def __init__(self) -> None:
         self.is_draining = False
-        """Whether the node is about to leave: it goes on answering, but is not ready any more, so
-        that whoever distributes requests sends it none."""
+        """Whether the node is shutting down: it still serves, but isn't ready, so that load
+        balancers stop sending requests."""
         self._callbacks: list[Callable[[], None]] = []
 
     def drain(self) -> None:
-        """Begin to leave, if that has not begun."""
+        """Begin draining."""
         if self.is_draining:
             return
         self.is_draining = True
@@ -49,7 +49,7 @@ class Lifecycle:
             callback()
 
     def on_drain(self, callback: Callable[[], None]) -> None:
-        """Call when the node begins to leave; at once if it has begun."""
+        """Call when draining begins, or now if it has begun."""
         if self.is_draining:
             callback()
         else:
@@ -59,20 +59,20 @@ class Lifecycle:
 logger = logging.getLogger("tertulia.nodes")
 
 REPORT_SECONDS: Final = 5.0
-"""Between two words of a node."""
+"""Between two reports of a node."""
 LEAVE_SECONDS: Final = 5.0
-"""How long a node that ends tries to take its leave."""
+"""How long a stopping node tries to remove its entry."""
 WORKER: Final = "/"
-"""Between the name of a server and the number of one of its processes."""
+"""Separates a server's name and a worker's number."""
 _QUICK_SECONDS: Final = 1.0
-"""Where the database took longer to answer, its time says little about a clock."""
+"""Slower responses of the database say little about clocks."""
 
 _runs: set[str] = set()
-"""Of the nodes in this process."""
+"""IDs of the nodes in this process."""
 
 
 class Membership:
-    """A node's row in the list, for as long as it is `listed`."""
+    """A node's entry in the list of nodes."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Membership:
         worker = config.worker
         self._wanted_name = base if worker is None else f"{base}{WORKER}{worker}"
         self.name = self._wanted_name
-        """The node's name; with a random ending where another node has it already."""
+        """The node's name, with a random suffix if another node has it."""
         self.entry = NodeEntry(
             run=secrets.token_hex(8),
             host=socket.gethostname(),
@@ -99,7 +99,7 @@ class Membership:
             settings=config.digests_of_shared(),
         )
         self.slow_requests: deque[SlowRequest] = deque(maxlen=MAX_SLOW_REQUESTS)
-        """Requests of the node that took long."""
+        """Slow requests of this node."""
         self._clock = clock
         self._clock_ahead = 0.0
         self._log: Log | None = None
@@ -108,17 +108,15 @@ class Membership:
         self._trouble = ""
 
     def loaded(self, log: Log) -> None:
-        """The log is open."""
         self._log = log
 
     def serving(self, delivery: Delivery) -> None:
-        """The node answers."""
         self._delivery = delivery
         self._soon.set()
 
     @asynccontextmanager
     async def listed(self, store: Store) -> AsyncIterator[None]:
-        """Be on the list for the time of the context. The database must be migrated."""
+        """Be listed for the duration of the context. The database must be migrated."""
         run = self.entry.run
         _runs.add(run)
         saying = None
@@ -131,14 +129,14 @@ class Membership:
             if saying is not None:
                 saying.cancel()
                 await asyncio.wait([saying])
-            with contextlib.suppress(Exception):  # Then it is shown as gone.
+            with contextlib.suppress(Exception):  # It will be listed as gone.
                 async with asyncio.timeout(LEAVE_SECONDS):
                     await store.tend_list(lambda connection: nodes.unregister(connection, run))
             _runs.discard(run)
 
     @property
     def figures(self) -> NodeFigures:
-        """How the node is now."""
+        """The node's current figures."""
         log, delivery = self._log, self._delivery
         if log is None:
             return NodeFigures()
@@ -162,14 +160,14 @@ class Membership:
         return "starting" if self._delivery is None else "serving"
 
     def _makes_way(self, other: ListedNode) -> bool:
-        """Whether a node is gone, and this one has its name or comes in its place."""
+        """Whether another node is gone and this one replaces it."""
         own, its = self.entry, other.entry
         is_same = (its.host, its.port, its.wanted_name) == (own.host, own.port, own.wanted_name)
         is_before = other.name == self._wanted_name or is_same
         return is_before and its.run != own.run and (not other.is_living or _is_dead(other))
 
     async def _enter(self, store: Store) -> None:
-        """Enter the list by the name, or one like it."""
+        """Add the entry, under a similar name if needed."""
         name = self._wanted_name
 
         def enter(connection: Connection) -> bool:
@@ -192,7 +190,7 @@ class Membership:
             self._soon.clear()
             try:
                 await self._say(store)
-            except Exception as error:  # The next word comes soon.
+            except Exception as error:  # The next report comes soon.
                 if not self._trouble:
                     logger.warning(
                         "the list of nodes cannot be written", extra={"fields": {"reason": error}}
@@ -205,7 +203,7 @@ class Membership:
         began = time.monotonic()
         heard = await store.tend_list(self._said)
         took = time.monotonic() - began
-        if heard is None:  # It was forgotten, or the database was put back.
+        if heard is None:  # The entry was removed, or the database was restored.
             await self._enter(store)
             return
         if took < _QUICK_SECONDS:
@@ -222,7 +220,7 @@ class Membership:
 
 
 def _is_dead(other: ListedNode) -> bool:
-    """Whether the node's process certainly runs no more."""
+    """Whether the node's process has certainly ended."""
     entry = other.entry
     if entry.pid_space != _pid_space():
         return False
@@ -239,9 +237,9 @@ def _is_dead(other: ListedNode) -> bool:
 
 @cache
 def _pid_space() -> str:
-    """Where process IDs mean the same: this machine since it was started, or a container on it."""
+    """Identifies the scope of process IDs: a boot of this machine, or a container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
-        return secrets.token_hex(8)  # Nothing is known of others then.
+        return secrets.token_hex(8)  # Other processes can't be checked.

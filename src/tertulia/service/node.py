@@ -1,4 +1,4 @@
-"""A node: the organization, and everything by which it is read and changed."""
+"""A node: the organization and the services around it."""
 
 import asyncio
 from collections import Counter
@@ -30,23 +30,23 @@ from tertulia.store.store import Store
 from tertulia.store.uploads import UploadStore
 
 Previews = Mapping[str, LinkPreview | None]
-"""What pages say of themselves, by their URLs; None for those that have no preview."""
+"""Link previews by URL; None for pages without one."""
 
 
 class JobFigures(NamedTuple):
-    """How a job does."""
+    """Figures of a job."""
 
     name: str
     succeeded_at: float
-    """When a round last did, in UNIX seconds; 0 where none has."""
+    """UNIX time of the last successful round; 0 if none succeeded."""
     failures: int
-    """Rounds that failed since the node began."""
+    """Failed rounds since the node started."""
     is_in_trouble: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """What a node is made of."""
+    """A node's parts."""
 
     config: Config
     log: Log
@@ -56,53 +56,51 @@ class Node:
     renderer: Renderer
     files: Files
     disk: DiskFiles
-    """Files of this machine: those that arrive, and what can be fetched again."""
+    """Files on this machine: uploads in progress and caches."""
     web: Web
     services: Web
-    """By which bots' services are called, and feeds are read."""
+    """Client for bots' services and feeds."""
     push_web: Web
-    """By which push services are asked."""
+    """Client for push services."""
     push_key: PushKey
     clock: Callable[[], float]
-    """UNIX seconds as of now: the log's."""
+    """The log's clock, in UNIX seconds."""
     thumbnails: SingleFlight = field(
         default_factory=lambda: SingleFlight("Too many thumbnails are being created. Try again.")
     )
-    """Those that are being made."""
+    """Thumbnails in progress."""
     topic_moves: SingleFlight = field(
         default_factory=lambda: SingleFlight(
             "Many topics are being moved right now. Yours will be moved shortly."
         )
     )
-    """Moves in pieces that are in progress, by their IDs."""
+    """Moves in pieces in progress, by ID."""
     recent_messages: RecentMessages = field(default_factory=RecentMessages)
-    """The newest ones, in memory."""
     received_scopes: ReceivedScopes = field(default_factory=ReceivedScopes)
-    """What readers received."""
     journal: Journal = field(default_factory=Journal)
-    """What came of webhooks."""
+    """Outcomes of webhooks."""
     template_shares: Shares = field(default_factory=Shares)
-    """What the templates of each person's bots took lately."""
+    """Recent processor time of each person's templates."""
     copies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
-    """Who may have a copy of a file that is elsewhere on the disk of this machine."""
+    """Limits local copies of files in a bucket."""
     started: float
-    """UNIX seconds."""
+    """When the node started, in UNIX seconds."""
     membership: Membership
-    """Its place in the list of nodes."""
+    """The node's entry in the list of nodes."""
     failing_jobs: Callable[[], Mapping[str, str]] = dict
-    """The jobs that are in trouble, each with what is wrong."""
+    """Failing jobs, with the reason."""
     pushed: Counter[str] = field(default_factory=Counter)
-    """How often a push came to which end: see `service/notifications/push_sender.py`."""
+    """Number of pushes by outcome (`service/notifications/push_sender.py`)."""
     push_tests: set[int] = field(default_factory=set)
-    """People to one of whose programs a test is pushed at the moment."""
+    """Users with a test push in progress."""
     jobs: Callable[[], Sequence[JobFigures]] = tuple
-    """How all of them do."""
+    """Figures of all jobs."""
     residents: tuple[str, ...] = ()
-    """The addresses of a demonstration's accounts, which sign in without a password."""
+    """Addresses of a demonstration's accounts, which sign in without a password."""
 
     @property
     def state(self) -> State:
-        """The organization as of now."""
+        """The organization's current state."""
         return self.log.state
 
     @property
@@ -115,26 +113,25 @@ class Node:
 
     @property
     def admits_spectators(self) -> bool:
-        """Whether one can look at the public web's channels without an account: the server and
-        the organization must both want it."""
+        """Whether web-public channels can be read without an account: both the server and the
+        organization must allow it."""
         realm = self.state.realm
         wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
         return wanted and not realm.deactivated
 
     @property
     def uploads(self) -> UploadStore:
-        """The uploaded files."""
         return UploadStore(self.files, self.disk)
 
     @property
     def partials(self) -> PartialUploads:
-        """The uploads that arrive in pieces: where all nodes find them."""
+        """Resumable uploads, stored where all nodes find them."""
         if self.files.is_here:
             return DiskPartialUploads(self.uploads)
         return BucketPartialUploads(self.files, self.uploads)
 
     async def close(self) -> None:
-        """Let go of connections to other servers, and of what is under way by itself."""
+        """Close connections to other servers."""
         await self.web.close()
         await self.services.close()
         await self.push_web.close()
@@ -143,13 +140,13 @@ class Node:
     async def rendered(
         self, content: str, author_id: int | None, known: Previews | None = None
     ) -> Rendered:
-        """The author's text as HTML, with what it refers to; code and formulas are computed by a
-        worker. `known` is what linked pages say of themselves."""
+        """Render Markdown of an author; a worker renders code and formulas. `known` are link
+        previews."""
         await self.renderer.prepare(CommandContext(self.state, self.clock(), author_id), content)
         return self.renderer.render(
             CommandContext(self.state, self.clock(), author_id), content, known
         )
 
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """The same at once: code and formulas that were not prepared stay plain."""
+        """Render without waiting: code and formulas that were not prepared stay plain."""
         return self.renderer.render(CommandContext(self.state, self.clock(), author_id), content)

@@ -1,4 +1,4 @@
-"""Work that several callers ask for at the same time is done once for all of them."""
+"""Running background tasks: once for all callers that need one, or fairly between people."""
 
 import asyncio
 import contextvars
@@ -17,15 +17,15 @@ class SingleFlight:
     context of its own, so that reads count for the server and traces don't mix."""
 
     def __init__(self, refusal: str) -> None:
-        """`refusal` is the sentence where too much is being done."""
+        """`refusal` is the error's text if too much is in progress."""
         self._refusal = refusal
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
 
     async def do(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]], most: int
     ) -> None:
-        """Do the work, or wait for that which was begun under this key. Raises what the work
-        raises; Unavailable where work under `most` keys is being done."""
+        """Do the work, or wait for work that was started with this key. Raises what the work
+        raises, and Unavailable if work for `most` keys is in progress."""
         task = self._tasks.get(key)
         if task is None:
             if len(self._tasks) >= most:
@@ -37,11 +37,11 @@ class SingleFlight:
 
 
 Waiting = Sequence[tuple[int, float]]
-"""Things by their IDs, each with when it is due in UNIX seconds, the first ones first."""
+"""IDs and when they are due in UNIX seconds, earliest first."""
 
 
 class FairTasks:
-    """Those that are under way on one node, each about one thing."""
+    """Tasks of one node, each about one item, with limits for all and for each person."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class FairTasks:
         logger: logging.Logger,
         failure: str,
     ) -> None:
-        """`limit` are all at a time, and `of_person` those for whose things `person_of` says the
-        same. A task that raises something is logged as this `failure`."""
+        """`limit` is the maximum of all tasks, and `of_person` of those with the same `person_of`.
+        Exceptions are logged as `failure`."""
         self._limit = limit
         self._of_person = of_person
         self._person_of = person_of
@@ -60,39 +60,39 @@ class FairTasks:
         self._failure = failure
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self.ended: Callable[[], None] = lambda: None
-        """Called when there is room for another one."""
+        """Called when a task has ended."""
 
     def __len__(self) -> int:
-        """How many are under way."""
+        """Number of running tasks."""
         return len(self._tasks)
 
     def due(self, waiting: Waiting, now: float) -> list[int]:
-        """Those that are due and have room, in order."""
+        """The due items that can start now, in order."""
         return self._with_room(one for one, due_at in waiting if due_at <= now)
 
     def pause(self, waiting: Waiting, now: float, longest: float) -> float:
-        """Seconds until the first of those is due that would have room; what waits for room is
-        begun when `ended` was called."""
+        """Seconds until the next item is due that could start now. `ended` announces room for
+        others."""
         times = dict(waiting)
         following = self._with_room(times)[:1]
         until = min((times[one] - now for one in following), default=longest)
         return min(max(until, 0.1), longest)
 
     def begin(self, one: int, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work about it."""
+        """Start the task for an item."""
         task = asyncio.create_task(work)
         self._tasks[one] = task
         task.add_done_callback(lambda task: self._done(one, task))
 
     async def close(self) -> None:
-        """End what is under way. Whoever takes it on a lease does it again when that is over."""
+        """Cancel all tasks. Leased items are retried when the lease ends."""
         left = list(self._tasks.values())
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
     async def settled(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait for all tasks."""
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _with_room(self, things: Iterable[int]) -> list[int]:

@@ -1,8 +1,7 @@
-"""Counting how much the organization is used, as time goes on: what was counted is kept
-(`store/usage.py`), and each step looks at some rows that are new.
+"""Counting usage of the organization, incrementally: each step reads some new rows and stores the
+result (`store/usage.py`).
 
-An old organization is counted from its beginning, by as many steps as it takes. Of several nodes
-each may count; a step of one that was not the first is not kept.
+Several nodes may count at the same time; of two equal steps, one is stored.
 """
 
 import asyncio
@@ -17,18 +16,18 @@ from tertulia.store.store import Store
 from tertulia.store.usage import UsageProgress
 
 FILES_SECONDS: Final = 3600.0
-"""Between two times that the files of channels are counted, which is done from the beginning."""
+"""Interval of counting the files of channels, which always starts from the beginning."""
 LATE_SECONDS: Final = 600.0
-"""So long after midnight it may still be written down that somebody was here before."""
+"""Presence of the previous day may be stored this long after midnight."""
 REST_SECONDS: Final = 0.02
-"""Between two steps, so that others can write."""
+"""Pause between steps, so that others can write."""
 
 Report = Callable[[int, int], None]
-"""Is told the last message that was counted, and the last that there is, by their IDs."""
+"""Called with the ID of the last counted message, and of the last message."""
 
 
 class CountedElsewhere(Exception):
-    """Another node counts just now."""
+    """Another node is counting."""
 
 
 async def count(
@@ -39,9 +38,8 @@ async def count(
     *,
     with_files: bool = False,
 ) -> None:
-    """Count what is new; the files of channels, which are counted from the beginning, when that was
-    not done for `FILES_SECONDS`, or `with_files`. CountedElsewhere where another node does the
-    same: what was counted until then is kept."""
+    """Count what is new. The files of channels are counted if `FILES_SECONDS` have passed, or
+    `with_files`. Raises CountedElsewhere if another node is counting; previous steps are stored."""
     at = await _messages(store, state, report)
     at = await _people(store, at, now)
     if with_files or not 0 <= now - at.files_at < FILES_SECONDS:
@@ -50,7 +48,7 @@ async def count(
 
 
 def progress(at: UsageProgress, state: State) -> float:
-    """Which part of the organization's messages has been counted: 0 to 1."""
+    """The counted part of all messages: 0 to 1."""
     last = state.last_message_id
     return min(at.message_id / last, 1.0) if last else 1.0
 

@@ -1,5 +1,4 @@
-"""Video calls at a BigBlueButton server: its API's addresses, and the links by which people of this
-organization join a call."""
+"""Video calls on a BigBlueButton server, and the GIF services for clients."""
 
 import hashlib
 import secrets
@@ -16,7 +15,7 @@ from tertulia.service.credentials import Vault
 
 JOIN: Final = "/calls/bigbluebutton/join"
 LINK_DAYS: Final = 30
-"""So long a link opens its call."""
+"""How long a link works."""
 _PURPOSE: Final = "video call"
 _SECONDS: Final = 15.0
 _PORTS: Final = {"http": 80, "https": 443}
@@ -24,22 +23,22 @@ _MAX_ANSWER: Final = 65_536
 
 
 class VideoCall(Struct, frozen=True, kw_only=True):
-    """A call that somebody made a link to."""
+    """A call, as its link describes it."""
 
     id: str
     name: str
     creator_id: int
-    """Who moderates it."""
+    """The moderator."""
     voice_only: bool = False
 
 
 def is_offered(config: Config) -> bool:
-    """Whether the server has a BigBlueButton server to hold calls at."""
+    """Whether a BigBlueButton server is set."""
     return bool(config.bigbluebutton_url and config.bigbluebutton_secret)
 
 
 def link_to_new(vault: Vault, creator: User, name: str, now: float, *, voice_only: bool) -> str:
-    """A link, below the organization's address, to a call that nobody has joined yet."""
+    """Create a call, and return its path."""
     call = VideoCall(
         id=secrets.token_hex(16), name=name, creator_id=creator.id, voice_only=voice_only
     )
@@ -49,19 +48,19 @@ def link_to_new(vault: Vault, creator: User, name: str, now: float, *, voice_onl
 
 
 def call_of(vault: Vault, ticket: str, now: float) -> VideoCall | None:
-    """The call that a link's ticket is for; None where it opens none any more."""
+    """The call of a link's ticket; None if the link has expired."""
     text = vault.text_of(_PURPOSE, ticket, now)
     return None if text is None else msgspec.json.decode(text, type=VideoCall)
 
 
 async def open_call(config: Config, call: VideoCall) -> None:
-    """Let the BigBlueButton server open the call, if it is not open yet. NotFetched."""
+    """Have the BigBlueButton server open the call. Raises NotFetched."""
     asked = {"meetingID": call.id, "name": call.name}
     if call.voice_only:
         asked["lockSettingsDisableCam"] = "true"
     parts = urlsplit(config.bigbluebutton_url)
     port = parts.port or _PORTS.get(parts.scheme, 443)
-    # The operator says where that server is, so it may be anywhere.
+    # The operator sets this address, so it may be private.
     web = Web(config.mail_site, may_ask=lambda _: True, ports={port})
     try:
         url = _address(config, "create", asked)
@@ -74,7 +73,7 @@ async def open_call(config: Config, call: VideoCall) -> None:
 
 
 def address_for(config: Config, call: VideoCall, user: User) -> str:
-    """Where the user's browser joins the call."""
+    """The URL with which the user's browser joins the call."""
     role = "MODERATOR" if user.id == call.creator_id else "VIEWER"
     asked = {
         "meetingID": call.id,
@@ -93,17 +92,17 @@ def _address(config: Config, what: str, asked: dict[str, str]) -> str:
 
 
 class GifService(NamedTuple):
-    """A service, as browsers are let to ask it."""
+    """A GIF service that browsers contact."""
 
     name: str
-    """As the setting of its key begins, and the field that clients are told it in."""
+    """Prefix of the setting and the API field with its key."""
     asked: str
-    """Where it answers."""
+    """Origin of its API."""
     pictures: tuple[str, ...]
-    """Where its pictures are."""
+    """Origins of its images."""
 
     def key(self, config: Config) -> str:
-        """The operator's; empty where there is none."""
+        """The API key; may be empty."""
         key: str = getattr(config, f"{self.name}_api_key")
         return key
 
@@ -119,5 +118,5 @@ SERVICES: Final = (
 
 
 def gif_services(config: Config) -> tuple[GifService, ...]:
-    """Those for which the operator has a key."""
+    """The services whose API key is set."""
     return tuple(service for service in SERVICES if service.key(config))

@@ -1,2 +1,1 @@
-"""What is done with files: uploads and who may open them, and pictures of accounts, emoji and the
-organization."""
+"""Uploaded files, and pictures of accounts, emoji, and the organization."""

@@ -1,4 +1,4 @@
-"""The pictures of accounts, as they are kept."""
+"""Avatars, custom emoji, and the organization's icon and logos."""
 
 import logging
 import secrets
@@ -20,20 +20,19 @@ logger = logging.getLogger("tertulia.files")
 
 
 async def delete_unused(files: Files, *paths: str) -> None:
-    """Delete files after the change that made them unused: where that fails, the change was made
-    all the same, and the log says what stays."""
+    """Delete files after the change that made them unused. A failure is only logged, since the
+    change is done."""
     for path in paths:
         try:
             await files.delete(path)
         except (FilesUnavailable, OSError) as error:
             logger.warning(
-                "a file that is not used any more could not be deleted",
+                "could not delete an unused file",
                 extra={"fields": {"path": path, "reason": str(error)}},
             )
 
 
 AVATAR_DIRECTORY: Final = "avatars"
-"""Where they are, among the node's files."""
 MAX_PICTURE_MIB: Final = 5
 """Largest avatar, icon, and logo."""
 AVATAR_SIZE: Final = 100
@@ -42,8 +41,8 @@ MEDIUM_SIZE: Final = 500
 
 
 async def change_avatar(caller: Caller, content: bytes | None) -> None:
-    """Give the caller another picture, or (None) the default one again. BadImage for what is no
-    picture; Refused as `tertulia.domain.accounts.avatars.allow`."""
+    """Set the caller's avatar; None restores the default. Raises BadImage, and Refused as
+    `tertulia.domain.accounts.avatars.allow`."""
     files = caller.node.files
     name = None if content is None else await keep_scaled_avatar(files, content)
     async with avatar_deleted_on_failure(files, name or ""):
@@ -52,8 +51,7 @@ async def change_avatar(caller: Caller, content: bytes | None) -> None:
 
 
 async def keep_scaled_avatar(files: Files, content: bytes) -> str:
-    """Keep the middle of a picture in both sizes; the name that it has now. BadImage for what is no
-    picture."""
+    """Store the center of an image in both sizes, and return its name. Raises BadImage."""
     try:
         small = await pictures.squared(content, AVATAR_SIZE)
         medium = await pictures.squared(content, MEDIUM_SIZE)
@@ -63,7 +61,7 @@ async def keep_scaled_avatar(files: Files, content: bytes) -> str:
 
 
 async def keep_avatar(files: Files, small: bytes, medium: bytes) -> str:
-    """Keep a picture, as PNGs of `SIZE` and of `MEDIUM_SIZE` pixels; the name that it has now."""
+    """Store an avatar as PNG images in both sizes, and return its name."""
     name = secrets.token_hex(20)
     for place, picture in zip(avatar_places(name), (small, medium), strict=True):
         await files.put(place, picture)
@@ -72,7 +70,7 @@ async def keep_avatar(files: Files, small: bytes, medium: bytes) -> str:
 
 @asynccontextmanager
 async def avatar_deleted_on_failure(files: Files, name: str) -> AsyncIterator[None]:
-    """Delete the picture of that name, if there is one, where what is done with it fails."""
+    """Delete the avatar with that name if the body of the context fails."""
     try:
         yield
     except BaseException:
@@ -81,27 +79,24 @@ async def avatar_deleted_on_failure(files: Files, name: str) -> AsyncIterator[No
 
 
 async def delete_avatar(files: Files, name: str) -> None:
-    """Delete the picture of that name, if there is one."""
     await delete_unused(files, *avatar_places(name))
 
 
 def avatar_places(name: str) -> list[str]:
-    """Where the picture of that name is, in both sizes; nowhere if there is none."""
+    """The paths of an avatar's two sizes; empty without a name."""
     return (
         [f"{AVATAR_DIRECTORY}/{name}.png", f"{AVATAR_DIRECTORY}/{name}-medium.png"] if name else []
     )
 
 
 EMOJI_DIRECTORY: Final = "emoji"
-"""Where they are, among the node's files."""
 MAX_EMOJI_MIB: Final = 5
 EMOJI_SIZE: Final = 64
 """Pixels of each side."""
 
 
 async def add_emoji(caller: Caller, name: str, content: bytes) -> None:
-    """Add an emoji of that name and picture. BadImage for what is no picture; raises as
-    `tertulia.domain.organization.emoji.add`."""
+    """Add a custom emoji. Raises BadImage, and as `tertulia.domain.organization.emoji.add`."""
     try:
         still = await pictures.squared(content, EMOJI_SIZE)
         moving = await pictures.animated(content, EMOJI_SIZE)
@@ -123,27 +118,26 @@ async def add_emoji(caller: Caller, name: str, content: bytes) -> None:
 
 
 async def keep_emoji(files: Files, picture: bytes, ending: str) -> str:
-    """Keep an emoji's picture of `SIZE` pixels; the name of its file."""
+    """Store an emoji's image, and return the file's name."""
     file = f"{secrets.token_hex(16)}.{ending}"
     await files.put(emoji_place(file), picture)
     return file
 
 
 def emoji_place(file: str) -> str:
-    """Where the file of that name is, among the node's files."""
+    """The path of an emoji's file."""
     return f"{EMOJI_DIRECTORY}/{file}"
 
 
 REALM_DIRECTORY: Final = "realm"
-"""Where they are, among the node's files."""
 ICON_PIXELS: Final = 100
 LOGO_PIXELS: Final = (800, 100)
 """Largest width and height of a logo."""
 
 
 async def set_icon(caller: Caller, content: bytes | None) -> None:
-    """Give the organization an icon, or (None) the one that everybody begins with. BadImage for
-    what is no picture; Refused to who is no administrator."""
+    """Set the organization's icon; None restores the default. Raises BadImage, and Refused if the
+    caller isn't an administrator."""
     permissions.require_administrator(caller.state, caller.user)
     try:
         scaled = None if content is None else await pictures.squared(content, ICON_PIXELS)
@@ -153,7 +147,7 @@ async def set_icon(caller: Caller, content: bytes | None) -> None:
 
 
 async def set_logo(caller: Caller, content: bytes | None, *, night: bool) -> None:
-    """Give the organization a logo. Raises as `set_icon`."""
+    """Set the organization's logo. Raises as `set_icon`."""
     permissions.require_administrator(caller.state, caller.user)
     try:
         scaled = None if content is None else await pictures.fitted(content, *LOGO_PIXELS)
@@ -163,19 +157,16 @@ async def set_logo(caller: Caller, content: bytes | None, *, night: bool) -> Non
 
 
 def realm_pictures_of(realm: Realm) -> Sequence[RealmPicture]:
-    """All of the organization's pictures."""
     return realm.icon, realm.logo, realm.night_logo
 
 
 def logo_name(*, night: bool) -> str:
-    """How that logo is called."""
     return "night_logo" if night else "logo"
 
 
 async def _set(caller: Caller, name: str, scaled: Scaled | None) -> None:
-    """Put the picture in place of the present one, whose file is deleted when the change is on
-    disk."""
-    # Scaling took a while: it is written for those alone who are administrators still.
+    """Replace a picture, and delete the previous file when the change is on disk."""
+    # Scaling took a while, so check again.
     permissions.require_administrator(caller.state, caller.user)
     files = caller.node.files
     file = ""

@@ -1,4 +1,4 @@
-"""Keeping the files that people upload."""
+"""Storing uploaded files, who may open them, and thumbnails."""
 
 import asyncio
 import contextlib
@@ -28,12 +28,12 @@ from tertulia.store.files import StoredFile
 from tertulia.store.uploads import ArrivedFile
 
 LEAST_FREE: Final = 2**30
-"""Bytes of the disk that uploaded files leave free, or a twentieth of a small disk."""
+"""Bytes of the disk that uploads leave free, or a twentieth of a small disk."""
 
 
 async def require_disk_space(node: Node, size: int = 0) -> None:
-    """Raise UploadQuotaReached where `size` more bytes of files would leave the disk almost full:
-    what people write needs room too. Not for files in a bucket, nor with `--dev`."""
+    """Raise UploadQuotaReached if `size` more bytes would almost fill the disk, which messages need
+    too. Doesn't apply to buckets and `--dev`."""
     if node.config.files_url or node.config.dev:
         return
     disk = await asyncio.to_thread(shutil.disk_usage, node.config.data_dir)
@@ -43,9 +43,9 @@ async def require_disk_space(node: Node, size: int = 0) -> None:
 
 
 async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
-    """Keep a file that has arrived: it is the user's from now on. Doing so again changes nothing.
+    """Store an uploaded file as the user's attachment. Repeating it changes nothing.
 
-    Raises UploadQuotaReached, and Unavailable where it cannot be kept.
+    Raises UploadQuotaReached, and Unavailable.
     """
     await require_disk_space(node)  # The file itself is on the disk already.
     new = NewFile(
@@ -59,17 +59,17 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
     others = await reserved_bytes(node, node.state.users[user_id], new.key)
     quota = node.config.upload_quota
     attachment = await node.log.submit(user_id, attachments.add, new, quota, others)
-    # In a bucket the file is in its place already; a job takes care of the rest.
+    # In a bucket, the file is in its place already. Otherwise a job repeats this.
     with contextlib.suppress(FilesUnavailable):
         await node.uploads.settle(attachment.path)
     return attachment
 
 
 async def reserved_bytes(node: Node, user: User, besides: str = "") -> Mapping[int, int]:
-    """The bytes of all files that have begun to arrive in pieces, by whose they are: there must be
-    room for them too. With the key of one of them only those that began before it: where two began
-    at once and there is room for one, it is the first one's. Only the person's own files where only
-    the person has a limit, and nothing without one.
+    """Return the bytes that unfinished uploads reserve, by user ID; nothing if no limit applies.
+
+    With `besides`, the key of an upload, only uploads that began before it count: if there is room
+    for one of two, it is for the first. If only the user has a limit, only their own uploads count.
     """
     found = Counter[int]()
     if attachments.is_limited(node.state, user, node.config.upload_quota):
@@ -80,14 +80,14 @@ async def reserved_bytes(node: Node, user: User, besides: str = "") -> Mapping[i
         own = next((one for one in known if one.key == besides), None)
         for one in known:
             if node.state.uploads.with_key(one.key) is not None:
-                continue  # It is a file already, and counts as one.
+                continue  # It is an attachment already.
             if own is None or (one.expires, one.key) < (own.expires, own.key):
                 found[one.user_id] += one.length
     return found
 
 
 async def _picture(file: ArrivedFile) -> ImageInfo | None:
-    """What is known of the picture, where the file is said to be one."""
+    """The image's properties, if the file is an image."""
     if not attachments.media_type(file.content_type, file.name).startswith("image/"):
         return None
     try:
@@ -98,11 +98,12 @@ async def _picture(file: ArrivedFile) -> ImageInfo | None:
 
 
 class FileAccess:
-    """Which of some files a user may open: their own, and those that a message links which the
-    user can read. None is a spectator, who reads channels that are open to the public.
+    """Which files a user may open: their own, and those linked in messages that they can read. A
+    spectator (None) reads web-public channels.
 
-    In three steps: made from the state; `opened` on a connection, when that state is settled;
-    `require_unchanged`, since rights may be gone by then and messages may have been moved.
+    Use it in three steps: create it from the state; call `opened` with a connection when that state
+    is settled; then `require_unchanged`, since permissions may have changed and messages may have
+    moved.
     """
 
     def __init__(self, node: Node, user: User | None, files: Iterable[Attachment]) -> None:
@@ -110,24 +111,24 @@ class FileAccess:
         self._user = user
         own: set[int] = set()
         self._linked_by: dict[int, tuple[int, ...]] = {}
-        """By the file's ID, the messages that link it."""
+        """IDs of the messages that link a file, by its ID."""
         for file in files:
             if user is not None and file.user_id == user.id:
                 own.add(file.id)
             elif message_ids := node.state.uploads.message_ids(file.id):
                 self._linked_by[file.id] = message_ids
         self.own = frozenset(own)
-        """The files that are the user's own: nothing needs to be read for them."""
+        """IDs of the user's own files, which need no lookup."""
         self._seq = node.state.seq
         self._scope = self._readable() if self._linked_by else None
 
     @property
     def needs_look(self) -> bool:
-        """Whether something must be read to know of the others."""
+        """Whether other files need a lookup in the database."""
         return bool(self._linked_by)
 
     def opened(self, connection: Connection) -> frozenset[int]:
-        """The IDs of the files that the user may open. In a thread."""
+        """The IDs of the files that the user may open. Runs in a thread."""
         if self._scope is None:
             return self.own
         scope = self._scope
@@ -138,7 +139,7 @@ class FileAccess:
         }
 
     def require_unchanged(self) -> None:
-        """Conflict where what `opened` answered may not be so any more."""
+        """Raise Conflict if the result of `opened` may be outdated."""
         if self._scope is None:
             return
         message_ids = set[int]().union(*self._linked_by.values())
@@ -147,7 +148,6 @@ class FileAccess:
             raise Conflict
 
     def _readable(self) -> Scope:
-        """All that the user may read, as they are by now."""
         node, user = self._node, self._user
         reader = narrow.NarrowReader(
             state=node.state,
@@ -158,14 +158,13 @@ class FileAccess:
 
 
 async def may_open(node: Node, user: User | None, file: Attachment) -> bool:
-    """Whether the user (None: a spectator) may open the file."""
     return bool(await files_opened(node, user, [file]))
 
 
 async def files_opened(
     node: Node, user: User | None, files: Sequence[Attachment]
 ) -> frozenset[int]:
-    """The IDs of those of the files that the user (None: a spectator) may open."""
+    """The IDs of the files that the user (None: a spectator) may open."""
 
     async def attempt() -> frozenset[int]:
         access = FileAccess(node, user, files)
@@ -182,13 +181,13 @@ async def files_opened(
 logger = logging.getLogger("tertulia.http")
 
 WAITING: Final = 100
-"""Pictures that may wait to be made smaller; beyond that, requests are answered with 503."""
+"""Maximum number of thumbnails in progress; more requests get status 503."""
 _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})(-anim)?(?:\.\w+)?")
 
 
 class ThumbnailFormat(Struct, kw_only=True, frozen=True):
-    """A form in which pictures can be had. The picture fits into `max_width` by `max_height`
-    pixels, and is never larger than the original; `animated` forms are of moving pictures only."""
+    """A format of thumbnails. They fit into `max_width` by `max_height` pixels and are never larger
+    than the original. `animated` formats exist only for animated images."""
 
     name: str
     max_width: int
@@ -208,8 +207,8 @@ FORMATS: Final = (
 
 
 def nearest_thumbnail(name: str, *, moving: bool) -> ThumbnailFormat:
-    """The form of that name, or the one that is most like it. One that moves is no form of a
-    picture that does not."""
+    """The format with that name, or the most similar one. `moving` is whether the image is
+    animated."""
     match = _SIZE.fullmatch(name)
     width = int(match[1]) if match else 0
     wants_moving = bool(match and match[3]) and moving
@@ -218,8 +217,8 @@ def nearest_thumbnail(name: str, *, moving: bool) -> ThumbnailFormat:
 
 
 async def thumbnail(node: Node, attachment: Attachment, name: str) -> StoredFile:
-    """The smaller picture. BadPicture where there is none; Unavailable where too many are waiting,
-    and where files are away."""
+    """Return the thumbnail, creating it if needed. Raises BadPicture if it isn't possible, and
+    Unavailable if too many are in progress or the files aren't available."""
     if attachment.picture is None:
         raise BadPicture("This file doesn't have a thumbnail.")
     form = nearest_thumbnail(name, moving=attachment.picture.animated)

@@ -1,4 +1,4 @@
-"""The addresses to which mails are sent that become messages."""
+"""Addresses that receive email."""
 
 import hmac
 import re
@@ -13,30 +13,28 @@ from tertulia.service.credentials import Vault
 from tertulia.state.state import State
 
 REPLY_DAYS: Final = 30
-"""For so long an answer to a mail about missed messages is taken."""
+"""How long replies to missed-message emails are accepted."""
 _DAY: Final = 86400
 _IDS: Final = r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})"
 _CHANNEL: Final = re.compile(rf"(?:[a-z0-9-]+\.)?m{_IDS}(?:\.([a-z]{{1,4}}))?\.([a-z2-7]{{20}})")
 _UNSIGNED: Final = re.compile(rf"(?:[a-z0-9-]+\.)?c{_IDS}\.([a-z2-7]{{20}})((?:\.[a-z-]+)*)")
-"""A channel's address as made before options were signed: the proof does not cover its options."""
+"""A channel's address from before options were signed: the proof doesn't cover its options."""
 _REPLY: Final = re.compile(
     r"r([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,7})\.([a-z2-7]{20})"
 )
 _MAX_NAME: Final = 12
-"""Characters of a channel's name that an address begins with, for people."""
+"""Characters of the channel's name at the beginning of an address."""
 _NO_LETTERS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class MailOptions(Struct, frozen=True, kw_only=True):
-    """What becomes of a mail to a channel, as its address says: by default the text that somebody
-    has written, without what they quote and how they sign."""
+    """How an email to a channel is converted. By default, without quotes and signatures."""
 
     show_sender: bool = False
-    """The message begins with who sent the mail."""
     include_footer: bool = False
     include_quotes: bool = False
     prefer_html: bool = False
-    """The message is made of the mail's HTML, where it has plain text too."""
+    """Prefer the HTML part to the plain text."""
 
 
 _LETTERS: Final = {
@@ -45,32 +43,30 @@ _LETTERS: Final = {
     "q": "include_quotes",
     "h": "prefer_html",
 }
-"""The letter of each option in an address."""
 _UNSIGNED_OPTIONS: Final = {
     "show-sender": "show_sender",
     "include-footer": "include_footer",
     "include-quotes": "include_quotes",
     "prefer-html": "prefer_html",
 }
-"""The same in addresses made before options were signed, each after a dot."""
+"""Options in addresses from before they were signed, each after a dot."""
 
 
 _DEFAULT: Final = MailOptions()
 
 
 class ChannelAddress(Struct, frozen=True, kw_only=True):
-    """What a channel's address says. It opens nothing until `MailAddresses.may_use` says so."""
+    """A channel's address. Permissions aren't checked yet."""
 
     channel_id: int
     sender_id: int
-    """Who sends the messages."""
     asked_by: int
-    """Who was given the address."""
+    """The person who created the address."""
     options: MailOptions
 
 
 class ReplyAddress(Struct, frozen=True, kw_only=True):
-    """What the address says to which a person answers a mail about a missed message."""
+    """The reply address of a missed-message email."""
 
     user_id: int
     message_id: int
@@ -80,13 +76,13 @@ MailTarget = ChannelAddress | ReplyAddress
 
 
 class MailAddresses:
-    """The addresses of one installation: made, and recognized."""
+    """Creates and parses the addresses of one installation."""
 
     def __init__(self, config: Config, vault: Vault) -> None:
         self._vault = vault
         self._before, _, self._after = config.mail_in_pattern.lower().partition("%s")
         self.are_taken = bool(config.mail_in_pattern)
-        """Whether this server takes in mails."""
+        """Whether incoming email is turned on."""
 
     def of_channel(
         self,
@@ -96,7 +92,7 @@ class MailAddresses:
         asked_by: User,
         options: MailOptions = _DEFAULT,
     ) -> str:
-        """The address whose mails become messages of the sender in the channel."""
+        """The address for messages of the sender in the channel."""
         name = _NO_LETTERS.sub("-", state.channels[channel_id].name.lower())[:_MAX_NAME].strip("-")
         letters = "".join(one for one, field in _LETTERS.items() if getattr(options, field))
         proof = self._channel_proof(state, channel_id, sender.id, asked_by.id, letters)
@@ -104,8 +100,8 @@ class MailAddresses:
         return self._address(".".join(part for part in (name, *parts) if part))
 
     def of_answer(self, state: State, user: User, message: Message, now: float) -> str:
-        """Where the user's answer to the message goes, for `ANSWER_DAYS`; empty where this server
-        takes in no mails. `now` is in UNIX seconds."""
+        """The address for the user's reply to the message; empty if incoming email is turned off.
+        `now` is in UNIX seconds."""
         if not self.are_taken:
             return ""
         last_day = int(now // _DAY) + REPLY_DAYS
@@ -113,7 +109,7 @@ class MailAddresses:
         return self._address(f"r{user.id}.{message.id}.{last_day}.{proof}")
 
     def local_part(self, address: str) -> str | None:
-        """What an address of ours has in the place that the pattern leaves; None for others."""
+        """The variable part of an address of this server; None for others."""
         address = address.lower()
         fits = address.startswith(self._before) and address.endswith(self._after)
         if not self.are_taken or not fits:
@@ -122,7 +118,7 @@ class MailAddresses:
         return inner or None
 
     def target(self, state: State, address: str, now: float) -> MailTarget | None:
-        """What the address opens; None where it was not made here, or is over."""
+        """What the address leads to; None if it wasn't created here, or has expired."""
         inner = self.local_part(address)
         if inner is None:
             return None
@@ -159,7 +155,7 @@ class MailAddresses:
     def _channel_proof(
         self, state: State, channel_id: int, sender_id: int, asked_by: int, letters: str | None
     ) -> str:
-        """With the letters of the options; None for an address whose options are not signed."""
+        """`letters` is None for addresses with unsigned options."""
         keys = f"{_key(state, sender_id)}:{_key(state, asked_by)}"
         kind = "channel" if letters is None else f"channel options {letters}"
         return self._vault.address_proof(f"{kind}:{channel_id}:{sender_id}:{asked_by}:{keys}")
@@ -170,6 +166,6 @@ class MailAddresses:
 
 
 def _key(state: State, user_id: int) -> str:
-    """What changes with the account's API key, so that its addresses end with the key."""
+    """Changes with the account's API key, which ends its addresses."""
     credential = state.credentials.get(user_id)
     return "" if credential is None else credential.key_digest

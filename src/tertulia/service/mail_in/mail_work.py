@@ -1,5 +1,4 @@
-"""Finding out what a mail says, in a worker: parsers of mails, of HTML and of quotations take as
-long as the mail's author likes."""
+"""Parsing email, in a worker: it may take as long as the email's author likes."""
 
 import base64
 import contextlib
@@ -17,9 +16,8 @@ from tertulia.outbound.html_markdown import soup_of, whole_markdown
 from tertulia.service.mail_in.receiving import MailFile, ReceivedMail
 
 MAX_TEXT: Final = 40_000
-"""Characters of a mail's plain text that are looked at: a message has a quarter of them, and what
-finds quotations takes as long as their square. (Of HTML, `soup_of` looks at more: what is before
-the first word is often longer than that.)"""
+"""Characters of plain text that are parsed. A message has a quarter of them, and finding quotes
+takes quadratic time. (`soup_of` parses more HTML, which often has much before its first word.)"""
 MAX_HEADER: Final = 1000
 MAX_PARTS: Final = 200
 MAX_DEPTH: Final = 12
@@ -28,17 +26,16 @@ _QUOTING_CLASSES: Final = re.compile(
     r"gmail_quote|gmail_extra|yahoo_quoted|moz-cite-prefix|protonmail_quote|zmail_extra"
 )
 _HIDDEN: Final = re.compile(r"display:\s*none", re.I)
-"""What newsletters show in the list of mails alone."""
+"""Text that newsletters show only in lists of emails."""
 _SIGNATURE_CLASSES: Final = re.compile(r"gmail_signature|moz-signature|protonmail_signature")
 _QUOTING_IDS: Final = re.compile(r"(?:x_)*(?:appendonsend|divRplyFwdMsg|mail-editor-reference.*)")
 _SIGNATURE_IDS: Final = re.compile(r"(?:x_)*(?:Signature|ms-outlook-mobile-signature)")
 _QUOTING_STYLES: Final = re.compile(r"border-top:\s*solid\s*#(?:E1E1E1|B5C4DF)", re.I)
-"""By which Outlook's rule above the header of what is answered is known."""
+"""Outlook's line above the quoted email."""
 _FORWARDED: Final = re.compile(
     r"\s*(?:fwd?|wg|tr|rv|enc|i|doorst|vb|pd|fs|転送)\s*[:\N{FULLWIDTH COLON}]", re.I
 )
-"""How programs of our languages begin the subject of a mail that is passed on: what it quotes is
-what somebody wanted to show."""
+"""Prefixes of forwarded emails, whose quotes are the point."""
 _CHARSETS: Final = {
     "iso-8859-1": "cp1252",
     "latin1": "cp1252",
@@ -53,12 +50,12 @@ _CHARSETS: Final = {
     "x-sjis": "cp932",
     "iso-2022-jp": "iso2022_jp_ext",
 }
-"""What programs write where they name a smaller one: browsers read them so too."""
+"""Charsets that are read as a larger one, as browsers do."""
 _MOST_DAMAGED: Final = 0.05
-"""Characters that may be damaged in a text whose charset is believed all the same."""
+"""Accepted part of invalid characters."""
 _BLANKS: Final = re.compile(r"\n{3,}")
 _RULED: Final = re.compile(r"|_{5,}|-{5,}")
-"""What is left above a quotation."""
+"""Lines above a quote."""
 _ADVERTISING: Final = re.compile(
     r"(?:Sent from (?:my |Mail|Outlook|Yahoo|Proton)|Get Outlook for |Von meinem |Gesendet mit |"
     r"Gesendet von (?:Mail|Outlook)|Envoyé (?:de mon|à partir d)|Enviado desde (?:mi |Outlook)|"
@@ -69,19 +66,19 @@ _ADVERTISING: Final = re.compile(
 _NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/]")
 _QUOTED: Final = re.compile(r"\s*>")
 _WROTE: Final = re.compile(r"[0-9@].*:\s*$")
-"""A line that says when or who, before what is quoted: in languages that the library lacks."""
+"""A line such as "On …, … wrote:", also in languages that the library lacks."""
 _RULE: Final = re.compile(r"(?:\n\s*-{3,})+\s*$")
 
 
 def load(*_: object) -> None:
-    """Load what the others need."""
+    """Load the libraries."""
     import mailparser_reply  # type: ignore[import-untyped]  # noqa: F401 (its time does not count)
 
     whole_markdown(soup_of("<p>x</p>"))
 
 
 def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
-    """The mail in the file, with what it quotes and how it is signed, if wanted."""
+    """Parse the email in a file, keeping quotes and signatures if wanted."""
     mail = _mail(place)
     title = _header(mail, "Subject")
     quotes = quotes or _FORWARDED.match(title) is not None
@@ -118,7 +115,7 @@ def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> Received
 
 
 def unpack(place: str, into: list[str]) -> None:
-    """Write the mail's files, as many as places are named, into those files, which are there."""
+    """Write the email's attachments to existing files, as many as there are paths."""
     files = _parts(_mail(place))[2]
     for part, target in zip(files, into, strict=False):
         Path(target).write_bytes(_bytes(part))
@@ -139,8 +136,7 @@ def _mail(place: str) -> EmailMessage:
 
 
 def _mend_header(part: EmailMessage) -> None:
-    """Read what is no ASCII in the header as UTF-8, which it may be (RFC 6532), or as what older
-    programs wrote."""
+    """Decode non-ASCII headers as UTF-8 (RFC 6532) or as cp1252."""
     found = list(part.raw_items())
     if all(str(value).isascii() for _, value in found):
         return
@@ -159,14 +155,14 @@ def _unescaped(text: str) -> str:
 
 
 def _parts(mail: EmailMessage) -> tuple[str, str, Sequence[EmailMessage]]:
-    """Its plain text, its HTML, and the parts that are files."""
+    """The plain text, the HTML, and the attachments."""
     plain: list[str] = []
     html: list[str] = []
     files: list[EmailMessage] = []
     for part in _leaves(mail, 0, [MAX_PARTS]):
         kind = part.get_content_type()
         is_text = kind in {"text/plain", "text/html"} and not part.get_filename()
-        if part.get_content_maintype() == "multipart":  # Whose parts are not to be found.
+        if part.get_content_maintype() == "multipart":  # Its parts can't be parsed.
             plain.append(_decoded(part))
         elif is_text and part.get_content_disposition() != "attachment":
             (plain if kind == "text/plain" else html).append(_decoded(part))
@@ -187,13 +183,13 @@ def _leaves(part: EmailMessage, depth: int, left: list[int]) -> Iterator[EmailMe
 
 
 def _bytes(part: EmailMessage) -> bytes:
-    if part.is_multipart():  # A mail that was attached.
+    if part.is_multipart():  # An attached email.
         inner = part.get_payload()
         first = inner[0] if isinstance(inner, list) and inner else part
         return cast(EmailMessage, first).as_bytes()
     found = part.get_payload(decode=True)
     if any(isinstance(one, InvalidBase64LengthDefect) for one in part.defects):
-        # It was cut off; all but the last letter is right.
+        # It was cut off: drop the incomplete end.
         letters = _NO_BASE64.sub("", str(part.get_payload()))
         return base64.b64decode(letters[: len(letters) // 4 * 4])
     return found if isinstance(found, bytes) else b""
@@ -207,14 +203,14 @@ def _decoded(part: EmailMessage) -> str:
         if (found := attempt(content, charset)) is not None:
             text = found
             break
-    # Some of the codecs that a mail can name make halves of characters.
+    # Some codecs produce lone surrogates.
     text = text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
     is_flowed = part.get_content_type() == "text/plain" and part.get_param("format") == "flowed"
     return _unflowed(text, part.get_param("delsp") == "yes") if is_flowed else text
 
 
 def _exact(content: bytes, charset: str) -> str | None:
-    """The text in that charset, or in UTF-8; None where it is neither."""
+    """The text, if it is valid in that charset or in UTF-8."""
     for attempt in (charset, "utf-8"):
         with contextlib.suppress(LookupError, ValueError):  # No such charset, or no such bytes.
             return content.decode(attempt)
@@ -222,8 +218,7 @@ def _exact(content: bytes, charset: str) -> str | None:
 
 
 def _damaged(content: bytes, charset: str) -> str | None:
-    """The text where only a little of it is none in that charset, and something else shows that it
-    is this one; None for others."""
+    """The text, if only little of it is invalid in that charset and the rest isn't only ASCII."""
     with contextlib.suppress(LookupError, ValueError):
         text = content.decode(charset, "replace")
         rest = text.replace("\N{REPLACEMENT CHARACTER}", "")
@@ -233,8 +228,7 @@ def _damaged(content: bytes, charset: str) -> str | None:
 
 
 def _unflowed(text: str, without_space: bool) -> str:
-    """With the lines as somebody wrote them: a program broke them where a space ends one (RFC
-    3676). What is quoted stays as it is."""
+    """Join lines that end with a space (RFC 3676), except in quotes."""
     found: list[str] = []
     goes_on = False
     for line in text.split("\n"):
@@ -256,7 +250,7 @@ def _unflowed(text: str, without_space: bool) -> str:
 def _header(mail: EmailMessage, name: str) -> str:
     try:
         found = str(mail.get(name, ""))
-    except Exception:  # The library's parser of headers fails on some that are no headers.
+    except Exception:  # The library fails on some malformed headers.
         return ""
     return " ".join(found.split())[:MAX_HEADER]
 
@@ -271,14 +265,14 @@ def _name(part: EmailMessage) -> str:
 
 
 def _is_for_looks(table: Any) -> bool:
-    """Whether a table says nothing by being one."""
+    """Whether a table is only layout."""
     if table.find("table") is not None or table.get("role") == "presentation":
         return True
     return all(len(row.find_all(["td", "th"])) <= 1 for row in table.find_all("tr"))
 
 
 def _of_plain(text: str, quotes: bool, footers: bool) -> str:
-    # Blank lines are what it takes longest for: an hour where the text is nothing else.
+    # Long runs of blank lines can take hours.
     text = _BLANKS.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
     lines = text.split("\n")
     if not footers:
@@ -295,7 +289,7 @@ def _of_plain(text: str, quotes: bool, footers: bool) -> str:
 
 
 def _reply(text: str) -> str:
-    """What somebody has written above what they answer, every line without its indentation."""
+    """The text above the quote, without indentation."""
     from mailparser_reply.parser import (  # type: ignore[import-untyped]  # it comes without types
         EmailMessage as Mail,
     )
@@ -305,7 +299,7 @@ def _reply(text: str) -> str:
 
 
 def _as_written(lines: Sequence[str], kept: str) -> list[str]:
-    """The lines of the beginning that was kept, as they were."""
+    """Restore the indentation of the lines in `kept`."""
     count = 0
     wanted = [line for line in kept.split("\n") if line.strip()]
     found: list[str] = []
@@ -319,7 +313,7 @@ def _as_written(lines: Sequence[str], kept: str) -> list[str]:
 
 
 def _without_quotes(lines: Sequence[str]) -> list[str]:
-    """Without the quotation at its beginning or end; what is answered in between stays."""
+    """Without the quote at the end; replies between quotes stay."""
     found = list(lines)
     while found and (not found[-1].strip() or _QUOTED.match(found[-1])):
         found.pop()
@@ -336,7 +330,7 @@ def _before_signature(lines: Sequence[str]) -> list[str]:
 
 
 def _without_advertising(lines: Sequence[str]) -> list[str]:
-    """Without the last line, where a phone or a program wrote it."""
+    """Without a last line such as "Sent from my phone"."""
     found = list(lines)
     while found and not found[-1].strip():
         found.pop()
@@ -361,7 +355,7 @@ def _of_html(html: str, quotes: bool, footers: bool) -> str:
         for element in soup.find_all("blockquote", attrs={"type": "cite"}):
             element.decompose()
         marked = soup.find(id=_QUOTING_IDS) or soup.find("div", style=_QUOTING_STYLES)
-        if marked is not None:  # What follows it is what was answered.
+        if marked is not None:  # The quoted email follows.
             for string in list(marked.find_all_next(string=True)):
                 string.extract()
             marked.decompose()

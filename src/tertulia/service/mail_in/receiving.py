@@ -1,4 +1,4 @@
-"""Making a message of a mail."""
+"""Turning an email into a message."""
 
 import contextlib
 import hashlib
@@ -37,7 +37,7 @@ from tertulia.workers import (
 
 
 class MailFile(Struct, frozen=True, kw_only=True):
-    """A file in a mail."""
+    """An attachment."""
 
     name: str
     content_type: str
@@ -46,19 +46,19 @@ class MailFile(Struct, frozen=True, kw_only=True):
 
 
 class ReceivedMail(Struct, frozen=True, kw_only=True):
-    """A mail, as far as a message is made of it."""
+    """A parsed email."""
 
     message_id: str
-    """As its header has it; empty where it has none."""
+    """May be empty."""
     title: str
     sender: str
-    """Who sent it, as its header says: nobody has proved it."""
+    """From its header, unverified."""
     is_answered_by_itself: bool
-    """Whether a program wrote it in answer to another mail: somebody's absence, a bounce."""
+    """Whether it is an automatic reply, such as an absence note or a bounce."""
     is_automatic: bool
-    """Whether a program wrote it at all."""
+    """Whether a program sent it."""
     hops: int
-    """Servers that it has come through."""
+    """Number of servers that forwarded it."""
     text: str
     """In Markdown."""
     files: tuple[MailFile, ...]
@@ -67,9 +67,9 @@ class ReceivedMail(Struct, frozen=True, kw_only=True):
 T = TypeVar("T")
 
 MAX_SECONDS: Final = 5.0
-"""Of the processor, for one mail; one of 25 MiB takes one or two."""
+"""Processor time for one email; 25 MiB take one or two seconds."""
 PATIENCE: Final = 60.0
-"""Seconds until it is given up, waiting for its turn included."""
+"""Seconds until it is given up, including the time in the queue."""
 _WORK: Final = "tertulia.service.mail_in.mail_work"
 READ: Final[WorkerTask[ReceivedMail]] = WorkerTask(
     f"{_WORK}:read", ReceivedMail, load=f"{_WORK}:load"
@@ -78,20 +78,18 @@ UNPACK: Final[WorkerTask[None]] = WorkerTask(f"{_WORK}:unpack", type(None), load
 
 
 class TakesTooLong(Refused):
-    """The mail takes longer to read than any may."""
-
     def __init__(self) -> None:
         super().__init__("This email takes too long to process.")
 
 
 async def read_mail(place: Path, *, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
-    """What the mail in the file says. Refused where it cannot be read, TakesTooLong among them;
-    Unavailable where too much waits."""
+    """Parse the email in a file. Raises Refused (TakesTooLong) if that fails, and Unavailable if
+    too many are waiting."""
     return await _done(READ, str(place), quotes, footers, prefer_html)
 
 
 async def unpack_mail(place: Path, into: Sequence[Path]) -> None:
-    """Write the mail's files into these, in their order."""
+    """Write the email's attachments to these files."""
     await _done(UNPACK, str(place), [str(one) for one in into])
 
 
@@ -111,9 +109,9 @@ async def _done(job: WorkerTask[T], *arguments: object) -> T:
 logger = logging.getLogger("tertulia.mail_in")
 
 MAX_FILES: Final = 20
-"""Of one mail; the others are left out, which the message says."""
+"""Attachments that are kept; the message says how many were left out."""
 MAX_HOPS: Final = 50
-"""A mail that has come through more servers goes in circles."""
+"""More hops mean a loop."""
 CLIENT: Final = "mail"
 _QUEUE: Final = "mail"
 _ANSWERING: Final = re.compile(
@@ -123,11 +121,10 @@ UNTITLED: Final = "(no subject)"
 
 
 async def receive(node: Node, target: MailTarget, place: Path) -> int | None:
-    """Make a message of the mail in the file, and return its ID; None for a mail that no person
-    wrote, which is dropped. The same mail again changes nothing.
+    """Send the email in a file as a message, and return its ID; None if it is dropped, because no
+    person wrote it. Repeating it changes nothing.
 
-    Raises Refused where it cannot become one, in a sentence for its sender; Unavailable where it
-    can be tried again.
+    Raises Refused with a sentence for the sender, and Unavailable if it can be retried.
     """
     sender = _sender(node, target)
     options = target.options if isinstance(target, ChannelAddress) else MailOptions()
@@ -157,18 +154,18 @@ async def receive(node: Node, target: MailTarget, place: Path) -> int | None:
         try:
             return await _sent(caller, to, content, attempt, files)
         except WildcardNotAllowed:
-            # They may not wake so many: better a message that does not than none.
+            # Send it without the mentions.
             return await _sent(caller, to, harmless(content), attempt, files)
     finally:
-        # Refused mail must not use up anyone's storage. If the same mail was brought twice at the
-        # same time, the message has the files of the first.
+        # Refused email must not use up anyone's storage. If the same email was delivered twice at
+        # the same time, the message has the files of the first.
         if files.ids:
             await node.log.submit(None, attachments.remove_unlinked, frozenset(files.ids))
 
 
 def _sender(node: Node, target: MailTarget) -> User:
-    """Whose message it becomes. Refused where they, or who was given the address, may not write
-    there any more."""
+    """The sender of the message. Raises Refused if they, or the creator of the address, may no
+    longer send messages there."""
     state = node.state
     if isinstance(target, ReplyAddress):
         return _active(node, target.user_id)
@@ -193,7 +190,7 @@ def _active(node: Node, user_id: int) -> User:
 
 
 def _unwanted(node: Node, target: MailTarget, mail: ReceivedMail) -> str:
-    """Why the mail becomes no message, although its address is right; empty where it does."""
+    """Why to drop the email; empty if it is accepted."""
     if mail.is_answered_by_itself:
         return "a program answered"
     if isinstance(target, ReplyAddress) and mail.is_automatic:
@@ -215,7 +212,7 @@ async def _destination(
         channel = state.channels[target.channel_id]
         has_topics = channel.topics_policy is not TopicsPolicy.EMPTY_ONLY
         topic = _topic(mail.title) if has_topics else ""
-        # The gateway may begin topics anywhere, the people who get addresses may not.
+        # The bot may create topics anywhere, but the address's creator may not.
         check_topic(state, state.users[target.asked_by], channel, topic)
         return sending.to_topic(target.channel_id, topic)
     found = await caller.node.store.read(
@@ -243,27 +240,25 @@ def _topic(title: str) -> str:
 
 
 def _keeper(target: MailTarget, sender: User) -> int:
-    """Whose uploads the mail's files are, and count among: the message's sender's. The server's own
-    bot has no room, so there they are those of who was given the address: it says so itself, while
-    a mail says what it likes about who wrote it."""
+    """The user who owns the attachments: the message's sender, or the address's creator if a bot of
+    the server sends the message."""
     if isinstance(target, ChannelAddress) and sender.is_system_bot:
         return target.asked_by
     return sender.id
 
 
 class _Kept(Struct):
-    """The files of a mail that are stored."""
+    """Stored attachments."""
 
     lines: list[str] = []
-    """What the message says about each of the mail's files."""
+    """A line of the message for each attachment."""
     ids: list[int] = []
-    """The attachments."""
 
 
 async def _keep(
     node: Node, keeper_id: int, place: Path, files: tuple[MailFile, ...], kept: _Kept
 ) -> None:
-    """Store the mail's files as that account's uploads, and note each in `kept`."""
+    """Store the attachments as the user's uploads, and add them to `kept`."""
     most = node.config.max_file_upload_size_mib * 1024 * 1024
     chosen = files[:MAX_FILES]
     with contextlib.ExitStack() as open_files:
@@ -291,7 +286,7 @@ async def _keep(
 
 
 def _content(mail: ReceivedMail, options: MailOptions, links: list[str], *, is_own: bool) -> str:
-    # What others wrote mentions nobody; what people answer themselves may.
+    # Only replies of people themselves may mention others.
     text = mail.text if is_own else harmless(mail.text)
     head = f"**From:** {harmless(mail.sender)}\n\n" if options.show_sender else ""
     foot = "\n".join(links)

@@ -1,4 +1,4 @@
-"""Deleting messages: one, a topic, and those that have been kept long enough."""
+"""Deleting messages: one, a topic, a person's, and expired ones."""
 
 import asyncio
 from collections import defaultdict
@@ -16,12 +16,11 @@ from tertulia.service.messages import preconditions
 from tertulia.store import editing, topics
 
 TOPIC_SECONDS = 20.0
-"""So long at most messages of a topic are deleted, one piece after the other."""
+"""How long one request deletes messages, in batches."""
 
 
 async def delete_message(caller: Caller, message_id: int) -> None:
-    """Delete a message for good. Raises NoSuchMessage, and as
-    `tertulia.domain.messages.deleting.delete`."""
+    """Delete a message. Raises NoSuchMessage, and as `tertulia.domain.messages.deleting.delete`."""
 
     async def attempt() -> None:
         doomed = await preconditions.to_delete(caller.node.log, [message_id])
@@ -33,8 +32,8 @@ async def delete_message(caller: Caller, message_id: int) -> None:
 
 
 async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
-    """Delete all messages of a topic, the newest first. Whether none is left: this ends after
-    `TOPIC_SECONDS`, and is to be asked for again. Raises NoSuchChannel; Refused."""
+    """Delete all messages of a topic, the newest first. Return whether the topic is empty; if not,
+    because `TOPIC_SECONDS` have passed, call it again. Raises NoSuchChannel and Refused."""
     channel = channel_access.visible_channel(caller.state, caller.user, channel_id=channel_id)
     deleting.require_may_delete_any(caller.context(), channel.id)
     key = topic_key(names.topic_name(topic))
@@ -43,8 +42,8 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     until = loop.time() + TOPIC_SECONDS
 
     async def piece() -> int:
-        """Delete some. How many there were."""
-        # The newest first: what is left is then the beginning, as clients expect.
+        """Delete a batch, and return its size."""
+        # Newest first, so that clients see the beginning of what is left.
         ids = await caller.node.store.read(
             topics.newest_of_topic, channel.id, key, [(0, LARGEST)], BATCH
         )
@@ -62,8 +61,8 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
 
 
 async def delete_written(caller: Caller, user_ids: Iterable[int], places: DeletionScope) -> bool:
-    """Delete what these accounts wrote in the places. Whether nothing is left: this ends after
-    `TOPIC_SECONDS`, and is to be asked for again. NotPermitted for all but administrators."""
+    """Delete the messages of these accounts in `places`. Return whether all are deleted, as in
+    `delete_topic`. Raises NotPermitted if the caller isn't an administrator."""
     permissions.require_administrator(caller.state, caller.user)
     loop = asyncio.get_running_loop()
     until = loop.time() + TOPIC_SECONDS
@@ -94,9 +93,8 @@ async def _delete_written(
 
 
 async def expire_messages(log: Log, channel_id: int | None) -> None:
-    """Delete messages of the channel (None: direct ones) that have been kept as long as the
-    organization wants, as the server itself."""
-    # Looked at anew for each piece: they may be kept for longer by now.
+    """Delete expired messages of a channel (None: direct messages), as the server."""
+    # The retention time may have changed since the last batch.
     while (before := deleting.kept_since(log.state, channel_id, log.clock())) is not None:
         found = await log.store.read(editing.older_than, channel_id, before, BATCH)
         deleted = [await _expire(log, message_ids, before) for message_ids in found]
@@ -105,11 +103,11 @@ async def expire_messages(log: Log, channel_id: int | None) -> None:
 
 
 async def _expire(log: Log, message_ids: Sequence[int], before: int) -> bool:
-    """Whether any of them were deleted. False where that is not so because they are kept."""
+    """Return whether any message was deleted; False if the retention time has changed."""
 
     async def attempt() -> bool:
         doomed = await preconditions.to_delete(log, message_ids)
-        # Those that are gone by now are missing; of none there is nothing to decide.
+        # They may be gone already.
         if not doomed.messages:
             return False
         return await log.submit(None, deleting.expire, doomed, before)

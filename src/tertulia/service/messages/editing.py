@@ -1,4 +1,4 @@
-"""Editing what a message says, and moving messages."""
+"""Editing and moving messages, and adding link previews to them."""
 
 import contextlib
 import hashlib
@@ -17,9 +17,9 @@ from tertulia.service.messages.sending import Topic, compose
 from tertulia.service.node import Node, Previews
 
 DELETED = "(deleted)"
-"""What a message says whose content was taken away."""
+"""Content of a message that was edited to be empty."""
 MOVES_AT_ONCE = 1000
-"""Moves in pieces that a node makes at the same time; a job continues those beyond."""
+"""Moves in pieces that a node runs at the same time; a job continues others."""
 
 
 async def edit_message(
@@ -68,8 +68,7 @@ def _topic(message: Message) -> Topic | None:
 
 
 async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
-    """Move a message, and with it others of its topic. Raises as
-    `tertulia.domain.messages.moving.move`."""
+    """Move a message, and others of its topic. Raises as `tertulia.domain.messages.moving.move`."""
 
     async def attempt() -> int | None:
         found, excerpt = await preconditions.to_move(
@@ -89,20 +88,20 @@ async def _finish_allowed(node: Node, move_id: int | None) -> None:
 
 
 async def finish_move(node: Node, move_id: int) -> None:
-    """Move what is left of a move in pieces, once for all callers that wait for it. Raises
-    Conflict, and Unavailable if `MOVES_AT_ONCE` other moves are in progress."""
+    """Finish a move in pieces, once for all callers. Raises Conflict, and Unavailable if
+    `MOVES_AT_ONCE` other moves are in progress."""
     await node.topic_moves.do(move_id, lambda: _move_pieces(node, move_id), MOVES_AT_ONCE)
 
 
 async def _move_pieces(node: Node, move_id: int) -> None:
-    """Move each piece by a command of its own: others have their turn in between."""
+    """Move each piece with its own command, so that others can write in between."""
 
     async def piece() -> bool:
         move = node.state.topic_moves.get(move_id)
         if move is None:
             return False
         found = await preconditions.to_move_next(node.log, move)
-        # It was allowed, whatever became of the account.
+        # The move was permitted, even if the account was deactivated since.
         actor_id = move.user_id if node.state.users[move.user_id].is_active else None
         return await node.log.submit(actor_id, moving.move_batch, found, node.renderer.render)
 
@@ -111,14 +110,14 @@ async def _move_pieces(node: Node, move_id: int) -> None:
 
 
 async def linked_pages(node: Node, pending: PendingPreview) -> Sequence[str]:
-    """The URLs of the pages of which the message awaits previews. NoSuchMessage."""
-    # Nothing is asked for because of a message that a crash could undo.
+    """The URLs of the pages whose previews the message needs. Raises NoSuchMessage."""
+    # A crash could undo a message that isn't on disk.
     await node.log.settled()
     return (await _with_previews(node, pending, {}))[1].pages
 
 
 async def show_previews(node: Node, pending: PendingPreview, known: Previews) -> None:
-    """Show the message with these previews, as the server itself. NoSuchMessage."""
+    """Add previews to the message, as the server. Raises NoSuchMessage."""
 
     async def attempt() -> None:
         found, rendered = await _with_previews(node, pending, known)
@@ -128,14 +127,14 @@ async def show_previews(node: Node, pending: PendingPreview, known: Previews) ->
 
 
 async def give_up_previews(node: Node, pending: PendingPreview) -> None:
-    """The message awaits its previews no longer."""
+    """Record that the message gets no previews."""
     await node.log.submit(None, editing.give_up, pending)
 
 
 async def _with_previews(
     node: Node, pending: PendingPreview, known: Previews
 ) -> tuple[LoadedMessage, Rendered]:
-    """The message, as it is rendered with what is known."""
+    """The message, and its HTML with these previews."""
     found = await preconditions.to_edit(node.log, pending.message_id)
     message = found.message
     return found, await node.rendered(message.content, message.sender_id, known)

@@ -1,4 +1,4 @@
-"""What a reader does with messages: marks them as read or unread, stars them, collapses them."""
+"""Message flags: marking as read or unread, starring, and collapsing."""
 
 import asyncio
 from collections.abc import Iterable
@@ -25,19 +25,19 @@ T = TypeVar("T")
 
 
 async def mark_read(caller: Caller, message_ids: Iterable[int]) -> FlagUpdate:
-    """Mark messages as read. NoSuchMessage where the caller cannot read one."""
+    """Mark messages as read. Raises NoSuchMessage if the caller can't read one."""
     return await caller.submit(flags.mark_read, await _known(caller, message_ids))
 
 
 async def mark_unread(caller: Caller, message_ids: Iterable[int]) -> FlagUpdate:
-    """Mark messages as unread. NoSuchMessage where the caller cannot read one."""
+    """Mark messages as unread. Raises NoSuchMessage if the caller can't read one."""
     return await caller.submit(flags.mark_unread, await _known(caller, message_ids))
 
 
 async def set_flag(
     caller: Caller, message_ids: Iterable[int], flag: Flag, *, added: bool
 ) -> FlagUpdate:
-    """Set a flag on messages, or clear it. NoSuchMessage where the caller cannot read one."""
+    """Set or clear a flag. Raises NoSuchMessage if the caller can't read one of the messages."""
     return await caller.submit(flags.change, await _known(caller, message_ids), flag, added)
 
 
@@ -69,19 +69,18 @@ async def _known(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessag
 
 
 class ReaderFlags:
-    """A user's flags on messages, as of one state: for several messages, what follows from their
-    channel is found once."""
+    """A user's flags on messages, for one state. Facts about channels are cached."""
 
     def __init__(self, state: State, user_id: int) -> None:
         self._state, self._user_id = state, user_id
         self._channels: dict[int, tuple[Subscription | None, int, bool]] = {}
 
     def of(self, message: Message, relation: Relation) -> tuple[Flag, bool, bool]:
-        """The sparse flags, with the mention of everybody where it reached them; whether the
-        message counts as read; and whether it was delivered to them.
+        """Return the flags, including a wildcard mention that reached the user; whether the message
+        counts as read; and whether the user received it.
 
-        Unread is what came in while they are subscribed, or to a conversation of theirs, until it
-        is marked; and what they marked as unread themselves.
+        Messages are unread if they arrived while the user was subscribed, or in their
+        conversations, until they are marked as read; and if the user marked them as unread.
         """
         flags, is_read, channel_id = relation.flags, relation.read, message.channel_id
         if channel_id is None:
@@ -99,8 +98,8 @@ class ReaderFlags:
         return flags, is_read, is_received
 
     def _in_channel(self, channel_id: int) -> tuple[Subscription | None, int, bool]:
-        """The user's subscription, up to which message the channel counts as read by itself, and
-        whether the subscription is active: where it is not, all of it does."""
+        """The user's subscription, the last message that counts as read by default, and whether the
+        subscription is active. Otherwise, all of the channel counts as read."""
         subscription = self._state.subscription(self._user_id, channel_id)
         if subscription is None or not subscription.is_active:
             return subscription, 0, False
@@ -108,30 +107,29 @@ class ReaderFlags:
 
 
 def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
-    """Whether the message counts as read by the user: see `ReaderFlags`."""
     return ReaderFlags(state, user_id).of(message, relation)[1]
 
 
-# Of what is unread
+# Unread messages
 
 
 async def mark_all_read(caller: Caller) -> bool:
-    """Mark everything as read. Whether nothing is left to mark."""
+    """Mark all messages as read. Return whether none is left."""
     return await _of_unread(caller, flags.mark_everything_read)
 
 
 async def mark_channel_read(caller: Caller, channel_id: int) -> None:
-    """Mark a channel's messages as read. NoSuchChannel."""
+    """Mark a channel as read. Raises NoSuchChannel."""
     await _of_unread(caller, flags.mark_channel_read, channel_id)
 
 
 async def mark_topic_read(caller: Caller, channel_id: int, topic: str) -> None:
-    """Mark a topic's messages as read. NoSuchChannel; Refused for an unknown topic."""
+    """Mark a topic as read. Raises NoSuchChannel, and Refused for an unknown topic."""
     await _of_unread(caller, flags.mark_topic_read, channel_id, topic)
 
 
 async def mute_user(caller: Caller, muted_id: int) -> None:
-    """Mute somebody: what they wrote counts as read, and so does what they will write."""
+    """Mute a user: their messages, including future ones, count as read."""
     await caller.submit(personal.mute_user, muted_id)
 
     unread = await unread_ids(caller.node, caller.user.id)
@@ -140,15 +138,14 @@ async def mute_user(caller: Caller, muted_id: int) -> None:
 
 
 async def unread_ids(node: Node, user_id: int) -> BitMap:
-    """All messages that the user has not read."""
     return await node.log.with_unread(
         user_id, lambda state: state.unread.unread_ids(state, user_id)
     )
 
 
 async def _of_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
-    """Submit a verb that looks at what the caller has not read, which is loaded for it, and kept
-    loaded until the verb has decided: others may need the place during the commit."""
+    """Submit a verb that needs the caller's unread messages, which stay loaded until it has
+    decided."""
 
     async def attempt() -> T:
         decided = asyncio.Event()

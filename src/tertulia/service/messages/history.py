@@ -1,4 +1,4 @@
-"""Pages of messages: those of a narrow around an anchor, or some by their IDs."""
+"""Pages of messages: around an anchor in a narrow, or by ID."""
 
 import functools
 import re
@@ -36,17 +36,17 @@ from tertulia.store.message_search import Page
 
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 NOTHING_UNREAD: Final = 10_000_000_000_000_000
-"""The anchor that is answered where there is no first unread message."""
+"""The anchor in responses if no message is unread."""
 MAX_PAGE: Final = 5000
 
 
 class MessageQuery(Struct, frozen=True, kw_only=True):
-    """Which messages are asked for."""
+    """A request for a page of messages."""
 
     narrow: tuple[NarrowTerm, ...] = ()
-    """Terms that must all hold; empty for all messages that the reader received."""
+    """Terms that all must match; empty for all messages that the reader received."""
     ids: list[int] | None = None
-    """These messages, instead of those around an anchor."""
+    """Message IDs, instead of an anchor."""
     anchor: str | None = None
     """A message's ID, `newest`, `oldest`, `first_unread`, or `date` with `anchor_date`."""
     anchor_date: str | None = None
@@ -55,27 +55,27 @@ class MessageQuery(Struct, frozen=True, kw_only=True):
     after: int | None = None
     include_anchor: bool = True
     reach: Reach | None = None
-    """For an agent of the user's: what it reaches."""
+    """What an agent reaches."""
 
 
 class FoundMessages(Struct, frozen=True):
-    """A page of messages, and what it was found by."""
+    """A page of messages, and its anchor and terms."""
 
     page: Page
     anchor: int | None
-    """None where the messages were asked for by their IDs."""
+    """None for messages by ID."""
     terms: tuple[Term, ...]
     extras: MessageExtras
-    """Empty where they were not asked for."""
+    """Empty unless requested."""
 
 
 async def find_messages(
     node: Node, user: User | None, query: MessageQuery, *, extras: bool = True
 ) -> FoundMessages:
-    """The messages that the query asks for and the user (None: a spectator) may read; with what is
-    shown with them, if `extras` are wanted.
+    """Return the messages that match the query and that the user (None: a spectator) can read, and
+    their `extras` if wanted.
 
-    Raises BadNarrow, and Refused for an anchor or a number that makes no sense.
+    Raises BadNarrow, and Refused for an invalid anchor or number.
     """
     reader = narrow.NarrowReader(
         state=node.state,
@@ -108,7 +108,7 @@ async def find_messages(
 
     page, shown = await _read(node, user, find, search, extras=extras)
     if query.reach is not None:
-        # Where they are by now, and not where they were found.
+        # They may have been moved since they were found.
         page.messages = [one for one in page.messages if query.reach.reaches(one.channel_id)]
     return FoundMessages(page, anchor, terms, shown)
 
@@ -129,8 +129,7 @@ async def _read(
     *,
     extras: bool,
 ) -> tuple[Page, MessageExtras]:
-    """What `find` finds and the user may read. `search` is what it looks for, unless it knows the
-    IDs."""
+    """What `find` returns and the user can read. `search` is None for messages by ID."""
     reads_relations = extras and user is not None and not is_loaded(node, user.id)
 
     def read(connection: Connection) -> tuple[Page, MessageExtras]:
@@ -147,13 +146,13 @@ async def _read(
     if extras:
         ids = [message.id for message in page.messages]
         shown = MessageExtras(await relations_now(node, user, ids, shown.relations), shown.details)
-    # The reader's rights are those of now, and not those of before it was read.
+    # Permissions may have changed while reading.
     page.messages = readable(node, user, page.messages)
     return page, shown
 
 
 async def _unread(node: Node, user: User | None, query: MessageQuery) -> BitMap:
-    """The reader's unread messages, where the query asks for them."""
+    """The reader's unread messages, if the query needs them."""
     wants = query.anchor == "first_unread" or any(
         term.operator == "is" and term.operand == "unread" for term in query.narrow
     )
@@ -165,7 +164,7 @@ async def _unread(node: Node, user: User | None, query: MessageQuery) -> BitMap:
 async def _conversation(
     node: Node, user: User | None, terms: tuple[NarrowTerm, ...]
 ) -> Message | None:
-    """The message that a `with` term names, if the reader may read it."""
+    """The message of a `with` term, if the reader can read it."""
     for term in terms:
         if term.operator == "with":
             message_id = narrow.message_id_of(term)
@@ -192,7 +191,7 @@ async def _anchor(
                 raise Refused(
                     "Invalid anchor: expected a message ID, `newest`, `oldest`, or `first_unread`."
                 )
-            # All beyond this many digits is beyond every message.
+            # Longer numbers are larger than every ID.
             return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
 
@@ -226,7 +225,7 @@ async def _anchor_at(node: Node, text: str | None) -> int:
 
 
 def _numbers(query: MessageQuery) -> tuple[int, int]:
-    """How many before the anchor, and how many after it."""
+    """The numbers of messages before and after the anchor."""
     before, after = query.before, query.after
     if before is None or after is None:
         raise Refused("'num_before' and 'num_after' are required with an anchor.")
@@ -258,7 +257,7 @@ def _by_ids(
 
 
 async def one_message(node: Node, user: User | None, message_id: int) -> FoundMessages | None:
-    """The message alone, if the user (None: a spectator) may read it."""
+    """One message, if the user (None: a spectator) can read it."""
 
     def find(connection: Connection) -> Page:
         found = queries.messages(connection, [message_id])

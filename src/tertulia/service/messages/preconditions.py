@@ -1,5 +1,5 @@
-"""What commands about messages read before they decide, at one entry of the log: the verb raises
-Conflict where that was touched by a later entry."""
+"""Rows that commands about messages need, as of one entry of the log. Verbs raise Conflict if a
+later entry has changed them."""
 
 from collections.abc import Sequence
 
@@ -25,12 +25,12 @@ _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
 
 _LEAST_PIECE = 50
 Conversation = tuple[int | None, str, int | None]
-"""As `Message.conversation`."""
+"""Like `Message.conversation`."""
 _One = tuple[Message, dict[int, Flag], bool] | None
 
 
 async def to_edit(log: Log, message_id: int) -> LoadedMessage:
-    """The message, and who has something to do with it. Refused where there is none."""
+    """The message, with flags of all users. Raises NoSuchMessage."""
     head, looked = await log.store.read(
         lambda c: (installation.head_position(c), _one(c, message_id))
     )
@@ -40,7 +40,7 @@ async def to_edit(log: Log, message_id: int) -> LoadedMessage:
 
 
 async def _with_readers(log: Log, found: LoadedMessage) -> LoadedMessage:
-    """The message with those who have read it, of those to whom it could be unread."""
+    """Add the users who have read the message, among those for whom it could be unread."""
     message, loaded = found.message, log.state.unread.readers
     read_by, others = set[int](), list[int]()
     for user_id in may_be_unread(log.state, message, found.flags):
@@ -73,8 +73,8 @@ def _found(seq: int, looked: _One) -> LoadedMessage:
 async def to_move(
     log: Log, user_id: int, message_id: int, wanted: Move
 ) -> tuple[LoadedMessage, TopicExcerpt]:
-    """The message, and what moving it as the user wants concerns. Refused where there is no such
-    message; and as `moving.move`."""
+    """The message, and the topic's rows that the move concerns. Raises NoSuchMessage, and as
+    `moving.move`."""
     away = wanted.channel_id is not None
     if wanted.propagation is Propagation.ONE:
         return await _rows_to_move(log, message_id, [message_id], away=away)
@@ -90,8 +90,8 @@ async def to_move(
 
 
 async def _topic_messages(log: Log, message: Message, since: float | None) -> TopicMessages:
-    """All messages of a message's topic, and of these the ones that were sent at that UNIX time or
-    later, if it is given. Nobody else waits while they are read."""
+    """All messages in the message's topic, and those sent at that UNIX time or later, if given.
+    This doesn't block others."""
     seq = log.state.seq
     await log.settled()
     ids, young = await log.store.read(
@@ -129,20 +129,20 @@ def _excerpt_to_move(
 
 
 async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
-    """The next messages of a move, the newest that are left."""
+    """The next piece of a move: the newest messages that are left."""
     conversation = (move.channel_id, topic_key(move.topic), None)
 
     def look(connection: Connection) -> tuple[Sequence[int], bool, TopicExcerpt, _One]:
         place = conversation[:2]
-        # In another channel, every piece writes to the rows of the same people.
+        # Every piece of a move to another channel writes to rows of the same people.
         most = BATCH if move.channel_id == move.new_channel_id else 2 * BATCH
-        # The history of each of them is written with it.
+        # Each message is written with its history.
         renames = topics.count_renames(connection, *place)
         limit = max(5 * most // (5 + renames), _LEAST_PIECE)
         ids = topics.newest_of_topic(connection, *place, move.ranges, limit)
         if not ids:
             return ids, True, _NO_TOPIC, None
-        # Those who could not read them are sent the newest of all, and no others.
+        # Clients that couldn't read them get only the newest messages of the first piece.
         away = move.channel_id != move.new_channel_id and not move.has_begun
         excerpt = _excerpt_to_move(connection, conversation, ids, away=away)
         one = _one(connection, move.anchor_id) if move.anchor_id in ids else None
@@ -166,8 +166,8 @@ async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
 
 
 async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
-    """Those of the messages that there are, with what deleting them concerns. Conflict where they
-    are not of one conversation any more."""
+    """The messages that exist, and what deleting them concerns. Raises Conflict if they are no
+    longer in one conversation."""
 
     def look(
         connection: Connection,
@@ -202,7 +202,7 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
 def _excerpt(
     connection: Connection, conversation: Conversation, ids: Sequence[int]
 ) -> TopicExcerpt:
-    """Of a topic these messages and the newest others."""
+    """These messages of a topic, and the newest others."""
     channel_id, key, _ = conversation
     if channel_id is None:
         return _NO_TOPIC

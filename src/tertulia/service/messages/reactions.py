@@ -1,4 +1,4 @@
-"""What people add to messages: reactions, and what they do with widgets."""
+"""Reactions, widgets, and pins."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,11 @@ from tertulia.store import message_details
 
 
 async def add_reaction(caller: Caller, message_id: int, emoji: RequestedEmoji) -> None:
-    """React to a message. Raises as `tertulia.domain.messages.reactions.react`."""
     await _react(caller, message_id, reactions.react, emoji)
 
 
 async def remove_reaction(caller: Caller, message_id: int, emoji: RequestedEmoji) -> None:
-    """Take a reaction of the caller's back. Raises as
-    `tertulia.domain.messages.reactions.take_back`."""
+    """Remove a reaction. Raises as `tertulia.domain.messages.reactions.take_back`."""
     await _react(caller, message_id, reactions.take_back, emoji)
 
 
@@ -40,8 +38,8 @@ async def _react(caller: Caller, message_id: int, verb: Verb[None], emoji: Reque
 
 
 async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -> None:
-    """Vote in a poll, add to a list of things to do, and the like: JSON text, as the widget takes
-    it. Raises as `tertulia.domain.messages.reactions.add_submessage`."""
+    """Add a submessage, such as a vote in a poll, as JSON text. Raises as
+    `tertulia.domain.messages.reactions.add_submessage`."""
 
     async def attempt() -> None:
         seen = await _seen(caller, message_id)
@@ -59,8 +57,7 @@ async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -
 
 
 async def _seen(caller: Caller, message_id: int) -> message_details.DetailedMessage:
-    """The message and what hangs on it. NoSuchMessage where there is none; whether the caller may
-    read it is for the verb to say."""
+    """The message with its details. Raises NoSuchMessage. The verb checks permissions."""
     found = await caller.node.store.read(
         message_details.detailed_message, caller.user.id, message_id
     )
@@ -70,8 +67,8 @@ async def _seen(caller: Caller, message_id: int) -> message_details.DetailedMess
 
 
 def pins_of(caller: Caller, channel_id: int) -> Sequence[Pin]:
-    """The channel's pinned messages that the caller can read, those that were pinned last first.
-    Refused where the caller cannot read the channel."""
+    """The channel's pins that the caller can read, newest first. Raises Refused if the caller can't
+    read the channel."""
     state = caller.state
     user = caller.user if caller.user_id is not None else None
     channel = channel_access.readable_channel(state, user, channel_id)
@@ -84,8 +81,6 @@ def pins_of(caller: Caller, channel_id: int) -> Sequence[Pin]:
 
 
 async def pin_message(caller: Caller, message_id: int) -> None:
-    """Pin a message. Raises as `tertulia.domain.messages.pins.pin`."""
-
     async def attempt() -> None:
         found = await preconditions.to_edit(caller.node.log, message_id)
         await caller.submit(pins.pin, found)

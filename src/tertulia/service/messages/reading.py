@@ -19,10 +19,10 @@ from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.node import Node
 from tertulia.state.recent_writes import entries_of
 from tertulia.state.unread import ReadState
-from tertulia.store import queries
+from tertulia.store import message_marks, queries, topics
 from tertulia.store.database import Connection
 from tertulia.store.message_details import MessageDetails
-from tertulia.store.queries import MessageMarks, Relation
+from tertulia.store.message_marks import MessageMarks, Relation
 
 R = TypeVar("R")
 
@@ -33,10 +33,8 @@ async def read_unchanged(
     messages: Callable[[R], Iterable[Message]],
     search: MessageSearch | None = None,
 ) -> R:
-    """What `look` finds in the database, where none of its messages was touched while it was read:
-    so a message is in the channel where it was found. Conflict if that never ends.
-
-    `search` is what it looks for, unless it knows the IDs."""
+    """Return what `look` reads, once none of its messages was changed while it was read; raise
+    Conflict if that doesn't end. `search` is None for messages by ID."""
 
     async def attempt() -> R:
         seq = node.state.seq
@@ -51,7 +49,7 @@ async def read_unchanged(
 
 
 def may_read(node: Node, user: User | None, message: Message) -> bool:
-    """Whether the user (None: a spectator) may read the message, as both are by now."""
+    """Whether the user (None: a spectator) can read the message now."""
     if user is not None:
         present = node.state.users[user.id]
         return present.is_active and channel_access.reads_message(node.state, present, message)
@@ -64,8 +62,7 @@ def may_read(node: Node, user: User | None, message: Message) -> bool:
 
 
 def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list[Message]:
-    """Those of the messages that `may_read` is true of; what follows from their channel is found
-    once."""
+    """The messages for which `may_read` is true. Facts about channels are cached."""
     if user is None:
         return [message for message in messages if may_read(node, user, message)]
     state, present = node.state, node.state.users[user.id]
@@ -85,7 +82,7 @@ def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list
 
 
 async def readable_message(node: Node, user: User | None, message_id: int) -> Message | None:
-    """The message, if there is one and the user (None: a spectator) may read it."""
+    """The message, if it exists and the user (None: a spectator) can read it."""
     found = await read_unchanged(
         node, lambda connection: queries.messages(connection, [message_id]), lambda found: found
     )
@@ -93,25 +90,25 @@ async def readable_message(node: Node, user: User | None, message_id: int) -> Me
 
 
 async def stored_message(node: Node, message_id: int) -> Message | None:
-    """The message as it is stored, for a verb that looks at its actor's rights to it."""
+    """The message without permission checks, which the verb makes."""
     found = await node.store.read(queries.messages, [message_id])
     return found[0] if found else None
 
 
 LOOKUPS: Final = 5000
-"""Topics, multiplied by the stretches of a subscription, that are looked up in one step."""
+"""Topics times spans of a subscription per step."""
 
 
 class TopicByNewest(Struct, frozen=True):
-    """A topic, and the newest of its messages that the reader can read."""
+    """A topic, and its newest message that the reader can read."""
 
     name: str
     newest_id: int
 
 
 async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
-    """The topics of the channel as of now, the most recent first. Refused where the caller cannot
-    read it. A channel can have 100,000 topics: they are made while they are iterated over."""
+    """The topics of the channel, the most recent first. Raises Refused if the caller can't read it.
+    A channel can have 100,000 topics, so the result is lazy."""
     state = caller.state
     user = caller.user if caller.user_id is not None else None
     channel = channel_access.readable_channel(state, user, channel_id)
@@ -122,8 +119,8 @@ async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
 
 
 async def _received(caller: Caller, user: User, channel: Channel) -> Iterable[TopicByNewest]:
-    """The topics of the messages that the user received, with the newest of those, which comes
-    first. All of it in steps, between which others have their turn."""
+    """Topics with messages that the user received, in steps between which the event loop does other
+    work."""
     subscription = caller.state.subscription(user.id, channel.id)
     if subscription is None or not subscription.spans:
         return ()
@@ -156,16 +153,16 @@ def _newest_first(one: TopicByNewest) -> int:
 
 
 Relations = Mapping[int, Relation]
-"""A reader's relation to messages, by their IDs."""
+"""By message ID."""
 Details = Mapping[int, MessageDetails]
-"""The details of those messages that have any, by their IDs."""
+"""By message ID; messages without details are missing."""
 
 
 class MessageExtras(Struct, frozen=True):
-    """What is shown with messages."""
+    """What responses show in addition to messages."""
 
     relations: Relations
-    """The reader's; none of a spectator."""
+    """Empty for spectators."""
     details: Details
 
 
@@ -173,25 +170,24 @@ NO_EXTRAS = MessageExtras({}, {})
 
 
 def is_loaded(node: Node, user_id: int) -> bool:
-    """Whether the state knows what the user has done with messages."""
+    """Whether the user's flags are in memory."""
     return user_id in node.state.unread.readers
 
 
 async def relations_now(
     node: Node, user: User | None, ids: Sequence[int], read: Relations
 ) -> Relations:
-    """The user's relation to each of the messages, as of now where that is loaded. `read` is what
-    was read of the database: empty where it was loaded then."""
+    """The user's relations to the messages: from memory if loaded, otherwise `read` from the
+    database."""
     if user is None or read or not ids:
         return read
     reader = node.state.unread.readers.get(user.id)
     if reader is None:
-        return await node.store.read(queries.relations, user.id, ids)
+        return await node.store.read(message_marks.relations, user.id, ids)
     return loaded_relations(reader, ids)
 
 
 def loaded_relations(reader: ReadState, ids: Iterable[int]) -> dict[int, Relation]:
-    """The reader's relation to each of the messages."""
     wanted = BitMap(ids)
     flags: dict[int, int] = defaultdict(int)
     for flag, flagged in reader.flagged.items():

@@ -28,37 +28,35 @@ if TYPE_CHECKING:
 
 MAX_MESSAGES: Final = 1000
 MAX_CHARACTERS: Final = 1_000_000
-"""Of all their contents and HTML together, and of what they said before."""
+"""Total size of contents and HTML, including those of edits."""
 _DETAIL_CHARACTERS: Final = 100
-"""As so many each reaction, part of a widget and edit counts, beside what it says."""
+"""Size added for each reaction, submessage, and edit."""
 _SPARE: Final = 100
-"""So many more are kept before the oldest are dropped, many at once."""
+"""Extra messages that are kept, so that many are dropped at a time."""
 
 _ASKER: Final = Requester("newest messages")
-"""A share of the database's readers that is nobody's: others wait for what one person's request
-reads."""
+"""Reads on behalf of the server, since others wait for what one request reads."""
 
 _Messages = Sequence[Message]
 _Details = Mapping[int, MessageDetails]
 
 
 class RecentMessage(Struct):
-    """A message with what is shown with it."""
+    """A message with its details."""
 
     message: Message
     details: MessageDetails
     words: tuple[str, ...] | None = None
-    """Content and topic as they are searched (`folded`), once somebody searched them."""
+    """Folded content and topic, once they were searched."""
 
     def folded(self) -> tuple[str, ...]:
-        """Its content and topic as they are searched."""
         if self.words is None:
             self.words = fold_texts((self.message.content, self.message.topic))
         return self.words
 
     @property
     def size(self) -> int:
-        """Characters."""
+        """Size in characters."""
         details = self.details
         texts = [self.message.content, self.message.rendered]
         texts += [part.content for part in details.submessages]
@@ -69,17 +67,21 @@ class RecentMessage(Struct):
 
 
 class _Texts(Struct):
-    """What all of them say, in one text, where a word is found in a moment."""
+    """All messages in one text, where words are found quickly."""
 
     text: str
     starts: list[int]
-    """Where each message's words begin."""
+    """Offset of each message."""
     messages: list[RecentMessage]
-    """The newest first. (From behind, Python looks for a word in quadratic time.)"""
+    """Newest first, because `rfind` takes quadratic time."""
 
 
 class RecentMessages:
-    """The newest messages, as many as there is room for."""
+    """The newest messages of the organization.
+
+    They are read from the database, and again after an entry of any node has changed them
+    (`state.recent_writes`). Permissions are checked for each reader when they are used.
+    """
 
     def __init__(self, messages: int = MAX_MESSAGES, characters: int = MAX_CHARACTERS) -> None:
         self._most, self._most_characters = messages, characters
@@ -89,24 +91,24 @@ class RecentMessages:
     def _forget_all(self, state: State | None) -> None:
         self._state = state
         self._seq = 0 if state is None else state.seq
-        """What the entries up to this one wrote to is in `_stale`."""
+        """Changes up to this entry are in `_stale`."""
         self._kept: dict[int, RecentMessage] = {}
-        """By ID, ascending."""
+        """Messages by ascending ID."""
         self._texts: _Texts | None = None
-        """Made when somebody searches them; None where they are others since then."""
+        """Created by the first search; None after changes."""
         self._stale: set[int] = set()
-        """Those of them that must be read again."""
+        """Messages to read again."""
         self._characters = 0
         self._newest: int | None = None
-        """Everything up to this ID was read; None where nothing was."""
+        """Last ID that was read; None if none was."""
         self.first = 0
-        """All messages from this ID on are here: 0 where those are all there are."""
+        """All messages from this ID on are cached; 0 if these are all."""
 
     def __len__(self) -> int:
         return len(self._kept)
 
     async def bring_up_to_date(self, node: "Node") -> None:
-        """Read what is missing as of now. DatabaseUnavailable."""
+        """Read what is missing. Raises DatabaseUnavailable."""
         last = node.state.last_message_id
         if self._has_all(node.state, last):
             return
@@ -122,10 +124,9 @@ class RecentMessages:
             self._lock.release()
 
     def newest_first(self, state: State, word: str = "") -> Iterator[tuple[int, RecentMessage]]:
-        """The messages as they are now, the newest first, each with how many are newer; with a
-        `word`, only those that have it in what they say, if only as a part of another. To be looked
-        at without awaiting. What was sent since they were brought up to date need not be among
-        them. Conflict where one was written to since then."""
+        """Yield the messages, newest first, with the number of newer ones. With a `word`, yield
+        only those that contain it. Don't await while iterating. Messages sent since
+        `bring_up_to_date` may be missing. Raises Conflict if one has changed since."""
         self._look(state)
         if self._newest is None:
             raise Conflict
@@ -155,12 +156,12 @@ class RecentMessages:
             raise Conflict
 
     def _has_all(self, state: State, last: int) -> bool:
-        """Whether all is here up to that message, and as the state has it."""
+        """Whether the cache is current up to that message."""
         self._look(state)
         return self._newest is not None and self._newest >= last and not self._stale
 
     def _look(self, state: State) -> None:
-        """Note what was written since this was last asked."""
+        """Mark what was changed since the last call."""
         if state is not self._state:
             self._forget_all(state)
         if state.seq == self._seq:
@@ -173,7 +174,7 @@ class RecentMessages:
         self._seq = state.seq
 
     async def _read(self, node: "Node") -> None:
-        """Read what is stale, and what has been sent since."""
+        """Read stale and new messages."""
         state, kept = node.state, self._kept
         seq, last = state.seq, state.last_message_id
         newest, stale = self._newest, sorted(self._stale)
@@ -194,9 +195,9 @@ class RecentMessages:
             again, new, is_all, details = await node.store.read(look)
         written = state.recent_writes.after(seq)
         if self._kept is not kept:
-            return  # All was forgotten meanwhile.
+            return  # Everything was dropped in the meantime.
         if written is None or (newest is not None and not is_all):
-            self._forget_all(state)  # There may be more in between.
+            self._forget_all(state)  # There may be a gap.
             return
         self._texts = None
         for message_id in set(stale) - {one.id for one in again}:
@@ -211,7 +212,7 @@ class RecentMessages:
         self._make_room()
 
     def _mark(self, things: Iterable[Hashable]) -> None:
-        """Note which messages must be read again, after these things were written to."""
+        """Mark the messages that these writes changed."""
         written = set(things)
         self._stale.update(one for one in map(message_in, written) if one in self._kept)
         if any(isinstance(thing, tuple) and thing[0] == "renamed" for thing in written):
@@ -230,7 +231,7 @@ class RecentMessages:
             self._characters += one.size
 
     def _make_room(self) -> None:
-        """Drop the oldest, where they are too many."""
+        """Drop the oldest messages beyond the limits."""
         if len(self._kept) <= self._most + _SPARE and self._characters <= self._most_characters:
             return
         for message_id in list(self._kept):
@@ -242,13 +243,14 @@ class RecentMessages:
 
 
 MAX_CHANNELS: Final = 50_000
-"""Of all scopes that are kept together; each channel takes some hundred bytes."""
+"""Total number of channels in all cached scopes; each takes some hundred bytes."""
 
 _Versions = tuple[int, int, int]
 
 
 class ReceivedScopes:
-    """Those of the readers who asked last."""
+    """The scopes of what readers received, for the most recent readers: each is assembled from all
+    channels that the reader was ever in."""
 
     def __init__(self, most: int = MAX_CHANNELS) -> None:
         self._most = most
@@ -256,9 +258,9 @@ class ReceivedScopes:
         self._channels = 0
 
     def of(self, state: State, user: User) -> Scope:
-        """As `narrow.received_scope`."""
+        """Like `narrow.received_scope`."""
         if state.users[user.id] is not user:
-            return narrow.received_scope(state, user)  # As the account was once.
+            return narrow.received_scope(state, user)  # An outdated record of the account.
         versions = (
             state.subscriptions.version,
             state.channels.version,

@@ -1,5 +1,5 @@
-"""The newest page of a reader's messages, or of those that say something: begun in memory
-(`recent`), and gone on with in the database where that is not enough."""
+"""The newest page of a reader's messages or of a text search: from memory (`recent`), continued in
+the database if needed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -27,16 +27,15 @@ from tertulia.store.message_search import Page
 from tertulia.store.search_walk import ScannedSample
 
 _ESTIMATE = 250
-"""After so many messages that were looked at it is estimated whether a search is to go on in the
-database."""
+"""Messages after which a search estimates whether to continue in the database."""
 _MOST_WORDS = 10
-"""Searches for more are the database's alone: here each word holds the event loop for milliseconds,
-where all messages are looked at."""
+"""Searches for more words use only the database, because each word holds the event loop for
+milliseconds."""
 
 
 def may_begin(terms: Sequence[Term], anchor: int, before: int) -> bool:
-    """Whether a page of so many messages before the anchor begins with the newest ones of all that
-    the reader received, or with those of them that say something short."""
+    """Whether a page can begin in memory: the newest messages that the reader received, perhaps
+    with a short text search."""
     words = 0
     for term in terms:
         if not isinstance(term.condition, Matches):
@@ -48,8 +47,8 @@ def may_begin(terms: Sequence[Term], anchor: int, before: int) -> bool:
 async def find(
     node: Node, user: User, terms: tuple[Term, ...], before: int
 ) -> tuple[Page, MessageExtras]:
-    """The newest messages that the user received and the terms hold for, at most so many, and what
-    is shown with them. Unavailable; Conflict where they are written to without a pause."""
+    """The newest messages that the user received and that match the terms, at most `before`. Raises
+    Unavailable, and Conflict if they are changed constantly."""
     return await retry_on_conflict(partial(_attempt, node, user.id, terms, before))
 
 
@@ -83,13 +82,13 @@ async def _attempt(
     else:
         relations = {message_id: marks.relation(message_id) for message_id in ids}
     _require_unchanged(node.state, state, seq, messages)
-    # The reader's rights are those of now.
+    # Permissions may have changed.
     page = Page(readable(node, user, messages), found_oldest=not has_more, found_newest=True)
     return page, MessageExtras(relations, details)
 
 
 def _require_unchanged(now: State, then: State, seq: int, found: Sequence[Message]) -> None:
-    """Conflict where one of the messages was written to since that entry."""
+    """Raise Conflict if one of the messages was changed since that entry."""
     written = now.recent_writes.after(seq) if now is then else None
     if written is None:
         raise Conflict
@@ -99,15 +98,15 @@ def _require_unchanged(now: State, then: State, seq: int, found: Sequence[Messag
 
 
 class _Begun(Struct):
-    """What was found in memory."""
+    """Matches in memory."""
 
     found: list[RecentMessage]
-    """The newest first."""
+    """Newest first."""
     last: int
-    """Everything from this message on was looked at; 0 where that is all there is."""
+    """All messages from this ID on were examined; 0 if these are all."""
     seen: ScannedSample
     needs_marks: bool
-    """Whether it depends on the reader's records of messages, which the database knows."""
+    """Whether the result depends on the reader's marks in the database."""
 
 
 def _begun(
@@ -118,8 +117,8 @@ def _begun(
     first: int,
     marks: MessageMarks | None,
 ) -> _Begun:
-    """The first so many that the user received and the terms hold for, among those from the message
-    `first` on. `marks` are the user's on them, where they were read."""
+    """At most `limit` of the newest matches from message `first` on. `marks` are the user's, if
+    they were read."""
     recent, state = node.recent_messages, node.state
     received = _Received(state, state.users[user_id], first, marks)
     texts, _ = search_walk.split_terms(terms)
@@ -128,7 +127,7 @@ def _begun(
     found: list[RecentMessage] = []
     looked = matched = passed = 0
     last = start = state.last_message_id + 1
-    # What it says is looked at first: mostly that leaves little to look at further.
+    # Check the text first, which excludes most messages.
     for passed, one in recent.newest_first(state, wanted):
         message = one.message
         if message.id < first:
@@ -136,7 +135,7 @@ def _begun(
             break
         last = message.id + 1
         if len(found) == limit or (
-            # It would not be enough.
+            # Memory won't have enough matches.
             texts and looked >= _ESTIMATE and len(found) * len(recent) < limit * passed
         ):
             break
@@ -160,8 +159,7 @@ def _begun(
 async def _older(
     node: Node, user: User, terms: tuple[Term, ...], before: int, begun: _Begun
 ) -> tuple[Page, MessageExtras]:
-    """What comes before what was found in memory: at most so many, and whether there is more; with
-    the user's relation to all of it."""
+    """Older matches from the database, and the user's relations to all matches."""
     reader = narrow.NarrowReader(state=node.state, user=user, host=node.config.address_host)
     search = MessageSearch(
         scope=narrow.scope_of(reader, terms, node.received_scopes.of),
@@ -190,12 +188,12 @@ async def _older(
 
 
 class _Received:
-    """Whether a reader received messages, or has a record of them: the scope of a narrow that
-    names no channels (`narrow.scope_of`), message by message."""
+    """Whether a reader received a message, or has a record of it: the scope of a narrow without
+    channels (`narrow.scope_of`), message by message."""
 
     def __init__(self, state: State, user: User, first: int, marks: MessageMarks | None) -> None:
-        """For messages from that one on. Where the user's records of messages must be known, and
-        are not, `is_unsure` says so afterwards."""
+        """For messages from `first` on. `is_unsure` becomes true if the user's marks are needed but
+        unknown."""
         self._state, self._user = state, user
         self.is_unsure = False
         flags = {} if marks is None else marks.flags
@@ -203,8 +201,8 @@ class _Received:
         self._knows = marks is not None or _has_no_records(state, user.id, first)
         self._directs = state.directs.of_user[user.id]
         self._channels: dict[int, tuple[Sequence[tuple[int, int | None]], bool]] = {}
-        """The stretches of each channel that the reader received, and whether all of it is open
-        to them."""
+        """Spans of each channel that the reader received, and whether the reader can read its whole
+        history."""
 
     def __contains__(self, message: Message) -> bool:
         channel_id = message.channel_id
@@ -223,14 +221,13 @@ class _Received:
     def _channel(self, channel_id: int) -> tuple[Sequence[tuple[int, int | None]], bool]:
         channel = self._state.channels.get(channel_id)
         if channel is None:
-            return (), False  # Another node made it just now.
+            return (), False  # Another node has just created it.
         spans = narrow.spans_received(self._state, self._user, channel_id)
         return spans, channel_access.reads_whole_history(self._state, self._user, channel)
 
 
 def _has_no_records(state: State, user_id: int, first: int) -> bool:
-    """Whether the state knows that the user has no records of messages from that one on. (Where
-    there are, the database knows which of them are for another reason than a move.)"""
+    """Whether the user has no records of messages from `first` on, as far as the state knows."""
     reader = state.unread.readers.get(user_id)
     recorded = None if reader is None else reader.flagged.get(Flag.RECORD)
     return reader is not None and (not recorded or recorded.max() < first)

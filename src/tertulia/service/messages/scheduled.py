@@ -1,4 +1,4 @@
-"""Messages that are sent later: scheduling them, changing that, and sending them in the end."""
+"""Scheduled messages and reminders."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from tertulia.service.node import Node
 def scheduled_destination(
     is_direct: bool, ids: Sequence[int], topic: str | None
 ) -> ToChannel | ToPeople:
-    """Where a message goes: to these people, or to a topic of the one channel."""
+    """The destination: these people, or a topic in the one channel."""
     if is_direct:
         return to_people(ids)
     if len(ids) != 1:
@@ -36,9 +36,9 @@ async def schedule_message(
     client: str,
     read_by_sender: bool,
 ) -> int:
-    """Send a message as the caller at that time (UNIX seconds). The ID of what waits.
+    """Schedule a message for that UNIX time, and return the scheduled message's ID.
 
-    Raises as `tertulia.domain.messages.scheduled.schedule`; Refused for content that cannot be.
+    Raises as `tertulia.domain.messages.scheduled.schedule`; Refused for invalid content.
     """
     draft = await draft_of(
         caller.node,
@@ -52,12 +52,12 @@ async def schedule_message(
 
 
 class ScheduledEdit(Struct, frozen=True, kw_only=True):
-    """What a message that waits shall be. What is None stays as it is."""
+    """Changes to a scheduled message. None leaves a value unchanged."""
 
     is_direct: bool | None = None
-    """Needs `to`, and for channels a topic."""
+    """Requires `to`, and for channels a topic."""
     to: Sequence[int] | None = None
-    """The channel's ID, or IDs of people."""
+    """One channel ID, or user IDs."""
     topic: str | None = None
     content: str | None = None
     deliver_at: int | None = None
@@ -65,7 +65,7 @@ class ScheduledEdit(Struct, frozen=True, kw_only=True):
 
     @property
     def concerns_message(self) -> bool:
-        """Whether more than the time is to change."""
+        """Whether more than the time changes."""
         parts = (self.is_direct, self.to, self.topic, self.content)
         return any(part is not None for part in parts)
 
@@ -73,9 +73,9 @@ class ScheduledEdit(Struct, frozen=True, kw_only=True):
 async def change_scheduled(
     caller: Caller, scheduled_id: int, edit: ScheduledEdit, *, client: str
 ) -> None:
-    """Change a message of the caller's that waits, or when it is sent.
+    """Change a scheduled message of the caller.
 
-    Raises as `tertulia.domain.messages.scheduled.change`; Refused where nothing is to change.
+    Raises as `tertulia.domain.messages.scheduled.change`; Refused if the edit is empty.
     """
     if edit.deliver_at is None and not edit.concerns_message:
         raise Refused("Nothing to change: the request has no new value.")
@@ -90,9 +90,9 @@ async def change_scheduled(
 
 
 async def send_scheduled_now(caller: Caller, scheduled_id: int) -> Sent:
-    """Send a message of the caller's that waits, before its time.
+    """Send a scheduled message of the caller now.
 
-    Raises as `tertulia.domain.messages.scheduled.send_now`: where it was sent already, NoSuchItem.
+    Raises as `tertulia.domain.messages.scheduled.send_now`: NoSuchItem if it was sent already.
     """
 
     async def attempt() -> Sent:
@@ -133,23 +133,22 @@ def _new_destination(before: ScheduledMessage, edit: ScheduledEdit) -> ToChannel
     return scheduled_destination(False, to, before.topic if edit.topic is None else edit.topic)
 
 
-# When the time has come
+# At the scheduled time
 
 
 async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
-    """Send a message whose time has come, as any message of its author's. Raises what composing it
-    raises; where the verb refuses, it sends the author a notice."""
+    """Send a scheduled message. If the verb refuses it, the author gets a notice. Raises what
+    `draft_of` raises."""
     draft = await _draft_of(node, message)
     await node.log.submit(None, scheduled.deliver, node.renderer.render, message, draft)
 
 
 async def give_up_scheduled(node: Node, message: ScheduledMessage, reason: str) -> None:
-    """Send the author a notice that the message could not be sent, for that reason."""
+    """Send the author a notice that the message couldn't be sent."""
     await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)
 
 
 async def _draft_of(node: Node, message: ScheduledMessage) -> MessageDraft:
-    """The message as it is sent now."""
     return await draft_of(
         node,
         node.state.users[message.user_id],
@@ -161,7 +160,7 @@ async def _draft_of(node: Node, message: ScheduledMessage) -> MessageDraft:
 
 
 async def set_reminder(caller: Caller, message_id: int, deliver_at: int, note: str) -> int:
-    """Remind the caller of a message at that time (UNIX seconds). The reminder's ID.
+    """Set a reminder of a message for that UNIX time, and return its ID.
 
     Raises as `tertulia.domain.messages.scheduled.set_reminder`.
     """
@@ -172,11 +171,11 @@ async def set_reminder(caller: Caller, message_id: int, deliver_at: int, note: s
 
 
 async def deliver_reminder(node: Node, reminder: Reminder) -> None:
-    """Send the user the message, as it is by now."""
+    """Send the reminder, with the message's current content."""
     message = await stored_message(node, reminder.message_id)
     await node.log.submit(None, reminders.deliver_reminder, node.renderer.render, reminder, message)
 
 
 async def give_up_reminder(node: Node, reminder: Reminder) -> None:
-    """Send the user a notice that the message cannot be shown."""
+    """Send the user a notice that the message isn't available."""
     await node.log.submit(None, reminders.give_up_reminder, node.renderer.render, reminder)

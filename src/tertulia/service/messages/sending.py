@@ -1,4 +1,4 @@
-"""Sending a message now."""
+"""Sending messages, and typing notifications."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
@@ -35,10 +35,11 @@ Topic = tuple[int, str]
 async def compose(
     node: Node, author: User, content: str, topic_of: Callable[[], Topic | None]
 ) -> ComposedMessage:
-    """The content, which is final (`names.message_content`), of a message of the author's.
+    """Render final content (`names.message_content`) of the author, and look up what its verb
+    needs.
 
-    `topic_of` returns the topic that the message is in, or is sent to; None for direct messages.
-    It is called only for content that mentions the topic's participants.
+    `topic_of` returns the message's topic (None for direct messages). It is called only for content
+    that mentions the topic's participants.
     """
     rendered = await node.rendered(content, author.id)
     linked = [
@@ -73,14 +74,14 @@ async def compose(
 
 
 def _marked(draft: MessageDraft, mark: str) -> MessageDraft:
-    """The draft with an idempotency key of ours where its client has none."""
+    """Add an idempotency key if the client sent none."""
     if draft.queue_id and draft.local_id:
         return draft
     return msgspec.structs.replace(draft, queue_id="node", local_id=mark)
 
 
 SENDING: Final = Errand(sending.send, MessageDraft, Sent, _marked)
-"""Sending, as another node does it for this one."""
+"""Sending, when another node does it for this one."""
 
 
 async def send_message(
@@ -96,12 +97,12 @@ async def send_message(
     files: Collection[int] = (),
     identity: str | None = None,
 ) -> Sent:
-    """Send a message as the caller, by the program `client`. `queue_id` and `local_id` say which
-    attempt this is: sent twice, it is one message. `form` is JSON text (`widgets.form`). `files`
-    are attachments that came with the message, which it opens whosever they are. `identity`
-    identifies the request if the content differs between attempts.
+    """Send a message as the caller with the client `client`. `queue_id` and `local_id` are the
+    idempotency key: sent twice, it is one message. `form` is JSON text (`reactions.form`). `files`
+    are attachments that the message may link regardless of their owner. `identity` identifies the
+    request if the content differs between attempts.
 
-    Raises as `tertulia.domain.messages.sending.send`; Refused for content that cannot be.
+    Raises as `tertulia.domain.messages.sending.send`; Refused for invalid content.
     """
     draft = await draft_of(
         caller.node,
@@ -148,7 +149,7 @@ async def draft_of(
     files: Collection[int] = (),
     identity: str | None = None,
 ) -> MessageDraft:
-    """The finished draft of a message of this content, which is final (`names.message_content`)."""
+    """The draft of a message with final content (`names.message_content`)."""
     composed = await compose(node, author, content, lambda: _topic(node.state, to))
     return MessageDraft(
         to=to,
@@ -166,8 +167,7 @@ async def draft_of(
 
 
 def _topic(state: State, to: ToChannel | ToPeople) -> Topic | None:
-    """The topic that a message goes to. None for direct messages, and where there is no such
-    channel."""
+    """The topic that a message goes to; None for direct messages and unknown channels."""
     if isinstance(to, ToPeople):
         return None
     channel = (
@@ -179,7 +179,7 @@ def _topic(state: State, to: ToChannel | ToPeople) -> Topic | None:
 
 
 def people_addressed(caller: Caller, named: Iterable[int | str]) -> list[int]:
-    """The IDs of people who are named by ID or by address. Refused for unknown addresses."""
+    """The IDs of users given by ID or email address. Raises Refused for unknown addresses."""
     found: list[int] = []
     for one in named:
         if isinstance(one, int):
@@ -193,14 +193,14 @@ def people_addressed(caller: Caller, named: Iterable[int | str]) -> list[int]:
 
 
 def to_people(user_ids: Sequence[int]) -> ToPeople:
-    """A direct message to these people. Refused where there are none."""
+    """Raises Refused without recipients."""
     if not user_ids:
         raise Refused("A message needs at least one recipient.")
     return ToPeople(frozenset(user_ids))
 
 
 def to_topic(channel: int | str, topic: str | None) -> ToChannel:
-    """A message to a topic of the channel of that ID or name. Refused without a topic."""
+    """Raises Refused without a topic."""
     if topic is None:
         raise Refused("The topic is missing.")
     if isinstance(channel, int):
@@ -209,7 +209,7 @@ def to_topic(channel: int | str, topic: str | None) -> ToChannel:
 
 
 def default_channel(caller: Caller) -> int:
-    """The ID of the channel to which a bot writes that names none. Refused for everybody else."""
+    """The bot's default channel. Raises Refused for other callers."""
     bot = caller.user.bot
     if bot is None or bot.default_sending_channel_id is None:
         raise Refused("A channel message needs a channel.")
@@ -217,19 +217,22 @@ def default_channel(caller: Caller) -> int:
 
 
 def notify_typing_to(caller: Caller, user_ids: Sequence[int], *, started: bool) -> None:
-    """The caller began or ceased to type a direct message. Refused as that would be."""
+    """Announce that the caller started or stopped typing a direct message. Raises Refused as
+    sending would."""
     notice = caller.consider(typing.to_people, tuple(user_ids), started)
     caller.node.delivery.publish(notice)
 
 
 def notify_typing_in(caller: Caller, channel_id: int, topic: str, *, started: bool) -> None:
-    """The caller began or ceased to type in a topic. Refused as a message there would be."""
+    """Announce that the caller started or stopped typing in a topic. Raises Refused as sending
+    would."""
     notice = caller.consider(typing.in_topic, channel_id, topic_name(topic), started)
     caller.node.delivery.publish(notice)
 
 
 async def notify_typing_edit(caller: Caller, message_id: int, *, started: bool) -> None:
-    """The caller began or ceased to edit a message. Refused as that would be."""
+    """Announce that the caller started or stopped editing a message. Raises Refused as editing
+    would."""
     message = await stored_message(caller.node, message_id)
     notice = caller.consider(typing.edit, message, started)
     caller.node.delivery.publish(notice)

@@ -61,7 +61,7 @@ class IncomingWebhook(Struct, frozen=True, kw_only=True):
     url: str = ""
 
 
-class WebhookOutcome(Struct, frozen=True, kw_only=True):
+class WebhookResult(Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     message_id: int | None = None
@@ -83,7 +83,7 @@ def integration_named(caller: Caller, name: str) -> Integration:
     return integration
 
 
-async def receive(caller: Caller, arrived: IncomingWebhook) -> WebhookOutcome:
+async def receive(caller: Caller, arrived: IncomingWebhook) -> WebhookResult:
     """Make a message of what a service sent to the caller, a bot, and write the outcome into the
     bot's journal.
 
@@ -134,24 +134,24 @@ def _note(
 
 async def _taken(
     caller: Caller, arrived: IncomingWebhook, options: IncomingOptions, events: list[str]
-) -> WebhookOutcome:
+) -> WebhookResult:
     """`events` gets the kind of event, as soon as it is known."""
     integration = integration_named(caller, arrived.integration)
     payload = _payload(arrived)
     request = WebhookRequest(Part(payload), arrived.headers, arrived.body, arrived.url)
     post = _translated(integration, request, events)
     if isinstance(post, HandshakeReply):
-        return WebhookOutcome(
+        return WebhookResult(
             handshake=post
         )  # By which a service may tell its secret: nothing is signed.
     _require_signed(caller, integration, request, options)
     if post is None:
-        return WebhookOutcome()
+        return WebhookResult()
     if not arrived.address.events.wants(post.event, post.branch):
-        return WebhookOutcome(is_filtered=True)
+        return WebhookResult(is_filtered=True)
     if integration.takes_templates and (options.topic_template or options.content_template):
         post = await _by_templates(caller, options, payload, post)
-    return WebhookOutcome(message_id=await _sent(caller, integration, arrived.address, post))
+    return WebhookResult(message_id=await _sent(caller, integration, arrived.address, post))
 
 
 def _payload(arrived: IncomingWebhook) -> Any:

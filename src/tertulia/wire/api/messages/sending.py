@@ -188,7 +188,7 @@ class SetTypingEdit(Params, kw_only=True, frozen=True):
 
 async def set_typing_edit(call: Call, params: SetTypingEdit) -> ApiResponse:
     """Notify the recipients of your message that you started or stopped editing it."""
-    await typing.type_edit(call, params.message_id, started=params.op == "start")
+    await sending.notify_typing_edit(call, params.message_id, started=params.op == "start")
     return ApiResponse()
 
 
