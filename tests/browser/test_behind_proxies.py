@@ -248,4 +248,6 @@ def test_a_proxy_without_forwarded_host_is_reported(
             said = page.locator("body")
             expect(said).to_contain_text(f"the page is at http://127.0.0.1:{port}")
             expect(said).to_contain_text(f"reached as 127.0.0.1:{site.server.port}")
-    site.server.wait_for_log("a page is another server's, by its Host")
+    site.server.wait_for_log(
+        "refused a page of another server; check that the proxy passes on the Host header"
+    )

@@ -7,8 +7,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tertulia.delivery import event_ids
-
 _NUMBERING = event_ids.counted_from(0)
 """The numbering of all queues, which start from an almost empty log."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from tertulia.log.freshness import STALE_SECONDS
+from tertulia.log.health import STALE_SECONDS
 from tertulia.service.config import Config
 from tests.chaos.asking import Account, Asker
 from tests.chaos.clients import PATIENCE, Client, shown

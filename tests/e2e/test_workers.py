@@ -109,7 +109,7 @@ def test_acknowledged_messages_survive_killed_workers(crew: Site) -> None:
         crowd.wait_for_more(15)
     # No listener registered again or missed anything: `crowded` checks that.
     assert len(set(crowd.acknowledged.values())) == len(crowd.acknowledged)
-    assert server.log_text().count("a worker has died") == 3
+    assert server.log_text().count("a worker exited unexpectedly") == 3
     assert server.command("check")["ok"]
 
 

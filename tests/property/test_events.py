@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.delivery.encoder import CachedEntry
 from tertulia.service.config import Config
 from tests.property.histories import History, move_messages, on_a_new_database
 from tests.property.test_state import both, examples, new_database, seeds

@@ -157,7 +157,9 @@ async def test_an_announcement_that_cannot_be_sent_is_dropped(
     for _ in range(2):
         found.add(typing(1))
         await until(lambda: found._task is None)
-    assert [record.message for record in caplog.records] == ["other nodes could not be told"] * 2
+    assert [record.message for record in caplog.records] == [
+        "could not send announcements to other nodes"
+    ] * 2
 
 
 async def test_a_stopping_node_does_not_wait_forever(road: Road) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import freshness
+from tertulia.log import head_watch, health
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
@@ -976,8 +976,8 @@ async def test_a_database_that_disappears_and_returns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # (`wire/test_readiness.py` tests for how long a node answers from memory.)
-    monkeypatch.setattr(freshness, "STALE_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(freshness, "PROOF_SECONDS", 0)
+    monkeypatch.setattr(health, "STALE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(head_watch, "PROOF_SECONDS", 0)
     config = Config(
         data_dir=str(tmp_path / "data"),
         database_url=server.url,

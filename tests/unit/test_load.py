@@ -197,4 +197,4 @@ def test_refusals_are_logged_once_per_second(caplog: pytest.LogCaptureFixture) -
             node.now += 1 / 16
     lines = [(r.message, r.__dict__["fields"]) for r in caplog.records]
     assert [fields["refused"] for _, fields in lines] == [1, 16, 16]
-    assert lines[0] == ("there is too much to do", {"refused": 1, "in_progress": 5})
+    assert lines[0] == ("overloaded; refusing requests", {"refused": 1, "in_progress": 5})

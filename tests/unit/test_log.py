@@ -13,10 +13,9 @@ import pytest
 
 from tertulia.app.founding import opened_log
 from tertulia.jobs.supervisor import Job
-from tertulia.log import commits, gathering, requests, transactions
-from tertulia.log.gathering import Gathering
+from tertulia.log import commits, requests
 from tertulia.log.log import Log
-from tertulia.log.requests import Command, Group
+from tertulia.log.requests import Command, Gathering, Group
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
 from tertulia.model.channels import Channel
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
@@ -209,7 +208,7 @@ async def test_a_group_waits_briefly_for_frequent_writers(
 ) -> None:
     """Those of other nodes, and those that send one command after another to this one."""
     for name in ("GATHERED_SECONDS", "MOST_SECONDS", "LULL_SECONDS", "OWN_LULL_SECONDS"):
-        monkeypatch.setattr(gathering, name, 1000.0)
+        monkeypatch.setattr(requests, name, 1000.0)
     waiting = requests.Inbox()
 
     def command(actor_id: int, until: float = math.inf) -> Command:
@@ -249,19 +248,19 @@ async def test_a_group_waits_briefly_for_frequent_writers(
         waiting.add(command(missing))
     await asyncio.wait_for(gatherer_waits, 60)
     # Frequent writers are waited for within a total limit.
-    monkeypatch.setattr(gathering, "MOST_SECONDS", 0.001)
+    monkeypatch.setattr(requests, "MOST_SECONDS", 0.001)
     waiting = gatherer._inbox = requests.Inbox()
     gatherer_waits = await waits(gatherer)
     assert not gatherer_waits.done()
     waiting.add(command(2))
     await asyncio.wait_for(gatherer_waits, 60)
     # Nobody is waited for long, or after a pause.
-    monkeypatch.setattr(gathering, "GATHERED_SECONDS", 0.001)
+    monkeypatch.setattr(requests, "GATHERED_SECONDS", 0.001)
     waiting = gatherer._inbox = requests.Inbox()
     await asyncio.wait_for(gatherer.wait(group(command(1))), 60)
-    monkeypatch.setattr(gathering, "GATHERED_SECONDS", 1000.0)
+    monkeypatch.setattr(requests, "GATHERED_SECONDS", 1000.0)
     for name in ("LULL_SECONDS", "OWN_LULL_SECONDS"):
-        monkeypatch.setattr(gathering, name, 0.0)
+        monkeypatch.setattr(requests, name, 0.0)
     await asyncio.wait_for(gatherer.wait(group(command(1))), 60)
 
 
@@ -398,7 +397,7 @@ async def test_an_unknown_outcome_is_not_reported_as_known(
         return await real(*arguments)
 
     monkeypatch.setattr(store, "was_committed", was_committed)
-    monkeypatch.setattr(transactions, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(commits, "RETRY_SECONDS", 0)
     counting.breaks, counting.error = {"after commit"}, CommitUnknown
     sending = asyncio.create_task(
         org["ann"].post("/messages", type="channel", to="lounge", topic="t", content="hi")

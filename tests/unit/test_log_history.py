@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.log.recovery import FILE, PositionFile
+from tertulia.log.head_watch import FILE, PositionFile
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import NoSuchQueue
 from tertulia.service.config import Config

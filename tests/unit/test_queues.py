@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 import tertulia.delivery
-from tertulia.delivery import event_ids, recent_entries, waiting_polls
+from tertulia.delivery import queue as event_ids
+from tertulia.delivery import recent_entries, waiting_polls
 from tertulia.delivery.delivery import Delivery
 from tertulia.delivery.queue import Queue
 from tertulia.delivery.registry import SWEEP_SECONDS
@@ -290,7 +291,7 @@ def test_a_queue_s_ids_fit_31_bits_for_five_million_entries(start: int) -> None:
             idle_timeout=600,
             counted_from=event_ids.base_for(start),
         )
-        numbering, last = event_ids.of_queue(record), event_ids.last_seq(record)
+        numbering, last = event_ids.numbering_of(record), event_ids.last_seq(record)
         assert 0 <= numbering.begin_of(start) < numbering.end_of(start) < 2**30
         assert last - start >= 5_000_000
         assert numbering.begin_of(last + 1) < 2**31

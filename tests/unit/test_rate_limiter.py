@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 
 from tertulia.wire.http.errors import TooManyTries
-from tertulia.wire.http.rate_limiter import RateLimiter
+from tertulia.wire.http.limiters import RateLimiter
 from tertulia.wire.http.request_head import client_network
 from tests.support import TestClock
 

@@ -25,7 +25,7 @@ from tertulia.app.serving.worker import (
     usable_cores,
 )
 from tertulia.cli.serve import _installation
-from tertulia.log.recovery import FILE, PositionFile
+from tertulia.log.head_watch import FILE, PositionFile
 from tertulia.service.config import Config
 from tertulia.store.installation import Position
 from tests.unit.test_architecture import ROOT

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tertulia.delivery.announcements import Announcements
 from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFrom
 from tertulia.service.credentials import Vault
-from tertulia.wire.http import shared_limits
-from tertulia.wire.http.rate_limiter import RateLimiter
-from tertulia.wire.http.shared_limits import MOST_TOLD, Limiters, SharedLimiter
+from tertulia.wire.http import limiters as shared_limits
+from tertulia.wire.http.limiters import MOST_TOLD, Limiters, RateLimiter, SharedLimiter
 from tests.support import TestClock
 from tests.unit.test_log import until
 

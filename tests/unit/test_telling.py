@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tertulia.log import head_watch
-from tertulia.log.freshness import Freshness
+from tertulia.log.health import Freshness
 from tertulia.log.log import Log
 from tertulia.log.replica import Replica, Subscribers
 from tertulia.model.changes import Entry, EventIdsUsedUp, MessageSent, RealmChanged

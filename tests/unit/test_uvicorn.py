@@ -51,7 +51,7 @@ BASES = {
         lambda: RequestResponseCycle(*[Mock()] * 11),
         "scope transport flow logger access_logger access_log default_headers message_event"
         " expect_100_continue keep_alive on_response",
-        ("wire/protocol/http1.py", "wire/protocol/asgi_exchange.py"),
+        ("wire/protocol/http1.py", "wire/protocol/exchange.py"),
         used="access_logger body chunked_encoding default_headers disconnected"
         " expected_content_length flow keep_alive logger message_event more_body on_response"
         " response_complete response_started run_asgi scope send transport"

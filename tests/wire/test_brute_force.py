@@ -12,10 +12,10 @@ import pytest
 from tertulia.app import logs
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
-from tertulia.wire.http import rate_limiter, rate_limits
+from tertulia.wire.http import limiters, rate_limits
 from tertulia.wire.http.errors import TooManyTries
+from tertulia.wire.http.limiters import Limiters
 from tertulia.wire.http.request_head import DEVICE_COOKIE
-from tertulia.wire.http.shared_limits import Limiters
 from tests.browsers import FIREFOX, fresh, ready, signed_in
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, row
 
@@ -164,7 +164,7 @@ def test_an_unknown_account_evicts_no_remembered_one() -> None:
     tries = rate_limits.SignInLimits(Limiters(clock))
     for number in range(rate_limits.TRIES_FROM_ANYWHERE):
         tries.require(f"192.0.2.{number}", "ann@example.com")
-    for number in range(2 * rate_limiter.MAX_KNOWN):
+    for number in range(2 * limiters.MAX_KNOWN):
         tries.require(f"198.51.{number}", f"{number}@example.com")
     with pytest.raises(TooManyTries):
         tries.require("203.0.113.1", "ann@example.com")
@@ -172,10 +172,10 @@ def test_an_unknown_account_evicts_no_remembered_one() -> None:
 
 def test_remembered_sign_in_addresses_are_limited() -> None:
     tries = rate_limits.SignInLimits(Limiters(TestClock(stopped_at=1_800_000_000)))
-    for number in range(rate_limiter.MAX_KNOWN + 5):
+    for number in range(limiters.MAX_KNOWN + 5):
         tries.succeeded(f"{number}", "ann@example.com")
     assert not tries.knows("0", "ann@example.com")
-    assert tries.knows(f"{rate_limiter.MAX_KNOWN}", "ANN@example.com")
+    assert tries.knows(f"{limiters.MAX_KNOWN}", "ANN@example.com")
 
 
 # Log lines

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http import httptools_impl
 
 from tertulia.wire.http import forms
-from tertulia.wire.http.endpoint import ANONYMOUS_BODY
+from tertulia.wire.http.dispatch import ANONYMOUS_BODY
 from tertulia.wire.http.errors import BodyTooLarge, Overloaded
 from tertulia.wire.http.forms import BodyBuffers
 from tertulia.wire.protocol.addresses import trusting, unmapped
@@ -806,7 +806,7 @@ async def test_connections_beyond_an_address_s_limit_get_an_error(
                 assert "your IP address" in answer.told["msg"]
                 assert await other.ended() == b""
         messages = [record.message for record in caplog.records]
-        assert messages == ["an address has too many connections"]
+        assert messages == ["too many connections from one address"]
         await lines[0].close()
         await until(lambda: len(server.state.connections) == 2)
         again = await server.connect()

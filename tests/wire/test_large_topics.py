@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyroaring import BitMap
 
-from tertulia.delivery.cached_entry import Withdrawal
+from tertulia.delivery.encoder import Withdrawal
 from tertulia.domain.messages import deleting as deleting_rules
 from tertulia.domain.messages import moving
 from tertulia.jobs.due import topic_moves

@@ -11,7 +11,7 @@ import pytest
 
 from tertulia.delivery import announcements
 from tertulia.service.config import Config
-from tertulia.wire.http import shared_limits
+from tertulia.wire.http import limiters as shared_limits
 from tertulia.wire.http.rate_limits import BOTS_OF_OWNER, TRIES, TRIES_PER_ACCOUNT
 from tertulia.wire.mail import server
 from tests import postgres

@@ -16,8 +16,8 @@ from tertulia.service.membership import Membership
 from tertulia.store import backups, nodes
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.wire.api.nodes import get_nodes
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import NoParams
+from tertulia.wire.http.routing import Call
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
 

@@ -219,7 +219,7 @@ async def test_overload_is_logged_as_a_warning(
     with caplog.at_level(logging.WARNING, "tertulia.http"):
         await line.ask(SERVER_SETTINGS)
     (record,) = caplog.records
-    assert (record.message, record.levelname) == ("there is too much to do", "WARNING")
+    assert (record.message, record.levelname) == ("overloaded; refusing requests", "WARNING")
 
 
 # Connections

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tertulia.log import catching_up
+from tertulia.log import head_watch
 from tertulia.service.config import Config
 from tertulia.store import notification_reader
 from tertulia.store.broadcast import EntryBroadcast
 from tertulia.store.database import DatabaseUnavailable
-from tertulia.wire.http.positions import COOKIE_SECONDS, POSITION
-from tertulia.wire.http.request_head import POSITION_COOKIE
+from tertulia.wire.http.positions import COOKIE_SECONDS
+from tertulia.wire.http.request_head import POSITION, POSITION_COOKIE
 from tests import postgres
 from tests.browsers import FIREFOX, give_password
 from tests.nodes import Client, Cluster, cluster
@@ -356,7 +356,7 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
 ) -> None:
     ben, behind = three.client(), three.nodes[1]
     with monkeypatch.context() as patch:
-        patch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
+        patch.setattr(head_watch, "BEHIND_SECONDS", 0.05)
         for name in ("look", "read_log"):
             patch.setattr(behind.node.store, name, away)
         patch.setattr(behind.node.log._replica, "hear", _nothing)
@@ -377,8 +377,8 @@ async def test_waiting_requests_are_limited(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = three.nodes[1].node.log
-    monkeypatch.setattr(catching_up, "MOST_BEHIND", 3)
-    monkeypatch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
+    monkeypatch.setattr(head_watch, "MOST_BEHIND", 3)
+    monkeypatch.setattr(head_watch, "BEHIND_SECONDS", 0.05)
     monkeypatch.setattr(three.nodes[1].node.store, "look", away)
     headers = {POSITION: f"{log.position.history}.{log.durable + 1000}"}
 

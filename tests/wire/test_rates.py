@@ -11,8 +11,8 @@ import pytest
 
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
-from tertulia.wire.http.positions import POSITION
 from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
+from tertulia.wire.http.request_head import POSITION
 from tests.browsers import signed_in
 from tests.support import Newcomer, Organization, Person, Reply, TestClock, founded
 

@@ -7,9 +7,9 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import commits, forwarding, freshness, head_watch, requests
+from tertulia.log import forwarding, head_watch, health, requests
 from tertulia.log import log as log_module
-from tertulia.log.errors import not_done_error
+from tertulia.log.health import not_done_error
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.store.database import WRITING, Connection, ConnectionLost, DatabaseUnavailable
@@ -77,7 +77,7 @@ async def test_a_node_that_cannot_check_its_state_answers_nothing(
         patch.setattr(org.node.store, "look", away)
         # The file watch may cause a read of the log at any time.
         patch.setattr(log.freshness, "verified", lambda _: None)
-        log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
+        log.freshness.verified_at = time.monotonic() - health.STALE_SECONDS - 1
         await log._head_watch.look()
         log._tick()
         reply = await waiting
@@ -110,7 +110,7 @@ async def test_a_node_that_keeps_getting_announcements_knows_that_it_is_current(
 ) -> None:
     """Whenever it checks, it has moved on by the end: to where the head was."""
     log, real = org.node.log, org.node.store.look
-    long_ago = time.monotonic() - freshness.STALE_SECONDS - 1
+    long_ago = time.monotonic() - health.STALE_SECONDS - 1
 
     async def look() -> Any:
         await log.submit(None, create, "meanwhile")
@@ -139,7 +139,7 @@ async def test_a_hanging_writer_makes_the_node_stale_if_others_write(
     sending = asyncio.create_task(log.submit(None, create, "one"))
     async with other_log(config) as other:
         await other.submit(None, create, "other")
-    log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
+    log.freshness.verified_at = time.monotonic() - health.STALE_SECONDS - 1
     await log._head_watch.look()
     (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
     gate.set()
@@ -243,7 +243,7 @@ async def test_ready_tests_the_writer_if_it_has_not_written_lately(
     counting.commits = 0
     assert await problems(org) == []
     assert counting.commits == 0, "what was written just now is proof"
-    monkeypatch.setattr(freshness, "PROOF_SECONDS", -1)
+    monkeypatch.setattr(head_watch, "PROOF_SECONDS", -1)
     assert await problems(org) == []
     assert counting.commits == 1
     counting.breaks = {"commit"}
@@ -253,10 +253,10 @@ async def test_ready_tests_the_writer_if_it_has_not_written_lately(
     counting.breaks = set()
     assert await problems(org) == []
     counting.gate = asyncio.Event()
-    monkeypatch.setattr(freshness, "PROOF_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(head_watch, "PROOF_WAIT_SECONDS", 0.01)
     (problem,) = await problems(org)
     assert "didn't respond" in problem
-    log.freshness.busy_since = time.monotonic() - freshness.STALE_SECONDS - 1
+    log.freshness.busy_since = time.monotonic() - health.STALE_SECONDS - 1
     assert any("waiting for the database" in problem for problem in await problems(org))
     counting.gate.set()
 
@@ -297,9 +297,9 @@ async def test_a_lock_held_by_another_program_is_waited_for_once(
 
 
 def test_a_send_is_answered_within_ten_seconds_whatever_blocks_the_database() -> None:
-    most = requests.BEGIN_SECONDS + log_module.TICK_SECONDS + forwarding.FORWARDED_SECONDS
+    most = health.BEGIN_SECONDS + log_module.TICK_SECONDS + forwarding.FORWARDED_SECONDS
     assert most < 10
-    assert WRITING.idle < requests.BEGIN_SECONDS < WRITING.lock
+    assert WRITING.idle < health.BEGIN_SECONDS < WRITING.lock
 
 
 async def test_a_committed_change_is_not_reported_as_failed_because_of_another(
@@ -362,7 +362,7 @@ async def test_a_reader_does_not_wait_forever_for_a_commit(
     for _ in range(20):
         await asyncio.sleep(0)
     with monkeypatch.context() as patch:
-        patch.setattr(commits, "BEGIN_SECONDS", -1)
+        patch.setattr(health, "BEGIN_SECONDS", -1)
         log._tick()
     (await looking).refused("SERVER_NOT_READY", 503)
     counting.gate.set()

@@ -16,7 +16,7 @@ from tertulia.domain.organization import banners
 from tertulia.jobs import registry
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upkeep import usage_counts
-from tertulia.log.measures import SECONDS, Histogram
+from tertulia.log.health import SECONDS, Histogram
 from tertulia.model.errors import UploadQuotaReached
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.webhooks import ServiceCall
@@ -30,8 +30,7 @@ from tertulia.store.nodes import SlowRequest
 from tertulia.store.pushes import PushAction
 from tertulia.store.usage import UsageProgress
 from tertulia.wire.http import request_log
-from tertulia.wire.http.request_log import RequestLog
-from tertulia.wire.http.request_measures import RequestMeasures, SlowRequests
+from tertulia.wire.http.request_log import RequestLog, RequestMeasures, SlowRequests
 from tests.support import Organization, TestClock, founded
 from tests.wire.test_tus import ask, begun, piece
 

@@ -12,7 +12,7 @@ import pytest
 from pyroaring import BitMap
 
 from tertulia.domain.messages import editing as decided
-from tertulia.log import unread_loads
+from tertulia.log import snapshots
 from tertulia.model.errors import Refused, TooOften
 from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
@@ -34,7 +34,7 @@ class Slow:
     """Holds the result of a load's read until it's released."""
 
     def __init__(self) -> None:
-        self._read = unread_loads._read
+        self._read = snapshots._read
         self._has_read, self._may_return = threading.Event(), threading.Event()
 
     def read(self, *arguments: Any) -> Any:
@@ -54,7 +54,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
     found = Slow()
-    monkeypatch.setattr(unread_loads, "_read", found.read)
+    monkeypatch.setattr(snapshots, "_read", found.read)
     yield found
     found.release()
 
@@ -151,14 +151,14 @@ async def test_a_load_is_shared(org: Organization, monkeypatch: pytest.MonkeyPat
     await org["ann"].send("lounge", "tea", "one")
     forget(org.node.state.unread)
     parts: list[tuple[str, int]] = []
-    read: Callable[..., Any] = unread_loads._read
+    read: Callable[..., Any] = snapshots._read
 
     def counted(connection: Any, *ids: list[int]) -> Any:
         kinds = zip(("reader", "channel", "direct"), ids, strict=True)
         parts.extend((kind, one) for kind, some in kinds for one in some)
         return read(connection, *ids)
 
-    monkeypatch.setattr(unread_loads, "_read", counted)
+    monkeypatch.setattr(snapshots, "_read", counted)
     people = [org[name] for name in ("ann", "ben", "cleo") for _ in range(3)]
     await asyncio.gather(*(unread_of(one) for one in people))
     assert len(parts) == len(set(parts))
@@ -177,7 +177,7 @@ async def test_a_load_uses_nobody_s_share_of_the_readers(
     read = org.node.store.read
 
     async def noted(function: Any, *arguments: Any) -> Any:
-        if function == unread_loads._read:
+        if function == snapshots._read:
             askers.append(current_requester.get().person)
             if current_requester.get().person == org["ann"].user_id:
                 raise TooOften(1, "You have too many requests in progress.")

@@ -1,1 +1,1 @@
-"""How a node is put together, configured and served."""
+"""Composing, configuring and serving a node."""

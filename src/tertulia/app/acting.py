@@ -1,5 +1,4 @@
-"""The organization as its operator changes it from the command line: in an owner's name, by the
-verbs that the interface uses."""
+"""Acting on an organization from the command line, as its owner and with the API's verbs."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,10 +21,10 @@ from tertulia.state.state import State
 
 @asynccontextmanager
 async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncIterator[Caller]:
-    """The organization in the name of its first owner, for the time of the context. Servers may be
-    running: this one serves nobody, does no jobs, and is in no list.
+    """Open the organization and yield a caller that acts as its first owner. Servers may be running
+    in the meantime: this node isn't listed, and runs no jobs.
 
-    Raises as `opened_organization`; Refused where there is no owner.
+    Raises as `opened_organization`; Refused if there is no owner.
     """
     async with opened_organization(config, report) as (log, vault):
         links = Links(vault)
@@ -54,7 +53,8 @@ async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncI
 
 
 def first_owner(state: State) -> int:
-    """The active owner, a person, whose account is the oldest. Refused where there is none."""
+    """Return the active owner, not a bot, with the oldest account. Raises Refused if there is
+    none."""
     owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
     if not owners:
         raise Refused("The organization has no active owner, whom this command acts for.")

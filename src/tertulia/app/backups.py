@@ -1,4 +1,4 @@
-"""Making a backup, verifying it, and putting it to the place for backups."""
+"""Creating, verifying and storing backups."""
 
 import asyncio
 import contextlib
@@ -19,11 +19,11 @@ from tertulia.store.transfer import Manifest, Progress, try_restore
 
 
 class Made(Struct, frozen=True, kw_only=True):
-    """What was done."""
+    """A backup that was made."""
 
     backup: StoredBackup
     deleted: list[str]
-    """The names of backups that need not be kept any more."""
+    """The names of backups that were deleted because newer ones replace them."""
 
 
 def back_up(
@@ -35,8 +35,8 @@ def back_up(
     compressed: bool = True,
     encrypt_to: Sequence[Any] = (),
 ) -> Manifest:
-    """Write the organization to a file that is not there yet, or to what is open. VaultError where
-    the secret is another one; and as `transfer.back_up`."""
+    """Write the organization to a new file or an open stream. Raises VaultError if the secret
+    doesn't match; otherwise as `transfer.back_up`."""
     with founding.founded_database(settings) as connection:
         secret = load_secret(settings.data_path, settings.secret or None, create=False)
         kept = installation.value(connection, installation.SECRET)
@@ -58,14 +58,16 @@ def back_up(
 
 
 async def make(settings: Config, progress: Progress) -> Made:
-    """Make one here, restore it for a trial, put it to its place (encrypted, where there are
-    recipients), and delete there what the rule does not keep. Raises as `back_up`, DatabaseError
-    where it cannot be restored, and FilesUnavailable or OSError for trouble with the place: nothing
-    was deleted then."""
+    """Make a backup, restore it as a test, store it (encrypted if there are recipients), and delete
+    the backups that it replaces.
+
+    Raises as `back_up`; DatabaseError if it can't be restored; FilesUnavailable or OSError if it
+    can't be stored. Nothing is deleted then.
+    """
     now = time.time()
     place = settings.opened_backups()
     with temporary_directory(settings.data_path) as directory:
-        # Files of a bucket are fetched by loops of their own, which threads may have.
+        # Files in a bucket are read with separate event loops, so use a thread.
         file = await asyncio.to_thread(_written, settings, directory, progress, now)
         try:
             await place.put_from(file.name, file)
@@ -81,8 +83,7 @@ async def make(settings: Config, progress: Progress) -> Made:
 
 
 def _written(settings: Config, directory: Path, progress: Progress, now: float) -> Path:
-    """A backup in the directory, as it is to be put to its place, which was restored for a
-    trial."""
+    """Return a verified backup in the directory, ready to be stored."""
     file = directory / backups.name_at(now)
     with_files = settings.backup_files
     if not settings.backup_recipients:

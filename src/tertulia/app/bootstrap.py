@@ -1,5 +1,4 @@
-"""What the HTTP server answers with: the first run's page as long as there is no organization, and
-a node from then on."""
+"""What the HTTP server serves: the first-run page until an organization exists, then a node."""
 
 import asyncio
 import os
@@ -21,28 +20,28 @@ from tertulia.wire.protocol.polling import Polls
 
 
 class Bootstrap:
-    """An ASGI application: the first run's, or a node's; it turns from the first to the second."""
+    """The ASGI application, which switches from the first run to a node."""
 
     def __init__(self, on_ready: Callable[[HttpNode], None]) -> None:
-        """`on_ready` is called when a node answers."""
+        """`on_ready` is called when a node serves requests."""
         self.code = ""
-        """By which an organization can be made; empty where there is one."""
+        """The setup code; empty once an organization exists."""
         self.broken: Callable[[], None] = lambda: None
-        """Called where that turn failed, or the node cannot go on."""
+        """Called if the switch failed or the node can't continue."""
         self.draining: Callable[[], None] = lambda: None
-        """Called when the node begins to leave."""
+        """Called when the node begins to drain."""
         self.outdated = ""
-        """Why the program is too old to go on; empty where it is not."""
+        """Why the program is too old for the database; empty if it isn't."""
         self.node: HttpNode | None = None
         self.polls: Polls | None = None
-        """Takes the polls that wait on their connections, as soon as a node answers."""
+        """The polls that wait below ASGI, once a node serves requests."""
         self._gauges: list[ServerGauges] = []
         self._on_ready = on_ready
         self._answers: ASGIApp | None = None
         self._founded = asyncio.Event()
         self._leaving = asyncio.Event()
         self._settled = asyncio.Event()
-        """The node answers, or never will."""
+        """Set when the node serves requests, or never will."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._answers is None:
@@ -54,7 +53,7 @@ class Bootstrap:
         self.broken()
 
     async def close(self) -> None:
-        """Answer the clients that wait: there will be no more."""
+        """Answer the requests that wait."""
         self._settled.set()
         if self.node is not None:
             await self.node.delivery.close()
@@ -63,7 +62,7 @@ class Bootstrap:
     async def opened(
         self, config: Config, report: Callable[[str], None], residents: Iterable[str]
     ) -> AsyncIterator[None]:
-        """Answer for the time of the context, which raises what went wrong meanwhile."""
+        """Serve within the context. Raises what went wrong in the meantime."""
         tracing.begin(os.environ, Membership(config).name)
         try:
             async with self._opened(config, report, residents):
@@ -98,7 +97,7 @@ class Bootstrap:
     async def _first_run(
         self, config: Config, report: Callable[[str], None], ready: "asyncio.Future[None]"
     ) -> None:
-        """The page until there is an organization, whoever makes it; then the node."""
+        """Serve the first-run page until anyone creates an organization, then the node."""
         try:
             membership = Membership(config)
             membership.lifecycle.on_drain(lambda: self.draining())
@@ -127,7 +126,7 @@ class Bootstrap:
             self._settled.set()
 
     def observe(self, gauges: ServerGauges) -> None:
-        """Have metrics tell of the HTTP server that answers by this."""
+        """Include this HTTP server in the metrics."""
         self._gauges.append(gauges)
         if self.node is not None:
             self.node.gauges.append(gauges)

@@ -1,4 +1,4 @@
-"""The composition root: what a node is made of, and how it starts and stops."""
+"""The composition root: what a node consists of, and how it starts and stops."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -44,9 +44,9 @@ async def opened_organization(
     elapsed: Callable[[], float] = time.monotonic,
     membership: Membership | None = None,
 ) -> AsyncIterator[tuple[Log, Vault]]:
-    """The log of an organization that exists, and the vault with its secret.
+    """Open the log and the vault of an existing organization.
 
-    NoOrganization where nothing was founded; VaultError where the secret is not its own.
+    Raises NoOrganization if there is none, and VaultError if the secret doesn't match.
     """
     async with opened_log(
         config,
@@ -79,13 +79,12 @@ async def opened_node(
     services: Web | None = None,
     push_web: Web | None = None,
 ) -> AsyncIterator[HttpNode]:
-    """A node, ready to answer, for the time of the context. `residents` are the addresses of a
-    demonstration's accounts; `web` is how it fetches what is elsewhere, and `services`
-    how it calls bots' services, and `push_web` how it asks push services, which it closes at
-    its end."""
+    """Open a node that is ready to serve. `residents` are the addresses of a demo's accounts. `web`
+    fetches links and files, `services` calls bots' services, and `push_web` push services; the node
+    closes them."""
     membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
-    """Empty until the log is open."""
+    """Filled when the log is open."""
 
     def on_announcement(text: str) -> None:
         for delivery in deliveries:
@@ -139,7 +138,7 @@ async def opened_node(
 
 
 def delivery_of(config: Config, log: Log) -> Delivery:
-    """The delivery of the log's entries, which is not open yet."""
+    """Return the delivery for the log, not yet open."""
     transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
     encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
     longest = config.event_queue_longpoll_timeout_seconds
@@ -152,5 +151,4 @@ def delivery_of(config: Config, log: Log) -> Delivery:
 
 
 def asgi(node: HttpNode) -> ASGIApp:
-    """The node as an ASGI application."""
     return application(node)

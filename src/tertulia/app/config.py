@@ -1,5 +1,4 @@
-"""Reading the settings of the server: one TOML file, over which the environment and the flags
-prevail."""
+"""Reading the server's settings from a TOML file, the environment, and flags."""
 
 import os
 import re
@@ -20,16 +19,16 @@ from tertulia.store import backups as encrypted_backups
 from tertulia.store.s3_addresses import S3Address, s3_address
 
 PREFIX: Final = "TERTULIA_"
-"""Of the variables."""
+"""The prefix of environment variables."""
 _FROM_FILE: Final = "_FILE"
-"""Ends the name of a variable that names a file in which the setting is."""
+"""The suffix of variables that name a file with the setting's value."""
 _CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
-"""The variable by which systemd names the directory of a service's credentials."""
+"""The variable with the directory of a systemd service's credentials."""
 _CREDENTIAL: Final = "tertulia."
-"""Begins the names of those that are settings."""
+"""The prefix of credentials that are settings."""
 FILE: Final = "tertulia.toml"
 _MOST_BYTES: Final = 64 * 1024
-"""Of a file that has one setting in it."""
+"""The size limit of a file with one setting."""
 _OF_SERVICES: Final = re.compile(
     r"TERTULIA_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
@@ -37,19 +36,20 @@ _ADDRESS_OF_SERVICE: Final = re.compile(r"(tcp|udp|sctp)://")
 
 
 class ConfigError(Exception):
-    """A setting is unknown or has an impossible value. `str(error)` is for the operator."""
+    """A setting is unknown or has an invalid value. `str(error)` is for the operator."""
 
 
 class Given(Struct, frozen=True):
-    """What a setting was given, and where."""
+    """A setting's value and its source."""
 
     value: Any
     source: str
-    """In words that may stand behind `from`."""
+    """Described so that it can follow `from`."""
 
 
 def is_of_services(name: str, value: str) -> bool:
-    """Whether Kubernetes sets that variable, for a Service whose name begins as ours does."""
+    """Return whether Kubernetes sets the variable, for a Service whose name begins with Tertulia's
+    prefix."""
     if _OF_SERVICES.fullmatch(name):
         return True
     is_address = name.startswith(PREFIX) and name.endswith("_PORT")
@@ -57,12 +57,12 @@ def is_of_services(name: str, value: str) -> bool:
 
 
 def of_services(variables: Mapping[str, str]) -> list[str]:
-    """The variables that are ignored, because `is_of_services`."""
+    """Return the variables that are ignored because of `is_of_services`."""
     return sorted(name for name, value in variables.items() if is_of_services(name, value))
 
 
 def from_flags(flags: Mapping[str, Any]) -> dict[str, Given]:
-    """Those that are not None."""
+    """Return the flags that aren't None."""
     return {
         name: Given(value, f"--{name.replace('_', '-')}")
         for name, value in flags.items()
@@ -71,8 +71,8 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Given]:
 
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, Given]:
-    """By variables, by the files that variables name, and by credentials of systemd. ConfigError
-    where something is unknown, cannot be read, or is given twice."""
+    """Return the settings from variables, from files that variables name, and from systemd
+    credentials. Raises ConfigError if one is unknown, unreadable, or set twice."""
     found: dict[str, Given] = {}
     unknown = []
     for variable, value in sorted(variables.items()):
@@ -107,7 +107,7 @@ def _from_credentials(directory: Path) -> dict[str, Given]:
         names = sorted(os.listdir(directory))
     except OSError:
         return {}  # They are another's: of whoever started this program, and not for its user.
-    # The file of settings may be among them: `--config` names it.
+    # The settings file may be a credential, too: `--config` names it.
     own = [name for name in names if name.startswith(_CREDENTIAL) and name != FILE]
     known = {name: name.removeprefix(_CREDENTIAL) for name in own}
     _require_known(
@@ -119,7 +119,7 @@ def _from_credentials(directory: Path) -> dict[str, Given]:
 
 
 def _text_of(path: Path, why: str = "") -> str:
-    """What is in the file, without the line's end."""
+    """Return the file's content without the line end."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -135,7 +135,8 @@ def _text_of(path: Path, why: str = "") -> str:
 
 
 def from_file(path: Path) -> dict[str, Given]:
-    """By a file of TOML. ConfigError where it cannot be read, or something in it is unknown."""
+    """Return the settings from a TOML file. Raises ConfigError if it is unreadable or has unknown
+    settings."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -156,7 +157,7 @@ def _require_known(unknown: Iterable[str], where: str) -> None:
 __all__ = ["FILE", "PREFIX", "ConfigError", "expected", "load"]
 
 _SHOWN: Final = 100
-"""Characters of a wrong value that are said."""
+"""The length, in characters, to which an invalid value is cut."""
 
 
 def load(
@@ -165,11 +166,11 @@ def load(
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Config:
-    """The settings: defaults, then the file, then the environment, then the flags.
+    """Return the settings: defaults, overridden by the file, the environment, and the flags.
 
-    The file is the given one, or `tertulia.toml` in the data directory where there is one. The
-    environment gives them by `TERTULIA_…`, by files that `TERTULIA_…_FILE` names, and by
-    credentials of systemd. Flags that are None are not given. Raises ConfigError.
+    The file is the given one or, if it exists, `tertulia.toml` in the data directory. The
+    environment sets them by `TERTULIA_…`, by files that `TERTULIA_…_FILE` names, and by systemd
+    credentials. Flags that are None are ignored. Raises ConfigError.
     """
     variables = os.environ if environment is None else environment
     given = {**from_environment(variables), **from_flags(flags)}
@@ -231,13 +232,13 @@ def _require_mail_in(found: "_Found", config: Config) -> None:
 
 
 class _Found:
-    """The settings as they were given."""
+    """Settings as they were given."""
 
     def __init__(self, given: Mapping[str, Given]) -> None:
         self._given = given
 
     def converted(self) -> Config:
-        """As what they are. ConfigError where one is not."""
+        """Return the settings converted to their types. Raises ConfigError."""
         values = {name: one.value for name, one in self._given.items()}
         if type(workers := values.get("workers")) is int:  # In TOML: a number is none in quotes.
             values["workers"] = str(workers)
@@ -250,8 +251,7 @@ class _Found:
             raise self.wrong(name, f"must be {expected(name)}") from None
 
     def wrong(self, name: str, why: str) -> ConfigError:
-        """The error that says which value is wrong, where it is from, and why. `why` goes on where
-        the value ends."""
+        """Return an error with the setting's value and source. `why` completes the sentence."""
         given = self._given.get(name) or _default(name)
         shown = f"the value from {given.source}" if name in SECRETS else _shown(given)
         return ConfigError(f"Setting {name}: {shown} {why}.")
@@ -269,7 +269,7 @@ def _shown(given: Given) -> str:
 
 
 def expected(name: str) -> str:
-    """What a setting must be, in words."""
+    """Return what the setting accepts, in words."""
     kind, meta, *_ = typing.get_args(typing.get_type_hints(Config, include_extras=True)[name])
     if kind is bool:
         return "true or false"
@@ -284,7 +284,7 @@ def expected(name: str) -> str:
 
 
 def _require_files(config: Config, environment: Mapping[str, str]) -> None:
-    """ConfigError where the settings of files do not fit together."""
+    """Raise ConfigError if the settings about files contradict each other."""
     if config.backup_to.startswith(S3):
         try:
             backups = s3_address(config.backup_to)
@@ -330,7 +330,7 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
 
 
 def _site(found: _Found, text: str) -> str:
-    """The address of a site, without a slash at its end. ConfigError for what is none."""
+    """Return the site's URL without a trailing slash. Raises ConfigError."""
     if not text:
         return ""
     try:
@@ -344,7 +344,7 @@ def _site(found: _Found, text: str) -> str:
 
 
 def _is_server(url: str) -> bool:
-    """Whether the address has a host, and a port that there can be if it has one."""
+    """Return whether the URL has a host and, if any, a valid port."""
     try:
         parts = urlsplit(url)
         return bool(parts.hostname) and parts.port != 0
@@ -353,7 +353,7 @@ def _is_server(url: str) -> bool:
 
 
 def _networks(found: _Found, name: str, text: str) -> str:
-    """Addresses and networks, separated by commas. ConfigError for what is none."""
+    """Return addresses and networks separated by commas. Raises ConfigError."""
     listed = [one.strip() for one in text.split(",") if one.strip()]
     for one in listed:
         try:

@@ -1,5 +1,4 @@
-"""The first run: what a server answers as long as there is no organization, and how one is made by
-the page that it shows."""
+"""The first run: serving the page on which an organization is created, until one exists."""
 
 import asyncio
 import hmac
@@ -26,15 +25,15 @@ from tertulia.service.accounts import password_rules
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest, load_secret
 from tertulia.store import installation
-from tertulia.wire.http import session_cookies
+from tertulia.wire.http import authentication
 from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
+from tertulia.wire.http.limiters import Limiters
 from tertulia.wire.http.rate_limits import SignInLimits
 from tertulia.wire.http.request_head import client_network
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
-from tertulia.wire.http.shared_limits import Limiters
 from tertulia.wire.http.sign_in import note_failed, note_signed_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
 from tertulia.wire.pages.html import MARK, STYLES, Speech, from_template, speech_for
@@ -45,64 +44,65 @@ logger = logging.getLogger("tertulia.http")
 
 SETUP: Final = "/setup"
 CODE: Final = "setup_code"
-"""What the code is kept under beside the organization that is to be: every node shows the same."""
+"""The key that the code is stored under in the database, so that all nodes share it."""
 _LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"
-"""None of which looks like another."""
+"""Without characters that look alike."""
 _NOTHING_YET: Final = (
     f"This server has no organization yet. Open {SETUP} in a browser to create one."
 )
 
 
 async def setup_code(log: Log) -> str:
-    """The code that making an organization needs. It is printed when the server starts."""
+    """Return the setup code, which creating an organization requires. The server prints it when it
+    starts."""
     made = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(3))
     return await log.store.write(lambda c: installation.put_once(c, CODE, made))
 
 
 async def forget_code(log: Log) -> None:
-    """Delete the code: there is an organization now."""
+    """Delete the code after the organization was created."""
     await log.store.write(lambda c: installation.forget(c, CODE))
 
 
 def setup_address(site: str, code: str) -> str:
-    """Where the organization is created, with the code filled in."""
+    """Return the URL of the setup page with the code filled in."""
     return f"{site.rstrip('/')}{SETUP}?code={code}"
 
 
 async def _health(_: Request) -> Response:
-    """The process is alive."""
+    """The process is running."""
     return JSONResponse({"status": "alive"})
 
 
 async def _not_ready(_: Request) -> Response:
-    """There is nothing to answer with yet."""
+    """The server has no organization."""
     return JSONResponse({"status": "there is no organization yet"}, status_code=503)
 
 
 async def _elsewhere(request: Request, _: Exception) -> Response:
-    """An error for programs; browsers are redirected to the first run's page."""
+    """Return an error to programs, and redirect browsers to the setup page."""
     if request.url.path.startswith("/api/"):
         return failure(Unavailable(_NOTHING_YET))
     return RedirectResponse(SETUP, status_code=302, headers={"Cache-Control": "no-store"})
 
 
 class FirstRun:
-    """The HTTP application until there is an organization."""
+    """The HTTP application until an organization exists."""
 
     def __init__(
         self, config: Config, log: Log, code: str, moved: Callable[[], Awaitable[object]]
     ) -> None:
-        """`moved` returns when, with the organization made, the node itself answers."""
+        """`moved` returns when the organization was created and the node serves requests."""
         self._config = config
         self._log = log
         self._code = code
         self._moved = moved
         self._sign_in_limits = SignInLimits(Limiters(log.elapsed))
         self.busy = asyncio.Lock()
-        """Held while somebody makes an organization: the log must stay open."""
+        """Held while an organization is created: the log must stay open."""
 
     def answers(self) -> ASGIApp:
-        """The ASGI application."""
+        """Return the ASGI application."""
         routes = [
             Route(SETUP, self._set_up, methods=["GET", "POST"]),
             Route("/health", _health),
@@ -116,7 +116,7 @@ class FirstRun:
         return RequestLog(inside, self._config)
 
     async def _set_up(self, request: Request) -> Response:
-        """A form; and when it is filled in, there is the organization."""
+        """Show the form, or create the organization from it."""
         say = speech_for(request, "en")
         try:
             if request.method == "POST":
@@ -155,7 +155,7 @@ class FirstRun:
             async with self.busy:
                 cookies = await self._found(request, vault, founder)
         except Refused:
-            # Another browser, or another node, was first.
+            # Someone else, perhaps on another node, was faster.
             return await self._there_already()
         finally:
             vault.close()
@@ -166,7 +166,7 @@ class FirstRun:
         return response
 
     async def _found(self, request: Request, vault: Vault, founder: Founder) -> list[str]:
-        """Make the organization; the cookies by which the owner is signed in."""
+        """Create the organization, and return the cookies of the owner's session."""
         log, token = self._log, secrets.token_urlsafe(32)
         owner = await founding.found(log, vault, founder)
         agent = request.headers.get("user-agent", "")
@@ -175,7 +175,9 @@ class FirstRun:
         credential = log.state.credentials[owner.id]
         now = log.clock()
         note_signed_in(request, "code", owner.id)
-        return session_cookies.kept(self._config, vault, request, session, token, credential, now)
+        return authentication.session_cookies(
+            self._config, vault, request, session, token, credential, now
+        )
 
     async def _there_already(self) -> Response:
         await self._moved()
@@ -196,7 +198,7 @@ class FirstRun:
 
 
 def _plain(code: str) -> str:
-    """The code without what typing it may have added."""
+    """Return the code without separators and spaces."""
     return "".join(filter(str.isalnum, code.casefold()))
 
 

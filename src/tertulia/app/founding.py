@@ -1,4 +1,4 @@
-"""How an organization comes into being, and how an installation knows its secret again."""
+"""Creating an organization, opening its log, and checking its secret."""
 
 import asyncio
 import time
@@ -11,8 +11,8 @@ from msgspec import Struct
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.organization import founding, realms
 from tertulia.domain.organization.founding import NewOrganization
+from tertulia.log.head_watch import PositionFile
 from tertulia.log.log import Log
-from tertulia.log.recovery import PositionFile
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
@@ -28,7 +28,7 @@ from tertulia.store.store import READ_SECONDS, Store, database_at
 
 
 class NoOrganization(Exception):
-    """There is nothing to open yet. `str(error)` says what to run first."""
+    """There is no organization to open. `str(error)` says how to create one."""
 
     def __init__(self, where: str) -> None:
         super().__init__(
@@ -42,8 +42,8 @@ class NoOrganization(Exception):
 
 
 def is_founded(config: Config) -> bool:
-    """Whether there is an organization, in a database of whatever version. Looks without touching;
-    DatabaseError where that cannot be known."""
+    """Return whether an organization exists, in a database of any version, without changing it.
+    Raises DatabaseError if that is unknown."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return False
@@ -53,8 +53,8 @@ def is_founded(config: Config) -> bool:
 
 @contextmanager
 def founded_database(config: Config, *, readonly: bool = True) -> Iterator[Connection]:
-    """A connection to the organization's database, of whatever version it is, for the time of the
-    context. NoOrganization where nothing was founded there."""
+    """Open the database of an organization, of any version, within the context. Raises
+    NoOrganization."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         raise NoOrganization(config.place)
@@ -65,7 +65,7 @@ def founded_database(config: Config, *, readonly: bool = True) -> Iterator[Conne
 
 
 class Founder(Struct, frozen=True, kw_only=True):
-    """What an organization begins with: its name and its owner."""
+    """What a new organization needs: its name and its owner."""
 
     organization: str
     address: str
@@ -74,11 +74,11 @@ class Founder(Struct, frozen=True, kw_only=True):
 
 
 FIRST_CHANNELS = (("general", "For everyone: announcements and questions."),)
-"""Name and description of the public channels that everybody is subscribed to."""
+"""Name and description of the public channels that everyone is subscribed to."""
 
 
 def require_empty(state: State) -> None:
-    """Refused where there is an organization already."""
+    """Raise Refused if an organization exists."""
     if not state.is_empty:
         raise Refused(
             f"An organization already exists here: '{state.realm.name}'. Nothing was changed."
@@ -88,7 +88,7 @@ def require_empty(state: State) -> None:
 async def found(log: Log, vault: Vault, founder: Founder) -> User:
     """Create the organization, its owner and its first channels. Returns the owner.
 
-    Refused where there is one already, and for what cannot be a name or an address.
+    Raises Refused if an organization exists, or a name or the address is invalid.
     """
     render = Renderer(in_place=True).render
     owner = await log.submit(
@@ -118,13 +118,13 @@ async def found(log: Log, vault: Vault, founder: Founder) -> User:
 
 
 async def remember_secret(store: Store, vault: Vault) -> None:
-    """Store by what the vault's secret is recognized."""
+    """Store the fingerprint that identifies the vault's secret."""
     fingerprint = vault.fingerprint
     await store.write(lambda c: installation.put(c, installation.SECRET, fingerprint))
 
 
 async def require_fitting(log: Log, vault: Vault) -> None:
-    """VaultError unless the vault has the secret that the installation was founded with."""
+    """Raise VaultError unless the vault has the installation's secret."""
     kept = await log.store.read_log(
         lambda c: installation.value(c, installation.SECRET), READ_SECONDS
     )
@@ -132,7 +132,7 @@ async def require_fitting(log: Log, vault: Vault) -> None:
         if not vault.fits(kept):
             raise VaultError(WRONG_SECRET)
         return
-    # Not founded by `found`, or that was cut short: the accounts' own keys show it.
+    # If the fingerprint is missing, the API keys show whether the secret matches.
     for credential in log.state.credentials:
         try:
             vault.api_key(credential)
@@ -159,10 +159,10 @@ async def opened_log(
     membership: Membership | None = None,
     absent: Exception | None = None,
 ) -> AsyncIterator[Log]:
-    """The organization's log, migrated and open, for the time of the context. It is a server's with
-    a `membership`; else DatabaseError where a server runs and the database would be migrated. What
-    backups left that were killed is deleted. Where no database is there, it is made, unless it is
-    said what is to be raised then, before anything is touched (`absent`)."""
+    """Open the organization's migrated log within the context. With a `membership`, this is a
+    server; otherwise DatabaseError is raised if a server is running and a migration is needed.
+    Leftovers of killed backups are deleted. A missing database is created or, if `absent` is given,
+    that is raised before anything is touched."""
     serves = membership is not None
     database = database_at(config.data_path, config.database_url, config.bus)
     store = Store(database, serves=serves)
@@ -194,5 +194,5 @@ async def opened_log(
 
 
 def opened_vault(config: Config, *, create: bool = False) -> Vault:
-    """The vault with the installation's secret. VaultError where there is none."""
+    """Return the vault with the installation's secret. Raises VaultError if it is missing."""
     return Vault(load_secret(config.data_path, config.secret or None, create=create))

@@ -1,7 +1,6 @@
-"""Log lines: `key=value` text for people, or JSON for machines, on standard error.
+"""Log lines on standard error: `key=value` text for people, or JSON for machines.
 
-A record's facts are in `extra={"fields": {...}}`. What people wrote and what they sign in with is
-never among them.
+A record's fields are in `extra={"fields": {...}}`. They never contain messages or credentials.
 """
 
 import json
@@ -20,37 +19,36 @@ _WORD = re.compile(r'[^ "=\\]+')
 
 
 def begin(level: str, form: str, worker: int | None = None) -> None:
-    """Write log lines from now on. `form` is `text` or `json`; `worker` says in each line which of
-    the server's workers wrote it."""
+    """Start logging. `form` is `text` or `json`; `worker` is added to each line."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(worker) if form == "json" else TextLines(worker))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # No line says where in the program, by which thread or process it was written: looking that up
-    # takes as long as all the rest.
+    # No line contains the source line, thread or process, which take as long to look up as
+    # everything else.
     logging._srcfile = None  # the documented way
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    # What would be written to standard error beside the lines.
+    # Python's warnings would bypass the log on standard error.
     logging.captureWarnings(True)
     sys.excepthook = _log_end
-    # The server says itself when it begins and ends.
+    # The server logs its start and stop itself.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, root.level))
-    # It would write down every address that a message links and the server fetches.
+    # It would log every URL in messages that the server fetches.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, root.level))
-    # It would write down what those say who bring mails: addresses among it that open channels.
+    # It would log what mail clients send, including addresses that post to channels.
     logging.getLogger("mail.log").setLevel(max(logging.ERROR, root.level))
-    # It says once more, of each connection that was lost, what its errors say.
+    # It would repeat each lost connection.
     logging.getLogger("psycopg").setLevel(max(logging.ERROR, root.level))
 
 
 def are_json() -> bool:
-    """Whether lines are for machines, so that nothing else may stand between them."""
+    """Return whether lines are JSON, so that nothing else may be printed between them."""
     return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger().handlers)
 
 
 def announce(text: str, form: str) -> None:
-    """Print what an operator waits for, on standard output: as it is, or as a line of JSON."""
+    """Print a message for the operator on standard output, as text or as a line of JSON."""
     if form == "json":
         record = logging.makeLogRecord(
             {"name": "tertulia.serving", "levelname": "INFO", "msg": text}
@@ -61,7 +59,7 @@ def announce(text: str, form: str) -> None:
 
 
 def _log_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Log what ends the program, which nobody has caught."""
+    """Log the uncaught exception that ends the program."""
     if issubclass(kind, KeyboardInterrupt):
         return
     logging.getLogger("tertulia").critical(
@@ -70,7 +68,7 @@ def _log_end(kind: type[BaseException], error: BaseException, trace: TracebackTy
 
 
 class _Lines(logging.Formatter):
-    """What a line says, in order."""
+    """Turns records into fields, in order."""
 
     def __init__(self, worker: int | None = None) -> None:
         super().__init__()
@@ -94,8 +92,6 @@ class _Lines(logging.Formatter):
 
 
 class JsonLines(_Lines):
-    """One JSON object per line."""
-
     def format(self, record: logging.LogRecord) -> str:
         facts = self.facts(record)
         try:
@@ -109,8 +105,8 @@ class JsonLines(_Lines):
 
 
 class TextLines(_Lines):
-    """`key=value` pairs; a traceback follows on lines of its own, each behind a bar: what somebody
-    sent may be in it, and must not look like a line."""
+    """`key=value` pairs. A traceback follows on separate lines with a leading bar, because it may
+    contain client data that looks like a log line."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = self.facts(record)
@@ -122,25 +118,25 @@ class TextLines(_Lines):
 
 @lru_cache(maxsize=1)
 def _second(at: int) -> str:
-    """The time to the second, formatted once for all lines of that second."""
+    """Return the time to the second, cached for all lines of that second."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _behind_bar(text: str) -> str:
-    """A line of a traceback, which can neither begin a line of the log nor steer a terminal."""
+    """Return a line of a traceback that can neither look like a log line nor control a terminal."""
     shown = (one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
     return "| " + "".join(shown)
 
 
 def _text(value: Any) -> str:
-    """The value as text that can be written down: halves of characters stand for bytes that are no
-    text, such as others send and files are called."""
+    """Return the value as text. Unpaired surrogates, which stand for bytes that aren't text, are
+    escaped."""
     return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _quoted(value: Any) -> str:
-    """The value, in quotes where it would not be one word."""
-    # Most are numbers and words, which are text already.
+    """Return the value, quoted if it isn't a single word."""
+    # Most values are numbers and words.
     if type(value) is int:
         return str(value)
     text = value if type(value) is str and value.isascii() else _text(value)

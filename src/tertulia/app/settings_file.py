@@ -1,4 +1,4 @@
-"""Writing settings into the file of settings."""
+"""Writing settings to the settings file."""
 
 import os
 import re
@@ -15,16 +15,15 @@ from tertulia.store import file_modes
 
 
 def place_of(config: Config, file: Path | None) -> Path:
-    """The file of settings: the given one, or the one in the data directory."""
+    """Return the settings file: the given one, or the one in the data directory."""
     return file or config.data_path / FILE
 
 
 def put(file: Path, values: Mapping[str, str | int]) -> None:
-    """Put settings into it: in the place of what it says of them, or behind all else. It is made
-    where there is none, readable by its owner alone; the rest of it stays as it is. It is there as
-    before, or whole.
+    """Set values in the settings file, atomically. New ones are appended, and the rest stays
+    unchanged. A new file is readable only by its owner.
 
-    ConfigError for values that cannot be written, OSError where the file cannot.
+    Raises ConfigError for values that can't be written, and OSError if the file can't be.
     """
     file_modes.directory(file.parent)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -49,7 +48,7 @@ def put(file: Path, values: Mapping[str, str | int]) -> None:
 
 
 def _with(text: str, values: Mapping[str, str | int]) -> str:
-    """The text of the file with these settings, each of which takes a line."""
+    """Return the file's text with these settings, one line each."""
     for name, value in values.items():
         line = f"{name} = {_written(name, value)}\n"
         there = re.search(rf"^[ \t]*{name}[ \t]*=.*(\n|\Z)", text, re.MULTILINE)
@@ -61,7 +60,7 @@ def _with(text: str, values: Mapping[str, str | int]) -> str:
 
 
 def _written(name: str, value: str | int) -> str:
-    """The value in TOML, whose texts are like JSON's but for what cannot be printed."""
+    """Return the value in TOML, where strings are as in JSON, except for unprintable characters."""
     if isinstance(value, str) and not value.isprintable():
         raise ConfigError(f"Setting {name}: it contains a character that can't be printed.")
     return msgspec.json.encode(value).decode()

@@ -1,1 +1,1 @@
-"""Who gets which entry of the log, and when."""
+"""Delivering the log's entries, and transient events, to event queues."""

@@ -1,5 +1,5 @@
-"""What nodes tell each other and do not write down, on a road of its own, so that no commit waits
-behind it."""
+"""Announcements between nodes that aren't stored, sent apart from the log so that no commit waits
+for them."""
 
 import asyncio
 import logging
@@ -25,28 +25,28 @@ logger = logging.getLogger("tertulia.delivery")
 A = TypeVar("A", bound=Announcement)
 
 MAX_WAITING: Final = 5_000
-"""So many wait at most; beyond that the oldest are dropped."""
+"""The number of announcements that may wait; beyond it the oldest are dropped."""
 LATE_SECONDS: Final = 3.0
-"""What has waited for longer is dropped."""
+"""Announcements that have waited longer are dropped."""
 BATCH: Final = 250
-"""So many are sent together at most."""
+"""The number of texts that are sent together."""
 PIECE: Final = 1500
-"""Characters of one piece of an announcement that does not fit into one text: in JSON within JSON,
-and in UTF-8, they still do."""
+"""The length, in characters, of the pieces of a large announcement. It fits into one text even as
+JSON within JSON and in UTF-8."""
 MOST_PIECES: Final = 200
-"""Pieces that an announcement may have. A larger one is not sent, and logged as an error."""
+"""The number of pieces of an announcement. A larger one isn't sent, but logged as an error."""
 MOST_INCOMPLETE: Final = 20
-"""Announcements whose pieces are waited for. Beyond that, the oldest is given up, as is one that is
-not complete after `LATE_SECONDS`."""
+"""The number of incomplete announcements. Beyond it the oldest is dropped, as is one that isn't
+complete after `LATE_SECONDS`."""
 PAUSE_SECONDS: Final = 0.02
-"""Between two batches, where there is always one more."""
+"""The pause between batches."""
 
 _Waiting = OrderedDict[Hashable, tuple[float, Announcement]]
-"""Announcements by what they are about, each with the time since when."""
+"""Announcements by subject, each with the time when it was added."""
 
 
 class Announcements:
-    """What waits to be sent to other nodes, the latest of each thing."""
+    """Sends announcements to other nodes, the latest about each subject, and receives theirs."""
 
     def __init__(self, send: Callable[[Sequence[str]], Awaitable[None]]) -> None:
         """`send` returns when the texts have been sent to all nodes."""
@@ -54,7 +54,7 @@ class Announcements:
         self._node = f"{random.getrandbits(64):016x}"
         self._waiting: _Waiting = OrderedDict()
         self._gone: _Waiting = OrderedDict()
-        """Queues that were deleted, which is never too late to say."""
+        """Deleted queues, whose announcements are never too late."""
         self._task: asyncio.Task[None] | None = None
         self._incomplete: OrderedDict[tuple[str, str], dict[int, str]] = OrderedDict()
         """Pieces by node and announcement."""
@@ -65,12 +65,12 @@ class Announcements:
         return len(self._waiting) + len(self._gone)
 
     def waits(self, announcement: Announcement) -> bool:
-        """Whether one about the same thing waits to be sent."""
+        """Return whether an announcement about the same subject waits to be sent."""
         return _about(announcement) in self._waiting
 
     def add(self, announcement: Announcement) -> None:
-        """Send it, at once if nothing is being sent. It takes the place of one about the same thing
-        that waits."""
+        """Send the announcement, immediately if nothing is being sent. It replaces one about the
+        same subject that waits."""
         if self._is_closed:
             return
         loop = asyncio.get_running_loop()
@@ -85,18 +85,18 @@ class Announcements:
             self._task = loop.create_task(self._work(), name="announcements")
 
     def listen(self, kind: type[A], listener: Callable[[A], None]) -> None:
-        """Call the listener with announcements of that kind by other nodes."""
+        """Call the listener with other nodes' announcements of this kind."""
         self._listeners[kind] = listener
 
     def on_text(self, text: str) -> None:
-        """A node has sent this text, perhaps this one."""
+        """Handle a text from any node, possibly this one."""
         announcement = self.received(text)
         if announcement is not None and (listener := self._listeners.get(type(announcement))):
             listener(announcement)
 
     def received(self, text: str) -> Announcement | None:
-        """What another node announced by this text. None if it was this one, or one of another
-        version, whose announcement has no meaning here."""
+        """Return what another node announced. None if this node did, or another version, whose
+        announcement means nothing here."""
         try:
             node, announcement = _decoder.decode(text)
         except msgspec.DecodeError:
@@ -109,7 +109,7 @@ class Announcements:
         return announcement
 
     def _put_together(self, node: str, piece: AnnouncementPiece) -> str | None:
-        """Keep a piece. Returns the whole text once all of it is here."""
+        """Store a piece. Returns the text once it is complete."""
         key = (node, piece.whole)
         pieces = self._incomplete.get(key)
         if pieces is None:
@@ -125,14 +125,14 @@ class Announcements:
         return "".join(pieces[number] for number in sorted(pieces))
 
     def _texts(self, announcement: Announcement) -> list[str]:
-        """Return the texts by which the announcement is sent: mostly one."""
+        """Return the texts to send for the announcement, usually one."""
         text = msgspec.json.encode((self._node, announcement)).decode()
         if len(text.encode()) <= MAX_BYTES:
             return [text]
         count = -(-len(text) // PIECE)
         if count > MOST_PIECES:
             logger.error(
-                "an announcement is too large for other nodes",
+                "an announcement is too large to be sent to other nodes",
                 extra={"fields": {"size": len(text)}},
             )
             return []
@@ -149,7 +149,7 @@ class Announcements:
         return [msgspec.json.encode((self._node, piece)).decode() for piece in pieces]
 
     async def close(self, seconds: float) -> None:
-        """Send what waits, if that takes no longer than so many seconds, and nothing more."""
+        """Send what waits, for up to `seconds`, and nothing afterwards."""
         self._is_closed = True
         if self._task is not None:
             _, pending = await asyncio.wait({self._task}, timeout=seconds)
@@ -165,12 +165,12 @@ class Announcements:
                 if self._waiting or self._gone:
                     await asyncio.sleep(PAUSE_SECONDS)
         except Exception:  # Nothing depends on them: what was lost is made up for by later ones.
-            logger.exception("other nodes could not be told")
+            logger.exception("could not send announcements to other nodes")
         finally:
             self._task = None
 
     def _next_batch(self) -> list[Announcement]:
-        """Those to be sent next; none where none that are still worth it are left."""
+        """Return the next announcements to send, without outdated ones."""
         found: list[Announcement] = []
         oldest = asyncio.get_running_loop().time() - LATE_SECONDS
         while not found and len(self):
@@ -183,11 +183,11 @@ class Announcements:
 
 
 _decoder = msgspec.json.Decoder(tuple[str, Announcement])
-"""Of a text: the node that it comes from, and what it announces."""
+"""Decodes a text to its node and announcement."""
 
 
 def _about(announced: Announcement) -> Hashable:
-    """What the announcement is about: of two about the same thing, the later one is enough."""
+    """Return the announcement's subject: the latest about each subject is enough."""
     match announced:
         case Typing(sender_id=sender_id):
             return Typing, sender_id, announced.recipients, announced.channel_id, announced.topic
@@ -206,7 +206,7 @@ def _about(announced: Announcement) -> Hashable:
 
 
 def _merged(earlier: Announcement, later: Announcement) -> Announcement:
-    """The later of two about the same thing, with what of the earlier one would be lost."""
+    """Return the later of two announcements about a subject, with what the earlier one adds."""
     if isinstance(earlier, PresenceChanged) and isinstance(later, PresenceChanged):
         return msgspec.structs.replace(later, notable=earlier.notable or later.notable)
     return later

@@ -1,23 +1,22 @@
-"""Delivery: event queues, their polls, and the events that they give out.
+"""Event queues, their polls, and the events that they get.
 
-A queue holds no entries. A poll names the last event that its client has seen; what came after is
-read off the log, as the queue is to see it (`recent_entries`). Where there is nothing, the poll
-waits (`waiting_polls`).
+A queue doesn't store entries. A poll names the last event that its client has seen, and what
+follows is read from the log as the queue may see it (`recent_entries`). If nothing follows, the
+poll waits (`waiting_polls`).
 """
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, get_args
 
-from tertulia.delivery import cached_entry
 from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.encoder import Encoder, GuardedEncoder, NotEncoded
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import FutureWaiter, Queue, Waiter
 from tertulia.delivery.recent_entries import RecentEntries
 from tertulia.delivery.registry import QueueRegistry
-from tertulia.delivery.waiting_polls import WaitingPolls
-from tertulia.log.errors import stale_error
+from tertulia.delivery.waiting_polls import WaitingPolls, require_queue
+from tertulia.log.health import stale_error
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, EventIdsUsedUp
 from tertulia.model.errors import NoSuchQueue, Refused, Unavailable
@@ -29,13 +28,13 @@ from tertulia.store.notes import Note, QueueDeleted
 from tertulia.store.store import READ_SECONDS
 
 CLOSING_SECONDS: Final = 2.0
-"""How long a node that stops waits until its last transient events have been sent to others."""
+"""How long a node that stops waits until its last transient events have reached other nodes."""
 NOTES: Final = 500
-"""Notes that are written together; then others have their turn."""
+"""The number of notes that are written together before others get a turn."""
 
 
 class Delivery:
-    """One node's delivery of events."""
+    """Delivers a node's events."""
 
     def __init__(
         self,
@@ -47,9 +46,8 @@ class Delivery:
         clock: Callable[[], float] | None = None,
         elapsed: Callable[[], float] | None = None,
     ) -> None:
-        """`poll_seconds` are how long a poll waits for its heartbeat, at least and at most. `clock`
-        tells UNIX seconds; how long a queue is idle is measured by what has `elapsed`, whatever
-        becomes of the clock. Both are the log's, unless they are given."""
+        """A poll waits for its heartbeat between the two `poll_seconds`. `clock` returns UNIX
+        seconds, `elapsed` is the monotonic clock for idle queues. Both are the log's by default."""
         clock, elapsed = clock or log.clock, elapsed or log.elapsed
         guarded = GuardedEncoder(encoder)
         self.encoder = encoder
@@ -71,24 +69,22 @@ class Delivery:
         log.on_history(self._end_all)
         log.on_stale(self._suspend)
 
-    # Beginning and end
+    # Start and stop
 
     async def open(self) -> None:
-        """Load when users were last present."""
+        """Load the stored presence of users."""
         self.presence.load(await self._log.store.read_log(queries.presence, READ_SECONDS))
 
     async def close(self) -> None:
-        """Answer every poll that waits, and have stored when queues and users were last seen."""
+        """Answer all polls, and store when queues and users were last seen."""
         self._closing = True
         self.polls.close()
         await self.announcements.close(CLOSING_SECONDS)
         self._note(self._unwritten())
 
-    # Polls
-
     @property
     def waiting(self) -> int:
-        """How many polls wait."""
+        """The number of polls that wait."""
         return len(self.polls)
 
     async def poll(
@@ -100,12 +96,13 @@ class Delivery:
         block: bool,
         session_id: int | None = None,
     ) -> Sequence[bytes]:
-        """The events after `last_event_id` (-1: all since registration), encoded.
+        """Return the encoded events after `last_event_id` (-1: all since registration).
 
-        `session_id` is of a browser's session, with which the poll ends; without one, it ends with
-        the API key. With `block` this waits until there is one, if only a heartbeat. Empty without
-        `block`, or when a newer poll of the queue has come or the server stops. Raises NoSuchQueue,
-        Refused for an ID that was never given out, and what ended the account.
+        The poll ends with the browser session `session_id` or, if None, with the API key. With
+        `block`, wait until there is an event, at least a heartbeat. Returns an empty list without
+        `block`, when a newer poll of the queue has arrived, or when the server stops. Raises
+        NoSuchQueue, Refused for an ID that was never issued, and the error for a user who lost
+        access.
         """
         credential = self._log.state.credentials.get(user_id)
         queue = await self.queues.find(queue_id, user_id)
@@ -123,7 +120,7 @@ class Delivery:
         if events or not block or self._closing:
             return events
         self._log.require_fresh()
-        cached_entry.require_queue(self._log.state, user_id, credential, session_id)
+        require_queue(self._log.state, user_id, credential, session_id)
         waiter = FutureWaiter()
         self.polls.wait(queue, waiter, session_id)
         try:
@@ -141,11 +138,11 @@ class Delivery:
         block: bool,
         session_id: int | None = None,
     ) -> bool:
-        """The same for a waiter, which is called at once or when there is something. If its client
-        goes away before that, `cancel`.
+        """Like `poll`, for a waiter that is called immediately or later. If its client leaves
+        before that, call `cancel`.
 
-        False, and nothing has happened, where it cannot be done without reading the database, or
-        is to be refused: then `poll`. The user must have been authenticated just now.
+        Returns False, and does nothing, if this would require a database read or a refusal: use
+        `poll` then. The user must have been authenticated just now.
         """
         queue = self.queues.get(queue_id)
         if queue is None or queue.user_id != user_id or self._closing:
@@ -171,21 +168,21 @@ class Delivery:
         if not events and block:
             self.polls.wait(queue, waiter, session_id)
         else:
-            # What is shown may be ahead of the disk by a moment.
+            # The events may be ahead of the disk.
             self._log.when_settled(
                 lambda error: waiter.answer(events) if error is None else waiter.fail(error)
             )
         return True
 
     def cancel(self, queue_id: str, waiter: Waiter) -> None:
-        """The waiter's client went away."""
+        """Remove the waiter, whose client left."""
         queue = self.queues.get(queue_id)
         if queue is not None:
             self.polls.cancel(queue, waiter)
 
     async def _cursor(self, queue: Queue, last_event_id: int) -> int:
-        """Where a poll goes on. Raises NoSuchQueue where the log has lost what the queue has given
-        out, and Refused for an ID that it never gave out."""
+        """Return where a poll continues. Raises NoSuchQueue if the log lost what the queue was
+        given, and Refused for an ID that was never issued."""
         record = queue.record
         if queue.is_found and record.start > self._log.durable:
             await self._log.reached(record.start)  # It was registered at another node.
@@ -201,15 +198,15 @@ class Delivery:
         await self._log.reached(seq)  # Another node may have given it.
         if seq > self._log.durable:
             if queue.is_found:
-                # It may have been given out before the log lost its end. The ID will be used again,
-                # for an event that the client then would miss.
+                # The event may have been issued before the log lost its end. Its ID will be reused,
+                # for an event that the client would then miss.
                 self._delete(queue)
                 raise NoSuchQueue(record.id)
             raise Refused(f"Event {last_event_id} was not in this queue.")
         return last_event_id
 
     def _begin(self, queue: Queue, cursor: int) -> int:
-        """A poll has come, from a client that has everything up to the cursor. Returns its turn."""
+        """Register a poll whose client has everything up to the cursor. Returns its turn."""
         self.queues.touch(queue)
         queue.turn += 1
         if queue.waiter is not None:
@@ -217,15 +214,13 @@ class Delivery:
         queue.acknowledge(cursor)
         return queue.turn
 
-    # Events
-
     def _on_entries(self, entries: Sequence[Entry]) -> None:
         self.polls.offer(self.recent.append(entries))
         for entry in entries:
             self.polls.end_access(entry.change)
 
     def publish(self, transient: Transient) -> None:
-        """Deliver a transient event, here and on the other nodes."""
+        """Deliver a transient event on this node and the others."""
         self._on_transient(transient)
         if self._log.store.is_shared:
             self.announcements.add(transient)
@@ -242,25 +237,23 @@ class Delivery:
                 self.polls.offer_transient(transient)
 
     def send_heartbeats(self) -> None:
-        """Answer polls that have waited for long. To be called every `HEARTBEAT_ROUND_SECONDS`, on
-        the event loop."""
+        """Send heartbeats to polls that have waited long enough. Call this every
+        `HEARTBEAT_ROUND_SECONDS` on the event loop."""
         self.polls.send_heartbeats(*self._poll_seconds)
 
     async def renew_ids(self) -> None:
-        """Where transient events have nearly used up the IDs after the newest entry, write another
-        one. To be called as often."""
+        """Write an entry if transient events have nearly used up the IDs after the newest one. Call
+        this equally often."""
         if self.polls.used_up != self._log.durable or self._log.freshness.is_stale:
             return
         await self._log.submit(None, _used_up)
 
     def _suspend(self) -> None:
-        """The state cannot be verified any more: polls that wait may be missing something."""
+        """Fail all polls, which may be missing something since the state can't be verified."""
         self.polls.fail_all(stale_error)
 
-    # Queues
-
     def add(self, record: QueueRecord) -> None:
-        """A queue was registered. Where its user has too many, the idlest is deleted."""
+        """Add a registered queue. If its user has too many, the idlest is deleted."""
         surplus = self.queues.add(record)
         if surplus is not None:
             self._delete(surplus, soon=False)
@@ -272,15 +265,15 @@ class Delivery:
         self.publish(QueueGone(queue_id=queue_id))
 
     async def sweep(self) -> None:
-        """Delete the queues that were idle for too long or that their users have too many of, and
-        store when the others, and users, were last seen. To be called every `SWEEP_SECONDS`."""
+        """Delete queues that were idle for too long or exceed their user's limit, and store when
+        the others, and users, were last seen. Call this every `SWEEP_SECONDS`."""
         for queue in self.queues.idle():
             if await self.queues.is_abandoned(queue):
                 self._delete(queue)
         notes = self._unwritten()
         for first in range(0, len(notes), NOTES):
             self._note(notes[first : first + NOTES])
-            # Commands wait for as many as are written together.
+            # Commands wait for notes that are written together.
             with contextlib.suppress(Unavailable):  # They are written the next time.
                 await self._log.submit(None, _nothing)
         for queue_id in await self.queues.abandoned_elsewhere():
@@ -309,9 +302,9 @@ class Delivery:
             self.polls.fail(queue, NoSuchQueue(queue_id))
 
     def _end_all(self) -> None:
-        """The log is another history, or a part of it was pruned that this node has not read: the
-        IDs by which clients say what they have seen mean nothing any more. (In the database, queues
-        of another history are gone; the others are deleted when they idle.)"""
+        """End all queues: the log has a new history, or entries were pruned before this node read
+        them, so the event IDs that clients have mean nothing. (The database has no queues of other
+        histories; the others are deleted when they idle.)"""
         self.recent.clear()
         for queue in self.queues.all():
             self._end(queue.record.id)
@@ -322,5 +315,5 @@ def _used_up(_: CommandContext) -> Decision[None]:
 
 
 def _nothing(_: CommandContext) -> Decision[None]:
-    """A command that waits for its notes to be on disk."""
+    """A command that only waits until its notes are on disk."""
     return Decision(None)

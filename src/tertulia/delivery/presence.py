@@ -1,7 +1,7 @@
-"""When each user was last there.
+"""When each user was last present.
 
-It is in the memory of every node, and written to the database now and then: a crash may lose the
-last minute of it.
+Every node has this in memory and writes it to the database from time to time, so a crash may lose
+the last minute.
 """
 
 import time
@@ -14,12 +14,12 @@ from tertulia.state.tables import next_version
 from tertulia.store.notes import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200
-"""A user without a report for so long is offline."""
+"""Users without a report for this time are offline."""
 PING_SECONDS = 60
 """How often clients report."""
 DAY = 86400
 LATELY = 14
-"""Days before today."""
+"""The number of days before today."""
 
 
 class Presence:
@@ -30,15 +30,15 @@ class Presence:
         self._latest: dict[int, PresenceChanged] = {}
         self._unwritten: set[int] = set()
         self._input_on: dict[int, int] = {}
-        """The last day on which each user gave input to a client."""
+        """The last day on which each user interacted with a client."""
         self._input_unwritten: list[InputSeen] = []
         self.last_update_id = 0
         self._lately: tuple[int, frozenset[int]] | None = None
         self._times: dict[int, tuple[int, list[int]]] = {}
-        """Of each shard of users: a version, and when they were last there, ascending."""
+        """Per shard of users: a version, and when they were last present, ascending."""
 
     def load(self, seen: Iterable[PresenceSeen]) -> None:
-        """Begin with what the database has."""
+        """Load what the database has."""
         for row in seen:
             self._latest[row.user_id] = PresenceChanged(
                 user_id=row.user_id,
@@ -51,7 +51,8 @@ class Presence:
         self._times.clear()
 
     def report(self, user_id: int, *, active: bool) -> PresenceChanged:
-        """The user is there. The result is `notable` when they come back or become active."""
+        """Report that the user is present. The result is `notable` when they come back or become
+        active."""
         now = int(self._clock())
         before = self._latest.get(user_id)
         was_active = before is not None and now - before.active_at < OFFLINE_SECONDS
@@ -69,7 +70,7 @@ class Presence:
         return self._report(latest)
 
     def hide(self, user_id: int) -> PresenceChanged | None:
-        """Report the user as offline. None for one who was never there."""
+        """Report the user as offline. Returns None if they were never present."""
         now = int(self._clock())
         before = self._latest.get(user_id)
         if before is None:
@@ -93,7 +94,7 @@ class Presence:
         return latest
 
     def learn(self, latest: PresenceChanged) -> None:
-        """Take in a report, this node's or another's."""
+        """Apply a report of this node or another."""
         self._latest[latest.user_id] = latest
         if self._lately is not None and latest.user_id not in self._lately[1]:
             self._lately = None
@@ -101,11 +102,11 @@ class Presence:
         self.last_update_id = max(self.last_update_id, latest.update_id)
 
     def of(self, user_id: int) -> PresenceChanged | None:
-        """The user's latest report."""
+        """Return the user's latest report."""
         return self._latest.get(user_id)
 
     def since(self, update_id: int, oldest: float) -> list[PresenceChanged]:
-        """The reports after one, of users seen since `oldest` (UNIX seconds)."""
+        """Return the reports after `update_id` of users present since `oldest` (UNIX seconds)."""
         return [
             latest
             for latest in self._latest.values()
@@ -113,8 +114,8 @@ class Presence:
         ]
 
     def stamp(self, first: int, oldest: float) -> tuple[int, int]:
-        """A value that changes whenever the reports of users seen since `oldest` (UNIX seconds) do,
-        in the shard of users in which the ID is."""
+        """Return a value that changes when the reports of users present since `oldest` (UNIX
+        seconds) do, for the shard of users that contains `first`."""
         number = first // Shards.SIZE
         if number not in self._times:
             users = range(number * Shards.SIZE, (number + 1) * Shards.SIZE)
@@ -126,7 +127,7 @@ class Presence:
 
     @property
     def lately(self) -> frozenset[int]:
-        """The users seen in the last two weeks, by days. The same object until others are."""
+        """The users present in the last two weeks, by days. The same object until that changes."""
         day = int(self._clock()) // DAY
         if self._lately is None or self._lately[0] != day:
             oldest = (day - LATELY) * DAY
@@ -135,14 +136,14 @@ class Presence:
         return self._lately[1]
 
     def used(self, user_id: int) -> None:
-        """The user gave input to a client: this is kept by the day, for the statistics."""
+        """Record for the statistics that the user interacted with a client today."""
         day = int(self._clock()) // DAY
         if self._input_on.get(user_id) != day:
             self._input_on[user_id] = day
             self._input_unwritten.append(InputSeen(user_id, day))
 
     def take_unwritten(self) -> list[PresenceSeen | InputSeen]:
-        """This node's reports since the last call."""
+        """Return this node's reports since the last call."""
         latest = [self._latest[user_id] for user_id in self._unwritten]
         taken: list[PresenceSeen | InputSeen] = [
             PresenceSeen(p.user_id, p.active_at, p.idle_at) for p in latest

@@ -1,29 +1,151 @@
-"""One event queue, as a node has it in memory, and what waits for its events."""
+"""Event queues in memory, and the numbering of their events.
+
+Each entry of the log owns a range of IDs: the lower part for the entry's events, of which there may
+be several, the upper part for transient events after it. So IDs grow with the log, a cursor shows
+on any node, and after any restart, what its client has seen, and a transient event never moves a
+cursor past an entry that its client hasn't seen.
+
+A queue's ranges are counted from an entry near its start, so that its IDs fit 31 bits, as some
+clients store them. A queue whose IDs are nearly used up, after five million entries or more, ends,
+and its client registers another one. Many queues count from the same entry, and share encoded
+events.
+
+If transient events use up the range after an entry, an empty entry is written (`EventIdsUsedUp`)
+that provides new IDs.
+"""
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import Final, Protocol
+from zlib import crc32
 
 import msgspec
+from msgspec import Struct
 
-from tertulia.delivery import event_ids
 from tertulia.model.queues import QueueRecord, Registration
 
+LARGEST: Final = 2**31 - 1
+"""The largest ID."""
+_STEP: Final = 2**19
+"""The distance between entries from which queues count."""
+_SPREAD: Final = 2**29
+"""Queues end at different points in the last part of this size, so that they don't all end at
+once."""
+
+
+class Numbering(Struct, frozen=True):
+    """How a queue's event IDs are counted."""
+
+    base: int
+    """The entry where counting starts."""
+    stride: int
+    """IDs per entry."""
+    own: int
+    """The number of them for the entry's own events."""
+    largest: int
+
+    def of_entry(self, seq: int, index: int) -> int:
+        """Return the ID of event number `index` of an entry. Raises OverflowError if it has
+        none."""
+        if index >= self.own or seq < self.base:
+            raise OverflowError(f"event {index} of entry {seq} has no ID in this queue")
+        return (seq - self.base) * self.stride + index
+
+    def transient(self, seq: int, count: int) -> int:
+        """Return the ID of transient event number `count` after the entry."""
+        return (seq - self.base) * self.stride + self.own + count
+
+    def end_of(self, seq: int) -> int:
+        """Return a cursor after all events of the entry, and before the transient ones."""
+        return (seq - self.base) * self.stride + self.own - 1
+
+    def begin_of(self, seq: int) -> int:
+        """Return the smallest ID of the entry."""
+        return (seq - self.base) * self.stride
+
+    def seq_of(self, event_id: int) -> int:
+        """Return the entry whose range contains the ID."""
+        return self.base + event_id // self.stride
+
+    def is_complete(self, cursor: int) -> bool:
+        """Return whether a client with this cursor has all events of the cursor's entry.
+
+        It has them if the cursor is a transient event or the entry's last. Otherwise it may have
+        only some.
+        """
+        return cursor % self.stride >= self.own - 1
+
+
+_LEGACY: Final = Numbering(0, 1 << 20, 1 << 19, 2**53)
+
+
+def numbering_of(record: QueueRecord) -> Numbering:
+    """Return the queue's numbering. Queues that count alike share the object."""
+    return _LEGACY if record.counted_from is None else numbering_from(record.counted_from)
+
+
+@cache
+def numbering_from(base: int) -> Numbering:
+    """Return the numbering of queues that count from this entry."""
+    return Numbering(base, 256, 128, LARGEST)
+
+
+def base_for(seq: int) -> int:
+    """Return the entry from which a queue that begins here should count."""
+    return seq - seq % _STEP
+
+
+def last_seq(record: QueueRecord) -> int:
+    """Return the last entry that the queue has IDs for."""
+    numbering = numbering_of(record)
+    early = crc32(record.id.encode()) % _SPREAD if numbering is not _LEGACY else 0
+    return numbering.seq_of(numbering.largest - early) - 1
+
+
+def id_of_event(event: bytes) -> int:
+    """Return the ID of an encoded event, which begins with it: `{"id":123,…`."""
+    return int(event[6 : event.index(b",", 6)])
+
+
+class MonotonicClock:
+    """UNIX seconds that advance steadily from the system clock's first value."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` returns UNIX seconds and may jump; `elapsed` is monotonic."""
+        self._clock = clock
+        self._elapsed = elapsed
+        self._began = clock() - elapsed()
+
+    def __call__(self) -> float:
+        return self._began + self._elapsed()
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the system clock is ahead of this one."""
+        return self._clock() - self()
+
+
 PENDING_TRANSIENTS = 100
-"""Transient events that a queue keeps for its next poll; beyond that the oldest are dropped."""
+"""The number of transient events that a queue keeps for its next poll; beyond it the oldest are
+dropped."""
 
 
 @lru_cache(maxsize=1000)
 def _shared(registration: Registration) -> Registration:
-    """One object for all queues that are registered alike: among thousands of queues most of the
-    time goes by for fetching what is looked at into the processor's cache."""
+    """Return one object for all queues with the same registration: with thousands of queues, most
+    of the time is spent on cache misses."""
     return registration
 
 
 class Queue:
-    """A queue that this node knows. It holds no entries: those are the log's."""
+    """A queue that this node knows. It holds no entries: those are in the log."""
 
     __slots__ = (
         "ended",
@@ -46,40 +168,40 @@ class Queue:
         registration = _shared(record.registration)
         self.record = msgspec.structs.replace(record, registration=registration)
         self.user_id = record.user_id
-        self.numbering = event_ids.of_queue(record)
-        self.last_seq = event_ids.last_seq(record)
-        """The last entry that the queue has IDs for: then it ends."""
-        # The registry's.
+        self.numbering = numbering_of(record)
+        self.last_seq = last_seq(record)
+        """The last entry that the queue has IDs for. Then it ends."""
+        # For the registry
         self.is_found = is_found
-        """Whether it was found in the database: then it may have given out events, at another node
-        or before this one started, of which this node does not know."""
+        """Whether it was read from the database: then it may have events, from another node or
+        before a restart, that this node doesn't know of."""
         self.seen_at = seen_at
         self.written_at = seen_at
         """The `seen_at` that was last stored."""
         self.ended = False
-        # The readers': a cursor, and what comes after it.
+        # For reading
         self.seen_through = (0, 0)
-        """A cursor, and the entry up to which nothing follows it for this queue: these entries are
-        not looked at again, even when the user may see more by then."""
+        """A cursor, and the entry up to which nothing follows it for this queue. These entries
+        aren't read again, even if the user may see more by then."""
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
-        # Delivery's.
+        # For delivery
         self.waiter: Waiter | None = None
-        """What waits for the answer of a poll; None where none waits."""
+        """Gets the answer of the poll that waits, if any."""
         self.session_id: int | None = None
-        """The browser's session that this poll came with; None for an API key."""
+        """The browser session of this poll; None for an API key."""
         self.turn = 0
-        """How many polls have come: the newest is the one that counts."""
+        """The number of polls so far: only the newest counts."""
 
     def acknowledge(self, cursor: int) -> None:
-        """The client has every event up to the cursor."""
+        """Record that the client has all events up to the cursor."""
         while self.transients and self.transients[0][0] <= cursor:
             self.transients.popleft()
         if cursor > self.last_transient:
             self.last_transient = cursor
 
     def known_through(self, cursor: int) -> int:
-        """The entry up to which a client with this cursor has everything."""
+        """Return the entry up to which a client with this cursor has everything."""
         seen_cursor, seen_entry = self.seen_through
         seq = self.numbering.seq_of(cursor)
         if cursor == seen_cursor and seen_entry >= seq:
@@ -87,12 +209,13 @@ class Queue:
         return seq if self.numbering.is_complete(cursor) else seq - 1
 
     def transient_ids_left(self, seq: int) -> int:
-        """How many transient events may come after the entry."""
+        """Return the number of transient events that may follow the entry."""
         used = max(self.numbering.transient(seq, 0), self.last_transient + 1)
         return self.numbering.begin_of(seq + 1) - used
 
     def next_transient_id(self, seq: int) -> int | None:
-        """The ID of the next transient event after the entry; None when its range is used up."""
+        """Return the ID of the next transient event after the entry; None if its range is used
+        up."""
         event_id = max(self.numbering.transient(seq, 0), self.last_transient + 1)
         if self.numbering.seq_of(event_id) != seq:
             return None
@@ -101,17 +224,18 @@ class Queue:
 
 
 class Waiter(Protocol):
-    """What waits for a poll's answer. It gets one call of either."""
+    """Waits for a poll's answer. One of the methods is called, once."""
 
     def answer(self, events: Sequence[bytes]) -> None:
-        """These are the events; none where a newer poll has come, or the server stops."""
+        """Return these events to the client; none if a newer poll has arrived or the server
+        stops."""
 
     def fail(self, error: Exception) -> None:
-        """There will be none."""
+        """Return an error to the client."""
 
 
 class FutureWaiter:
-    """Waits in a coroutine."""
+    """A waiter for coroutines."""
 
     __slots__ = ("events",)
 

@@ -1,7 +1,5 @@
-"""The log's recent end in memory, and reading a queue's events off it.
-
-What is older is read from the database.
-"""
+"""The newest entries in memory, and reading a queue's events from them or, if older, from the
+database."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -9,9 +7,8 @@ from typing import Final
 
 from pyroaring import BitMap
 
-from tertulia.delivery import event_ids
-from tertulia.delivery.cached_entry import CachedEntry, withdrawal_by
-from tertulia.delivery.encoder import GuardedEncoder
+from tertulia.delivery import queue as event_ids
+from tertulia.delivery.encoder import CachedEntry, GuardedEncoder, withdrawal_by
 from tertulia.delivery.queue import Queue
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry
@@ -20,56 +17,57 @@ from tertulia.store import log_entries
 from tertulia.store.database import Connection
 
 RECENT: Final = 2048
-"""Entries kept in memory with their encoded events."""
+"""The number of entries in memory."""
 RECENT_BYTES: Final = 32 * 1024 * 1024
-"""What they and their events may take together. Beyond it the oldest are dropped."""
+"""Their size limit, including encoded events. Beyond it the oldest are dropped."""
 _LOOK_AFTER: Final = 16
-"""Entries after which their size is looked at again, for events are encoded later."""
+"""The number of entries after which their size is computed again, since events are encoded
+later."""
 PAGE: Final = 500
-"""Entries read from the database at once, and events in one answer at most."""
+"""The number of entries read from the database at once, and of events in one response."""
 PAGE_BYTES: Final = 4 * 1024 * 1024
-"""Of the events in one answer, after which the rest is left for the next poll."""
+"""The size of a response, in bytes, beyond which the rest is left for the next poll."""
 
 
 class _Found:
-    """Events, each with its ID, until they fill an answer."""
+    """Collects events, each with its ID, until they fill a response."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int, bytes]] = []
         self._size = 0
 
     def add(self, event_id: int, event: bytes) -> None:
-        """Add an event. There is room for at least one, whatever its size."""
+        """Add an event. The first one fits whatever its size."""
         self.events.append((event_id, event))
         self._size += len(event)
 
     @property
     def is_full(self) -> bool:
-        """Whether the rest is for the next poll."""
+        """Whether the rest is left for the next poll."""
         return len(self.events) >= PAGE or self._size > PAGE_BYTES
 
 
 class RecentEntries:
-    """The newest entries that are on disk, and what follows a cursor."""
+    """The newest entries on disk, and reading what follows a cursor."""
 
     def __init__(self, log: Log, encoder: GuardedEncoder) -> None:
         self._log = log
         self._encoder = encoder
         self._entries: deque[CachedEntry] = deque(maxlen=RECENT)
         self._added = 0
-        """Bytes that were added, or encoded by a read, since the size of all was looked at."""
+        """The bytes added or encoded since the size was last computed."""
         self._about = BitMap()
-        """The messages that the entries are about, or that some of those dropped were."""
+        """The messages of the entries, and of some that were dropped."""
         self._about_of = 0
-        """How many entries have been added to that."""
+        """The number of entries that were added to it."""
 
-    # What is in memory
+    # Entries in memory
 
     def __iter__(self) -> Iterator[CachedEntry]:
         return iter(self._entries)
 
     def append(self, entries: Sequence[Entry]) -> list[CachedEntry]:
-        """Take in entries that were committed, and withdraw what they withdraw."""
+        """Add committed entries, and apply their withdrawals."""
         added = [CachedEntry(entry) for entry in entries]
         if self._entries and entries[0].seq != self._entries[-1].entry.seq + 1:
             self.clear()
@@ -102,7 +100,7 @@ class RecentEntries:
 
     def _withdraw(self, entry: Entry) -> None:
         withdrawal = withdrawal_by(entry)
-        # Most messages that are deleted are older than all entries: then none is looked at.
+        # Most deleted messages are older than all entries in memory.
         if withdrawal is None or not withdrawal.concerns(self._about):
             return
         for cached in self._entries:
@@ -111,14 +109,14 @@ class RecentEntries:
                 cached.revise(revised)
 
     def reloaded(self) -> None:
-        """The state was loaded anew: forget what may have been encoded of one that never was."""
+        """Drop what may have been encoded from a state that was discarded."""
         while self._entries and self._entries[-1].entry.seq > self._log.durable:
             self._entries.pop()
         for cached in self._entries:
             cached.revise(cached.entry)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         self._entries.clear()
         self._about, self._about_of = BitMap(), 0
 
@@ -126,15 +124,15 @@ class RecentEntries:
     def _first(self) -> int:
         return self._entries[0].entry.seq if self._entries else self._log.durable + 1
 
-    # What follows a cursor
+    # Reading after a cursor
 
     def reach_back_to(self, seq: int) -> bool:
-        """Whether all that follows the entry is in memory."""
+        """Return whether everything after the entry is in memory."""
         return seq >= self._log.durable or seq + 1 >= self._first
 
     def read(self, queue: Queue, cursor: int) -> list[bytes]:
-        """The queue's events after the cursor, a page at most, where all of them are in memory.
-        Raises NotEncoded."""
+        """Return up to a page of the queue's events after the cursor, all of which must be in
+        memory. Raises NotEncoded."""
         found = _Found()
         seq = queue.known_through(cursor)
         if seq < self._log.durable:
@@ -144,9 +142,10 @@ class RecentEntries:
         return self._with_transients(found, queue, cursor, seq)
 
     async def read_log(self, queue: Queue, cursor: int) -> list[bytes]:
-        """The same, wherever they are. When it returns none, nothing was committed meanwhile.
+        """Return them from wherever they are. If it returns none, nothing was committed in the
+        meantime.
 
-        Raises NotEncoded, and NoSuchQueue where the log behind the cursor has been pruned.
+        Raises NotEncoded, and NoSuchQueue if the log after the cursor was pruned.
         """
         found = _Found()
         seq = queue.known_through(cursor)
@@ -164,8 +163,8 @@ class RecentEntries:
         return self._with_transients(found, queue, cursor, seq)
 
     def _read_cached(self, found: _Found, queue: Queue, cursor: int, after: int) -> int:
-        """Add the events of the entries after that one, up to a page. The last entry that was
-        looked at."""
+        """Add up to a page of events of the entries after `after`. Returns the last entry that was
+        read."""
         for index in range(after + 1 - self._first, len(self._entries)):
             cached = self._entries[index]
             after, before = cached.entry.seq, cached.size
@@ -185,14 +184,14 @@ class RecentEntries:
         ):
             return
         for event in self._encoder.events_of(cached)(queue):
-            event_id = event_ids.of_encoded(event)
+            event_id = event_ids.id_of_event(event)
             if event_id > cursor:
                 found.add(event_id, event)
                 if found.is_full:
                     return  # The next poll goes on in the middle of the entry.
 
     def _with_transients(self, found: _Found, queue: Queue, cursor: int, seq: int) -> list[bytes]:
-        """What was found up to the entry, with the queue's transient events at their places."""
+        """Return the collected events up to the entry, merged with the queue's transient ones."""
         is_all, events = not found.is_full, found.events
         if queue.transients:
             end = queue.numbering.begin_of(self._log.durable + 1) if is_all else events[-1][0]

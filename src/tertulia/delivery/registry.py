@@ -1,7 +1,7 @@
-"""Which event queues there are: made here, found in the database, idle, ended.
+"""The event queues that a node knows: registered here or read from the database.
 
-Whether a queue is idle is counted by a clock that never jumps; the database has it by the machine's
-own, which somebody may set.
+Idle time is measured by a monotonic clock. The database stores it by the system clock, which may be
+set.
 """
 
 import logging
@@ -10,8 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from tertulia.delivery.event_ids import MonotonicClock
-from tertulia.delivery.queue import Queue
+from tertulia.delivery.queue import MonotonicClock, Queue
 from tertulia.model.errors import NoSuchQueue
 from tertulia.model.queues import QueueRecord
 from tertulia.store import queries
@@ -21,14 +20,14 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.delivery")
 
 SWEEP_SECONDS: Final = 30
-"""Between two looks for idle queues."""
+"""The interval between checks for idle queues."""
 SPARED_SECONDS: Final = 4 * SWEEP_SECONDS
-"""So much longer than its timeout a queue must be idle in the database: another node may be
-serving it, and stores only now and then that it does."""
+"""How much longer than its timeout a queue must be idle in the database: another node may serve it,
+and stores that only from time to time."""
 JUMP_SECONDS: Final = 5
-"""By so much the machine's clock may go wrong, or be set right, before it counts."""
+"""The change of the system clock that counts as a jump."""
 REMEMBERED: Final = 10_000
-"""Ended queues that a node remembers, for as long as the database may still have them."""
+"""The number of ended queues that a node remembers while the database may still have them."""
 
 
 class QueueRegistry:
@@ -42,33 +41,31 @@ class QueueRegistry:
         clock: Callable[[], float],
         elapsed: Callable[[], float],
     ) -> None:
-        """`clock` tells UNIX seconds and may jump; `elapsed` never does."""
+        """`clock` returns UNIX seconds and may jump; `elapsed` is monotonic."""
         self._store = store
         self._queues_per_user = queues_per_user
         self._now = MonotonicClock(clock, elapsed)
         self._ahead = self._now.ahead
         self._started = self._now()
-        """A queue that is known from the database alone is not idle for longer than since then:
-        the time without a server does not count."""
+        """A queue read from the database isn't idle since before this, so that time without a
+        server doesn't count."""
         self._queues: dict[str, Queue] = {}
         self._by_user: dict[int, dict[str, Queue]] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
-
-    # Which there are
 
     def __len__(self) -> int:
         return len(self._queues)
 
     def get(self, queue_id: str) -> Queue | None:
-        """The queue, if this node knows it."""
+        """Return the queue if this node knows it."""
         return self._queues.get(queue_id)
 
     def all(self) -> list[Queue]:
-        """Every queue that this node knows."""
+        """Return every queue that this node knows."""
         return list(self._queues.values())
 
     def of(self, user_ids: Iterable[int]) -> list[Queue]:
-        """The queues of these users that this node knows."""
+        """Return the queues of these users that this node knows."""
         by_user = self._by_user
         return [
             queue
@@ -78,7 +75,7 @@ class QueueRegistry:
         ]
 
     async def find(self, queue_id: str, user_id: int) -> Queue:
-        """The user's queue, from the database where it is not known here. Raises NoSuchQueue."""
+        """Return the user's queue, read from the database if necessary. Raises NoSuchQueue."""
         queue = self._queues.get(queue_id)
         if queue is None:
             found = await self._store.read(queries.queue, queue_id)
@@ -96,15 +93,15 @@ class QueueRegistry:
             raise NoSuchQueue(queue_id)
         return queue
 
-    # Beginning and end
+    # Adding and removing
 
     def has_room(self, user_id: int) -> bool:
-        """Whether the user may register one more queue."""
+        """Return whether the user may register another queue."""
         own = self._by_user.get(user_id, {})
         return len(own) < self._queues_per_user or any(q.waiter is None for q in own.values())
 
     def add(self, record: QueueRecord) -> Queue | None:
-        """A queue was registered. The user's idlest other one, where they have too many now."""
+        """Add a registered queue. Returns the user's idlest other queue if they have too many."""
         self._insert(Queue(record, self._now()))
         own = self._by_user[record.user_id]
         if len(own) <= self._queues_per_user:
@@ -113,8 +110,8 @@ class QueueRegistry:
         return min(idle, key=lambda q: q.seen_at, default=None)
 
     def remove(self, queue_id: str) -> Queue | None:
-        """The queue has ended, wherever it was known; it is not found any more, whatever the
-        database says. Returns it if this node knew it."""
+        """Remove a queue that ended on any node. It isn't found again, whatever the database says.
+        Returns it if this node knew it."""
         self._ended[queue_id] = None
         if len(self._ended) > REMEMBERED:
             self._ended.popitem(last=False)
@@ -132,18 +129,18 @@ class QueueRegistry:
         self._queues[queue.record.id] = queue
         self._by_user.setdefault(queue.user_id, {})[queue.record.id] = queue
 
-    # When they were seen
+    # Idle queues
 
     def now(self) -> float:
-        """What `Queue.seen_at` is told by."""
+        """Return the clock of `Queue.seen_at`."""
         return self._now()
 
     def touch(self, queue: Queue) -> None:
-        """Its client polls it now, or did until now."""
+        """Record that the queue is being polled."""
         queue.seen_at = self._now()
 
     def idle(self) -> list[Queue]:
-        """Those that were idle for too long, as far as this node knows."""
+        """Return the queues that were idle for too long, as far as this node knows."""
         self._notice_jump()
         now = self._now()
         found = []
@@ -155,7 +152,7 @@ class QueueRegistry:
         return found
 
     async def is_abandoned(self, queue: Queue) -> bool:
-        """Whether an idle queue was not polled at other nodes either, and is not polled now."""
+        """Return whether an idle queue wasn't polled on other nodes either."""
         if self._store.is_shared and (
             found := await self._store.read(queries.queue, queue.record.id)
         ):
@@ -163,15 +160,15 @@ class QueueRegistry:
         return not queue.ended and queue.waiter is None and self._is_idle(queue)
 
     async def abandoned_elsewhere(self) -> list[str]:
-        """The IDs of queues in the database that no node serves any more."""
+        """Return the IDs of queues in the database that no node serves."""
         self._notice_jump()
         moment = self._now() + self._ahead, self._started + self._ahead
         found = await self._store.read(queries.idle_queues, *moment, SPARED_SECONDS)
         return [queue_id for queue_id in found if queue_id not in self._queues]
 
     async def surplus(self) -> list[str]:
-        """The IDs of queues that users have beyond `queues_per_user` at all nodes together: those
-        that were polled least lately as far as the database knows, and are not polled now."""
+        """Return the IDs of queues that exceed their user's limit across all nodes: those polled
+        least recently, as far as the database knows, and not being polled."""
         if not self._store.is_shared:
             return []
         found = await self._store.read(queries.surplus_queues, self._queues_per_user)
@@ -179,7 +176,7 @@ class QueueRegistry:
         return [one for one in found if one not in known or known[one].waiter is None]
 
     def take_unwritten(self) -> list[QueueSeen]:
-        """When queues were seen, of those of which the database should hear it now."""
+        """Return when queues were seen, for those that the database should update."""
         notes = []
         for queue in self._queues.values():
             if queue.seen_at - queue.written_at >= queue.record.idle_timeout / 4:
@@ -192,18 +189,18 @@ class QueueRegistry:
         return self._now() - queue.seen_at >= queue.record.idle_timeout + spared
 
     def _own_time(self, seen_at: float) -> float:
-        """By this node's steady clock: when a queue was last seen, as the database says."""
+        """Convert a stored time to this node's monotonic clock."""
         self._notice_jump()
         return max(seen_at - self._ahead, self._started)
 
     def _notice_jump(self) -> None:
-        """Where the machine's clock was set, the times in the database say nothing for a while:
-        each node has to store anew when its queues were seen."""
+        """If the system clock was set, ignore the times in the database until each node has stored
+        anew when its queues were seen."""
         ahead = self._now.ahead
         if abs(ahead - self._ahead) < JUMP_SECONDS:
             return
         logger.warning(
-            "the machine's clock was set", extra={"fields": {"seconds": round(ahead - self._ahead)}}
+            "the system clock jumped", extra={"fields": {"seconds": round(ahead - self._ahead)}}
         )
         self._ahead = ahead
         self._started = self._now()

@@ -1,8 +1,8 @@
-"""The polls that wait, and answering them: with committed entries, transient events, heartbeats,
-or an error.
+"""Polls that wait, and answering them: with committed entries, transient events, heartbeats, or an
+error.
 
-Only queues with a poll that waits are offered a committed entry, so only these cost anything. They
-are answered in turns of the event loop, so that nobody else waits for all of them.
+A committed entry is offered only to queues with a poll that waits, so only these cost anything.
+They are answered over several turns of the event loop, so that nobody waits for all of them.
 """
 
 import asyncio
@@ -13,36 +13,44 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from tertulia.delivery import cached_entry, event_ids
-from tertulia.delivery.cached_entry import CachedEntry
-from tertulia.delivery.encoder import GuardedEncoder, NotEncoded
+from tertulia.delivery import queue as event_ids
+from tertulia.delivery.encoder import CachedEntry, GuardedEncoder, NotEncoded
 from tertulia.delivery.queue import Queue, Waiter
 from tertulia.delivery.recent_entries import PAGE
 from tertulia.delivery.registry import QueueRegistry
 from tertulia.log.log import Log
-from tertulia.model.changes import AnyChange
+from tertulia.model.changes import (
+    AnyChange,
+    CredentialChanged,
+    SessionsEnded,
+    UserDeactivated,
+)
+from tertulia.model.errors import AccountDeactivated, NotAuthenticated, Refused, WrongApiKey
 from tertulia.model.transients import Transient
+from tertulia.model.users import Credential
+from tertulia.state.state import State
 
 HEARTBEAT_ROUND_SECONDS: Final = 0.25
-"""Between two looks for polls that have waited for long."""
+"""The interval between heartbeats to groups of polls."""
 TURN_SECONDS: Final = 0.01
-"""So long polls are answered; then others have their turn of the event loop."""
+"""How long polls are answered before other tasks of the event loop run."""
 AT_ONCE: Final = 16
-"""Queues that are looked at between two looks at the clock."""
+"""The number of queues between checks of the time."""
 LARGE: Final = 64 * 1024
-"""Bytes of an entry's events from which the clock is looked at after each queue."""
+"""From this size of an entry's events, in bytes, the time is checked after each queue."""
 IN_A_TURN: Final = 4096
-"""Queues that are taken for one turn, if there is time: more than there is time for."""
+"""The number of queues taken for one turn, more than there is time for."""
 _LOOKED_UP: Final = 4
-"""Asking for somebody's queues takes so many times as long as asking whether a queue is theirs."""
+"""Looking up a user's queues takes this multiple of checking whether a queue is theirs."""
 SPARED: Final = 32
-"""Where an entry has so few IDs left for transient events of a queue, another entry is wanted."""
+"""If an entry has only this number of IDs left for transient events of a queue, another entry is
+needed."""
 UNDELIVERED_TRANSIENTS: Final = 1000
-"""Transient events for which there was no time yet; beyond that the oldest are dropped."""
+"""The number of transient events that wait to be delivered; beyond it the oldest are dropped."""
 
 
 class WaitingPolls:
-    """The queues whose polls wait, and what is yet to be delivered to them."""
+    """The queues with polls that wait, and what is still to be delivered to them."""
 
     def __init__(
         self,
@@ -51,25 +59,24 @@ class WaitingPolls:
         encoder: GuardedEncoder,
         delete: Callable[[Queue], None],
     ) -> None:
-        """`delete` ends a queue that cannot be shown an entry, after which its poll must `fail`."""
+        """`delete` ends a queue that an entry can't be encoded for; its poll must then `fail`."""
         self._log = log
         self._queues = queues
         self._encoder = encoder
         self._delete = delete
         self._waiting: dict[Queue, float] = {}
-        """Each with the time since when (`time.monotonic`), the longest first."""
+        """Each with the time (`time.monotonic`) when the wait began, the oldest first."""
         self._waiting_for_all_public: set[Queue] = set()
-        """Those of them that follow all public channels."""
+        """Those that follow all public channels."""
         self._undelivered: dict[Queue, tuple[CachedEntry] | list[CachedEntry]] = {}
-        """Those of them for which there may be something in entries that were committed; of a
-        single one, the same tuple for all."""
+        """Those that committed entries may be for. For a single entry, all share the same tuple."""
         self._undelivered_transients: deque[tuple[Transient, Iterator[Queue]]] = deque(
             maxlen=UNDELIVERED_TRANSIENTS
         )
-        """Each with the queues that have not been offered it."""
+        """Each with the queues that it hasn't been offered to."""
         self._next_turn: asyncio.Handle | None = None
         self.used_up: int | None = None
-        """The newest entry whose IDs for transient events some queue has nearly used up."""
+        """The newest entry whose IDs for transient events are nearly used up for some queue."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -79,7 +86,7 @@ class WaitingPolls:
     def wait(self, queue: Queue, waiter: Waiter, session_id: int | None) -> None:
         """Let the waiter wait for the queue's next events."""
         queue.waiter, queue.session_id = waiter, session_id
-        # (To ask for the event loop, and for its time, would take ten times as long.)
+        # (Asking the event loop for its time would take ten times as long.)
         self._waiting[queue] = time.monotonic()
         if queue.record.registration.all_public_channels:
             self._waiting_for_all_public.add(queue)
@@ -91,13 +98,13 @@ class WaitingPolls:
             self._end(queue)
 
     def answer(self, queue: Queue, events: Sequence[bytes]) -> None:
-        """End the queue's poll, if one waits, with these events."""
+        """Answer the queue's poll, if one waits."""
         waiter = self._end(queue)
         if waiter is not None:
             waiter.answer(events)
 
     def fail(self, queue: Queue, error: Exception) -> None:
-        """End the queue's poll, if one waits, with what is undelivered, or else the error."""
+        """Answer the queue's poll, if one waits, with undelivered events or else the error."""
         self._deliver_entries(queue)
         waiter = self._end(queue)
         if waiter is not None:
@@ -114,10 +121,10 @@ class WaitingPolls:
         self._queues.touch(queue)
         return waiter
 
-    # All of them
+    # All polls
 
     def close(self) -> None:
-        """Answer all, and deliver nothing any more."""
+        """Answer all polls, and deliver nothing further."""
         if self._next_turn is not None:
             self._next_turn.cancel()
             self._next_turn = None
@@ -125,24 +132,24 @@ class WaitingPolls:
             self.answer(queue, [])
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
-        """`fail` all, each with an error of its own."""
+        """`fail` all polls, each with a separate error."""
         for queue in list(self._waiting):
             self.fail(queue, error())
 
     def end_access(self, change: AnyChange) -> None:
-        """End the polls of those who may not poll any more because of the change."""
-        user_ids = cached_entry.concerned(change)
+        """End the polls of users who lose access by the change."""
+        user_ids = concerned(change)
         if not user_ids:
             return
         for queue in self._queues.of(user_ids):
             if queue.waiter is not None:
-                error = cached_entry.lost(change, queue.session_id)
+                error = lost(change, queue.session_id)
                 if error is not None:
                     self.fail(queue, error)
 
     def send_heartbeats(self, least: float, most: float) -> None:
-        """Answer those that have waited for `least` seconds: not all at once that began at once,
-        but before `most` seconds. To be called every `HEARTBEAT_ROUND_SECONDS`."""
+        """Answer polls that have waited `least` seconds, spread over time but before `most`
+        seconds. Call this every `HEARTBEAT_ROUND_SECONDS`."""
         rounds = max((most - least) / HEARTBEAT_ROUND_SECONDS, 1.0)
         now = time.monotonic()
         latest, count = now - least, math.ceil(len(self._waiting) / rounds)
@@ -151,7 +158,7 @@ class WaitingPolls:
             self.send_heartbeat(queue)
 
     def send_heartbeat(self, queue: Queue) -> None:
-        """Answer the queue's poll with what is undelivered, or else a heartbeat."""
+        """Answer the queue's poll with undelivered events or else a heartbeat."""
         self._deliver_entries(queue)
         if queue.waiter is None:
             return
@@ -161,15 +168,15 @@ class WaitingPolls:
         event_id = self._next_transient_id(queue)
         self.answer(queue, [] if event_id is None else [self._encoder.heartbeat(event_id)])
 
-    # Delivering
+    # Delivery
 
     def offer(self, cached_entries: Iterable[CachedEntry]) -> None:
-        """Deliver entries that were committed."""
+        """Deliver committed entries."""
         undelivered = self._undelivered
         for cached in cached_entries if self._waiting else ():
             offered = self._waiting_of(self._encoder.audience(cached.entry))
             if not undelivered:
-                # Mostly nothing else is on its way, and all of them wait for the same.
+                # Usually nothing else is undelivered, and all of them get the same entry.
                 undelivered.update(dict.fromkeys(offered, (cached,)))
                 continue
             for queue in offered:
@@ -186,7 +193,7 @@ class WaitingPolls:
             self._take_turn()
 
     def offer_transient(self, transient: Transient) -> None:
-        """Deliver a transient event; queues without a poll keep it for the next one."""
+        """Deliver a transient event. Queues without a poll keep it for the next one."""
         audience = self._encoder.transient_audience(transient)
         queues = self._queues.all() if audience is None else self._queues.of(audience)
         self._undelivered_transients.append((transient, iter(queues)))
@@ -194,7 +201,7 @@ class WaitingPolls:
             self._take_turn()
 
     def _waiting_of(self, audience: Collection[int] | None) -> list[Queue]:
-        """Those to which an entry with this audience is offered."""
+        """Return the queues that an entry with this audience is offered to."""
         waiting = self._waiting
         if audience is None:
             return list(waiting)
@@ -206,7 +213,7 @@ class WaitingPolls:
         return [*found, *others]
 
     def _take_turn(self) -> None:
-        """Deliver what is undelivered for a turn of the event loop; the rest has the next ones."""
+        """Deliver for one turn of the event loop, and schedule the rest."""
         self._next_turn = None
         until = time.perf_counter() + TURN_SECONDS
         undelivered, transients = self._undelivered, self._undelivered_transients
@@ -226,21 +233,22 @@ class WaitingPolls:
             self._next_turn = asyncio.get_running_loop().call_soon(self._take_turn)
 
     def _deliver_until(self, until: float) -> None:
-        """Deliver entries to the first of the queues, as many as there is time for."""
+        """Deliver entries to as many of the queues as there is time for."""
         undelivered, waiting = self._undelivered, self._waiting
         all_public = self._waiting_for_all_public
         now, together = self._queues.now(), _Together(self._encoder, len(undelivered))
         entry: CachedEntry | None = None
         shared: Sequence[bytes] = ()
         step = AT_ONCE
-        # Taken at once: to begin a dictionary anew takes as long as all that was taken out of it.
+        # Copied once: iterating a dictionary from the start takes as long as all that was removed
+        # from it.
         for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN))):
             if number and number % step == 0 and time.perf_counter() > until:
                 return
             entries = undelivered.get(queue)
             if isinstance(entries, tuple):
-                # Mostly there is one entry, the same for all, whose events are shared by all queues
-                # with the same view: thousands are told, and each pays for every line of this.
+                # Usually there is one entry for all, and queues with the same view share its
+                # events. This loop runs for thousands of queues, so every line counts.
                 del undelivered[queue]
                 if entry is not entries[0]:
                     (entry,) = entries
@@ -282,11 +290,11 @@ class WaitingPolls:
             self.answer(queue, events)
 
     def _seen_through(self, events: Sequence[bytes]) -> tuple[int, int]:
-        """What a queue with these events has seen."""
-        return event_ids.of_encoded(events[-1]), self._log.durable
+        """Return the `seen_through` of a queue with these events."""
+        return event_ids.id_of_event(events[-1]), self._log.durable
 
     def _deliver_transient(self, queue: Queue, transient: Transient) -> None:
-        """Answer the queue's poll with the event, or keep it for the next one."""
+        """Answer the queue's poll with the event, or keep it for the next poll."""
         if queue.ended:
             return
         self._deliver_entries(queue)
@@ -303,8 +311,8 @@ class WaitingPolls:
             self.answer(queue, [event])
 
     def _next_transient_id(self, queue: Queue) -> int | None:
-        """The ID of the queue's next transient event; None where there is none until another entry
-        is written, which is soon."""
+        """Return the ID of the queue's next transient event; None if none is left until the next
+        entry, which is written soon."""
         seq = self._log.durable
         if queue.transient_ids_left(seq) <= SPARED:
             self.used_up = seq
@@ -312,13 +320,12 @@ class WaitingPolls:
 
 
 def _step(entries: Iterable[CachedEntry]) -> int:
-    """Return how many queues are told of the entries between two looks at the clock."""
+    """Return the number of queues between checks of the time."""
     return 1 if any(cached.size > LARGE for cached in entries) else AT_ONCE
 
 
 class _Together:
-    """What several queues are told in one turn of the event loop: those that are told the same get
-    the same list."""
+    """The events of several queues in one turn of the event loop. Equal lists are shared."""
 
     __slots__ = ("_count", "_encoder", "_events_of", "_lists")
 
@@ -326,18 +333,17 @@ class _Together:
         self._encoder, self._count = encoder, count
         self._events_of: dict[CachedEntry, Callable[[Queue], Sequence[bytes]]] = {}
         self._lists: dict[tuple[int, ...], tuple[list[Sequence[bytes]], list[bytes]]] = {}
-        """Events of several entries, by the identities of each entry's, which are kept with them:
-        what is kept has an identity of its own."""
+        """Events of several entries by the identities of each entry's, which are stored along so
+        that the identities stay valid."""
 
     def events_of(self, cached: CachedEntry) -> Callable[[Queue], Sequence[bytes]]:
-        """See `GuardedEncoder.events_of`."""
         found = self._events_of.get(cached)
         if found is None:
             found = self._events_of[cached] = self._encoder.events_of(cached, self._count)
         return found
 
     def events(self, entries: Iterable[CachedEntry], queue: Queue) -> Sequence[bytes]:
-        """The queue's events of the entries. Raises NotEncoded."""
+        """Return the queue's events of the entries. Raises NotEncoded."""
         parts = [events for cached in entries if (events := self.events_of(cached)(queue))]
         if len(parts) <= 1:
             return parts[0] if parts else ()
@@ -346,3 +352,59 @@ class _Together:
         if found is None:
             found = self._lists[key] = parts, [event for events in parts for event in events]
         return found[1]
+
+
+def concerned(change: AnyChange) -> Collection[int]:
+    """Return the users whose polls the change may end."""
+    match change:
+        case UserDeactivated(user_id=user_id):
+            return (user_id,)
+        case CredentialChanged(credential=credential, same_key=False):
+            return (credential.user_id,)
+        case SessionsEnded(user_ids=user_ids):
+            return user_ids
+        case _:
+            return ()
+
+
+def lost(change: AnyChange, session_id: int | None) -> Refused | None:
+    """Return the error that ends an affected user's poll, if the change does. `session_id` is None
+    for a poll with the API key."""
+    match change:
+        case UserDeactivated():
+            return _deactivated()
+        case CredentialChanged(same_key=False) if session_id is None:
+            return _key_void()
+        case SessionsEnded(session_ids=ended) if session_id in ended:
+            return _signed_out()
+        case _:
+            return None
+
+
+def require_queue(
+    state: State, user_id: int, credential: Credential | None, session_id: int | None
+) -> None:
+    """Raise the error that would have ended the poll had it been waiting. `credential` is what the
+    user had when it began."""
+    user = state.users.get(user_id)
+    if user is None or not user.is_active:
+        raise _deactivated()
+    if session_id is not None:
+        if session_id not in state.sessions:
+            raise _signed_out()
+        return
+    present = state.credentials.get(user_id)
+    if present is None or credential is None or present.key_digest != credential.key_digest:
+        raise _key_void()
+
+
+def _deactivated() -> Refused:
+    return AccountDeactivated("This account is deactivated.")
+
+
+def _key_void() -> Refused:
+    return WrongApiKey("This API key is no longer valid.")
+
+
+def _signed_out() -> Refused:
+    return NotAuthenticated("You have been signed out.")

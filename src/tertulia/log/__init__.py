@@ -1,1 +1,1 @@
-"""The organization's log: one place that commits, and everybody who follows."""
+"""The organization's log: one writer commits, and every node follows."""

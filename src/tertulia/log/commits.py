@@ -1,38 +1,150 @@
-"""Group commit: waiting commands decide one after the other, and are written together."""
+"""Group commit: waiting commands decide one after the other, and are written in one transaction."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from tertulia import tracing
-from tertulia.log.errors import not_done_error
 from tertulia.log.forwarding import Forwarding
-from tertulia.log.freshness import Freshness
-from tertulia.log.gathering import Gathering
-from tertulia.log.measures import Measures
+from tertulia.log.health import Durability, Freshness, Measures, described, not_done_error
 from tertulia.log.replica import Replica, Subscribers
-from tertulia.log.requests import BEGIN_SECONDS, GROUP, Command, Group, Inbox
-from tertulia.log.transactions import NotBegun, Transactions
+from tertulia.log.requests import GROUP, Command, Gathering, Group, Inbox
 from tertulia.model.changes import Entry, MessageSent
-from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused, Unavailable
+from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused
 from tertulia.state import user_visibility
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.fold import fold
 from tertulia.state.service_calls import calls_for
 from tertulia.state.state import State
-from tertulia.store.installation import Position
+from tertulia.store.database import CommitUnknown, ConnectionLost, DatabaseUnavailable
+from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
+from tertulia.store.log_entries import LogTail
 from tertulia.store.log_formats import LOG_FORMAT, needed_format
-from tertulia.store.notes import CallQueued, MailQueued, Note
+from tertulia.store.notes import CallQueued, MailQueued, Note, Probe
+from tertulia.store.store import Store
 from tertulia.store.writing import Batch
 
+logger = logging.getLogger("tertulia.log")
+
+RETRY_SECONDS: Final = 0.5
+"""The pause between attempts while the database is unavailable."""
+
+
+class NotBegun(Exception):
+    """The database accepts no writes. Nothing was decided, and the state is still valid."""
+
+
+class OutcomeNotKnown(Exception):
+    """It can't be known whether the batch was committed."""
+
+
+class Transactions:
+    """The transactions of a node's writer, one at a time."""
+
+    def __init__(self, store: Store, freshness: Freshness, measures: Measures) -> None:
+        self._store = store
+        self._freshness = freshness
+        self._measures = measures
+        self.is_closing = False
+        """Whether the node is shutting down, so that nothing is waited for."""
+
+    async def begin(self, position: Callable[[], Position]) -> LogTail:
+        """Lock the log's head against other writers and return what they wrote after `position()`,
+        which may advance during the wait.
+
+        If the connection was lost, this is retried once on a new one. Raises NotBegun if the
+        database can't be reached or doesn't answer in time; HistoryChanged, HistoryPruned and
+        NewerDatabase. If anything fails between this and `commit`, call `abandon`.
+        """
+        try:
+            return await self._begin_or_retry(position)
+        except (NewerDatabase, HistoryChanged, HistoryPruned):
+            raise
+        except Exception as error:
+            self._measures.failed += 1
+            await self.abandon()
+            raise NotBegun from error
+
+    async def _begin_or_retry(self, position: Callable[[], Position]) -> LogTail:
+        try:
+            return await self._store.begin(position(), position)
+        except (NewerDatabase, HistoryChanged, HistoryPruned):
+            raise
+        except Exception as error:
+            if isinstance(error, DatabaseUnavailable) and not isinstance(error, ConnectionLost):
+                raise  # Another try would take as long again.
+            logger.warning("lost the connection to the database; retrying: %s", described(error))
+            self._measures.retried += 1
+            await self.abandon()
+        return await self._store.begin(position(), position)
+
+    async def commit(self, batch: Batch, before: Head) -> None:
+        """Write the batch. It is on disk when this returns, and certainly isn't when this raises
+        anything but OutcomeNotKnown. If the connection is lost, the batch is looked up when the
+        database answers again, however long that takes."""
+        try:
+            await self._store.commit(batch, before.position)
+        except Exception as error:
+            self._freshness.write_trouble = described(error)
+            self._measures.failed += 1
+            if isinstance(error, DatabaseUnavailable) and not isinstance(error, CommitUnknown):
+                raise
+            if not await self._was_committed(batch, before, error):
+                raise
+            logger.warning("lost the connection to the database, but the commit had succeeded")
+        self._freshness.written()
+
+    async def _was_committed(self, batch: Batch, before: Head, error: Exception) -> bool:
+        while True:
+            try:
+                await self._store.rollback()
+                made = await self._store.was_committed(batch, before)
+                break
+            except Exception as again:  # The database may come back: until then, wait.
+                logger.warning("can't check yet what was committed: %s", described(again))
+                if self.is_closing:
+                    raise OutcomeNotKnown from error
+                await asyncio.sleep(RETRY_SECONDS)
+        if made is None:
+            raise OutcomeNotKnown from error
+        return made
+
+    async def prove(self, position: Callable[[], Position]) -> LogTail:
+        """Commit an empty batch after a failed commit, so that no command decides only to have the
+        state reloaded. Raises as `begin`, and NotBegun if the commit fails."""
+        growth = await self.begin(position)
+        try:
+            await self._store.commit(Batch([], {}, (Probe(),)))
+        except Exception as error:
+            await self.abandon()
+            raise NotBegun from error
+        logger.warning("the database accepts writes again")
+        self._freshness.written()
+        return growth
+
+    async def abandon(self) -> None:
+        """Roll the transaction back."""
+        try:
+            await self._store.rollback()
+        except Exception:  # The connection is gone in any case.
+            logger.exception("could not roll back a transaction")
+
+    def failed(self, error: BaseException) -> None:
+        """Record that nothing can be written at present."""
+        if not self._freshness.write_trouble:
+            logger.error("can't write to the database: %s", described(error))
+        self._freshness.write_trouble = described(error)
+
+
 TURN_SECONDS: Final = 0.01
-"""For so long commands decide one after the other before the event loop runs other tasks."""
+"""How long commands decide before other tasks of the event loop run."""
 
 
 class FoldFailed(Exception):
-    """A verb decided on a change that cannot be folded: a mistake of ours in that verb."""
+    """A verb decided on a change that can't be folded: a bug in the verb."""
 
     def __init__(self, command: Command) -> None:
         self.command = command
@@ -47,10 +159,12 @@ async def decide(
     asked: list[MailQueued | CallQueued],
     log_format: int = LOG_FORMAT,
 ) -> Any:
-    """Let the command decide, fold its changes into the state, and append them to `entries`; and to
-    `asked` its mails, and the calls of bots' services that its messages lead to. Returns its
-    result, or its exception. FoldFailed where the state must not be used any more. `log_format` is
-    the newest in which something may be written."""
+    """Let the command decide, fold its changes into the state, and append them to `entries`, and
+    its emails and calls of bots' services to `asked`.
+
+    Returns the command's result or its exception. After FoldFailed the state is invalid. Changes
+    that need a newer log format than `log_format` are refused.
+    """
     turn = time.perf_counter()
     command.is_begun = True
     try:
@@ -58,8 +172,8 @@ async def decide(
             moment_of(state, now, command.actor_id), *command.arguments
         )
     except Refused as refusal:
-        # Its traceback knows the command, whose answer it is: both would stay until a full garbage
-        # collection.
+        # Its traceback references the command, whose answer it becomes: a cycle that only a full
+        # garbage collection would free.
         return refusal.with_traceback(None)
     except Exception as error:  # A mistake of ours in one command is that command's alone.
         return error
@@ -76,7 +190,7 @@ async def decide(
             if isinstance(change, MessageSent):
                 asked.extend(CallQueued(call, now) for call in calls_for(state, change.message))
             if time.perf_counter() - turn > TURN_SECONDS:
-                # At each entry the state is whole: other nodes come by it as well.
+                # The state is consistent after each entry: that is how other nodes see it, too.
                 await asyncio.sleep(0)
                 turn = time.perf_counter()
     except Exception as error:
@@ -86,7 +200,8 @@ async def decide(
 
 
 def moment_of(state: State, now: float, actor_id: int | None) -> CommandContext:
-    """The state as a verb sees it. NotAuthenticated where the actor is deactivated by now."""
+    """Return the context that a verb decides in. Raises NotAuthenticated if the actor is
+    deactivated."""
     if actor_id is None:
         return CommandContext(state, now, None)
     actor = state.users.get(actor_id)
@@ -95,93 +210,8 @@ def moment_of(state: State, now: float, actor_id: int | None) -> CommandContext:
     return CommandContext(state, now, actor.id)
 
 
-RELOAD_WAIT_SECONDS: Final = 5.0
-"""How long a request that only reads waits for a state that is loaded again."""
-
-
-class Durability:
-    """How the state and the disk stand to each other. The writer says it, answers wait for it."""
-
-    def __init__(self) -> None:
-        self.generation = 0
-        """How many times the state had to be thrown away."""
-        self._settling: asyncio.Future[None] | None = None
-        """Is done when it is known whether the state is on disk; None where it is."""
-        self._since = 0.0
-        self._loaded = asyncio.Event()
-        """Not set while the state is thrown away and not yet loaded again."""
-        self._loaded.set()
-
-    # For the writer
-
-    def begin(self) -> None:
-        """From now on the state is ahead of the disk."""
-        self._settling = asyncio.get_running_loop().create_future()
-        self._since = time.monotonic()
-
-    def succeed(self) -> None:
-        """What the state shows is on disk."""
-        if self._settling is not None and not self._settling.done():
-            self._settling.set_result(None)
-        self._settling = None
-
-    def fail(self) -> None:
-        """What the state shows will not be on disk: it is thrown away. Until `restore`, whoever
-        waits for it is refused at once."""
-        self.generation += 1
-        self._loaded.clear()
-        if self._settling is None:
-            self.begin()
-        self._refuse()
-
-    def restore(self) -> None:
-        """The state is loaded again."""
-        self._settling = None
-        self._loaded.set()
-
-    def expire(self) -> None:
-        """Refuse those who wait for longer than `BEGIN_SECONDS`."""
-        if self._settling is not None and time.monotonic() - self._since > BEGIN_SECONDS:
-            self._refuse()
-
-    def _refuse(self) -> None:
-        settling = self._settling
-        if settling is not None and not settling.done():
-            settling.set_exception(not_done_error())
-            settling.exception()  # It is no mistake if nobody waits for it.
-
-    # For answers
-
-    async def settled(self, since: int | None = None) -> None:
-        """See `Log.settled`."""
-        if self._settling is not None:
-            await asyncio.shield(self._settling)
-        if since is not None and since != self.generation:
-            raise Unavailable("The server had to reload its data. Try again.")
-
-    def when_settled(self, report: Callable[[Exception | None], None]) -> None:
-        """See `Log.when_settled`."""
-        if self._settling is None:
-            report(None)
-            return
-        self._settling.add_done_callback(
-            lambda settled: report(not_done_error() if settled.exception() else None)
-        )
-
-    async def was_reloaded(self, since: int) -> bool:
-        """See `Log.was_reloaded`."""
-        if self.generation == since:
-            return False
-        try:
-            async with asyncio.timeout(RELOAD_WAIT_SECONDS):
-                await self._loaded.wait()
-        except TimeoutError:
-            return False
-        return True
-
-
 AT_ONCE: Final = 500
-"""Entries of which the followers are told before the event loop runs other tasks."""
+"""The number of entries that followers get before other tasks of the event loop run."""
 
 
 class _Decided(NamedTuple):
@@ -194,14 +224,14 @@ class _Decided(NamedTuple):
 
     @property
     def notes(self) -> list[Note]:
-        """Those of the commands that were not refused, and what they asked for."""
+        """The notes of the commands that succeeded, and what they asked for."""
         done = (c for c, outcome in self.outcomes if not isinstance(outcome, BaseException))
         return [*(note for command in done for note in command.notes), *self.asked]
 
 
 @dataclass(frozen=True)
 class Commits:
-    """Commits groups. Used by the writer alone, one at a time."""
+    """Commits groups, one at a time. Only the writer uses it."""
 
     transactions: Transactions
     inbox: Inbox
@@ -213,16 +243,15 @@ class Commits:
     forwarding: Forwarding
     gathering: Gathering
     clock: Callable[[], float]
-    """Tells UNIX seconds."""
+    """Returns UNIX seconds."""
 
     async def commit(self, group: Group) -> None:
-        """Carry the group's commands out and answer them, write its notes, and register its
+        """Execute the group's commands and answer them, write its notes, and register its
         snapshots' queues.
 
-        Where nothing can be written now, what was to be written is refused, and the notes are kept.
-        After an exception the state must not be used any more, and nobody was answered. After
-        OutcomeNotKnown the group may be on disk, after all others it is not; FoldFailed is the
-        mistake of one command.
+        If nothing can be written, the commands are refused and the notes kept. After an exception
+        the state is invalid, and nobody was answered. After OutcomeNotKnown the group may be on
+        disk, after other exceptions it isn't; FoldFailed blames one command.
         """
         try:
             if self.freshness.write_trouble:
@@ -247,7 +276,7 @@ class Commits:
         locked = time.monotonic()
         self.replica.adopt(growth)
         self.freshness.verified(began)
-        # What came while others had the lock need not wait for another turn.
+        # Include what arrived while other nodes had the lock.
         self.inbox.join(group)
         self.durability.begin()
         decided = await self._decide(group.commands, growth.head.log_format)
@@ -267,13 +296,13 @@ class Commits:
             self.subscribers.call_written()
         _answer(decided.outcomes)
         if len(group.commands) == GROUP:
-            # Let the answers leave: once the state is ahead of the disk again, they would have to
-            # wait for the next commit too. (After a small group they had better wait: the requests
-            # that follow them then come together, and are committed together.)
+            # Let the responses leave: when the state is ahead of the disk again, they'd have to
+            # wait for the next commit, too. (After a small group they had better wait, so that the
+            # requests that follow them arrive, and are committed, together.)
             await asyncio.sleep(0)
 
     async def _follow(self, entries: Sequence[Entry], batch_id: str) -> None:
-        """Our own entries are on disk: let the followers know, in turns where these are many."""
+        """Announce our own entries to the followers, in several turns if they are many."""
         for first in range(0, len(entries), AT_ONCE):
             if first:
                 await asyncio.sleep(0)
@@ -303,13 +332,13 @@ class Commits:
             )
             decided.outcomes.append((command, outcome))
             if time.perf_counter() - turn > TURN_SECONDS:
-                # No answer shows what they decided before it is on disk: `Durability.settled`.
+                # `Durability.settled` keeps responses from showing this before it is on disk.
                 await asyncio.sleep(0)
                 turn = time.perf_counter()
         return decided
 
     def _registered(self, group: Group) -> list[Note]:
-        """The queues that begin where the group ends."""
+        """Return the queues that begin where the group ends."""
         found: list[Note] = []
         for snapshot in group.snapshots:
             if snapshot.queue is not None and not snapshot.answer.done():

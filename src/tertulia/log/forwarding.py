@@ -1,11 +1,11 @@
-"""Commands that another node of the same machine carries out.
+"""Commands that another node of the same machine executes.
 
-Nodes that write by turns wait for each other, and each of their groups is small. So a node lets the
-one that wrote last write for it too, as long as that goes on writing. The command comes as it is,
-and decides there as any other. Who may write is still only whoever has the head's lock.
+Nodes that take turns writing wait for each other, and commit small groups. So a node forwards
+commands to the one that wrote last, as long as that keeps writing. A command is forwarded
+unchanged, and decides there like any other. Writing still requires the lock on the head.
 
-A node that does not get an answer decides by itself. It may have been done then: so commands carry
-a mark by which their verb knows an attempt that was made already.
+A node that gets no answer executes the command itself. The other one may have done it, too: so
+commands have an attempt ID by which their verb recognizes a repetition.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia import __version__
-from tertulia.log.measures import Measures
+from tertulia.log.health import Measures
 from tertulia.log.replica import Replica
 from tertulia.log.requests import MOST_WAITING, Command, Inbox
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
@@ -32,39 +32,39 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.log")
 
 FORWARDED_SECONDS: Final = 2.0
-"""How long a node waits for another one to do it. Later it is not begun any more."""
+"""How long a node waits for another one. Later the command isn't begun."""
 WRITES_SECONDS: Final = 1.0
-"""Who has written within that time is taken to go on writing."""
+"""A node that wrote within this time is expected to keep writing."""
 MANY: Final = 7
-"""A node with so many commands of its own at once fills groups itself: bringing each to another
-node would cost more than it saves."""
+"""A node with this number of concurrent commands fills groups itself: forwarding each would cost
+more than it saves."""
 MANY_SECONDS: Final = 1.0
-"""For so long it is taken to have as many again."""
+"""How long it is then expected to have as many."""
 SHUNNED_SECONDS: Final = 5.0
-"""How long a node that cannot be reached, or did not answer, is left alone."""
+"""How long nothing is forwarded to a node that didn't answer."""
 MOST_TOLD: Final = MAX_DATAGRAM // 4
-"""Characters of what is told that an answer brings with it."""
+"""The size, in characters, of the announcements that a reply may include."""
 TOLD_SECONDS: Final = 0.05
-"""How long entries of which an answer speaks may take to be told; then the log is read."""
+"""How long announcements of entries that a reply refers to may take, before the log is read."""
 
 DecideHere = Callable[[Any], Awaitable[Any]]
-"""Decides by itself, with that argument."""
+"""Executes the command on this node, with this argument."""
 
 
 @dataclass(frozen=True)
 class Errand:
-    """A verb, of one argument, whose commands another node may carry out."""
+    """A verb with one argument whose commands other nodes may execute."""
 
     verb: Verb[Any]
     argument: type[Struct]
     result: type[Struct]
     marked: Callable[[Any, str], Any]
-    """The argument with a mark of this attempt, if it has none: decided once more with the same
-    mark, soon after, it is not done a second time, and the result is the first one's."""
+    """Returns the argument with this attempt ID, if it has none. A verb that sees the same ID again
+    soon does nothing and returns the first result."""
 
 
 class _Order(Struct, frozen=True, array_like=True):
-    """One command."""
+    """A command."""
 
     number: int
     errand: str
@@ -75,27 +75,27 @@ class _Order(Struct, frozen=True, array_like=True):
 
 
 class _Orders(Struct, frozen=True, array_like=True, tag="orders"):
-    """Commands to carry out."""
+    """Commands to execute."""
 
     version: str
-    """The sender's program: what another one means by them is not known."""
+    """The sender's version: another one may mean something else by its commands."""
     history: str
     sender: str
     orders: list[_Order]
 
 
 class _Done(Struct, frozen=True, array_like=True, tag="done"):
-    """What became of commands."""
+    """The outcome of commands."""
 
     sender: str
     seq: int
-    """They are on disk by that entry."""
+    """They are on disk up to this entry."""
     results: list[tuple[int, bytes | None]]
-    """By number; None for one that was not done, and that its sender should decide by itself."""
+    """By number; None for a command that wasn't executed, so that its sender should."""
     is_leaving: bool
     told: Sequence[str] = ()
-    """What all are told of the entries of its last commit (`store/broadcast.py`): its sender need
-    not wait until it hears that. Empty where it is too much."""
+    """The announcement of the last commit's entries (`store/broadcast.py`), so that the sender
+    needn't wait for it. Empty if it is too large."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -105,7 +105,7 @@ _NO_ANSWER: Final = object()
 
 
 class Forwarding:
-    """One node's side of it, for as long as the log is open. Used on the event loop alone."""
+    """Forwards a node's commands and executes those of others. Used only on the event loop."""
 
     def __init__(self, store: Store, inbox: Inbox, replica: Replica, measures: Measures) -> None:
         self._store = store
@@ -117,46 +117,47 @@ class Forwarding:
         self._by_name: dict[str, Errand] = {}
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._writing, self._wrote_at = "", 0.0
-        """Who wrote last, and when that was heard."""
+        """The node that wrote last, and when that was heard."""
         self._told: tuple[int, Sequence[str]] = 0, ()
-        """The last entry that this node has written, and what it told the others then."""
+        """The last entry that this node wrote, and its announcement."""
         self._many_until = 0.0
-        """Until when this node has many commands of its own."""
+        """Until when this node is expected to have many commands."""
         self._shunned: dict[str, float] = {}
-        """Nodes, each with the time until which."""
+        """Nodes to avoid, each with the time until when."""
         self._numbers = itertools.count()
         self._unsent: list[_Order] = []
         self._unsent_to = ""
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        """What others do for this node, by number."""
+        """This node's forwarded commands, by number."""
         self._early: list[_Done] = []
-        """Answers of which this node does not have the entries yet."""
+        """Replies whose entries this node doesn't have yet."""
         self._unanswered: dict[str, list[tuple[int, bytes | None]]] = {}
-        """What this node has done for others, by whom."""
+        """Results for other nodes, by node."""
         self._leaving = False
 
     def allow(self, errand: Errand) -> None:
-        """Let commands of this kind be carried out by others, and carry out theirs."""
+        """Allow forwarding this kind of command, and executing it for others."""
         name = errand.verb.__qualname__
         self._errands[errand.verb] = self._by_name[name] = errand
         for kind in (errand.argument, errand.result):
             self._decoders[kind] = msgspec.msgpack.Decoder(kind)
 
     def open(self, meet: Callable[[str, Callable[[bytes], None]], PeerSocket]) -> None:
-        """Begin; without any neighbours where there can be none."""
+        """Start, without neighbors if there can be none."""
         try:
             self._neighbours = meet(self._store.name, self._on_datagram)
         except OSError as error:
             logger.info(
-                "the nodes of this machine write by turns", extra={"fields": {"reason": error}}
+                "this machine's nodes take turns writing; commands can't be forwarded",
+                extra={"fields": {"reason": error}},
             )
 
     def leave(self) -> None:
-        """Take nothing more from others, and say so."""
+        """Accept no more commands from other nodes."""
         self._leaving = True
 
     def close(self) -> None:
-        """Answer what was done for others, and wait for nothing any more."""
+        """Reply to others, and give up waiting for them."""
         self._leaving = True
         self._answer()
         for future in self._waiting.values():
@@ -169,16 +170,16 @@ class Forwarding:
     # Who writes
 
     def wrote(self, name: str) -> None:
-        """That node has written."""
+        """Record that another node has written."""
         self._writing, self._wrote_at = name, time.monotonic()
 
     def wrote_here(self) -> None:
-        """This node has written."""
+        """Record that this node has written."""
         self._writing = ""
         self._told = self._replica.position.seq, self._store.told
 
     def _writer(self) -> str:
-        """The node that is to write for this one; empty where it had better write itself."""
+        """Return the node to forward to; empty if this one had better write."""
         name, now = self._writing, time.monotonic()
         if not name or self._neighbours is None or now - self._wrote_at > WRITES_SECONDS:
             return ""
@@ -191,20 +192,19 @@ class Forwarding:
         self._shunned = {one: until for one, until in self._shunned.items() if until > now}
         self._shunned[name] = now + SHUNNED_SECONDS
 
-    # What others do for this node
+    # Commands that others execute
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for entries of another node."""
+        """Whether someone waits for another node's entries."""
         return bool(self._early)
 
     def __len__(self) -> int:
-        """How many commands wait for another node."""
+        """The number of forwarded commands."""
         return len(self._waiting)
 
     def errand(self, verb: Verb[Any]) -> Errand | None:
-        """The verb as one that another node is to carry out now; None where this one had better do
-        it."""
+        """Return the verb's declaration if its command should be forwarded now."""
         errand = self._errands.get(verb)
         if errand is None or not self._writer():
             return None
@@ -216,9 +216,9 @@ class Forwarding:
     async def carried_out(
         self, errand: Errand, actor_id: int, argument: Any, here: DecideHere
     ) -> Any:
-        """The result of the command, done by another node or, where that cannot be, by this one.
-        Raises what `here` raises; OutcomeUnknown where that fails, and another one may have done
-        it before."""
+        """Return the result of the command, executed by another node or, failing that, by this one.
+        Raises what `here` raises; OutcomeUnknown if that fails after another node may have executed
+        it."""
         writer = self._writer()
         number = next(self._numbers)
         marked = errand.marked(argument, f"{self._store.name}-{number}")
@@ -247,7 +247,7 @@ class Forwarding:
             raise OutcomeUnknown from None
 
     def _add(self, order: _Order, writer: str) -> None:
-        """Send it with others that come in this turn of the loop."""
+        """Send the command together with others of this turn of the event loop."""
         if self._unsent and writer != self._unsent_to:
             self._send()
         if not self._unsent:
@@ -262,7 +262,7 @@ class Forwarding:
             while count < len(orders) and size <= MAX_DATAGRAM // 2:
                 size += len(orders[count].argument) + 100
                 count += 1
-            # (The last one of them has half of the room at most.)
+            # (The last one takes up to half of the room.)
             self._send_these(orders[:count])
             del orders[:count]
 
@@ -296,8 +296,7 @@ class Forwarding:
         self._store.listen()
 
     def _adopt(self, texts: Sequence[str]) -> bool:
-        """Have what another node told folded, as far as nothing between is missing. Whether that
-        is all that there is."""
+        """Fold another node's announcement. Returns False if entries in between are missing."""
         for text in texts:
             told = broadcast.decode_broadcast(text, self._replica.position.seq)
             if isinstance(told, int) or not told.follows(self._replica.position):
@@ -308,12 +307,12 @@ class Forwarding:
         return bool(texts)
 
     def _look(self) -> None:
-        """Have the log read, where what was to be told was not."""
+        """Read the log if the announcement hasn't arrived."""
         if self._early:
             self._inbox.add_growth()
 
     def on_entries(self, _: Sequence[Any] = ()) -> None:
-        """The state has more entries, or was loaded again."""
+        """Process replies whose entries have arrived."""
         if not self._early:
             return
         seq = self._replica.position.seq
@@ -325,7 +324,8 @@ class Forwarding:
                 self._early.append(done)
 
     def on_reload(self) -> None:
-        """The state was loaded again, and perhaps of another history: nothing more comes."""
+        """Process all replies: after a reload, perhaps of another history, their entries may never
+        arrive."""
         early, self._early = self._early, []
         for done in early:
             self._report(done)
@@ -334,7 +334,7 @@ class Forwarding:
         for number, result in done.results:
             self._finish(number, _NOT_DONE if result is None else result)
 
-    # What this node does for others
+    # Commands of other nodes
 
     def _on_datagram(self, datagram: bytes) -> None:
         try:
@@ -353,7 +353,7 @@ class Forwarding:
                 self._add_answer(message.sender, order.number, None)
 
     def _begin(self, sender: str, order: _Order) -> bool:
-        """Let the command wait for its turn. Whether it can be."""
+        """Queue another node's command. Returns False if that isn't possible."""
         errand = self._by_name.get(order.errand)
         if errand is None or self._leaving or len(self._inbox) >= MOST_WAITING:
             return False
@@ -379,7 +379,7 @@ class Forwarding:
         self._add_answer(sender, number, _encoder.encode(answer.result()))
 
     def _add_answer(self, sender: str, number: int, result: bytes | None) -> None:
-        """Send it with others that come in this turn of the loop."""
+        """Send the result together with others of this turn of the event loop."""
         if not self._unanswered:
             asyncio.get_running_loop().call_soon(self._answer)
         self._unanswered.setdefault(sender, []).append((number, result))
@@ -393,5 +393,5 @@ class Forwarding:
         told = texts if last == seq and sum(map(len, texts)) <= MOST_TOLD else ()
         for sender, results in unanswered.items():
             done = _Done(name, seq, results, self._leaving, told)
-            # Where it gets lost, the other one decides by itself.
+            # If it is lost, the other node executes the command itself.
             self._neighbours.send(sender, _encoder.encode(done))

@@ -1,23 +1,189 @@
-"""Looking at the log's head every few seconds, whatever other nodes announce or do not."""
+"""Watching the log's head: whether this node is up to date, and whether it can write; and waiting
+for what clients have seen on other nodes."""
 
 import asyncio
+import heapq
 import logging
+import os
 import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
-from tertulia.log.errors import described
-from tertulia.log.freshness import LOOK_SECONDS, Freshness
-from tertulia.log.recovery import PositionFile
+import msgspec
+
+from tertulia.log.health import LOOK_SECONDS, Freshness, described
 from tertulia.log.replica import Replica, Subscribers
 from tertulia.log.requests import Inbox
+from tertulia.model.changes import Entry
+from tertulia.model.errors import Unavailable
+from tertulia.store import file_modes
 from tertulia.store.database import DatabaseReplaced
-from tertulia.store.installation import NewerDatabase
+from tertulia.store.installation import NewerDatabase, Position
 from tertulia.store.store import Store
+
+BEHIND_SECONDS: Final = 2.0
+"""How long a request waits at most."""
+MOST_BEHIND: Final = 5000
+"""The number of requests that may wait; others are refused."""
+PAUSE_SECONDS: Final = 0.01
+"""The pause between looks at the head, each for all that wait: so their number doesn't depend on
+clients."""
+RETRY_SECONDS: Final = 0.2
+"""The pause after a failed look."""
+
+_Waiter = tuple[int, int, asyncio.Future[None]]
+"""The number of an entry, a serial number, and a future that is done when the entry is
+available."""
+
+
+class CatchingUp:
+    """Waits for entries that this node doesn't have yet.
+
+    Usually an announcement brings them within a moment. Without relying on that, the log is read
+    immediately, and then its head: if the head hasn't reached an entry by then, no client can have
+    been shown it. Such a number is made up, or from a log that went back in time.
+    """
+
+    def __init__(self, store: Store, replica: Replica, inbox: Inbox) -> None:
+        self._store = store
+        self._replica = replica
+        self._inbox = inbox
+        self._waiting: list[_Waiter] = []
+        """A heap."""
+        self._asked = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        """The number of requests that wait."""
+        return sum(not waiter[2].done() for waiter in self._waiting)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether any request waits."""
+        return bool(self._waiting)
+
+    async def reached(self, seq: int) -> None:
+        """Return when the state has the entry, or when the log is known to lack it. Raises
+        Unavailable after `BEHIND_SECONDS`."""
+        if seq > self._replica.position.seq:
+            self._store.hear()  # It may lie there unread.
+        if seq <= self._replica.position.seq:
+            return
+        if len(self._waiting) >= MOST_BEHIND:
+            raise _behind_error()
+        future = asyncio.get_running_loop().create_future()
+        self._asked += 1
+        heapq.heappush(self._waiting, (seq, self._asked, future))
+        if self._task is None:
+            self._task = asyncio.create_task(self._look_on(), name="log-catching-up")
+        try:
+            async with asyncio.timeout(BEHIND_SECONDS):
+                await future
+        except TimeoutError:
+            raise _behind_error() from None
+
+    def on_entries(self, _: Sequence[Entry]) -> None:
+        """Wake requests whose entries were folded."""
+        waiting, seq = self._waiting, self._replica.position.seq
+        while waiting and waiting[0][0] <= seq:
+            _finish(heapq.heappop(waiting))
+
+    def on_reload(self) -> None:
+        """Wake all requests: the state was reloaded, perhaps with another history."""
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            _finish(waiter)
+
+    async def close(self) -> None:
+        """Stop, and refuse all requests that wait."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for _, _, future in self._waiting:
+            if not future.done():
+                future.set_exception(Unavailable("The server is shutting down. Try again."))
+        self._waiting = []
+
+    async def _look_on(self) -> None:
+        pause = PAUSE_SECONDS
+        try:
+            while self._waiting:
+                self._inbox.add_growth()
+                await asyncio.sleep(pause)
+                if not self._waiting:
+                    return
+                asked = list(self._waiting)
+                try:
+                    head = await self._store.look()
+                except Exception:  # It is `HeadWatch` that says so. Here there is another look.
+                    pause = RETRY_SECONDS
+                else:
+                    pause = PAUSE_SECONDS
+                    is_same = head.history == self._replica.position.history
+                    for waiter in asked:
+                        if not is_same or waiter[0] > head.seq:
+                            _finish(waiter)
+                self._waiting = [waiter for waiter in self._waiting if not waiter[2].done()]
+                heapq.heapify(self._waiting)
+        finally:
+            self._task = None
+
+
+def _finish(waiter: _Waiter) -> None:
+    if not waiter[2].done():
+        waiter[2].set_result(None)
+
+
+def _behind_error() -> Unavailable:
+    return Unavailable(
+        "This node hasn't caught up with changes that you've already seen on another node."
+        " Try again in a moment."
+    )
+
 
 logger = logging.getLogger("tertulia.log")
 
 
+class PositionFile:
+    """The file with the node's last position. It may lag the log by some seconds, but is never
+    ahead of it. Several nodes may share it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE
+        self._written: Position | None = None
+
+    def read(self) -> Position | None:
+        """Return the position; None if the file is missing or unreadable."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Position)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError):
+            logger.warning("could not read %s; it will be rewritten", self._path)
+            return None
+
+    def write(self, position: Position) -> None:
+        """Write the position, unless the file has it or a later one from another node. Failures are
+        logged."""
+        if position == self._written:
+            return
+        there = self.read()
+        if there and there.history == position.history and there.seq > position.seq:
+            return
+        partial = self._path.with_name(f"{FILE}.{os.getpid()}.partial")
+        try:
+            file_modes.touch(partial)
+            partial.write_bytes(msgspec.json.encode(position))
+            partial.replace(self._path)
+        except OSError as error:
+            logger.warning("could not write %s: %s", self._path, error.strerror)
+        else:
+            self._written = position
+
+
 class HeadWatch:
-    """Sees whether a node's state is up to date, and says when that is not known any more."""
+    """Checks regularly whether the node is up to date, and logs when that becomes unknown."""
 
     def __init__(
         self,
@@ -39,7 +205,7 @@ class HeadWatch:
         self._is_stale = False
 
     def tick(self) -> None:
-        """Begin to look where it is time, and no look is under way. To be called every second."""
+        """Start a check if it is time and none is running. Call this every second."""
         now = time.monotonic()
         is_free = self._look is None or self._look.done()
         if is_free and now - self._looked_at >= LOOK_SECONDS:
@@ -48,15 +214,15 @@ class HeadWatch:
         was_stale, self._is_stale = self._is_stale, self._freshness.is_stale
         if self._is_stale and not was_stale:
             logger.error(
-                "the node cannot see whether it is up to date, and answers nothing: %s",
-                self._freshness.look_trouble or "it heard nothing",
+                "the node can't tell whether it is up to date and refuses requests: %s",
+                self._freshness.look_trouble or "no response from the database",
             )
             self._subscribers.stale()
         elif was_stale and not self._is_stale:
             logger.warning("the node is up to date again")
 
     async def look(self) -> None:
-        """See whether the log goes on from where this node is."""
+        """Check whether the log's head is where this node is."""
         began, known = time.monotonic(), self._replica.position
         try:
             head = await self._store.look()
@@ -71,7 +237,7 @@ class HeadWatch:
             return
         self._freshness.heard(head.seq)
         self._store.hear()
-        # (Where others commit all the time, what they tell brings the node there meanwhile.)
+        # (While others commit all the time, their announcements may have advanced this node.)
         if head.position in (known, self._replica.position):
             self._freshness.verified(began)
         else:
@@ -80,9 +246,46 @@ class HeadWatch:
             await asyncio.to_thread(self._position_file.write, self._replica.position)
 
     async def close(self) -> None:
-        """Look no more, and write the node's position."""
+        """Stop, and write the node's position."""
         if self._look is not None:
             self._look.cancel()
             await asyncio.wait([self._look])
         if self._position_file is not None:
             self._position_file.write(self._replica.position)
+
+
+FILE = "position"
+
+
+PROOF_SECONDS: Final = 10.0
+"""A write within this time proves that writing works."""
+
+
+PROOF_WAIT_SECONDS: Final = 2.0
+"""How long a caller waits for the writer's attempt."""
+
+
+class WriteProbe:
+    """Tests whether the writer can write, once for all concurrent callers."""
+
+    def __init__(self, inbox: Inbox, freshness: Freshness) -> None:
+        self._inbox = inbox
+        self._freshness = freshness
+        self._done: asyncio.Future[None] | None = None
+
+    async def is_answered(self) -> bool:
+        """Wait until `Freshness` shows whether writing works: no time after a recent write,
+        otherwise until the writer has tried. Returns False after `PROOF_WAIT_SECONDS`."""
+        if time.monotonic() - self._freshness.written_at <= PROOF_SECONDS:
+            return True
+        if self._done is None:
+            self._done = asyncio.get_running_loop().create_future()
+        self._inbox.add_probe()
+        done, _ = await asyncio.wait([self._done], timeout=PROOF_WAIT_SECONDS)
+        return bool(done)
+
+    def finish(self) -> None:
+        """Wake the callers after the writer has tried."""
+        if self._done is not None:
+            self._done.set_result(None)
+            self._done = None

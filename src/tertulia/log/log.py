@@ -1,9 +1,9 @@
-"""One node's hold on the log: the door to everything in this package.
+"""A node's access to the log: the entrance to this package.
 
-Commands are decided and committed by a single `Writer`; the state runs ahead of the disk by at most
-one group of them, so an answer that saw such a state must wait until it is `settled`. When a commit
-fails, the state is thrown away and loaded again; where it cannot be known whether it failed, that
-is looked up before anybody is answered.
+A single `Writer` decides and commits commands. The state is ahead of the disk by at most one group
+of them, so a response based on it must wait until the state is `settled`. If a commit fails, the
+state is discarded and reloaded; if it can't be known whether it failed, that is found out before
+anyone is answered.
 """
 
 import asyncio
@@ -15,21 +15,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from tertulia.log.catching_up import CatchingUp
-from tertulia.log.commits import Commits, Durability, moment_of
-from tertulia.log.errors import stale_error
+from tertulia.log.commits import Commits, Transactions, moment_of
 from tertulia.log.forwarding import Errand, Forwarding
-from tertulia.log.freshness import PROOF_WAIT_SECONDS, Freshness, Lag, WriteProbe
-from tertulia.log.gathering import Gathering
-from tertulia.log.head_watch import HeadWatch
-from tertulia.log.measures import Measures
-from tertulia.log.recovery import PositionFile, Recovery
+from tertulia.log.head_watch import (
+    PROOF_WAIT_SECONDS,
+    CatchingUp,
+    HeadWatch,
+    PositionFile,
+    WriteProbe,
+)
+from tertulia.log.health import Durability, Freshness, Lag, Measures, stale_error
 from tertulia.log.replica import Follower, Replica, Subscribers
-from tertulia.log.requests import Command, Inbox, Snapshot
-from tertulia.log.snapshots import NotLoaded, Snapshots, state_only
-from tertulia.log.transactions import Transactions
-from tertulia.log.unread_loads import UnreadLoads
-from tertulia.log.writer import Writer
+from tertulia.log.requests import Command, Gathering, Inbox, Snapshot
+from tertulia.log.snapshots import NotLoaded, Snapshots, UnreadLoads, state_only
+from tertulia.log.writer import Recovery, Writer
 from tertulia.model.errors import Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
@@ -42,7 +41,7 @@ from tertulia.store.database import Connection
 from tertulia.store.installation import Position
 from tertulia.store.notes import MailQueued, Note
 from tertulia.store.store import Store
-from tertulia.tracing.waits import OnDatabase
+from tertulia.tracing import OnDatabase
 
 logger = logging.getLogger("tertulia.log")
 
@@ -50,13 +49,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _ATTEMPTS: Final = 5
-"""Snapshots for somebody who is subscribed to other channels each time."""
+"""The number of snapshots for a reader whose subscriptions keep changing."""
 TICK_SECONDS: Final = 1.0
-"""Between two looks at what has waited for too long."""
+"""The interval of checks for requests that have waited too long."""
 
 
 class Log:
-    """The log as the rest of a node uses it."""
+    """A node's log."""
 
     def __init__(
         self,
@@ -67,9 +66,9 @@ class Log:
         position_file: PositionFile | None = None,
         meeting_place: Path | None = None,
     ) -> None:
-        """`clock` tells UNIX seconds, `elapsed` how much time has passed, whatever becomes of the
-        clock. `position_file` is a server's. In the directory `meeting_place` it meets the nodes of
-        its machine that tell each other what they commit: one of them writes for the others."""
+        """`clock` returns UNIX seconds; `elapsed` is a monotonic clock. A server has a
+        `position_file`. In the directory `meeting_place`, it finds the other nodes of its machine,
+        one of which writes for all."""
         self.store = store
         self.clock = clock
         self.elapsed = elapsed
@@ -126,22 +125,22 @@ class Log:
 
     @property
     def state(self) -> State:
-        """The fold up to the newest entry that this node knows, durable or about to be."""
+        """The fold up to the newest entry that this node knows, which may not be on disk yet."""
         return self._replica.state
 
     @property
     def position(self) -> Position:
-        """The newest entry that is on disk, as far as this node knows."""
+        """The newest entry on disk, as far as this node knows."""
         return self._replica.position
 
     @property
     def durable(self) -> int:
-        """The number of the newest entry that is on disk, as far as this node knows."""
+        """The number of the newest entry on disk, as far as this node knows."""
         return self._replica.position.seq
 
     @property
     def generation(self) -> int:
-        """How many times the state had to be thrown away."""
+        """The number of times that the state was discarded."""
         return self._durability.generation
 
     @property
@@ -151,13 +150,13 @@ class Log:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for the writer, or for another node's."""
+        """The number of requests that wait for this node's writer or another's."""
         return len(self._inbox) + len(self._forwarding)
 
-    # Beginning and end
+    # Start and stop
 
     async def open(self, on_announcement: Callable[[str], None] = lambda _: None) -> None:
-        """Load the state and begin to write. The database must be migrated.
+        """Load the state and start the writer. The database must be migrated.
 
         `on_announcement` gets what nodes `announce` (`Store.announce`).
         """
@@ -192,44 +191,45 @@ class Log:
         self._subscribers.followers.append(follower)
 
     def on_reload(self, callback: Callable[[], None]) -> None:
-        """Call when the state had to be thrown away and was loaded again."""
+        """Call when the state was discarded and reloaded."""
         self._subscribers.on_reload.append(callback)
 
     def on_mail(self, callback: Callable[[], None]) -> None:
-        """Call when this node has committed a mail that is to be sent."""
+        """Call when this node has committed an email to send."""
         self._subscribers.on_mail.append(callback)
 
     def on_call(self, callback: Callable[[], None]) -> None:
-        """Call when this node has committed that a bot's service is to be told of something."""
+        """Call when this node has committed a call of a bot's service."""
         self._subscribers.on_call.append(callback)
 
     def on_history(self, callback: Callable[[], None]) -> None:
-        """Call when the log has become another history, or a part of it was pruned before this node
-        could read it: what was known of its entries is void."""
+        """Call when the log's history changed, or a part of it was pruned before this node read it,
+        so that what was known of its entries is void."""
         self._subscribers.on_history.append(callback)
 
     def on_stale(self, callback: Callable[[], None]) -> None:
-        """Call when the state cannot be verified any more: `require_fresh` refuses from now on."""
+        """Call when the state can no longer be verified, so that `require_fresh` refuses."""
         self._subscribers.on_stale.append(callback)
 
     def on_newer(self, callback: Callable[[str], None]) -> None:
-        """Call with the reason when this program is too old for the database: it decides nothing
-        any more, and should end."""
+        """Call with the reason when this program is too old for the database. It decides nothing
+        more and should exit."""
         self._subscribers.on_newer.append(callback)
 
-    # Who waits for what other nodes commit
+    # Demand for other nodes' entries
 
     def attend(self, is_awaited: Callable[[], bool]) -> None:
-        """Ask this whether somebody waits for entries; where nobody does, those of other nodes may
-        come a tenth of a second later. Who begins to wait must `listen`; who looks, `hear`."""
+        """Register a check whether anyone waits for entries. Without demand, other nodes' entries
+        may arrive a tenth of a second late. Call `listen` when a wait begins, and `hear` before
+        reading the state."""
         self._waits.append(is_awaited)
 
     def listen(self) -> None:
-        """Somebody begins to wait for entries."""
+        """Expect other nodes' entries immediately, because someone waits for them."""
         self.store.listen()
 
     def hear(self) -> None:
-        """Fold what other nodes have told by now, before somebody looks at the state."""
+        """Fold what other nodes have announced, before the state is read."""
         self.store.hear_gathered()
 
     def _is_awaited(self) -> bool:
@@ -240,20 +240,20 @@ class Log:
     # Health
 
     def require_fresh(self) -> None:
-        """Unavailable where what the state shows may be over for longer than `STALE_SECONDS`."""
+        """Raise Unavailable if the state may have been outdated for longer than `STALE_SECONDS`."""
         if self.freshness.is_stale:
             raise stale_error()
 
     def problems(self) -> list[str]:
-        """What keeps the node from its work, each in a sentence; nothing where all is well."""
+        """Return what keeps the node from working, one sentence each."""
         found = self.freshness.problems()
         if self._closing:
             found.append("The server is shutting down.")
         return found
 
     async def probed_problems(self) -> list[str]:
-        """The problems, once the writer has tried whether something can be written, if it has not
-        written just now. Takes some seconds at most."""
+        """Return the problems after testing whether the writer can write, unless it just did. Takes
+        up to several seconds."""
         if not self._closing and not await self._probe.is_answered() and not self.problems():
             return [f"The writer didn't respond within {PROOF_WAIT_SECONDS:g} s."]
         return self.problems()
@@ -269,11 +269,11 @@ class Log:
     ) -> T:
         """Let the verb decide at the head of the log, and return its result when that is on disk.
 
-        `actor_id` None is the server itself (only for verbs that take no actor's permission).
-        `notes` are written in the same commit, if the verb does not refuse. Raises what the verb
-        refuses with; NotAuthenticated when the actor is deactivated by then; Unavailable when the
-        commit failed (nothing was done), and OutcomeUnknown when that cannot be known. None of it
-        takes much longer than `ANSWER_SECONDS`.
+        `actor_id` None is the server itself, for verbs that check no permission. `notes` are
+        written in the same commit if the verb doesn't refuse. Raises what the verb raises;
+        NotAuthenticated if the actor was deactivated; Unavailable if the commit failed (nothing was
+        changed), and OutcomeUnknown if that can't be known. It takes little longer than
+        `ANSWER_SECONDS`.
         """
         self._require_open()
         with OnDatabase():
@@ -297,7 +297,7 @@ class Log:
         arguments: tuple[Any, ...],
         notes: Sequence[Note] = (),
     ) -> T:
-        """The command's result, decided by this node."""
+        """Return the command's result, decided by this node."""
         self._require_open()
         answer = asyncio.get_running_loop().create_future()
         self._inbox.add(Command(actor_id, verb, arguments, notes, answer))
@@ -308,12 +308,13 @@ class Log:
         return result
 
     def allow_elsewhere(self, errand: Errand) -> None:
-        """Let commands of this kind be carried out by another node of the machine, where that one
-        writes at present anyway."""
+        """Allow this kind of command to be executed by another node of the machine that is writing
+        anyway."""
         self._forwarding.allow(errand)
 
     def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
-        """Let a verb decide that changes nothing, on the state as it is. Raises as `submit`."""
+        """Return the result of a verb that changes nothing, on the current state. Raises as
+        `submit`."""
         decision = verb(moment_of(self.state, self.clock(), actor_id), *arguments)
         if decision.changes:
             raise ValueError("a verb that changes something must be submitted")
@@ -326,13 +327,12 @@ class Log:
         conclude: Callable[[State, T], R],
         queue: Callable[[int], QueueRecord] | None = None,
     ) -> R:
-        """Look at the database and at the state at the same entry of the log.
+        """Read the database and the state at the same entry of the log.
 
-        `look` runs in a thread, on a transaction that sees exactly what the state has folded.
-        `conclude` then runs at once on the event loop. What is unread of `reader_id` is loaded
-        (`state.unread`), which nobody else waits for. `queue`, given that entry's sequence number,
-        is a queue to register: it is on disk when this returns. It may be asked for several, of
-        which the last one counts.
+        `look` runs in a thread, on a transaction that sees exactly what the state has folded. Then
+        `conclude` runs on the event loop. The unread messages of `reader_id` (`state.unread`) are
+        loaded for it. `queue` returns a queue to register from that entry's sequence number; it is
+        on disk when this returns. It may be called several times, of which the last counts.
         """
 
         async def taken() -> R:
@@ -343,9 +343,9 @@ class Log:
             try:
                 result: R = await request.answer
             finally:
-                # An exception knows the frames that it came through, and so the request. If that
-                # still led to the exception, all that `conclude` had made by then would stay until
-                # a full garbage collection.
+                # The frames of an exception reference the request. If the request still referenced
+                # the exception, everything that `conclude` made would stay until a full garbage
+                # collection.
                 request.answer = loop.create_future()
                 request.answer.cancel()
             return result
@@ -362,15 +362,15 @@ class Log:
 
     @asynccontextmanager
     async def unread_held(self, reader_id: int) -> AsyncIterator[None]:
-        """Within the context, what is unread of `reader_id` is loaded (`state.unread`), unless
-        they are subscribed to another channel meanwhile or the state is loaded again."""
+        """Keep the unread messages of `reader_id` loaded (`state.unread`) within the context,
+        unless their subscriptions change or the state is reloaded."""
         self._require_open()
         async with self._unread_loads.held(reader_id):
             yield
 
     async def with_unread(self, reader_id: int, conclude: Callable[[State], R]) -> R:
-        """What follows from the state where what is unread of `reader_id` is loaded
-        (`state.unread`). Where it is loaded already, this waits for nothing."""
+        """Return `conclude(state)` with the unread messages of `reader_id` loaded (`state.unread`).
+        If they are loaded already, this doesn't wait."""
         if not self.state.unread.missing(self.state, reader_id):
             self.state.unread.note_question(self.state, reader_id)
             return conclude(self.state)
@@ -379,30 +379,29 @@ class Log:
             return conclude(self.state)
 
     def want_reader(self, reader_id: int) -> None:
-        """Have what the reader has done with messages loaded, soon. Nobody waits for it."""
+        """Start loading the reader's read state, without waiting."""
         if not self._closing:
             self._unread_loads.want(reader_id)
 
     async def catch_up(self) -> None:
-        """Fold what other processes have written, and return."""
+        """Fold what other processes have written."""
         await self.snapshot(None, state_only, lambda *_: None)
 
     async def reached(self, seq: int) -> None:
-        """Return when the state has the entry of that number, which another node is said to have
-        shown; or when it is known that there is none. Unavailable where neither is so within
-        `BEHIND_SECONDS`."""
+        """Return when the state has this entry, which another node is said to have shown, or when
+        it is known not to exist. Raises Unavailable after `BEHIND_SECONDS`."""
         await self._catching_up.reached(seq)
 
     def note(self, note: Note, *, soon: bool = True) -> None:
-        """Write this with the next commit, or within a moment; or, if it need not be `soon`, with
-        the next commit that there is another reason for, if one comes."""
+        """Write the note with the next commit: within a moment or, if not `soon`, with the next
+        commit for another reason."""
         if soon:
             self._inbox.add_note(note)
         else:
             self._inbox.defer_note(note)
 
     def mail(self, mail: Mail) -> None:
-        """Have the mail sent: it is written with the next commit, or within a moment."""
+        """Send the email: it is written with the next commit, within a moment."""
         self.note(MailQueued(mail, self.clock()))
 
     def _require_open(self) -> None:
@@ -412,34 +411,35 @@ class Log:
             raise stale_error()
         self._inbox.require_room()
 
-    # Before an answer leaves
+    # Before a response leaves
 
     async def settled(self, since: int | None = None) -> None:
-        """Return when everything that the state shows now is on disk. Unavailable if it will not
-        be; and, given the `generation` in which one began to look, if that is over."""
+        """Return when everything that the state shows now is on disk. Raises Unavailable if it
+        won't be or if the state was reloaded since the `generation` in which the caller read it."""
         await self._durability.settled(since)
 
     def when_settled(self, report: Callable[[Exception | None], None]) -> None:
-        """Call when everything that the state shows now is on disk, at once if it is; with
-        Unavailable if it will not be."""
+        """Call `report` when everything that the state shows now is on disk, immediately if it is;
+        with Unavailable if it won't be."""
         self._durability.when_settled(report)
 
     async def was_reloaded(self, since: int) -> bool:
-        """Whether the state was thrown away since that `generation` and is loaded again, for which
-        this waits `RELOAD_WAIT_SECONDS` at most."""
+        """Return whether the state was discarded since that `generation` and is reloaded, for which
+        this waits up to `RELOAD_WAIT_SECONDS`."""
         return await self._durability.was_reloaded(since)
 
-    # What happens by itself
+    # Background work
 
     def _on_growth(self, seq: int | None) -> None:
-        """The log may have grown, to that entry if it is known; by this node's own commits too."""
+        """React to a growing log, to this entry if known; this node's own commits are reported,
+        too."""
         if seq is not None:
             self.freshness.heard(seq)
         if seq is None or seq > self.state.seq:
             self._inbox.add_growth()
 
     def _on_told(self, texts: Sequence[str]) -> None:
-        """Other nodes told what they committed."""
+        """Fold what other nodes announced."""
         found: list[EntryBroadcast] = []
         for text in texts:
             self._forwarding.wrote(broadcast.sender_of(text))
@@ -458,7 +458,7 @@ class Log:
             try:
                 self._tick()
             except Exception:  # The next tick comes in a second.
-                logger.exception("the log could not be looked after")
+                logger.exception("the log's periodic check failed")
 
     def _tick(self) -> None:
         self._inbox.expire()

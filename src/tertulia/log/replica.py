@@ -1,4 +1,5 @@
-"""A node's copy of the log, folded: how it is loaded, and follows what other nodes commit."""
+"""A node's copy of the log, folded into the state: loading it, and following what other nodes
+commit."""
 
 import asyncio
 import logging
@@ -8,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tertulia.log.errors import described
-from tertulia.log.freshness import Freshness
+from tertulia.log.health import Freshness, described
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.nouns import NOUNS
 from tertulia.state.fold import fold
@@ -28,7 +28,7 @@ Follower = Callable[[Sequence[Entry]], None]
 
 
 class Subscribers:
-    """The callbacks. All of them are called on the event loop."""
+    """Callbacks of the log. All are called on the event loop."""
 
     def __init__(self) -> None:
         self.followers: list[Follower] = []
@@ -40,7 +40,7 @@ class Subscribers:
         self.on_newer: list[Callable[[str], None]] = []
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """The entries are on disk, and in the state."""
+        """Call the followers with entries that are on disk and in the state."""
         if not entries:
             return
         for follower in self.followers:
@@ -48,66 +48,66 @@ class Subscribers:
                 follower(entries)
             except Exception:  # It is committed all the same, and must be answered so.
                 logger.exception(
-                    "entries %d to %d were not followed", entries[0].seq, entries[-1].seq
+                    "a follower failed on entries %d to %d", entries[0].seq, entries[-1].seq
                 )
 
     def reloaded(self, *, is_other_history: bool) -> None:
-        """The state was thrown away and loaded again."""
+        """Report that the state was discarded and reloaded."""
         for callback in [*self.on_reload, *(self.on_history if is_other_history else ())]:
             try:
                 callback()
             except Exception:  # The writer goes on.
-                logger.exception("a new state was not followed")
+                logger.exception("a callback failed after the state was reloaded")
 
     def mail_written(self) -> None:
-        """A mail to be sent is on disk."""
+        """Report that an email to send is on disk."""
         for callback in self.on_mail:
             callback()
 
     def call_written(self) -> None:
-        """A call of a bot's service is on disk."""
+        """Report that a call of a bot's service is on disk."""
         for callback in self.on_call:
             callback()
 
     def stale(self) -> None:
-        """The state cannot be verified any more."""
+        """Report that the state can no longer be verified."""
         for callback in self.on_stale:
             callback()
 
     def newer(self, reason: str) -> None:
-        """This program is too old for the database."""
+        """Report that this program is too old for the database."""
         for callback in self.on_newer:
             callback(reason)
 
 
 _MOST_TOLD: Final = 500
-"""What other nodes told that waits to be adopted."""
+"""The number of announcements that wait to be folded."""
 
 _Stored = tuple[dict[str, list[Any]], list[AnyChange]]
 """What a state is loaded from: the records by table, and the newest messages' changes."""
 
 
 class Replica:
-    """The state, and the entry of the log that it has come to. Changed by the writer alone."""
+    """The state, and the log position that it has reached. Only the writer changes it."""
 
     def __init__(self, store: Store, freshness: Freshness, subscribers: Subscribers) -> None:
         self.state: State
-        """The fold up to the newest entry that this node knows, durable or about to be. There is
-        one as soon as this is open."""
+        """The fold up to the newest entry that this node knows, which may not be on disk yet. Set
+        by `open`."""
         self.position = Position("", 0, "")
-        """The newest entry that is on disk, as far as this node knows."""
+        """The newest entry on disk, as far as this node knows."""
         self._store = store
         self._freshness = freshness
         self._subscribers = subscribers
         self._told: deque[EntryBroadcast] = deque(maxlen=_MOST_TOLD)
-        """What is still to be adopted. Where the oldest are dropped, they are read from the log."""
+        """Announcements to fold. If the oldest are dropped, the log is read instead."""
         self._is_hearing = False
         self._failure: Exception | None = None
-        """What went wrong when something that was told was folded: the state is not true."""
+        """The error of a failed fold: the state is invalid."""
 
     async def open(self, last_known: Position | None) -> None:
-        """Load the state. `last_known` is where this node was when it last ran: where the log does
-        not have that any more, it is made another history."""
+        """Load the state. `last_known` is the node's position when it last ran: if the log no
+        longer has it, the log gets a new history."""
         if last_known is not None and await self._store.read(installation.is_lost, last_known):
             await self._renew_history(last_known)
         began = time.monotonic()
@@ -120,8 +120,8 @@ class Replica:
         self._freshness.verified(began)
 
     def adopt(self, growth: LogTail) -> None:
-        """Fold entries that another process committed, and call the followers. Those that were
-        heard of already are left out."""
+        """Fold entries that another process committed, except those already folded, and call the
+        followers."""
         self._require_true()
         entries = [entry for entry in growth.entries if entry.seq > self.state.seq]
         self._fold(entries, growth.position)
@@ -134,19 +134,19 @@ class Replica:
             self.state.take_dirty()
             self._move(position)
 
-    # What other nodes tell
+    # Announcements of other nodes
 
     def hear(self, told: Iterable[EntryBroadcast]) -> bool:
-        """Adopt what other nodes told, at once while there is `hearing`, else at its next
-        beginning. False where something between is missing, which must be read from the log."""
+        """Fold announcements: immediately while `hearing`, otherwise when it next begins. Returns
+        False if entries in between are missing and must be read from the log."""
         self._told.extend(told)
         return not self._is_hearing or self._adopt_told()
 
     @contextmanager
     def hearing(self) -> Iterator[bool]:
-        """Adopt what is told: what came meanwhile now, and all that comes within the context at
-        once. So within it the state may change whenever the event loop turns, but for that nobody
-        may change it. Yields as `hear` returns."""
+        """Fold announcements: waiting ones now, and others as they arrive within the context.
+        Within it the state may change in any turn of the event loop, so nothing else may change it.
+        Yields as `hear` returns."""
         self._is_hearing = True
         try:
             yield self._adopt_told()
@@ -171,17 +171,17 @@ class Replica:
                 self._failure = error
             else:
                 adopted += entries
-        # Once for all that was told together: most of what followers do, they do for each call.
+        # Call the followers once for all announcements: most of their cost is per call.
         self._subscribers.committed(adopted)
         return is_gapless and self._failure is None
 
     def _require_true(self) -> None:
-        """Raise what went wrong when something that was told was folded."""
+        """Raise the error of a failed fold, if any."""
         if self._failure is not None:
             raise self._failure
 
     def advance(self, entries: Sequence[Entry], batch_id: str) -> None:
-        """Our own entries, which the state has folded already, are on disk."""
+        """Record that our own entries, which the state has folded, are on disk."""
         if entries:
             self._move(Position(self.position.history, entries[-1].seq, batch_id))
 
@@ -190,8 +190,8 @@ class Replica:
         self.state.unread.settle(position.seq)
 
     async def catch_up(self) -> None:
-        """Read and adopt what other processes have committed. HistoryChanged, HistoryPruned and
-        NewerDatabase; where the database cannot be read it is left for later."""
+        """Read and fold what other processes have committed. Raises HistoryChanged, HistoryPruned
+        and NewerDatabase; if the database can't be read, does nothing."""
         self._require_true()
         is_all = False
         while not is_all:
@@ -210,11 +210,11 @@ class Replica:
         self._freshness.verified(began)
 
     async def reload(self) -> bool:
-        """Load the state again, and call the followers with what was committed meanwhile: by
-        others, or by a commit of ours whose success was not known.
+        """Reload the state, and call the followers with what was committed in between, by others or
+        by a commit of ours with an unknown outcome.
 
-        Returns whether the log is another history, or entries were pruned before they could be
-        read here. Where it went back in time, it is made another history.
+        Returns whether the log has another history, or entries were pruned that this node hasn't
+        read. If the log went back in time, it gets a new history.
         """
         known = self.position
         began = time.monotonic()
@@ -231,7 +231,7 @@ class Replica:
         if growth is None and head.history == known.history and not is_pruned:
             await self._renew_history(known)
             return await self.reload()
-        # It takes as long as it is large, and nobody sees it yet.
+        # This takes time, and nobody sees the new state yet.
         self.state = await asyncio.to_thread(State.load, head.seq, *stored)
         self.position = head.position
         self._failure = None
@@ -243,10 +243,10 @@ class Replica:
         return False
 
     async def _renew_history(self, known: Position) -> None:
-        """Make the log another history, if no other node has done it yet."""
+        """Give the log a new history, if no other node has done so."""
         logger.error(
-            "the database went back in time: entry %d, which was in the log, is not any more. The"
-            " log gets a new identity, and all event queues end",
+            "the database went back in time: entry %d is missing from the log. The log gets a new"
+            " identity, and all event queues end",
             known.seq,
         )
         await self._store.write(lambda connection: installation.renew_where_lost(connection, known))
@@ -260,8 +260,8 @@ _PAGE = 1000
 
 
 def replayed(connection: Connection) -> State:
-    """The fold of the whole log; or, where its beginning was forgotten, of what came after the
-    checkpoint. ValueError where there is none to begin from, or a gap."""
+    """Return the fold of the whole log or, if its beginning was pruned, of what follows the
+    checkpoint. Raises ValueError if the checkpoint is missing."""
     state = State()
     if forgotten := log_entries.pruned(connection):
         seq, records = pruning.checkpoint(connection)
@@ -275,7 +275,8 @@ def replayed(connection: Connection) -> State:
 
 
 def replay_differences(connection: Connection) -> list[tuple[str, int]]:
-    """The tables that are not what the log makes of them, and in how many records."""
+    """Return the tables that differ from what the log produces, each with the number of different
+    records."""
     state = replayed(connection)
     records = queries.records(connection)
     found: list[tuple[str, int]] = []

@@ -1,14 +1,17 @@
-"""Requests to the log's writer: commands and snapshots, and the group in which it takes them up."""
+"""Requests to the log's writer: commands, snapshots, and the groups in which the writer takes
+them."""
 
 import asyncio
 import math
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
 
-from tertulia.log.errors import not_done_error
+from tertulia.log.health import BEGIN_SECONDS, not_done_error
 from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.model.queues import QueueRecord
 from tertulia.state.decision import Verb
@@ -20,16 +23,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ANSWER_SECONDS: Final = 30.0
-"""After so long every request is answered with what is known by then, whatever the database
-does."""
-BEGIN_SECONDS: Final = 6.0
-"""While the writer waits for the database, a request that has not begun is refused after this time.
-Longer than a node that stands still may hold the head (`WRITING.idle`); and together with
-`FORWARDED_SECONDS` and the log's tick, less than 10 seconds."""
+"""After this time every request is answered with what is known, whatever the database does."""
 
 
 def now() -> float:
-    """The event loop's time."""
+    """Return the event loop's time."""
     return asyncio.get_running_loop().time()
 
 
@@ -44,17 +42,17 @@ class Command:
     answer: asyncio.Future[Any]
     since: float = field(default_factory=now)
     until: float = math.inf
-    """When it must not be decided any more, by the monotonic clock: whoever asked for it gave up
-    by then, and decides by itself."""
+    """When it must no longer be decided, by the monotonic clock, because its sender will have given
+    up and decided it."""
     is_begun: bool = False
-    """Whether it decides or has decided, so that it may come to be done."""
+    """Whether it has begun to decide, so that it may take effect."""
     is_expired: bool = False
-    """Whether it was answered that nothing was done, so that nothing may be done."""
+    """Whether the client was told that nothing was done, so that nothing may be."""
 
 
 @dataclass(eq=False)
 class Snapshot(Generic[T, R]):
-    """A read of the database and of the state at the same entry. See `Log.snapshot`."""
+    """A read of the database and the state at the same entry. See `Log.snapshot`."""
 
     reader_id: int | None
     look: Callable[[Connection], T]
@@ -71,14 +69,15 @@ Request = Command | Snapshot[Any, Any]
 
 @dataclass(eq=False)
 class Group:
-    """What the writer takes up at once."""
+    """What the writer processes together."""
 
     commands: list[Command]
     snapshots: list[Snapshot[Any, Any]]
     notes: list[Note]
-    """Those that no command brings. Emptied when they are on disk, or kept for another commit."""
+    """Notes that don't belong to a command. Cleared when they are on disk or kept for another
+    commit."""
     has_probe: bool
-    """Whether one of the notes is there to try whether something can be written."""
+    """Whether one of the notes only tests whether writing works."""
 
     @property
     def registering(self) -> list[Snapshot[Any, Any]]:
@@ -97,63 +96,62 @@ class Group:
 
 
 GROUP: Final = 256
-"""Commands that are committed together at most."""
+"""The largest number of commands that are committed together."""
 MOST_WAITING: Final = 5000
-"""Requests that may wait; beyond it they are refused."""
+"""The number of requests that may wait; others are refused."""
 MOST_NOTES: Final = 10_000
-"""Notes that are kept while nothing can be written."""
+"""The number of notes that are kept while nothing can be written."""
 
 
 class Inbox:
-    """The requests that wait for the writer, those that it has in hand, and its other work."""
+    """Requests that wait for the writer or that it is processing, and its other work."""
 
     def __init__(self) -> None:
         self.has_grown = False
-        """Whether the log may have entries that the state has not. Set false before they are
-        read."""
+        """Whether the log may have entries that the state lacks. Cleared before they are read."""
         self.is_committing = False
-        """Whether what is in hand may be on disk already."""
+        """Whether the requests being processed may be on disk already."""
         self.is_blocked = False
-        """Whether the writer waits for the database, so that nothing else can begin."""
+        """Whether the writer waits for the database, so that no other request can begin."""
         self._commands: deque[Command] = deque()
         self._snapshots: deque[Snapshot[Any, Any]] = deque()
         self._in_hand: list[Request] = []
         self._notes: list[Note] = []
         self._deferred: list[Note] = []
-        """Notes that are written with the next commit that there is another reason for: those of
-        a commit that failed, and those without hurry."""
+        """Notes that are written with the next commit for another reason: those of a failed commit,
+        and those that aren't urgent."""
         self._must_probe = False
         self._wake = asyncio.Event()
 
     def __bool__(self) -> bool:
-        """Whether there is something to do for the writer."""
+        """Whether the writer has work."""
         return bool(len(self) or self._notes or self.has_grown or self._must_probe)
 
     def __len__(self) -> int:
-        """How many requests wait."""
+        """The number of requests that wait."""
         return len(self._commands) + len(self._snapshots)
 
     @property
     def unanswered(self) -> int:
-        """How many requests wait or are in hand."""
+        """The number of requests that wait or are being processed."""
         return len(self) + len(self._in_hand)
 
     @property
     def actors(self) -> set[int | None]:
-        """Whose commands wait."""
+        """The actors of commands that wait."""
         return {command.actor_id for command in self._commands}
 
-    # What comes in
+    # Adding
 
     def require_room(self) -> None:
-        """Unavailable where too many requests wait already."""
+        """Raise Unavailable if too many requests wait."""
         if len(self) >= MOST_WAITING:
             raise Unavailable(
                 "Too many changes are waiting to be saved. Nothing was changed. Try again."
             )
 
     def add(self, request: Request) -> None:
-        """Let the request wait for its turn."""
+        """Queue the request."""
         if isinstance(request, Command):
             self._commands.append(request)
         else:
@@ -166,33 +164,33 @@ class Inbox:
         self._wake.set()
 
     def defer_note(self, note: Note) -> None:
-        """Have the note written with the next commit that there is another reason for."""
+        """Have the note written with the next commit for another reason."""
         self._deferred.append(note)
 
     def add_growth(self) -> None:
-        """The log may have grown."""
+        """Record that the log may have grown."""
         self.has_grown = True
         self._wake.set()
 
     def add_probe(self) -> None:
-        """Have the writer try whether something can be written."""
+        """Have the writer test whether writing works."""
         self._must_probe = True
         self._wake.set()
 
-    # The writer's side
+    # For the writer
 
     def wake(self) -> None:
-        """Have `wait` return, although there may be nothing to do."""
+        """Make `wait` return, even without work."""
         self._wake.set()
 
     async def wait(self) -> None:
-        """Return when something came in since the last time."""
+        """Return when something was added since the last call."""
         await self._wake.wait()
         self._wake.clear()
 
     def take(self) -> Group:
-        """The next group of commands, all snapshots, and the notes. They are in hand until
-        `finish`."""
+        """Return the next group of commands, all snapshots, and the notes. They count as being
+        processed until `finish`."""
         commands = [self._commands.popleft() for _ in range(min(GROUP, len(self._commands)))]
         snapshots = list(self._snapshots)
         self._snapshots.clear()
@@ -208,8 +206,8 @@ class Inbox:
         return group
 
     def join(self, group: Group) -> None:
-        """Let the commands that came since the group was taken be of it too, as far as there is
-        room. Nothing of it may be decided yet."""
+        """Add commands that arrived later to the group, up to its limit. The group mustn't have
+        begun to decide."""
         room = GROUP - len(group.commands)
         joining = [self._commands.popleft() for _ in range(min(room, len(self._commands)))]
         group.commands += joining
@@ -217,7 +215,7 @@ class Inbox:
 
     @contextmanager
     def blocked(self) -> Iterator[None]:
-        """For the time that the writer waits for the database."""
+        """Mark the writer as waiting for the database."""
         self.is_blocked = True
         try:
             yield
@@ -226,7 +224,7 @@ class Inbox:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """For the time in which what is in hand may come to be on disk."""
+        """Mark the requests being processed as possibly on disk."""
         self.is_committing = True
         try:
             with self.blocked():
@@ -235,11 +233,11 @@ class Inbox:
             self.is_committing = False
 
     def finish(self) -> None:
-        """Nothing is in hand any more."""
+        """Record that nothing is being processed."""
         self._in_hand = []
 
     def give_back(self, group: Group) -> None:
-        """Let the group's requests that have no answer be the next."""
+        """Queue the group's unanswered requests again, in front."""
         again = [command for command in group.commands if not command.answer.done()]
         for command in again:
             command.is_begun = False
@@ -247,21 +245,20 @@ class Inbox:
         self._snapshots.extendleft(reversed(group.snapshots))
 
     def keep_notes(self, group: Group) -> None:
-        """Have the group's notes, which could not be written, written with another commit."""
+        """Keep the group's notes, which couldn't be written, for another commit."""
         kept = [note for note in group.notes if not isinstance(note, Probe)]
         self._deferred = _bounded([*kept, *self._deferred])
 
-    # Answers without success
+    # Failing requests
 
     def refuse(self, error: Exception, requests: Iterable[Request]) -> None:
-        """Answer those of the requests that have no answer yet with the error."""
+        """Answer the unanswered ones of the requests with the error."""
         for request in requests:
             if not request.answer.done():
                 request.answer.set_exception(error)
 
     def discard(self, error: Exception) -> None:
-        """Nothing will be done any more: refuse what waits and what is in hand, and forget the
-        rest."""
+        """Refuse all requests, and drop the rest of the work."""
         self.refuse(error, [*self._in_hand, *self._commands, *self._snapshots])
         self._commands.clear()
         self._snapshots.clear()
@@ -269,9 +266,9 @@ class Inbox:
         self.has_grown = self._must_probe = False
 
     def expire(self) -> None:
-        """Answer the requests that have waited for too long with what is known of them: after
-        `ANSWER_SECONDS`, and while the writer waits for the database, after `BEGIN_SECONDS` if they
-        have not begun."""
+        """Answer requests that have waited too long with what is known about them: after
+        `ANSWER_SECONDS`, or while the writer waits for the database, after `BEGIN_SECONDS` if they
+        haven't begun."""
         time = now()
         waiting = BEGIN_SECONDS if self.is_blocked else ANSWER_SECONDS
         for queue in (self._commands, self._snapshots):
@@ -291,8 +288,8 @@ class Inbox:
 
 
 def _bounded(notes: Sequence[Note]) -> list[Note]:
-    """At most `MOST_NOTES` of the notes, as far as that goes by giving up the oldest of those that
-    only say when somebody was last seen."""
+    """Return up to `MOST_NOTES` of the notes, as far as possible by dropping the oldest of those
+    that record when someone was last seen."""
     surplus = len(notes) - MOST_NOTES
     kept: list[Note] = []
     for note in notes:
@@ -301,3 +298,88 @@ def _bounded(notes: Sequence[Note]) -> list[Note]:
         else:
             kept.append(note)
     return kept
+
+
+GATHERED_SECONDS: Final = 0.001
+"""How long a group waits for the next regular actor. (The event loop's resolution is a
+millisecond.)"""
+MOST_SECONDS: Final = 0.005
+"""How long it waits at most for all of them. Requests are read and prepared in the meantime."""
+LULL_SECONDS: Final = 0.003
+"""After this time without a group, other nodes have no regular actors."""
+OWN_LULL_SECONDS: Final = 0.02
+"""The same for this node, where the first of several concurrent commands is committed before the
+others are read and prepared."""
+_LOOKED_BACK: Final = 4
+"""The number of groups by which regular actors are recognized."""
+_OFTEN: Final = 2
+"""The number of these groups in which a regular actor has a command. Occasional actors aren't
+waited for, however many they are."""
+
+
+class Gathering:
+    """Waits briefly for actors who write all the time, so that a group includes all their commands.
+    Only the writer uses it.
+
+    Clients answered by the last group send their next command one shortly after the other. A group
+    that began with the first of them would contain half, and each group costs a transaction with
+    everything that belongs to it: a commit to disk or two exchanges with the database, a turn of a
+    thread, and a wake-up of every other node.
+    """
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+        self._groups: deque[frozenset[int | None]] = deque(maxlen=_LOOKED_BACK)
+        """The actors of the last groups, the newest first."""
+        self._ordered_at = -math.inf
+        """When a group last contained commands of other nodes."""
+        self._ended = -math.inf
+        """When the last group was committed."""
+
+    async def wait(self, group: Group) -> None:
+        """Return when all regular actors have a command in this group or waiting, or when none of
+        them arrives for a moment."""
+        if not group.commands:
+            return
+        missing = self._regulars(time.monotonic()) - {one.actor_id for one in group.commands}
+        missing -= self._inbox.actors
+        if not missing:
+            return
+        is_over = False
+
+        def give_up() -> None:
+            nonlocal is_over
+            is_over = True
+            self._inbox.wake()
+
+        loop = asyncio.get_running_loop()
+        until = loop.time() + MOST_SECONDS
+        timer = loop.call_later(GATHERED_SECONDS, give_up)
+        try:
+            while missing and not is_over:
+                await self._inbox.wait()
+                if not missing.isdisjoint(self._inbox.actors):
+                    missing -= self._inbox.actors
+                    timer.cancel()
+                    timer = loop.call_at(min(loop.time() + GATHERED_SECONDS, until), give_up)
+        finally:
+            timer.cancel()
+
+    def _regulars(self, now: float) -> set[int | None]:
+        """Return the actors who write all the time."""
+        since = now - self._ended
+        if since <= LULL_SECONDS and now - self._ordered_at <= LULL_SECONDS * 2:
+            # Commands from other nodes arrive one after the other, in any group.
+            return set[int | None]().union(*islice(self._groups, 2))
+        if since > OWN_LULL_SECONDS:
+            return set()
+        counts = Counter(chain.from_iterable(self._groups))
+        return {one for one, groups in counts.items() if groups >= _OFTEN}
+
+    def committed(self, group: Group) -> None:
+        """Record that the group is on disk."""
+        self._ended = time.monotonic()
+        if group.commands:
+            self._groups.appendleft(frozenset(one.actor_id for one in group.commands))
+        if any(one.until < math.inf for one in group.commands):
+            self._ordered_at = self._ended

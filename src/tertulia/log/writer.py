@@ -1,26 +1,75 @@
-"""The single writer: one task that commits groups, follows other nodes and takes snapshots."""
+"""The writer: a task that commits groups, follows other nodes, takes snapshots, and recovers from
+failures."""
 
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from tertulia.log.commits import Commits, FoldFailed
-from tertulia.log.errors import described, not_done_error
-from tertulia.log.freshness import Freshness, WriteProbe
-from tertulia.log.recovery import Recovery
-from tertulia.log.replica import Replica
-from tertulia.log.requests import Group, Inbox
+from tertulia.log.commits import RETRY_SECONDS, Commits, FoldFailed, OutcomeNotKnown, Transactions
+from tertulia.log.head_watch import WriteProbe
+from tertulia.log.health import Durability, Freshness, described, not_done_error
+from tertulia.log.replica import Replica, Subscribers
+from tertulia.log.requests import Group, Inbox, Request
 from tertulia.log.snapshots import Snapshots
-from tertulia.log.transactions import OutcomeNotKnown, Transactions
 from tertulia.model.errors import OutcomeUnknown
 from tertulia.store.database import DatabaseError
 from tertulia.store.installation import NewerDatabase
+from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")
 
 
+@dataclass(frozen=True)
+class Recovery:
+    """Reloads the state after a failure, or gives up. Only the writer uses it."""
+
+    store: Store
+    transactions: Transactions
+    inbox: Inbox
+    replica: Replica
+    durability: Durability
+    freshness: Freshness
+    subscribers: Subscribers
+
+    async def recover(self, answer: Exception, requests: Sequence[Request] = ()) -> bool:
+        """Discard the state, answer the requests, and reload the state, however long that takes.
+        Returns whether the state is valid: it isn't if the node stops or must stop."""
+        self.durability.fail()
+        self.inbox.refuse(answer, requests)
+        while True:
+            try:
+                with self.inbox.blocked():
+                    await self.store.rollback()
+                    is_other_history = await self.replica.reload()
+                break
+            except NewerDatabase as newer:
+                await self.give_up(newer)
+                return False
+            except Exception as again:  # The database may come back: until then, wait.
+                logger.warning("could not reload the state: %s", described(again))
+                if self.transactions.is_closing:
+                    self.inbox.discard(not_done_error())
+                    return False
+                with self.inbox.blocked():
+                    await asyncio.sleep(RETRY_SECONDS)
+        self.durability.restore()
+        self.subscribers.reloaded(is_other_history=is_other_history)
+        return True
+
+    async def give_up(self, error: NewerDatabase) -> None:
+        """Stop deciding, because this program is too old for the database."""
+        if not self.freshness.newer:
+            logger.error("this program is too old for the database: %s", error)
+        self.freshness.newer = str(error)
+        await self.transactions.abandon()
+        self.inbox.discard(not_done_error())
+        self.subscribers.newer(str(error))
+
+
 class Writer:
-    """The task. Nothing but what it calls changes the state."""
+    """The writer's task. Only what it calls changes the state."""
 
     def __init__(
         self,
@@ -45,7 +94,7 @@ class Writer:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to work. The replica must be open."""
+        """Start the task. The replica must be open."""
         self._task = asyncio.create_task(self._work(), name="log-writer")
 
     async def close(self) -> None:
@@ -70,13 +119,13 @@ class Writer:
                 return
 
     async def _round(self) -> None:
-        """Take what waits and carry it out, and recover where that failed."""
+        """Process what waits, and recover if that fails."""
         group = self._inbox.take()
         try:
             await self._carry_out(group)
         except FoldFailed as error:
-            # Nothing was written: the others have their turn once more.
-            logger.exception("a command of %s made no sense", error.command.verb)
+            # Nothing was written, so the other requests get another turn.
+            logger.exception("the changes of %s could not be applied", error.command.verb)
             if not error.command.answer.done():
                 error.command.answer.set_exception(error.__cause__ or error)
             self._inbox.keep_notes(group)
@@ -86,9 +135,9 @@ class Writer:
             await self._recovery.give_up(error)
         except Exception as error:  # Whatever failed, nothing of the group is true.
             if isinstance(error, DatabaseError):  # It is no mistake of ours.
-                logger.error("the log could not be written: %s", described(error))
+                logger.error("could not write the log: %s", described(error))
             else:
-                logger.exception("the log could not be written")
+                logger.exception("could not write the log")
             self._inbox.keep_notes(group)
             is_unknown = isinstance(error, OutcomeNotKnown)
             answer = OutcomeUnknown() if is_unknown else not_done_error()

@@ -1,7 +1,7 @@
 """What is unread, computed with bitmaps of message IDs.
 
 None of this is stored. It's loaded from the messages and the readers' bitmaps when it is first
-needed (`tertulia.log.unread_loads`), and the fold keeps it current. Channels and readers that
+needed (`tertulia.log.snapshots`), and the fold keeps it current. Channels and readers that
 aren't loaded cost nothing. Memory is bounded in bytes: the least recently used is evicted.
 """
 

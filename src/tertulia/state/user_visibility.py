@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Sets = dict[int, BitMap]
 """Accounts, by the guest who sees them."""
 AT_ONCE: Final = 40
-"""Accounts of one entry: an entry has room for their events (`delivery/event_ids.py`)."""
+"""Accounts of one entry: an entry has room for their events (`delivery/queue.py`)."""
 
 
 class VisibilityChange(NamedTuple):

@@ -31,7 +31,7 @@ from tertulia.store.readers import Readers
 from tertulia.store.schema_upgrade import is_settled, migrate, require_known, settle
 from tertulia.store.threads import Threads
 from tertulia.store.writing import Batch, prefetch_queries, row_count, text_length, write
-from tertulia.tracing.waits import OnDatabase
+from tertulia.tracing import OnDatabase
 
 logger = logging.getLogger("tertulia.store")
 

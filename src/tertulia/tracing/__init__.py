@@ -1,12 +1,15 @@
-"""Spans of OpenTelemetry, for an operator who wants to see where a request's time goes.
+"""OpenTelemetry spans, and how long requests wait for clients and the database.
 
-Nothing is loaded, and a span costs next to nothing, unless OpenTelemetry's own variables
-(`OTEL_EXPORTER_OTLP_ENDPOINT`, …) say where spans go and `tertulia[tracing]` is installed.
+Nothing is loaded, and a span costs next to nothing, unless OpenTelemetry's environment variables
+(`OTEL_EXPORTER_OTLP_ENDPOINT`, …) say where to send spans and `tertulia[tracing]` is installed.
 """
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
+from types import TracebackType
 from typing import Any, Final, Protocol
 
 logger = logging.getLogger("tertulia.tracing")
@@ -18,20 +21,20 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Span(Protocol):
-    """A stretch of time, as OpenTelemetry has it."""
+    """An OpenTelemetry span."""
 
     def set_attribute(self, key: str, value: Any) -> None: ...
 
 
 class _Tracing:
-    """The tracer, where there is one."""
+    """The tracer, if tracing is on."""
 
     tracer: Any = None
     provider: Any = None
 
 
 def is_wanted(variables: Mapping[str, str]) -> bool:
-    """Whether the environment says that spans go somewhere."""
+    """Return whether the environment turns tracing on."""
     if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
     exporter = variables.get("OTEL_TRACES_EXPORTER", "")
@@ -39,7 +42,7 @@ def is_wanted(variables: Mapping[str, str]) -> bool:
 
 
 def begin(variables: Mapping[str, str], node: str) -> None:
-    """Send spans from now on, if the environment wants it. `node` is this process among others."""
+    """Start sending spans if the environment turns tracing on. `node` identifies this process."""
     if _Tracing.provider is not None or not is_wanted(variables):
         return
     try:
@@ -47,16 +50,16 @@ def begin(variables: Mapping[str, str], node: str) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         logger.warning(
-            "spans are wanted and cannot be made: install tertulia[tracing]",
+            "tracing is on, but its packages are missing; install tertulia[tracing]",
             extra={"fields": {"reason": error}},
         )
         return
     begin_with(BatchSpanProcessor(OTLPSpanExporter()), node)
-    logger.info("spans are sent")
+    logger.info("sending traces")
 
 
 def begin_with(processor: Any, node: str) -> None:
-    """Have an OpenTelemetry span processor get the spans from now on."""
+    """Start passing spans to an OpenTelemetry span processor."""
     from opentelemetry.sdk.resources import (
         SERVICE_INSTANCE_ID,
         SERVICE_NAME,
@@ -68,7 +71,7 @@ def begin_with(processor: Any, node: str) -> None:
     from tertulia import __version__
 
     own = {SERVICE_NAME: "tertulia", SERVICE_INSTANCE_ID: node}
-    # What the environment says of the service prevails.
+    # The environment's attributes take precedence.
     resource = Resource.create({**own, **OTELResourceDetector().detect().attributes})
     _Tracing.provider = TracerProvider(resource=resource)
     _Tracing.provider.add_span_processor(processor)
@@ -76,15 +79,15 @@ def begin_with(processor: Any, node: str) -> None:
 
 
 def end() -> None:
-    """Send what is left, and make no spans any more. Takes some seconds at most."""
+    """Send the remaining spans and stop tracing. Takes up to several seconds."""
     provider, _Tracing.provider, _Tracing.tracer = _Tracing.provider, None, None
     if provider is not None:
         provider.shutdown()
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[Span | None]:
-    """A span for the time of the context, which is None where nobody wants spans. It is a part of
-    the one around it."""
+    """Return a context manager for a span within the current one. It yields None if tracing is
+    off."""
     if _Tracing.tracer is None:
         return _NOWHERE
     found: AbstractContextManager[Span] = _Tracing.tracer.start_as_current_span(
@@ -94,7 +97,8 @@ def span(name: str, **attributes: Any) -> AbstractContextManager[Span | None]:
 
 
 def request_span(method: str, group: str, headers: Headers) -> AbstractContextManager[Span | None]:
-    """The same for a request, which goes on with its client's trace if it says one."""
+    """Return a context manager for the span of a request, which continues its client's trace, if
+    any."""
     if _Tracing.tracer is None:
         return _NOWHERE
     from opentelemetry.trace import SpanKind
@@ -112,3 +116,47 @@ def request_span(method: str, group: str, headers: Headers) -> AbstractContextMa
         attributes={"http.request.method": method, "http.route": group},
     )
     return found
+
+
+class Waits:
+    """The seconds that a request has waited."""
+
+    __slots__ = ("client", "database")
+
+    def __init__(self) -> None:
+        self.client = 0.0
+        """For the client to send the request and take the response."""
+        self.database = 0.0
+        """For reads and commits, including queuing. Concurrent waits are added up."""
+
+
+_current: ContextVar[Waits | None] = ContextVar("waits", default=None)
+
+
+def counted_in(waits: Waits) -> Token[Waits | None]:
+    """Count the waits of the current task, and of those that it starts, in `waits`."""
+    return _current.set(waits)
+
+
+def counted_no_more(token: Token[Waits | None]) -> None:
+    """Undo `counted_in`."""
+    _current.reset(token)
+
+
+class OnDatabase:
+    """A context manager, for one use, that counts its time as waiting for the database."""
+
+    __slots__ = ("_began",)
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        waits = _current.get()
+        if waits is not None:
+            waits.database += time.perf_counter() - self._began

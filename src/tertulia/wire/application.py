@@ -9,9 +9,9 @@ from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.files.downloads import file_pages
 from tertulia.wire.files.pictures import external_pages
 from tertulia.wire.files.tus import tus_pages
-from tertulia.wire.http.at_position import at_position
 from tertulia.wire.http.dispatch import Methods, dispatcher, interface_of
 from tertulia.wire.http.node import HttpNode, fresh_only, readiness_pages
+from tertulia.wire.http.positions import at_position
 from tertulia.wire.http.request_head import Paths
 from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
@@ -31,10 +31,10 @@ def _interface() -> Paths[Methods]:
 
 
 def application(node: HttpNode) -> ASGIApp:
-    """Everything that the node answers."""
+    """Return the ASGI application that serves everything of the node."""
 
     def guard(app: ASGIApp) -> ASGIApp:
-        return fresh_only(node, at_position(node, app))
+        return fresh_only(node, at_position(node.positions, app))
 
     return dispatcher(
         node,

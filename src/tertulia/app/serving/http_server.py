@@ -1,4 +1,4 @@
-"""The HTTP server of one process: how it begins, leaves and ends."""
+"""The HTTP server of one process: starting, draining, and stopping."""
 
 import asyncio
 import contextlib
@@ -29,26 +29,25 @@ from tertulia.wire.protocol.load import Load
 logger = logging.getLogger("tertulia.serving")
 
 LOOK_SECONDS: Final = 10.0
-"""Between two looks at whether the files have changed."""
+"""The interval between checks whether the certificate's files changed."""
 
 _Stamp = tuple[tuple[int, int, int], ...]
 
 
 class Certificates:
-    """What new connections are secured with."""
+    """The TLS certificate of new connections."""
 
     def __init__(self, certificate: str, key: str) -> None:
-        """Paths of files in PEM: the certificate with those that lead to its authority, and its
-        key, empty where that is in the same file. ConfigError where they cannot be used."""
+        """Load PEM files: the certificate chain, and its key, or an empty path if that is in the
+        same file. Raises ConfigError if they are invalid."""
         self._certificate = certificate
         self._key = key
         self._seen = self._stamp()
         self.context = self._loaded()
 
     def refresh(self, *, is_told: bool = False) -> None:
-        """Read the files again, if they have changed, or whenever somebody `is_told` to. Where they
-        cannot be used, the log says so, and those of before are used on. It reads files: not for
-        the event loop."""
+        """Reload the files if they changed or the operator asks (`is_told`). If they are invalid,
+        log that and keep the previous ones. This reads files: don't call it on the event loop."""
         seen = self._stamp()
         if seen == self._seen and not is_told:
             return
@@ -57,12 +56,12 @@ class Certificates:
             self.context = self._loaded()
         except ConfigError as error:
             fields = {"reason": str(error)}
-            logger.error("the new certificate can't be used", extra={"fields": fields})
+            logger.error("could not load the new certificate", extra={"fields": fields})
         else:
-            logger.info("the certificate was loaded", extra={"fields": {"file": self._certificate}})
+            logger.info("loaded the certificate", extra={"fields": {"file": self._certificate}})
 
     def _stamp(self) -> _Stamp:
-        """What is another one after the files have changed."""
+        """Return a value that changes with the files."""
         found = []
         for path in filter(None, (self._certificate, self._key)):
             try:
@@ -102,7 +101,7 @@ class Certificates:
 
 
 class _Encrypted(Exception):
-    """The key needs a password."""
+    """The key is encrypted with a password."""
 
 
 def _encrypted() -> NoReturn:
@@ -114,24 +113,23 @@ def _reason(error: ssl.SSLError) -> str:
 
 
 KEEP_ALIVE_SECONDS: Final = 75
-"""Seconds that an idle connection is kept open: longer than proxies do, which otherwise might send
-a request just when it is closed."""
+"""How long an idle connection is kept open: longer than proxies do, which might otherwise send a
+request just when it is closed."""
 GRACE_SECONDS: Final = 10
-"""How long requests in progress may take when the server is told to stop;"""
+"""How long requests may take after the server was told to stop."""
 LEAVING_SECONDS: Final = 60
-"""and when it makes way for another worker, which keeps nobody waiting."""
+"""The same for a worker that is replaced, which nobody waits for."""
 LINGER_SECONDS: Final = 5.0
-"""A worker that makes way keeps idle connections for so long: whoever asks on one is answered, and
-told to connect anew. Closed at once, they would be closed on requests that are under way."""
+"""How long a worker that is replaced keeps idle connections. Their next request is answered, and
+the client told to reconnect. Closing them immediately could lose requests in transit."""
 
 
 class Server(uvicorn.Server):
-    """The HTTP server: reports when it is ready, and leaves without an error to anybody.
+    """An HTTP server that reports when it is ready, and stops without failing requests.
 
-    It leaves when it is told to stop, when its node is drained, and, as a worker, when another one
-    takes its place: first it is not ready any more and ends each connection with its next answer,
-    for `drain_seconds`; then it accepts none, answers the polls that wait, and lets requests in
-    progress finish.
+    It stops when told to, when its node drains, or when another worker replaces it. For
+    `drain_seconds` it isn't ready, and ends each connection with its next response. Then it accepts
+    no connections, answers waiting polls, and lets requests in progress finish.
     """
 
     def __init__(
@@ -145,9 +143,9 @@ class Server(uvicorn.Server):
         certificates: Certificates | None = None,
         shared: tuple[Control, Counts] | None = None,
     ) -> None:
-        """`ready` is called with the address when it answers. With `certificates`, TLS is spoken. A
-        worker shares the listener with others: it has its connection with the supervisor, and what
-        they count in."""
+        """`ready` is called with the server's address when it serves requests. `certificates`
+        enables TLS. A worker has `shared`: its connection to the supervisor, and the workers'
+        connection counts."""
         self._connections = Connections(limits)
         load = Load(settings.longest_wait_ms / 1000)
         is_at_path = path_of(listener) is not None
@@ -183,13 +181,13 @@ class Server(uvicorn.Server):
         self._shared = shared
         self._acceptor: Acceptor | None = None
         self._pause = settings.drain_seconds
-        """How long it goes on, not ready, when it leaves."""
+        """The time between not being ready and stopping."""
         self._is_replaced = shared is not None
-        """Whether others accept connections when it leaves."""
+        """Whether other workers accept connections when this one stops."""
         self._is_told = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    # Beginning
+    # Start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -207,19 +205,19 @@ class Server(uvicorn.Server):
         self._ready(self.address)
         node = self._house.node
         if node is not None and node.lifecycle.is_draining:
-            # It was asked to before there was a server, which would not hear of it any more. (Not
-            # at once: uvicorn does not shut down what ends while it starts.)
+            # The node began to drain before this server could hear of it. (Not immediately: uvicorn
+            # doesn't shut down if it is stopped during startup.)
             self._loop.call_soon(self._leave)
 
     @property
     def address(self) -> str:
-        """Where it answers."""
+        """The server's address."""
         return address_of(self._listener, is_secure=self._certificates is not None)
 
     @property
     def _accepts_itself(self) -> bool:
-        """Whether connections are not for asyncio to accept: it has them in no order among workers,
-        takes no socket with a path for what it is, and tells nobody of handshakes."""
+        """Whether to accept connections without asyncio, which can't balance them among workers,
+        doesn't support our Unix sockets, and doesn't report handshakes."""
         is_special = self._certificates is not None or path_of(self._listener) is not None
         return self._shared is not None or is_special
 
@@ -260,13 +258,13 @@ class Server(uvicorn.Server):
         return made
 
     async def _follow(self, certificates: Certificates) -> None:
-        """Read the certificate again whenever it has changed."""
+        """Reload the certificate whenever it has changed."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await asyncio.to_thread(certificates.refresh)
 
     def _reload(self) -> None:
-        """Somebody wants what is read from files to be read again."""
+        """Reload what is read from files, because the operator asks."""
         if self._certificates is None or self._loop is None:
             logger.info("no certificate to reload; settings are only read at startup")
             return
@@ -277,10 +275,11 @@ class Server(uvicorn.Server):
             self._acceptor.tell()
         return await super().on_tick(counter)
 
-    # Leaving
+    # Stop
 
     def _on_loop(self, function: Callable[[], None]) -> Callable[[], None]:
-        """The function, to be called by another thread or by a signal."""
+        """Return a function that calls this one on the event loop, for other threads and signal
+        handlers."""
 
         def call() -> None:
             if self._loop is not None and not self._loop.is_closed():
@@ -289,17 +288,17 @@ class Server(uvicorn.Server):
         return call
 
     def _make_way(self) -> None:
-        """Another worker has taken the place."""
+        """Stop, because another worker has taken over."""
         self._pause = 0
         self._drain()
 
     def _stop_at_once(self) -> None:
-        """The supervisor is gone."""
+        """Stop immediately, because the supervisor is gone."""
         self._pause, self._is_replaced = 0, False
         self._drain()
 
     def _stop_with_all(self) -> None:
-        """All workers stop."""
+        """Stop, because all workers do."""
         self._is_replaced = False
         self._drain()
 
@@ -312,7 +311,7 @@ class Server(uvicorn.Server):
             self._house.node.lifecycle.drain()
 
     def _leave(self) -> None:
-        """The node takes on no more work."""
+        """Stop taking on work."""
         if self._connections.is_leaving:
             return
         if self._shared is not None:
@@ -326,7 +325,7 @@ class Server(uvicorn.Server):
         asyncio.get_running_loop().call_later(self._pause, self._end)
 
     def _end_connections_softly(self) -> None:
-        """Let each connection end with the answer to the request on it, or the next one."""
+        """End each connection with the response to its current request, or the next one."""
         self._connections.is_leaving = True
         for connection in list(self.server_state.connections):
             if isinstance(connection, TertuliaHttp):
@@ -336,7 +335,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Close the listeners first: clients whose polls are answered would connect again.
+        # Close the listeners first, since clients whose polls are answered reconnect.
         for server in self.servers:
             server.close()
         if self._certificate_watch is not None:
@@ -362,9 +361,9 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The first signal shuts the server down gracefully, with exit code 0. The second ends the
-        process; a worker's, its supervisor does. SIGHUP reads the certificate again, but where a
-        terminal sends it that is gone."""
+        """Handle signals. The first one stops the server gracefully, with exit code 0. The second
+        ends the process, or a worker's supervisor does. SIGHUP reloads the certificate, unless it
+        comes from a closed terminal."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

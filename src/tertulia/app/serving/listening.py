@@ -1,4 +1,5 @@
-"""The socket that a server listens at: of an address, of a path, or one that systemd opened."""
+"""The socket that a server listens on (of an address, of a path, or passed by systemd), and
+accepting its connections."""
 
 import asyncio
 import contextlib
@@ -17,25 +18,25 @@ from tertulia.service.config import Config
 from tertulia.wire.protocol.connections import Handshake, Handshakes
 
 _FIRST_PASSED: Final = 3
-"""The descriptor of the first socket that systemd passes."""
+"""The file descriptor of the first socket that systemd passes."""
 _LONGEST_PATH: Final = 107
-"""Bytes of a socket's path."""
+"""The length limit, in bytes, of a socket's path."""
 _BACKLOG: Final = 2048
 _LOOK_SECONDS: Final = 5.0
-"""In which whoever listens at a socket's path takes a connection."""
+"""How long the server at a socket's path may take to accept a connection."""
 
 
 class CannotListen(Exception):
-    """The address cannot be listened on. `str(error)` says why, to the operator."""
+    """The server can't listen on the address. `str(error)` explains why."""
 
 
 @contextlib.contextmanager
 def opened(
     settings: Config, environment: MutableMapping[str, str]
 ) -> Iterator[tuple[socket.socket, str | None]]:
-    """The socket for the time of the context: the one that systemd passed, which the environment
-    then says no more; else one at the path or the address of the settings. And its path, where it
-    was made here and is taken away at the end, or None. CannotListen where there is none."""
+    """Yield the socket, and its path if it is created here and deleted afterwards. It is the one
+    that systemd passed (and whose variables are removed from the environment), or the one for the
+    settings' path or address. Raises CannotListen."""
     own = None
     listener = _passed(environment)
     if listener is None and settings.unix_socket:
@@ -94,7 +95,7 @@ def _at_path(path: str, mode: int) -> socket.socket:
             listener.bind(path)
         finally:
             os.umask(before)
-        # From here on whoever looks sees that it is taken; who connects waits until it is ready.
+        # From here on the path is taken, and clients that connect wait until the server is ready.
         listener.listen(_BACKLOG)
     except CannotListen:
         listener.close()
@@ -106,8 +107,7 @@ def _at_path(path: str, mode: int) -> socket.socket:
 
 
 def _clear(path: str) -> None:
-    """Take away the socket that a server left there which was killed. CannotListen where there is
-    something else."""
+    """Delete the socket of a killed server. Raises CannotListen for anything else."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def _clear(path: str) -> None:
 
 
 def path_of(listener: socket.socket) -> str | None:
-    """The path of the socket; None where it is one of a network."""
+    """Return the socket's path; None for a network socket."""
     if listener.family != socket.AF_UNIX:
         return None
     name = listener.getsockname()
@@ -138,7 +138,7 @@ def path_of(listener: socket.socket) -> str | None:
 
 
 def with_port_of(listener: socket.socket, settings: Config) -> int:
-    """The port that is listened on; that of the settings, where there is none."""
+    """Return the socket's port; the settings' port for a Unix socket."""
     if listener.family == socket.AF_UNIX:
         return settings.port
     port: int = listener.getsockname()[1]
@@ -146,8 +146,7 @@ def with_port_of(listener: socket.socket, settings: Config) -> int:
 
 
 def address_of(listener: socket.socket, *, is_secure: bool = False) -> str:
-    """The address by which a browser on this machine reaches the socket, or a proxy its path.
-    `is_secure` says that TLS is spoken."""
+    """Return the URL by which a browser on this machine reaches the socket, or its path."""
     path = path_of(listener)
     if path is not None:
         return f"unix:{path}"
@@ -159,7 +158,7 @@ def address_of(listener: socket.socket, *, is_secure: bool = False) -> str:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket with that address, on which nobody listens yet. CannotListen where there is none."""
+    """Return a socket that is bound but doesn't listen yet. Raises CannotListen."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -177,7 +176,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def cannot_listen(listener: socket.socket, error: OSError) -> CannotListen:
-    """Why nobody can listen at a socket that has its address."""
+    """Return the error for a bound socket that can't listen."""
     if (path := path_of(listener)) is not None:
         return CannotListen(f"Can't listen on {path}: {error.strerror}.")
     host, port = listener.getsockname()[:2]
@@ -196,22 +195,23 @@ def _cannot_bind(host: str, port: int, error: OSError) -> CannotListen:
 logger = logging.getLogger("tertulia.http")
 
 AT_ONCE: Final = 4
-"""Connections that are accepted before the others are looked at again."""
+"""Connections that are accepted before other workers get a chance."""
 _YIELD_SECONDS: Final = 0.005
-"""For so long others may go first. What they have not taken by then is accepted."""
+"""How long other workers may go first."""
 _AGREE_SECONDS: Final = 2.0
-"""For so long a server that leaves lets those whom it accepted agree upon TLS."""
+"""How long a stopping server waits for TLS handshakes."""
 _TROUBLE_SECONDS: Final = 1.0
-"""Between a failure to accept, for want of files, and the next attempt."""
+"""The pause after accepting failed, for lack of file descriptors."""
 
 
 def has_more(own: int, least: int | None) -> bool:
-    """Whether a worker with so many connections has too many beside one with the `least`."""
+    """Return whether a worker with `own` connections has too many compared to the `least` of
+    another."""
     return least is not None and own - least > AT_ONCE + least // 32
 
 
 class Acceptor:
-    """Takes the place of an `asyncio.Server`."""
+    """Accepts connections in place of an `asyncio.Server`, balanced among workers."""
 
     def __init__(
         self,
@@ -221,8 +221,8 @@ class Acceptor:
         connections: Callable[[], int],
         handshakes: Handshakes | None = None,
     ) -> None:
-        """`connections` says how many this worker has. Without `counts`, it shares with nobody.
-        With `handshakes`, TLS is spoken, by which connections come to their protocol."""
+        """`connections` returns this worker's number of connections. `counts` shares it with other
+        workers. With `handshakes`, TLS is used."""
         self._listener = listener
         self._counts = counts
         self._protocol = protocol
@@ -234,14 +234,14 @@ class Acceptor:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin. OSError where nobody can listen at the socket's address."""
+        """Start accepting. Raises OSError if the socket can't listen."""
         self._listener.listen(2048)
         self._listener.setblocking(False)
         self.tell()
         self._resume()
 
     def tell(self) -> None:
-        """Tell the other workers how many connections there are. To be called several times a
+        """Update the number of connections for the other workers. Call this several times per
         second."""
         if not self._is_closed and self._counts is not None:
             self._counts.tell(self._own, time.monotonic())
@@ -293,7 +293,7 @@ class Acceptor:
     def _opened(
         self, connection: socket.socket, address: object
     ) -> Coroutine[object, object, None] | None:
-        """What lets the protocol begin on the connection; None where that was refused."""
+        """Return a coroutine that starts the protocol; None if the connection was refused."""
         connection.setblocking(False)
         if connection.family != socket.AF_UNIX:
             with contextlib.suppress(OSError):  # It is gone already.
@@ -316,7 +316,7 @@ class Acceptor:
             self._unfinished.discard(handshake)
 
     def close(self) -> None:
-        """Accept no more: the other workers do."""
+        """Stop accepting, and leave new connections to the other workers."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -327,8 +327,7 @@ class Acceptor:
         asyncio.get_running_loop().remove_reader(self._listener)
 
     async def wait_closed(self) -> None:
-        """Return when those that were accepted are open. Who does not agree upon TLS meanwhile is
-        not waited for."""
+        """Return when accepted connections are open, or their TLS handshake took too long."""
         if self._opening:
             await asyncio.wait(self._opening, timeout=_AGREE_SECONDS)
         for handshake in self._unfinished:

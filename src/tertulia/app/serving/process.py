@@ -1,5 +1,5 @@
-"""The supervisor's process, which `tertulia serve` turns into where there are several workers. It
-imports as little as it can: it is there for as long as the server is."""
+"""The supervisor's process, which `tertulia serve` turns into if there are several workers. It
+imports little, because it runs as long as the server."""
 
 import contextlib
 import os
@@ -36,36 +36,36 @@ from tertulia.app.serving.worker import (
 )
 
 _LONGEST_PATH: Final = 70
-"""Of the directory in which the workers' sockets are: their addresses have 100 bytes."""
+"""The length limit of the directory of the workers' sockets, whose addresses have 100 bytes."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the supervisor is told."""
+    """The supervisor's configuration."""
 
     workers: int
     command: Sequence[str]
-    """What starts one."""
+    """Starts a worker."""
     installation: str
     """The same text for the same database and data directory."""
     python_path: str | None
-    """PYTHONPATH of the workers."""
+    """The workers' PYTHONPATH."""
     listener: int
-    """The descriptor of the socket that is bound."""
+    """The file descriptor of the bound socket."""
     path: str | None
-    """That of the socket, where the server made it and is to take it away at its end."""
+    """The path of the socket, if the server created it and must delete it."""
     lock: int | None
-    """That of the lock which says that somebody serves."""
+    """The file descriptor of the lock that a running server holds."""
     drain_seconds: int
     log_level: str
     log_format: str
 
 
 def become_supervisor(plan: Plan) -> None:
-    """Go on as the supervisor, in this process. Does not return."""
+    """Replace this process with the supervisor. Doesn't return."""
     for descriptor in (plan.listener, plan.lock):
         if descriptor is not None:
             os.set_inheritable(descriptor, True)
-    # Wherever this package is, the new program finds it too.
+    # Make sure that the new program finds this package.
     source = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (source, plan.python_path)))
     os.execve(  # noqa: S606 (our own module, by our own interpreter)
@@ -76,7 +76,7 @@ def become_supervisor(plan: Plan) -> None:
 
 
 class _Process:
-    """A worker's process, and the connection with it."""
+    """A worker's process and its control connection."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Process:
         self.popen.kill()
 
     def reports(self) -> Sequence[Report] | None:
-        """What it told since the last time; None when it will tell no more."""
+        """Return the reports since the last call; None if there will be no more."""
         try:
             data = self.control.recv(65536)
         except BlockingIOError:
@@ -125,14 +125,14 @@ class _Process:
 
 
 class _Killed(Exception):
-    """A second signal came."""
+    """A second signal arrived."""
 
     def __init__(self, number: int) -> None:
         self.signal = number
 
 
 class _Group:
-    """Starts workers, and listens to them and to signals."""
+    """Starts workers, and reacts to their reports and to signals."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -154,7 +154,7 @@ class _Group:
             signal.signal(number, self._on_signal)
 
     def run(self) -> int:
-        """Serve until the end; the exit code."""
+        """Serve until the end. Returns the exit code."""
         place = tempfile.mkdtemp(prefix="tertulia-")
         if len(place) > _LONGEST_PATH:
             os.rmdir(place)
@@ -213,7 +213,7 @@ class _Group:
                 stdin=subprocess.DEVNULL,
                 env=self._environment(place),
                 pass_fds=[one for one in inherited if one is not None],
-                # What is pressed on a terminal is for the supervisor alone.
+                # Keys pressed in a terminal only signal the supervisor.
                 start_new_session=True,
             )
         self._started += 1
@@ -270,7 +270,7 @@ class _Group:
 
 
 def _shared_memory() -> int:
-    """The descriptor of memory that workers share."""
+    """Return the file descriptor of memory that the workers share."""
     with tempfile.TemporaryFile() as file:
         file.truncate(COUNTS_BYTES)
         return os.dup(file.fileno())
@@ -282,7 +282,7 @@ def _say(form: str, text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The supervisor: its exit code is the server's."""
+    """Run the supervisor. Its exit code is the server's."""
     plan = msgspec.json.decode(arguments[0], type=Plan)
     logs.begin(plan.log_level, plan.log_format)
     return _Group(plan).run()

@@ -1,6 +1,6 @@
-"""What a supervisor decides: which workers there are, when one is started, replaced or given up.
+"""The decisions of the supervisor: when workers are started, replaced or given up.
 
-It does nothing itself, and knows no clock: `process` tells it what happened, and carries out.
+It does nothing itself and has no clock: `process` reports events and carries out decisions.
 """
 
 import logging
@@ -10,23 +10,23 @@ from typing import Final, Protocol
 logger = logging.getLogger("tertulia.serving")
 
 STEADY_SECONDS: Final = 60.0
-"""A worker that ends sooner counts as a failure, as one that does not become ready."""
+"""A worker that ends sooner counts as a failure, like one that doesn't become ready."""
 PAUSES: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds before the next start after so many failures in a row, the last one from then on."""
+"""The pauses, in seconds, before restarts after failures in a row. The last one repeats."""
 FAILED_STARTS: Final = 5
-"""So many in a row, while no worker is ready, and the server gives up."""
+"""After this number of failed starts in a row, without a ready worker, the server gives up."""
 STOP_SECONDS: Final = 100.0
-"""A worker that is to end is killed after so long, beside what its settings let it take."""
+"""A stopping worker is killed after this time, plus what its settings allow."""
 START_SECONDS: Final = 1800.0
-"""A worker that is not ready after so long is killed. (Opening a large organization takes seconds,
-changing the stored form of one may take minutes.)"""
+"""A worker that isn't ready after this time is killed. (Opening a large organization takes seconds;
+migrating one may take minutes.)"""
 LOOK_SECONDS: Final = 10.0
-"""Between two looks whether workers go on;"""
+"""The interval between checks for hanging workers."""
 LOOKS: Final = 6
-"""one of which nothing was seen in so many is killed. (It may hold what all the others need. That
-looks are counted, and not time, forgives a machine that was asleep.)"""
+"""The number of checks without progress after which a worker is killed. (It may hold what the
+others need. Counting checks instead of time tolerates a suspended machine.)"""
 FAILED: Final = 1
-"""The exit code of a server that gives up, where no worker's says more."""
+"""The exit code of a server that gives up, unless a worker's says more."""
 
 
 class Worker(Protocol):
@@ -37,34 +37,34 @@ class Worker(Protocol):
 
     @property
     def beat(self) -> float | None:
-        """Another number each time, as long as it goes on; None while it does not say."""
+        """A number that keeps changing while the worker makes progress; None if it reports none."""
 
     def leave(self) -> None:
-        """Let it finish what it does, and end: others take what comes."""
+        """Finish the work in progress and exit: others take over."""
 
     def stop(self) -> None:
-        """Let it end as a server does that is told to."""
+        """Exit like a server that is told to stop."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Exit immediately."""
 
 
 class _Life:
-    """A process, and how far it has come."""
+    """The state of a worker's process."""
 
     def __init__(self, worker: Worker, number: int, began: float) -> None:
         self.worker = worker
         self.number = number
         self.began = began
         self.text = ""
-        """What is to be printed when all workers say so; empty until it is ready."""
+        """The message to print when all workers have the same; empty until it is ready."""
         self.is_ending = False
-        """Whether it was told to end, or said that it does."""
+        """Whether it was told to exit, or reported that it does."""
         self.killed_at = began + START_SECONDS
-        """When it is killed, unless it is ready by then, or has ended where it was told to."""
+        """When it is killed unless it is ready by then, or has exited if told to."""
         self.beat: float | None = None
         self.looks = 0
-        """In so many one after the other it had the same beat."""
+        """The number of checks in a row with the same beat."""
 
     @property
     def is_ready(self) -> bool:
@@ -72,17 +72,17 @@ class _Life:
 
 
 class _Place:
-    """One of the server's N places, which a process fills."""
+    """One of the server's slots for workers."""
 
     def __init__(self) -> None:
         self.life: _Life | None = None
         self.failures = 0
         self.start_at: float | None = None
-        """When the next one is to be started; None while there is one."""
+        """When the next worker is started; None while there is one."""
 
 
 class Supervisor:
-    """The group of workers. All times are of one steady clock, in seconds."""
+    """The workers of a server. All times are from one monotonic clock, in seconds."""
 
     def __init__(
         self,
@@ -93,10 +93,10 @@ class Supervisor:
         now: float,
         stop_seconds: float = STOP_SECONDS,
     ) -> None:
-        """`start` makes the worker of that number (OSError where it cannot be); `say` prints. A
-        worker that does not end is killed after `stop_seconds`."""
+        """`start` starts a worker with this number (raises OSError), `say` prints a message. A
+        worker that doesn't stop is killed after `stop_seconds`."""
         self.exit_code: int | None = None
-        """With which the server has ended; None as long as it has not."""
+        """The server's exit code; None while it runs."""
         self._start = start
         self._say = say
         self._stop_seconds = stop_seconds
@@ -104,23 +104,23 @@ class Supervisor:
         self._lives: dict[Worker, _Life] = {}
         self._to_replace: list[int] = []
         self._successor: _Life | None = None
-        """Takes its place when it is ready."""
+        """Replaces the worker with the same number when it is ready."""
         self._leaving: _Life | None = None
-        """The one that makes way in a replacement; the next one waits for its end."""
+        """The worker that was replaced and is exiting; the next replacement waits for it."""
         self._failed_starts = 0
         self._look_at = now + LOOK_SECONDS
         self._was_ready = False
-        """Whether all workers have been ready at some time."""
+        """Whether all workers were ready at some time."""
         self._said = ""
         self._stops = False
         self._code = 0
         for number in range(places):
             self._begin(number, now)
 
-    # What happens
+    # Events
 
     def ready(self, worker: Worker, text: str, now: float) -> None:
-        """The worker answers. `text` is what is to be printed when all do."""
+        """Handle a worker that became ready. `text` is printed when all are."""
         life = self._lives[worker]
         self._failed_starts = 0
         if not life.is_ready:
@@ -148,7 +148,7 @@ class Supervisor:
             before.worker.leave()
 
     def leaving(self, worker: Worker, now: float) -> None:
-        """The worker ends by itself, or because somebody told it."""
+        """Handle a worker that exits by itself or was told to."""
         life = self._lives[worker]
         if life.is_ending:
             return
@@ -158,8 +158,7 @@ class Supervisor:
             self._vacate(life, now)
 
     def ended(self, worker: Worker, code: int, now: float) -> None:
-        """The worker's process has ended: with that exit code, or by the signal of that negative
-        number."""
+        """Handle a worker's exit, with its exit code or the negative number of a signal."""
         life = self._lives.pop(worker)
         if self._stops:
             if code > 0 and self._code == 0:
@@ -178,22 +177,22 @@ class Supervisor:
             self.exit_code = self._code
 
     def _died(self, life: _Life, code: int, now: float) -> None:
-        """The process ended without having been asked to."""
-        what = "a worker has died" if life.is_ready else "a worker could not be started"
+        """Handle an unexpected exit."""
+        what = "a worker exited unexpectedly" if life.is_ready else "could not start a worker"
         logger.error(what, extra=_fields(life, **_cause(code)))
         if life is self._successor:
             self._lose_successor(now)
             return
         if not life.is_ready:
             self._failed_starts += 1
-            # At first it says itself what is wrong, and that will not change.
+            # A worker that fails at first logs why, and a restart wouldn't help.
             if self._is_hopeless or (code > 0 and not self._was_ready):
                 self._give_up(code if code > 0 else FAILED, now)
                 return
         self._vacate(life, now)
 
     def _lose_successor(self, now: float) -> None:
-        """The successor that was awaited is gone."""
+        """Handle the loss of a successor."""
         if self._successor is None:
             return
         place = self._places[self._successor.number]
@@ -203,19 +202,19 @@ class Supervisor:
         if place.life is None:
             self._fail(place, now)
 
-    # What is asked
+    # Commands
 
     def replace(self, now: float) -> None:
         """Replace the workers one by one, each when its successor is ready."""
         if self._stops:
             return
-        logger.info("the workers were replaced")
+        logger.info("replacing the workers")
         self._to_replace = list(range(len(self._places)))
         if self._successor is None and self._leaving is None:
             self._replace_next(now)
 
     def stop(self, now: float) -> None:
-        """End, when all workers have ended by themselves."""
+        """Stop all workers, then exit."""
         self._stops = True
         for life in list(self._lives.values()):
             self._mark_ending(life, now)
@@ -224,12 +223,12 @@ class Supervisor:
             self.exit_code = self._code
 
     def kill(self) -> None:
-        """End all workers at once."""
+        """Kill all workers."""
         for life in self._lives.values():
             life.worker.kill()
 
     def tick(self, now: float) -> float:
-        """Do what is due by now. Returns the time of what comes next."""
+        """Do what is due, and return the time when something is due next."""
         if self._look_at <= now:
             self._look_at = now + LOOK_SECONDS
             self._look()
@@ -237,7 +236,7 @@ class Supervisor:
         for life in self._lives.values():
             if life.killed_at <= now:
                 what = "didn't stop in time" if life.is_ending else "didn't become ready"
-                logger.error(f"a worker {what} and is killed", extra=_fields(life))
+                logger.error(f"a worker {what} and was killed", extra=_fields(life))
                 life.killed_at = float("inf")
                 life.worker.kill()
             times.append(life.killed_at)
@@ -250,17 +249,17 @@ class Supervisor:
         return min(times)
 
     def _look(self) -> None:
-        """Kill the workers that stand still."""
+        """Kill workers that hang."""
         for life in self._lives.values():
             beat = life.worker.beat
             is_same = beat is not None and beat == life.beat
             life.beat, life.looks = beat, life.looks + 1 if is_same else 0
             if life.looks >= LOOKS:
                 life.looks = 0
-                logger.error("a worker hangs and is killed", extra=_fields(life))
+                logger.error("a worker hung and was killed", extra=_fields(life))
                 life.worker.kill()
 
-    # How it is done
+    # Implementation
 
     @property
     def _is_hopeless(self) -> bool:
@@ -268,7 +267,7 @@ class Supervisor:
         return self._failed_starts >= FAILED_STARTS and not is_any_ready
 
     def _begin(self, number: int, now: float) -> None:
-        """Fill the place."""
+        """Start a worker for the slot."""
         place = self._places[number]
         place.life, place.start_at = self._started(number, now), None
         if place.life is None:
@@ -283,13 +282,13 @@ class Supervisor:
             worker = self._start(number)
         except OSError as error:
             fields = {"worker": number, "reason": error}
-            logger.error("a worker could not be started", extra={"fields": fields})
+            logger.error("could not start a worker", extra={"fields": fields})
             return None
         life = self._lives[worker] = _Life(worker, number, now)
         return life
 
     def _vacate(self, life: _Life, now: float) -> None:
-        """The process does not fill its place any more: another one will, soon."""
+        """Free the slot of a worker, and schedule a new one."""
         place = self._places[life.number]
         if place.life is not life:
             return
@@ -305,7 +304,7 @@ class Supervisor:
         place.failures += 1
 
     def _replace_next(self, now: float) -> None:
-        """Start the next successor, where one is wanted."""
+        """Start the next successor, if any is left to start."""
         while self._to_replace and not self._stops:
             number = self._to_replace.pop(0)
             place = self._places[number]
@@ -321,7 +320,7 @@ class Supervisor:
         life.killed_at = min(life.killed_at, now + self._stop_seconds)
 
     def _give_up(self, code: int, now: float) -> None:
-        logger.error("the server stops: no worker can be started")
+        logger.error("no worker can be started; the server stops")
         self._code = code
         self.stop(now)
 

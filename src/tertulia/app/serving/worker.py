@@ -1,4 +1,5 @@
-"""What a worker and its supervisor know of each other."""
+"""What a worker and its supervisor share: messages, connection counts, and notifications to
+systemd."""
 
 import contextlib
 import logging
@@ -18,45 +19,45 @@ import msgspec
 logger = logging.getLogger("tertulia.serving")
 
 VARIABLE: Final = "TERTULIA_WORKER"
-"""Of a worker's environment: its `Place`."""
+"""The environment variable with a worker's `Place`."""
 LEAVE: Final = b"l"
 STOP: Final = b"s"
-"""What a supervisor tells a worker: to make way for another one, and to end with all others."""
+"""The supervisor's commands: exit after being replaced, and exit together with all workers."""
 LOST_SECONDS: Final = 30.0
-"""A worker without a supervisor has so long to end by itself."""
+"""How long a worker without a supervisor may take to exit."""
 SLOTS: Final = 256
-"""Workers whose connections are counted: more than there ever are at a time."""
+"""The number of workers that can be counted, more than ever run concurrently."""
 _SLOT: Final = struct.Struct("qd")
 COUNTS_BYTES: Final = SLOTS * _SLOT.size
-"""Of the file in which they are counted."""
+"""The size of the counts file."""
 _ALIVE_SECONDS: Final = 1.0
-"""A worker that has not counted for so long stands still, or is gone."""
+"""A worker that hasn't updated its count for this time hangs or is gone."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Which worker a process is, and what it has inherited."""
+    """A worker's number and what it inherits."""
 
     number: int
     """From 0 to `of` - 1."""
     of: int
-    """How many there are."""
+    """The number of workers."""
     installation: str
-    """What it serves, as all others do: `Plan.installation`."""
+    """See `Plan.installation`."""
     bus: str
-    """The directory by which they know each other."""
+    """The directory of the workers' sockets."""
     listener: int
-    """The descriptor of the socket that all of them accept connections from."""
+    """The file descriptor of the socket that all workers accept connections from."""
     control: int
-    """That of its own connection with the supervisor."""
+    """The file descriptor of the connection with the supervisor."""
     counts: int
-    """That of the file in which connections are counted;"""
+    """The file descriptor of the connection counts."""
     slot: int
-    """and its own place there."""
+    """The worker's slot in the counts."""
 
 
 def take_place(environment: MutableMapping[str, str]) -> Place | None:
-    """The worker that the environment says this process is, which it then says no more. None for a
-    process that serves alone."""
+    """Return the place that the environment assigns to this process, and remove it there. None for
+    a process that serves alone."""
     try:
         place = msgspec.json.decode(environment.get(VARIABLE, "null"), type=Place | None)
     except msgspec.MsgspecError:
@@ -66,12 +67,12 @@ def take_place(environment: MutableMapping[str, str]) -> Place | None:
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker tells its supervisor; a line of JSON each."""
+    """A worker's message to its supervisor: a line of JSON."""
 
     ready: str = ""
-    """It answers; this is to be printed when all do."""
+    """It serves requests; this is printed when all do."""
     leaving: bool = False
-    """It is about to end."""
+    """It is about to exit."""
 
 
 class Control:
@@ -90,12 +91,12 @@ class Control:
         on_stop: Callable[[], None],
         on_lost: Callable[[], None],
     ) -> None:
-        """Call these, from another thread, when the worker is to make way for another one, when it
-        is to end with all others, and when the supervisor is gone."""
+        """Set the functions that are called, in another thread, when the worker must exit after
+        being replaced, must exit with all workers, or has lost its supervisor."""
         self._calls = {LEAVE: on_leave, STOP: on_stop, b"": on_lost}
 
     def report(self, report: Report) -> None:
-        """Tell the supervisor."""
+        """Send a report to the supervisor."""
         with contextlib.suppress(OSError):  # It is gone, which is noticed elsewhere.
             self._socket.sendall(msgspec.json.encode(report) + b"\n")
 
@@ -108,7 +109,7 @@ class Control:
                 told = b""
             if not told:
                 self.is_lost = True
-                logger.error("the supervisor is gone: the worker stops")
+                logger.error("lost the supervisor; the worker stops")
             if not self._calls:
                 os._exit(0)  # It has not begun to serve.
             self._calls[told]()
@@ -117,7 +118,7 @@ class Control:
 
 
 class Counts:
-    """How many connections each worker has, in memory that all of them share."""
+    """The number of connections of each worker, in shared memory."""
 
     def __init__(self, descriptor: int, slot: int = 0) -> None:
         """`slot` is this worker's."""
@@ -125,21 +126,22 @@ class Counts:
         self._slot = slot
 
     def tell(self, connections: int, now: float) -> None:
-        """This worker has so many. To be called several times a second. `now` is of the steady
-        clock, which is the same for all processes."""
+        """Set this worker's number of connections. Call this several times per second. `now` is the
+        monotonic clock, which processes share."""
         _SLOT.pack_into(self._memory, self._slot * _SLOT.size, connections, now)
 
     def beat(self, slot: int) -> float | None:
-        """When the worker of that slot counted last; None where it takes no connections."""
+        """Return when the worker of a slot last updated its count; None if it accepts no
+        connections."""
         _, at = _SLOT.unpack_from(self._memory, slot * _SLOT.size)
         return at or None
 
     def withdraw(self, slot: int | None = None) -> None:
-        """This worker takes no more; or the one of that slot, which has ended."""
+        """Clear this worker's slot, or that of a worker that has exited."""
         _SLOT.pack_into(self._memory, (self._slot if slot is None else slot) * _SLOT.size, 0, 0)
 
     def least(self, now: float) -> int | None:
-        """The least number of connections that another worker has; None where there is none."""
+        """Return the smallest number of connections of another worker, if any."""
         found = [
             count
             for slot, (count, at) in enumerate(_SLOT.iter_unpack(self._memory))
@@ -152,8 +154,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cores(cgroups: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
-    """The cores that the process may run on, or fewer, where it is allowed less of their time; 1
-    at least."""
+    """Return the number of cores that the process may use, limited by its CPU quota; at least 1."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -163,8 +164,8 @@ def usable_cores(cgroups: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")
 
 
 def _quota(cgroups: Path, own: Path) -> float | None:
-    """The least number of cores whose time the control groups (version 2) around the process
-    allow; None where nothing is said."""
+    """Return the smallest CPU quota, in cores, of the control groups (version 2) around the
+    process; None if unlimited."""
     try:
         line = next(one for one in own.read_text().splitlines() if one.startswith("0::"))
     except (OSError, StopIteration):
@@ -189,13 +190,13 @@ STOPPING: Final = "STOPPING=1"
 
 
 def notify(*facts: str) -> None:
-    """Tell whoever listens at the socket that the environment names. Nobody does, mostly."""
+    """Send facts to the service manager's socket, if there is one."""
     address = os.environ.get(_VARIABLE, "")
     if not address.startswith(("/", "@")):
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    # Whoever is to be told may be gone, and nothing here may wait for it.
+    # The service manager may be gone, and nothing may wait for it.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as plug:
         plug.setblocking(False)
         plug.sendto("\n".join(facts).encode(), address)

@@ -25,9 +25,8 @@ from tertulia.wire.api.projection import (
 )
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.settings import settings_object, wire_name
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path, Reads
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class DomainObject(Struct, kw_only=True):

@@ -12,9 +12,8 @@ from tertulia.model.agents import AgentKey
 from tertulia.model.errors import Refused
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class AgentObject(Struct, kw_only=True):

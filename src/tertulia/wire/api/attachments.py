@@ -28,10 +28,9 @@ from tertulia.wire.api.projection import (
     to_owner,
     unseen,
 )
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class AttachmentObject(Struct, kw_only=True, frozen=True):

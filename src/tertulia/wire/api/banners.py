@@ -12,9 +12,8 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.organization.events import RealmUpdateEvent
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class BannerObject(Struct, kw_only=True):

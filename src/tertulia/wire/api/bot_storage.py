@@ -9,9 +9,8 @@ from tertulia.model.errors import NotPermitted, Refused
 from tertulia.store import bots
 from tertulia.store.bots import StorageChanged
 from tertulia.store.database import Connection
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 MOST_CHARACTERS: Final = 10_000_000
 """Of all names and texts of one bot."""

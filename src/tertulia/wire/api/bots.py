@@ -24,10 +24,9 @@ from tertulia.wire.api.section import Sections
 from tertulia.wire.api.users.endpoints import NewKey, RoleNumber
 from tertulia.wire.api.users.objects import api_email, avatar_address
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import MissingParameter
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class BotService(Struct, kw_only=True, frozen=True):

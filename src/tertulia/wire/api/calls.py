@@ -6,9 +6,8 @@ from msgspec import Meta
 
 from tertulia.model.errors import Refused
 from tertulia.service import video_calls
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class NewCall(Params, kw_only=True, frozen=True):

@@ -16,9 +16,8 @@ from tertulia.store.pushes import statuses
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class DeviceObject(Struct, kw_only=True):

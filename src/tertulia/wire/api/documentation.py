@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from tertulia.wire.http.request_head import PREFIX
 from tertulia.wire.http.responses import unless_known
-from tertulia.wire.http.routing import PREFIX
 
 DOCUMENT: Final = f"{PREFIX}/openapi.json"
 PAGE: Final = "/api"

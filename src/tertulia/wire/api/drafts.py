@@ -10,9 +10,8 @@ from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 DRAFT_TYPES: Final = {
     DraftKind.NOTHING: "",

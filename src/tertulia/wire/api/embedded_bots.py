@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from tertulia.model.users import User
 from tertulia.service.webhooks.embedded import ApiResponse, Interface
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.routing import PREFIX
+from tertulia.wire.http.request_head import PREFIX
 
 if TYPE_CHECKING:
     import httpx

@@ -20,10 +20,9 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import C, ForEverybody, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.parameters import Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 REACTION_TYPES: Final[Mapping[str, EmojiKind]] = {
     "unicode_emoji": EmojiKind.UNICODE,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tertulia.delivery import event_ids
-from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.delivery import queue as event_ids
+from tertulia.delivery.encoder import CachedEntry
 from tertulia.model.changes import AnyChange, Change, Entry
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import Transient
@@ -116,7 +116,7 @@ class EventEncoder:
             audience = projection.audience(state, change)
             if audience is not None and viewer.user.id not in audience:
                 return ()
-        numbering = event_ids.of_queue(viewer.queue)
+        numbering = event_ids.numbering_of(viewer.queue)
         context = ProjectionContext(state, self._host, cached.entry, numbering, self._dev)
         view = projection.view(context, change, viewer)
         if view is None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from tertulia.delivery.event_ids import Numbering
+from tertulia.delivery.queue import Numbering
 
 _encoder = msgspec.json.Encoder()
 

@@ -12,9 +12,8 @@ from tertulia.store import feeds as rounds
 from tertulia.store.feeds import FeedStatus
 from tertulia.wire.api.bots import OneBot, check_called
 from tertulia.wire.api.projection import Projections, unseen
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class FeedObject(Struct, kw_only=True):

@@ -12,9 +12,8 @@ from tertulia.service.caller import Caller
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_everybody
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class ChannelFolderObject(Struct, kw_only=True):

@@ -10,9 +10,8 @@ from tertulia.model.navigation import NavigationView
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class NavigationViewObject(Struct, kw_only=True):

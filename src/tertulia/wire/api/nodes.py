@@ -7,9 +7,8 @@ from msgspec import Meta, Struct
 from tertulia.domain import permissions
 from tertulia.store import backups, nodes
 from tertulia.store.nodes import SlowRequest
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import NoParams
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class SlowRequestObject(Struct, kw_only=True):

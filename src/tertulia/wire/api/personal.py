@@ -12,9 +12,8 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, to_owner
 from tertulia.wire.api.quiet_times import QuietTimesObject, quiet_times_object
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class MutedUserObject(Struct, kw_only=True):

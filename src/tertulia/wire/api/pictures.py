@@ -7,10 +7,9 @@ from tertulia.service.files import pictures
 from tertulia.service.files.pictures import MAX_PICTURE_MIB, change_avatar, keep_scaled_avatar
 from tertulia.wire.api.organization.objects import picture_url
 from tertulia.wire.api.users.objects import avatar_address
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.parameters import NoParams, Params
-from tertulia.wire.http.routing import ApiResponse, Redirect
+from tertulia.wire.http.routing import ApiResponse, Call, Redirect
 
 
 def sent_picture(call: Call) -> bytes:

@@ -14,11 +14,10 @@ from tertulia.model.users import User
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import objects as people
 from tertulia.wire.api.users.objects import presence_key
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import JsonParts, json_object, object_fields
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 DAY = 86400
 DEFAULT_DAYS = 14

@@ -35,9 +35,8 @@ from tertulia.wire.api.projection import (
 )
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.visibility import sees_account, sees_user
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 FIELD_TYPES: Final = {
     "SHORT_TEXT": {"id": 1, "name": "Text (short)"},

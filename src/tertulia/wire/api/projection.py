@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.delivery.event_ids import Numbering
+from tertulia.delivery.queue import Numbering
 from tertulia.model.changes import Change, Entry
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.model.users import User

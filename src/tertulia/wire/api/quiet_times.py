@@ -10,9 +10,8 @@ from tertulia.model.personal import QuietHours, QuietTimes
 from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 AHEAD_SECONDS: Final = 15 * 86400
 """So far ahead spans are told."""

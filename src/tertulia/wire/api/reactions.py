@@ -19,9 +19,8 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.users.objects import api_email, unknown_user
 from tertulia.wire.api.visibility import reads_where_it_is, sees_user
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class Reactor(Struct, kw_only=True):

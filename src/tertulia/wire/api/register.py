@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
-from tertulia.delivery import event_ids
+from tertulia.delivery.queue import base_for, numbering_of
 from tertulia.domain import permissions
 from tertulia.log.snapshots import state_only
 from tertulia.model.errors import Refused
@@ -19,10 +19,9 @@ from tertulia.state.state import State
 from tertulia.store.notes import QueueDeleted
 from tertulia.wire.api import narrow, sections
 from tertulia.wire.api.section import SectionContext
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.parameters import Params, Reads
-from tertulia.wire.http.routing import ApiResponse, OpenAnswer
+from tertulia.wire.http.routing import ApiResponse, Call, OpenAnswer
 
 MOBILE_IDLE_SECONDS = 12 * 3600
 MAX_IDLE_SECONDS = 7 * 86400
@@ -213,7 +212,7 @@ async def register(call: Call, params: Register) -> Registered:
                 created_at=now,
                 seen_at=now,
                 idle_timeout=idle,
-                counted_from=event_ids.base_for(seq),
+                counted_from=base_for(seq),
             )
         )
         return queues[-1]
@@ -263,7 +262,7 @@ async def register(call: Call, params: Register) -> Registered:
     last_event_id = -1
     if queues:
         node.delivery.add(queues[-1])
-        last_event_id = event_ids.of_queue(queues[-1]).end_of(queues[-1].start)
+        last_event_id = numbering_of(queues[-1]).end_of(queues[-1].start)
     queue_fields = {
         "queue_id": queues[-1].id if queues else None,
         "last_event_id": last_event_id,

@@ -15,9 +15,8 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.sending import SentMessage, counts_as_read, sent_message
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class ScheduledMessageObject(Struct, kw_only=True):

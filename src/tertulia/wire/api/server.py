@@ -16,9 +16,8 @@ from tertulia.wire.api import versions
 from tertulia.wire.api.organization.objects import picture_url
 from tertulia.wire.api.users.objects import UserFormat, UserObject, user_shown
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, NoParams, Params
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class ServerSettings(ApiResponse, kw_only=True):

@@ -31,10 +31,9 @@ from tertulia.wire.api.statuses import UserStatusEvent
 from tertulia.wire.api.users import account_events
 from tertulia.wire.api.users.account_events import AccountView, account_view
 from tertulia.wire.api.users.objects import api_email
-from tertulia.wire.http import session_cookies, sign_in
-from tertulia.wire.http.call import Call
+from tertulia.wire.http import authentication, sign_in
 from tertulia.wire.http.parameters import Int, Params, with_optional
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 WIRE_NAMES: Final[Mapping[str, str]] = {
     "automatically_unmute_topics_in_muted_channels_policy": (
@@ -330,7 +329,7 @@ async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
         *(n for n in ("full_name", "email", "timezone") if getattr(params, n) is not UNSET),
     ]
     if "password" in new and call.session_id is not None:
-        session_cookies.know_device(call.node, call.request, call.user.id)
+        authentication.set_device_cookie(call.node, call.request, call.user.id)
     call.ignored.extend(wire_name(name) for name in sent if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")

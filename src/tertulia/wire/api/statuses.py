@@ -22,10 +22,9 @@ from tertulia.wire.api.projection import ProjectionContext, Projections, to_ever
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users.objects import AccountVisibility, by_visibility
 from tertulia.wire.api.visibility import sees_account
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import json_object, object_fields
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 def emoji_fields(emoji: Emoji) -> dict[str, str]:

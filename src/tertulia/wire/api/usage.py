@@ -11,9 +11,8 @@ from tertulia.store import failures, feeds, usage
 from tertulia.store.database import Connection
 from tertulia.store.failures import DeliveryFailure
 from tertulia.store.usage import ChannelFiles, Period, UsageProgress
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 MOST_SHOWN: Final = 100
 """People, channels, and deliveries of one kind."""

@@ -16,9 +16,8 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, owner, projected
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.topics import topic_shown
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 MutedTopic = tuple[str, str, int]
 """The channel's name, the topic, and when it was muted (UNIX seconds)."""

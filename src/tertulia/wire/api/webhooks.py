@@ -23,10 +23,9 @@ from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.bots import OneBot
 from tertulia.wire.api.messages.objects import MessageFormat, MessageObjects
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import fields
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse, OpenAnswer
+from tertulia.wire.http.routing import ApiResponse, Call, OpenAnswer
 
 if TYPE_CHECKING:
     from tertulia.integrations.incoming import Integration

@@ -25,8 +25,8 @@ from tertulia.wire.api.attachments import TICKET
 from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.positions import POSITION
 from tertulia.wire.http.rate_limits import read_for
+from tertulia.wire.http.request_head import POSITION
 
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 

@@ -35,9 +35,8 @@ from tertulia.wire.http.errors import TusRefused, error_response
 from tertulia.wire.http.forms import MIB, Body, drained
 from tertulia.wire.http.fragments import body_of
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.positions import POSITION
+from tertulia.wire.http.request_head import POSITION, PREFIX
 from tertulia.wire.http.responses import EXPOSED, JsonResponse, failure, success
-from tertulia.wire.http.routing import PREFIX
 
 logger = logging.getLogger("tertulia.http")
 

@@ -1,47 +1,64 @@
-"""Who a request comes from: by its Authorization header, or by the cookie of a session."""
+"""Authenticating requests by their Authorization header or session cookie, and setting session
+cookies."""
 
 import base64
+import contextlib
 import hmac
 import logging
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from http.cookies import SimpleCookie
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
-from starlette.types import Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tertulia.domain.accounts import sessions
 from tertulia.model.agents import AgentKey
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
     OrganizationDeactivated,
+    Refused,
+    Unavailable,
     WrongApiKey,
 )
-from tertulia.model.sessions import Session
-from tertulia.model.users import User
+from tertulia.model.sessions import LIFETIME, Session
+from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest
+from tertulia.service.links import Links
 from tertulia.wire.http.errors import BadAuthorization, CsrfFailed
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_head import SESSION_COOKIE, cookie_name, header
+from tertulia.wire.http.request_head import (
+    CSRF_COOKIE,
+    DEVICE_COOKIE,
+    SESSION_COOKIE,
+    cookie_name,
+    first_of_each,
+    header,
+    site_of,
+)
 
 logger = logging.getLogger("tertulia.http")
 
 CSRF_HEADER: Final = "x-csrf-token"
 WEBSITE: Final = "website"
-"""The name of the client that is signed in to by cookie."""
+"""The client name of requests that use a session cookie."""
 KNOWN_HEADERS: Final = 10_000
-"""Authorization headers of which it is remembered whom they name and what their key's digest is: a
-client sends the same one with each request. Whether that is an account's is looked at each time."""
+"""Authorization headers whose parsed form is cached. Whether the key is valid is checked each
+time."""
 USUAL_HEADER: Final = 400
-"""Characters of an Authorization header that is remembered."""
+"""The length, in characters, up to which an Authorization header is cached."""
 _SHOWN: Final = 200
-"""Characters that are said of a host."""
+"""The length, in characters, up to which a host is logged."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def authenticate(node: HttpNode, request: Request) -> User:
-    """The account that the request's credentials stand for.
+    """Return the user whose credentials the request has.
 
     Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated,
     OrganizationDeactivated, and CsrfFailed.
@@ -53,8 +70,8 @@ def authenticate(node: HttpNode, request: Request) -> User:
 
 
 def authenticated(node: HttpNode, request: Request) -> User | None:
-    """The same; None where the request has no credentials. A session that is over is none: browsers
-    send its cookie without being asked."""
+    """Like `authenticate`, but return None for a request without credentials. An expired session
+    counts as none, because browsers send its cookie unasked."""
     authorization = header(request.scope["headers"], b"authorization")
     if authorization is not None:
         return by_header(node, authorization)
@@ -69,17 +86,14 @@ def authenticated(node: HttpNode, request: Request) -> User | None:
 
 
 def session_in(scope: Scope) -> Session | None:
-    """The session by which the request of that scope was authenticated; None for an API key, or
-    nobody."""
+    """Return the session that authenticated the request; None for an API key or an anonymous
+    request."""
     session: Session | None = scope["state"].get("session")
     return session
 
 
-# By the header
-
-
 def by_header(node: HttpNode, authorization: str) -> User:
-    """The account that an Authorization header stands for. Raises as `authenticate`."""
+    """Return the user that an Authorization header identifies. Raises as `authenticate`."""
     is_usual = len(authorization) <= USUAL_HEADER
     named, hashed = (known_header if is_usual else _named_in)(authorization)
     user = _with_key(node, hashed)
@@ -89,7 +103,7 @@ def by_header(node: HttpNode, authorization: str) -> User:
 
 
 def _named_in(authorization: str) -> tuple[str, str]:
-    """The address that the header names, and the digest of its API key."""
+    """Return the email address in the header and the digest of its API key."""
     if not authorization:
         raise NotAuthenticated("The request doesn't have an Authorization header.")
     scheme, _, rest = authorization.partition(" ")
@@ -107,14 +121,11 @@ def _named_in(authorization: str) -> tuple[str, str]:
 
 
 known_header = lru_cache(maxsize=KNOWN_HEADERS)(_named_in)
-"""The same of the headers that came last."""
 
 
 def owner_of_key(node: HttpNode, api_key: str) -> User:
-    """The account whose key it is: for addresses that carry a key and nothing else.
-
-    Raises WrongApiKey, AccountDeactivated.
-    """
+    """Return the user with this API key, for URLs that contain only a key. Raises WrongApiKey,
+    AccountDeactivated."""
     return _active(node, _with_key(node, key_digest(api_key)))
 
 
@@ -134,16 +145,13 @@ def _active(node: HttpNode, user: User) -> User:
 
 
 def require_open(node: HttpNode) -> None:
-    """OrganizationDeactivated where it is."""
+    """Raise OrganizationDeactivated if the organization is deactivated."""
     if node.state.realm.deactivated:
         raise OrganizationDeactivated("This organization is deactivated.")
 
 
-# By the key of an agent
-
-
 def agent_of(node: HttpNode, request: Request) -> AgentKey:
-    """The key of an agent that came with the request: `Authorization: Bearer KEY`.
+    """Return the agent key in the request's `Authorization: Bearer KEY` header.
 
     Raises NotAuthenticated, WrongApiKey, AccountDeactivated, OrganizationDeactivated.
     """
@@ -161,17 +169,14 @@ def agent_of(node: HttpNode, request: Request) -> AgentKey:
     return key
 
 
-# By the cookie
-
-
 def session_of(node: HttpNode, request: Request) -> Session | None:
-    """The session whose cookie came with the request, if it is not over."""
+    """Return the unexpired session that the request's cookie identifies, if any."""
     token = request.cookies.get(cookie_name(node.config, SESSION_COOKIE))
     return session_with(node, key_digest(token)) if token else None
 
 
 def session_with(node: HttpNode, hashed: str) -> Session | None:
-    """The session whose token has that digest, if it is not over."""
+    """Return the unexpired session whose token has this digest, if any."""
     state = node.state
     session = state.sessions.get(state.sessions.by_digest.get(hashed))
     if session is None or not hmac.compare_digest(session.digest, hashed):
@@ -180,33 +185,37 @@ def session_with(node: HttpNode, hashed: str) -> Session | None:
 
 
 def owner_of_session(node: HttpNode, session: Session) -> User:
-    """The account that is signed in. Raises AccountDeactivated, OrganizationDeactivated."""
+    """Return the session's user. Raises AccountDeactivated, OrganizationDeactivated."""
     return _active(node, node.state.users[session.user_id])
 
 
 def csrf_token(vault: Vault, session: Session) -> str:
-    """What a page of ours sends beside the session's cookie, and no other page can know."""
+    """Return the token that our pages send along with the session cookie, and no other site can
+    know."""
     return vault.token("csrf", session.id, session.digest)
 
 
 def require_csrf_token(vault: Vault, session: Session, sent: str) -> None:
-    """CsrfFailed unless that is the session's."""
+    """Raise CsrfFailed unless `sent` is the session's token."""
     if not hmac.compare_digest(csrf_token(vault, session).encode(), sent.encode()):
         raise CsrfFailed("The request doesn't come from a page of this server. Reload the page.")
 
 
 def require_own_page(config: Config, request: Request) -> None:
-    """CsrfFailed where the browser says that the page which asks is another server's."""
+    """Raise CsrfFailed if the browser reports that a page of another server sent the request."""
     site = request.headers.get("sec-fetch-site", "none")
     if site not in {"same-origin", "none"}:
         raise CsrfFailed("The request comes from a page on another server.")
     origin = request.headers.get("origin")
     if origin is None or _host_in(origin) in (own := _own_hosts(config, request)):
         return
-    # Mostly it is a proxy that does not pass on the name by which it was asked.
+    # Most often a proxy doesn't pass on the Host header.
     page, server = origin[:_SHOWN], " or ".join(sorted(own))[:_SHOWN]
     fields = {"page": page, "server": server}
-    logger.warning("a page is another server's, by its Host", extra={"fields": fields})
+    logger.warning(
+        "refused a page of another server; check that the proxy passes on the Host header",
+        extra={"fields": fields},
+    )
     raise CsrfFailed(
         f"The request comes from a page on another server: the page is at {page}, but this"
         f" server was reached as {server}. If both are the same server, make sure that its"
@@ -215,7 +224,8 @@ def require_own_page(config: Config, request: Request) -> None:
 
 
 def _own_hosts(config: Config, request: Request) -> set[str]:
-    """By what names the server is known. The scheme is left out: a proxy may have taken it away."""
+    """Return the names of this server. Schemes are ignored, because a proxy may have removed
+    TLS."""
     own = {request.headers.get("host", ""), _host_in(config.external_url)}
     return {host.lower() for host in own if host}
 
@@ -225,3 +235,168 @@ def _host_in(address: str) -> str:
         return urlsplit(address).netloc.lower()
     except ValueError:
         return ""
+
+
+_CHALLENGE: Final = b"www-authenticate"
+_FORGET: Final = (b"clear-site-data", b'"storage"')
+"""Clears what our pages stored in the browser, such as drafts, from its next user."""
+DEVICE_SECONDS: Final = 365 * 86400
+"""How long a browser counts as a user's device after it was last used to sign in."""
+_DEVICE: Final = "device"
+_DEVICE_ACCOUNTS: Final = 5
+"""The number of accounts that a browser is remembered for: people share computers."""
+
+
+def set_session_cookies(node: HttpNode, request: Request, session: Session, token: str) -> None:
+    """Add the session's cookies to the response."""
+    credential = node.state.credentials[session.user_id]
+    request.state.cookies = session_cookies(
+        node.config, node.vault, request, session, token, credential, node.clock()
+    )
+
+
+def clear_session_cookies(node: HttpNode, request: Request) -> None:
+    """Delete the session's cookies with the response. The device cookie stays."""
+    request.state.cookies = [
+        _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
+    ]
+
+
+def clear_site_data(request: Request) -> None:
+    """Make the browser clear what our pages stored, with the response. Call this only for requests
+    that are proven to come from our pages (CSRF)."""
+    request.state.is_to_forget = True
+
+
+def session_cookies(
+    config: Config,
+    vault: Vault,
+    request: Request,
+    session: Session,
+    token: str,
+    credential: Credential,
+    now: float,
+) -> list[str]:
+    """Return the `Set-Cookie` values of a session and its device."""
+    return [
+        _cookie(config, request, SESSION_COOKIE, token, LIFETIME),
+        _cookie(config, request, CSRF_COOKIE, csrf_token(vault, session), LIFETIME),
+        _device_cookie(config, vault, request, credential, now),
+    ]
+
+
+# Devices: browsers in which the account was signed in before
+
+
+def device_id_of(node: HttpNode, request: Request, user: User) -> str | None:
+    """Return the browser's device ID if the user signed in with it under their current password."""
+    mark = Links.password_mark(node.state.credentials[user.id])
+    for text in _devices(node.config, node.vault, request, node.clock()):
+        user_id, known_mark, device = text.split(":")
+        if user_id == str(user.id) and known_mark == mark:
+            return device
+    return None
+
+
+def set_device_cookie(node: HttpNode, request: Request, user_id: int) -> None:
+    """Renew the device cookie after the account's password changed."""
+    credential = node.state.credentials[user_id]
+    cookie = _device_cookie(node.config, node.vault, request, credential, node.clock())
+    request.state.cookies = [*getattr(request.state, "cookies", ()), cookie]
+
+
+def _device_cookie(
+    config: Config, vault: Vault, request: Request, credential: Credential, now: float
+) -> str:
+    user_id, mark = str(credential.user_id), Links.password_mark(credential)
+    known = list(_devices(config, vault, request, now))
+    mine = [text.split(":")[2] for text in known if text.split(":")[0] == user_id]
+    device = mine[0] if mine else secrets.token_hex(8)
+    others = [text for text in known if text.split(":")[0] != user_id]
+    texts = [f"{user_id}:{mark}:{device}", *others][:_DEVICE_ACCOUNTS]
+    expires = int(now) + DEVICE_SECONDS
+    value = "~".join(vault.ticket(_DEVICE, text, expires) for text in texts)
+    return _cookie(config, request, DEVICE_COOKIE, value, DEVICE_SECONDS)
+
+
+def _devices(config: Config, vault: Vault, request: Request, now: float) -> Iterator[str]:
+    sent = request.cookies.get(cookie_name(config, DEVICE_COOKIE), "")
+    for ticket in sent.split("~", _DEVICE_ACCOUNTS)[:_DEVICE_ACCOUNTS]:
+        text = vault.text_of(_DEVICE, ticket, now)
+        if text is not None:
+            yield text
+
+
+def _cookie(config: Config, request: Request, name: str, value: str, seconds: int) -> str:
+    is_read_by_scripts = name == CSRF_COOKIE
+    name = cookie_name(config, name)
+    jar: SimpleCookie = SimpleCookie()
+    jar[name] = value
+    jar[name]["path"] = "/"
+    jar[name]["max-age"] = seconds
+    jar[name]["samesite"] = "Lax"
+    jar[name]["httponly"] = not is_read_by_scripts
+    jar[name]["secure"] = site_of(config, request).startswith("https:")
+    return jar[name].OutputString()
+
+
+class SessionCookies:
+    """Middleware that sends the cookies that endpoints set, renews sessions in use, and keeps
+    browsers from opening their password dialog."""
+
+    def __init__(self, node: HttpNode, app: ASGIApp) -> None:
+        self._node = node
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope.setdefault("state", {})
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                state = scope["state"]
+                if session_in(scope) is not None:
+                    await self._renew(Request(scope))
+                if message["status"] == 401 and is_from_browser(first_of_each(scope["headers"])):
+                    message["headers"] = without_basic_challenge(401, message["headers"])
+                if "cookies" in state or "is_to_forget" in state:
+                    message["headers"] = [
+                        *message["headers"],
+                        *((b"set-cookie", cookie.encode()) for cookie in state.get("cookies", ())),
+                        *([_FORGET] if "is_to_forget" in state else ()),
+                    ]
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+    async def _renew(self, request: Request) -> None:
+        """Record that the session is in use and renew its cookies, at intervals."""
+        node, session = self._node, session_in(request.scope)
+        if session is None or hasattr(request.state, "cookies"):
+            return
+        if not sessions.is_stale(session, node.clock()) or session_of(node, request) is None:
+            return
+        with contextlib.suppress(Refused, Unavailable):
+            await node.log.submit(None, sessions.use, session.id)
+            set_session_cookies(
+                node, request, session, request.cookies[cookie_name(node.config, SESSION_COOKIE)]
+            )
+
+
+def without_basic_challenge(
+    status: int, headers: Iterable[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response to a browser, without `Basic` in a 401: it would open a
+    dialog for a name and a password, where an API key is expected."""
+    if status != 401:
+        return list(headers)
+    return [
+        (name, b'Session realm="tertulia"' if name == _CHALLENGE else value)
+        for name, value in headers
+    ]
+
+
+def is_from_browser(asked: Mapping[bytes, bytes]) -> bool:
+    return b"sec-fetch-mode" in asked or asked.get(b"user-agent", b"").startswith(b"Mozilla/")

@@ -1,8 +1,8 @@
-"""Gzip, put together of parts that were compressed before, and of others.
+"""Gzip streams that are assembled from precompressed parts and others.
 
-A part is raw deflate that ends at a whole byte and refers to nothing before it: so
-parts of different origin stand one after the other in one stream, and none says by its length
-what is in another. The stream's checksum follows from those of its parts.
+A part is raw deflate that ends at a byte boundary and refers to nothing before it. So parts can be
+concatenated, and none reveals by its length what is in another. The stream's checksum is computed
+from those of its parts.
 """
 
 import struct
@@ -12,39 +12,38 @@ from dataclasses import dataclass
 from typing import Final
 
 LEVEL: Final = 1
-"""The quickest. The others take several times as long for a tenth less."""
+"""The fastest level. The others take several times as long to save another tenth."""
 MIN_COMPRESSED: Final = 128
-"""Bytes; a part with fewer is put into the stream as it is."""
+"""Smaller parts are stored uncompressed."""
 _QUICKLY_SUMMED: Final = 8192
-"""Bytes; to go through fewer takes less time than to multiply."""
+"""The size up to which computing a checksum is faster than combining two."""
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _END: Final = b"\x03\x00"
-"""An empty block that says that it is the last."""
+"""An empty final block."""
 _POLYNOMIAL: Final = 0xEDB88320
 _ONE: Final = 1 << 31
-"""The polynomial 1, bits reversed as in the checksum."""
+"""The polynomial 1, with bits reversed as in the checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """Bytes, compressed, to be used again and again."""
+    """Compressed bytes for repeated use."""
 
     content: bytes
     stream: bytes
-    """Raw deflate up to a whole byte, without an end."""
+    """Raw deflate that ends at a byte boundary."""
     checksum: int
     shift: int
-    """By what a checksum is multiplied when these bytes follow."""
+    """The factor for a checksum that these bytes follow."""
 
     def following(self, checksum: int) -> int:
-        """The checksum of these bytes after others."""
+        """Return the checksum of earlier bytes followed by these."""
         if len(self.content) < _QUICKLY_SUMMED:
             return zlib.crc32(self.content, checksum)
         return _product(self.shift, checksum) ^ self.checksum
 
 
 def compressed(content: bytes) -> Compressed:
-    """The bytes, compressed."""
     return Compressed(content, _stream(content), zlib.crc32(content), _shift(len(content)))
 
 
@@ -56,7 +55,7 @@ def _stream(content: bytes) -> bytes:
 
 
 def joined(parts: Iterable[bytes | Compressed]) -> bytes:
-    """A gzip file of all of them, one after the other; bytes are compressed here."""
+    """Return the parts as one gzip stream, compressing those that are bytes."""
     streams = [_HEADER]
     checksum = size = 0
     for part in parts:
@@ -73,12 +72,12 @@ def joined(parts: Iterable[bytes | Compressed]) -> bytes:
 
 
 def accepts(encoding: str, accepted: str) -> bool:
-    """Whether a client that sends this as `Accept-Encoding` reads the encoding, such as `gzip`."""
+    """Return whether a client with this `Accept-Encoding` accepts the encoding, such as `gzip`."""
     weights: dict[str, str] = {}
     for one in accepted.lower().split(","):
         name, _, weight = one.partition(";")
         weights.setdefault(name.strip(), weight.replace(" ", "").rstrip("0").rstrip("."))
-    # What is said of all holds for those of which nothing is said, wherever it stands.
+    # `*` stands for all encodings that aren't listed.
     return weights.get(encoding, weights.get("*", "q=0")) not in {"q=", "q=0"}
 
 
@@ -87,7 +86,7 @@ def accepts(encoding: str, accepted: str) -> bool:
 
 
 def _product(one: int, other: int) -> int:
-    """Two polynomials multiplied modulo that of the checksum."""
+    """Multiply two polynomials modulo that of the checksum."""
     found = 0
     while one:
         if one & _ONE:
@@ -98,7 +97,7 @@ def _product(one: int, other: int) -> int:
 
 
 def _doublings() -> Iterable[int]:
-    """x^8, x^16, x^32 and so on, enough of them for any size."""
+    """Yield x^8, x^16, x^32, and so on, enough for any size."""
     power = 1 << 23
     for _ in range(48):
         yield power
@@ -109,7 +108,7 @@ _POWERS: Final = tuple(_doublings())
 
 
 def _shift(size: int) -> int:
-    """x^(8 size)."""
+    """Return x^(8 size)."""
     found = _ONE
     for place, power in enumerate(_POWERS):
         if size >> place & 1:

@@ -1,39 +1,228 @@
-"""Which request goes where: to an endpoint of the API, or to a page outside of it."""
+"""Routing requests to endpoints and pages, and calling an endpoint's handler."""
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tertulia.model.errors import FilesUnavailable
-from tertulia.wire.http.endpoint import Endpoint
+from tertulia.model.errors import (
+    FilesUnavailable,
+    NotAuthenticated,
+    OutcomeUnknown,
+    Refused,
+    Unavailable,
+)
+from tertulia.model.users import BotKind, User
+from tertulia.store.uploads import ArrivedFile
+from tertulia.wire.http.authentication import (
+    WEBSITE,
+    SessionCookies,
+    authenticated,
+    owner_of_key,
+    require_open,
+    session_in,
+)
 from tertulia.wire.http.errors import MethodNotAllowed, NotFound
+from tertulia.wire.http.forms import MIB, Upload, drained, received, received_file, received_payload
+from tertulia.wire.http.fragments import body_of, compress_fragments, plain
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_head import Paths
-from tertulia.wire.http.request_log import RequestLog
-from tertulia.wire.http.request_measures import SlowRequests
-from tertulia.wire.http.responses import failure
-from tertulia.wire.http.routing import BROWSER_PREFIX, PREFIX, Route
-from tertulia.wire.http.session_cookies import SessionCookies
+from tertulia.wire.http.parameters import decode
+from tertulia.wire.http.request_head import BROWSER_PREFIX, PREFIX, Paths, header
+from tertulia.wire.http.request_log import RequestLog, SlowRequests
+from tertulia.wire.http.responses import Failure, JsonResponse, failure, success
+from tertulia.wire.http.routing import Access, Call, Redirect, Route
+
+logger = logging.getLogger("tertulia.http")
+
+ANONYMOUS_BODY = 256 * 1024
+"""The size limit, in bytes, for bodies of anonymous requests."""
+
+
+class Endpoint:
+    """All methods of one path, as an ASGI application."""
+
+    def __init__(self, node: HttpNode, routes: Mapping[str, Route]) -> None:
+        self._node = node
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._response(request)
+        if isinstance(response, Failure):
+            request.state.code = response.code
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        if method == "OPTIONS":
+            return Response(status_code=204)
+        route = self._routes.get(method)
+        if route is None:
+            return failure(MethodNotAllowed(list(self._routes)))
+        try:
+            return await self._answer(request, route)
+        except (Refused, Unavailable) as refusal:
+            return failure(refusal)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:
+            logger.exception("%s %s failed", request.method, route.path)
+            return failure(error)
+
+    async def _answer(self, request: Request, route: Route) -> Response:
+        if route.file:
+            return await self._answer_file(request, route)
+        node = self._node
+        try:
+            if route.dev and not node.config.dev:
+                raise Refused("This endpoint is available only on development servers.")
+            user = self._admitted(request, route)
+        except Refused:
+            # Read the body anyway: a client that is still sending doesn't read the response.
+            if request.method not in {"GET", "HEAD"}:
+                await drained(request)
+            raise
+        limit = node.config.max_body_mib * MIB
+        if route.body_bytes is not None:
+            limit = min(limit, route.body_bytes)
+        seen, generation = node.state.seq, node.log.generation
+        uploads: Sequence[Upload] = ()
+        body = b""
+        if route.payload:
+            sent, body = await received_payload(request, limit)
+        else:
+            sent, uploads = await received(
+                request, limit if user is not None else min(limit, ANONYMOUS_BODY)
+            )
+        if node.state.seq != seen:
+            self._authenticated(request, route)  # Rights may have been lost in the meantime.
+        try:
+            return await self._handled(
+                request, route, user, sent, uploads=tuple(uploads), body=body
+            )
+        except Unavailable:
+            # A failed commit of another request is no reason to fail a read.
+            is_question = route.method == "GET" and not route.polls
+            if not is_question or not await node.log.was_reloaded(generation):
+                raise
+        return await self._handled(request, route, self._authenticated(request, route), sent)
+
+    async def _answer_file(self, request: Request, route: Route) -> Response:
+        """Authenticate the sender before writing the file."""
+        node = self._node
+        try:
+            user = self._admitted(request, route)
+        except Refused:
+            await drained(request)
+            raise
+        limit = node.config.max_file_upload_size_mib * MIB
+        async with received_file(request, node.uploads, limit) as (sent, file):
+            node.log.hear()
+            self._authenticated(request, route)  # Rights may have been lost in the meantime.
+            return await self._handled(request, route, user, sent, file=file)
+
+    def _admitted(self, request: Request, route: Route) -> User | None:
+        return self._node.request_limits.admitted(
+            request, lambda: self._authenticated(request, route), polls=route.polls
+        )
+
+    async def _handled(
+        self,
+        request: Request,
+        route: Route,
+        user: User | None,
+        sent: Mapping[str, str],
+        *,
+        uploads: tuple[Upload, ...] = (),
+        file: ArrivedFile | None = None,
+        body: bytes = b"",
+    ) -> Response:
+        node = self._node
+        generation = node.log.generation
+        session = session_in(request.scope)
+        agent = WEBSITE if session else header(request.scope["headers"], b"user-agent") or ""
+        call = Call(
+            node=node,
+            user_id=user.id if user else None,
+            client=_client(agent, sent),
+            uploads=uploads,
+            file=file,
+            body=body,
+            answer_headers={},
+            request=request,
+            session_id=session.id if session else None,
+        )
+        params, ignored = decode(route.params, sent, request.path_params)
+        answer = await route.handler(call, params)
+        # The response may show changes that aren't on disk yet. (A command saw the state that
+        # counts.)
+        try:
+            await node.log.settled(generation if route.method == "GET" else None)
+        except Unavailable:
+            if route.method == "GET":
+                raise
+            # The command may have been committed before the failed commit.
+            raise OutcomeUnknown from None
+        if isinstance(answer, Redirect):
+            return RedirectResponse(answer.address, status_code=302)
+        if call.answer_headers:
+            return JsonResponse(plain(success(answer, [])), headers=call.answer_headers)
+        passed_over = [name for name in (*ignored, *call.ignored) if name not in _ALWAYS_KNOWN]
+        parts = success(answer, passed_over)
+        if not route.compresses:
+            return JsonResponse(plain(parts))
+        accepted = header(request.scope["headers"], b"accept-encoding") or ""
+        await compress_fragments(parts, accepted)
+        body, headers = body_of(parts, accepted)
+        return JsonResponse(body, headers=headers)
+
+    def _authenticated(self, request: Request, route: Route) -> User | None:
+        if route.access is Access.ANYONE:
+            return None
+        key = request.query_params.get("api_key") if route.payload else None
+        if key:
+            user: User | None = owner_of_key(self._node, key)
+        else:
+            user = authenticated(self._node, request)
+        if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
+            require_open(self._node)
+            raise NotAuthenticated("You need to sign in to do this.")
+        if (
+            user is not None
+            and user.bot is not None
+            and user.bot.kind is BotKind.INCOMING_WEBHOOK
+            and not route.webhooks
+        ):
+            raise Refused("Incoming webhook bots can only send messages.")
+        return user
+
+
+_ALWAYS_KNOWN = frozenset({"client", "api_key"})
+
+
+def _client(agent: str, sent: Mapping[str, str]) -> str:
+    """Return the client's name: the `client` parameter, or the User-Agent up to the first slash."""
+    name = sent.get("client") or agent.partition("/")[0]
+    return "".join(filter(str.isprintable, name)).strip()[:30] or "Unspecified"
 
 
 class Methods(NamedTuple):
-    """All endpoints of one path."""
+    """The endpoints of one path."""
 
     path: str
-    """With names in place of what is different in each request."""
+    """The pattern, with names for the variable parts."""
     routes: Mapping[str, Route]
-    """By method."""
 
 
 def interface_of(routes: Iterable[Route]) -> Paths[Methods]:
-    """The table of endpoints by their paths, for nodes to share."""
+    """Return the endpoints by path. Nodes of one process share the result."""
     by_path: dict[str, dict[str, Route]] = {}
     for route in routes:
         by_path.setdefault(route.path, {})[route.method] = route
@@ -50,9 +239,8 @@ def dispatcher(
     guard: Callable[[ASGIApp], ASGIApp],
     error_page: Callable[[Request, int], Response],
 ) -> ASGIApp:
-    """The ASGI application: the interface, and pages outside of it, behind what may refuse
-    all of it. `error_page` is what browsers are shown outside of the interface, for an HTTP
-    status."""
+    """Return the ASGI application: the API and all other pages, behind `guard`, which may refuse
+    any request. `error_page` renders an HTTP status for browsers outside the API."""
 
     async def not_found(request: Request, error: Exception) -> Response:
         if _is_browsing(request):
@@ -100,7 +288,7 @@ def dispatcher(
 
 
 def _is_browsing(request: Request) -> bool:
-    """Whether somebody looks at a page, and no program asks the interface for something."""
+    """Return whether a person is opening a page, rather than a program calling the API."""
     path = request.url.path
     is_interface = path.startswith((f"{PREFIX}/", BROWSER_PREFIX))
     accepted = request.headers.get("accept", "")

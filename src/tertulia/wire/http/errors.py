@@ -1,4 +1,4 @@
-"""Refusals as responses: HTTP status, code, and extra fields."""
+"""Errors as HTTP responses: their status, code, and extra fields."""
 
 import math
 from typing import Any
@@ -9,23 +9,19 @@ from tertulia.store.database import DatabaseUnavailable
 
 
 class MissingParameter(Refused):
-    """A required parameter was not sent."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"The parameter '{name}' is missing.")
 
 
 class BadParameter(Refused):
-    """A parameter's text does not fit its type."""
-
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         super().__init__(f"Bad value for '{name}': {reason}")
 
 
 class ConfusingParameters(Refused):
-    """One parameter was sent under two of its names."""
+    """The same parameter was sent under two names."""
 
     def __init__(self, first: str, second: str) -> None:
         self.first = first
@@ -34,23 +30,17 @@ class ConfusingParameters(Refused):
 
 
 class NotFound(Refused):
-    """There is nothing at this path."""
-
     def __init__(self) -> None:
         super().__init__("This endpoint doesn't exist.")
 
 
 class MethodNotAllowed(Refused):
-    """The path is known, and not with this method."""
-
     def __init__(self, allowed: list[str]) -> None:
         self.allowed = sorted(allowed)
         super().__init__("This endpoint doesn't support this method.")
 
 
 class BodyTooLarge(Refused):
-    """The request's body is beyond the limit."""
-
     def __init__(self, limit: int) -> None:
         kib = limit // 1024
         size = f"{kib // 1024} MiB" if kib >= 1024 else f"{kib} KiB"
@@ -58,14 +48,12 @@ class BodyTooLarge(Refused):
 
 
 class Overloaded(Unavailable):
-    """The server has too much to do."""
-
     def __init__(self) -> None:
         super().__init__("The server is too busy. Try again in a moment.")
 
 
 class TooMuchUnread(Unavailable):
-    """The client, or all clients together, have too many answers that they have not read yet."""
+    """Clients have too many responses that they haven't read."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -75,55 +63,49 @@ class TooMuchUnread(Unavailable):
 
 
 class TooManyConnections(Unavailable):
-    """One address has more connections than it may."""
-
     def __init__(self) -> None:
         super().__init__("Too many connections from your IP address are open. Close some of them.")
 
 
 class HeadTooLarge(Refused):
-    """The request's line and headers are beyond the limit."""
-
     def __init__(self, limit: int) -> None:
         super().__init__(f"The request's headers are larger than the {limit // 1024} KiB limit.")
 
 
 class BadHttp(Refused):
-    """What came is not HTTP, or not clear."""
+    """The request isn't valid HTTP, or is ambiguous."""
 
     def __init__(self, sentence: str = "This isn't a valid HTTP request.") -> None:
         super().__init__(sentence)
 
 
 class TooManyAtOnce(Refused):
-    """More requests were sent on a connection than may wait there."""
+    """Too many requests are pipelined on one connection."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"A connection can have at most {limit} requests in progress.")
 
 
 class BadBody(Refused):
-    """The body is not what its content type says."""
+    """The body doesn't match its content type."""
 
 
 class BadAuthorization(Refused):
-    """The Authorization header is of another kind than Basic."""
+    """The Authorization header doesn't use the Basic scheme."""
 
 
 class CsrfFailed(Refused):
-    """A browser's session is used by a page that is not ours."""
+    """Another site's page used a browser's session."""
 
 
 class ConfirmationRequired(Refused):
-    """A browser was signed in too long ago for what it asks."""
+    """The sign-in is too old for this action."""
 
     def __init__(self) -> None:
         super().__init__("Confirm your password. You signed in a while ago.")
 
 
 class TooManyTries(TooOften):
-    """Somebody tries something in vain, again and again."""
-
     def __init__(self, wait: float) -> None:
         seconds = max(1, math.ceil(wait))
         minutes = math.ceil(seconds / 60)
@@ -132,15 +114,13 @@ class TooManyTries(TooOften):
 
 
 class TooManyRequests(TooOften):
-    """There are more requests than the server takes from one who asks."""
-
     def __init__(self, wait: float) -> None:
         seconds = math.ceil(wait * 1000) / 1000
         super().__init__(seconds, f"Too many requests. Wait {seconds:g} s, then try again.")
 
 
 class TusRefused(Refused):
-    """A request of the tus protocol is refused, with a status of that protocol."""
+    """A request of the tus protocol failed with a status of that protocol."""
 
     def __init__(self, status: int, sentence: str, code: str = "BAD_REQUEST") -> None:
         self.status = status
@@ -149,9 +129,9 @@ class TusRefused(Refused):
 
 
 def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """The HTTP status, the body (without `result`) and the extra headers for an error.
+    """Return the HTTP status, the body (without `result`), and the extra headers for an error.
 
-    An error that is no refusal is a mistake of the server: its text is not shown.
+    Errors other than refusals are bugs: their text isn't shown.
     """
     status, code = 400, "BAD_REQUEST"
     extra: dict[str, Any] = {}
@@ -178,7 +158,7 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             status, code = 403, "PASSWORD_CONFIRMATION_REQUIRED"
         case TooOften(wait=wait):
             status, code, extra = 429, "RATE_LIMIT_HIT", {"retry-after": wait}
-            # HTTP knows whole seconds only.
+            # HTTP allows whole seconds only.
             headers["Retry-After"] = str(math.ceil(wait))
         case TusRefused(status=status, code=code):
             pass
@@ -254,7 +234,7 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
         case errors.BadImage():
             code = "BAD_IMAGE"
         case errors.UnsupportedEvent(integration=integration, event=event):
-            # No failure: services turn a webhook off that fails too often.
+            # A success status: services turn off webhooks that fail too often.
             status, code = 200, "UNSUPPORTED_WEBHOOK_EVENT_TYPE"
             extra = {"webhook_name": integration, "event_type": event}
         case errors.NotJson():

@@ -1,4 +1,4 @@
-"""What a request brings: its query, and its body as a form."""
+"""Reading a request's query, form, and files."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from msgspec import Struct
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -16,29 +17,36 @@ from starlette.requests import ClientDisconnect, Request
 
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.store.uploads import ArrivedFile, UploadDraft, UploadStore
-from tertulia.wire.http.call import Upload
 from tertulia.wire.http.errors import BadBody, BodyTooLarge, Overloaded
 from tertulia.wire.http.request_head import header
 
 MIB: Final = 1024 * 1024
 FORM_BYTES: Final = MIB
-"""Bytes of a URL-encoded form, and of any body without files. The largest message takes 120,000
-bytes when each of its characters is encoded; 90,000 message IDs, or 100 drafts of 10,000 letters,
-fit."""
+"""The size limit for URL-encoded forms and other bodies without files. The largest message takes
+120,000 bytes when each character is percent-encoded; 90,000 message IDs or 100 drafts of 10,000
+letters fit."""
 _MAX_FIELDS: Final = 1000
 _MAX_BARE_PERCENT_SIGNS: Final = 10_000
-"""Percent signs that encode nothing, of one form: enough for a message of nothing else. Each takes
-20 times as long as an encoded byte."""
+"""The limit for percent signs in a form that encode nothing, each of which takes 20 times as long
+to decode as an encoded byte. A message may consist of them."""
 _STEP_BYTES: Final = 256 * 1024
-"""Bytes of a multipart form that are parsed in one turn of the event loop."""
+"""The bytes of a multipart form that are parsed in one turn of the event loop."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
-async def received(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
-    """Query and form as text by name (of the same name in both, the form's), and uploaded files.
+class Upload(Struct, frozen=True):
+    """An uploaded file."""
 
-    `limit` is that of the body, in bytes; only a multipart form can be larger than `FORM_BYTES`.
-    Raises BodyTooLarge, Overloaded, and BadBody for what is no form or no UTF-8.
+    name: str
+    content_type: str
+    content: bytes
+
+
+async def received(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
+    """Return the parameters (the form's win over the query's) and the uploaded files.
+
+    `limit` is the body's size limit in bytes; without files, `FORM_BYTES` applies too. Raises
+    BodyTooLarge, Overloaded, and BadBody for a malformed form or invalid UTF-8.
     """
     sent: dict[str, str] = {}
     raw_query = request.scope["query_string"]
@@ -62,14 +70,13 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
 
 
 async def received_payload(request: Request, limit: int) -> tuple[dict[str, str], bytes]:
-    """The query as text by name, and the body as it came. Raises as `received`."""
+    """Return the query's parameters and the raw body. Raises as `received`."""
     raw_query = request.scope["query_string"]
     return urlencoded(raw_query) if raw_query else {}, await whole_body(request, limit)
 
 
 async def fields(headers: Headers, body: bytes) -> dict[str, str] | None:
-    """The fields of a body that is a form; None for one that says that it is something else.
-    BadBody where it is not what it says."""
+    """Return the fields of a form; None for another content type. Raises BadBody."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         return (await _multipart(headers, body))[0]
@@ -77,25 +84,22 @@ async def fields(headers: Headers, body: bytes) -> dict[str, str] | None:
 
 
 async def whole_body(request: Request, limit: int) -> bytes:
-    """The body as it is, of at most `limit` bytes. Raises BodyTooLarge, Overloaded."""
+    """Return the body, of up to `limit` bytes. Raises BodyTooLarge, Overloaded."""
     return await _gathering.body(request, limit)
 
 
 class BodyBuffers:
-    """The bodies that are coming in, of all requests together: no more is kept of them than there
-    is room for."""
+    """Bodies that are being received, with a common size limit."""
 
     def __init__(self, room: int) -> None:
-        """`room` in bytes."""
         self.room = room
         self.taken = 0
 
     async def body(self, request: Request, limit: int) -> bytes:
-        """Return the whole body. Raise BodyTooLarge, or Overloaded if the buffers are full.
+        """Return the whole body. Raises BodyTooLarge, or Overloaded if the buffers are full.
 
-        Most clients send the whole body before they read the response. So a body that is refused
-        is still received, but no part of it is kept from when that is known: for a declared length
-        from the start. A client that waits for `100 Continue` gets the response without sending.
+        Most clients send the whole body before they read the response. So a refused body is still
+        received, but dropped. A client that waits for `100 Continue` gets the response immediately.
         """
         chunks: list[bytes] = []
         size = kept = 0
@@ -135,11 +139,10 @@ class BodyBuffers:
 
 
 _gathering = BodyBuffers(256 * MIB)
-"""Of this process."""
 
 
 def urlencoded(raw: bytes) -> dict[str, str]:
-    """Return the parameters of a query or a form by name; the last one where a name repeats. Raise
+    """Return the parameters of a query or form by name; of repeated names, the last. Raises
     BadBody."""
     if raw.count(b"&") >= _MAX_FIELDS:
         raise BadBody(f"A request can have at most {_MAX_FIELDS} parameters.")
@@ -149,7 +152,7 @@ def urlencoded(raw: bytes) -> dict[str, str]:
             raise BadBody("Too many percent signs don't encode anything. Write them as '%25'.")
     found: dict[str, str] = {}
     try:
-        # Some clients write UTF-8 as it is, without percent signs.
+        # Some clients send UTF-8 without percent-encoding it.
         for pair in raw.replace(b"+", b" ").split(b"&"):
             if pair:
                 name, _, value = pair.partition(b"=")
@@ -164,19 +167,19 @@ _BARE_PERCENT_SIGN: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 def _unquoted(text: bytes) -> str:
     if b"%" in text:
-        # The standard library decodes percent signs in Python, 100 ms for a MiB; but the same
-        # encoding with another sign, quoted-printable, in C.
+        # The standard library decodes percent signs in Python, 100 ms for a MiB, but
+        # quoted-printable, which differs only in the sign, in C.
         text = a2b_qp(text.replace(b"=", b"%3D").replace(b"%", b"="))
     return text.decode()
 
 
 class StrictParser(MultiPartParser):
-    """Takes UTF-8 only, where the original falls back to Latin-1, and no form without an end."""
+    """A parser that accepts only UTF-8 (the original falls back to Latin-1) and complete forms."""
 
     _has_ended = False
 
     async def parse(self) -> FormData:
-        """The form. BadBody for what is none."""
+        """Return the form. Raises BadBody."""
         try:
             form = await super().parse()
         except UnicodeDecodeError:
@@ -224,14 +227,14 @@ async def _stream(body: bytes) -> AsyncGenerator[bytes, None]:
 logger = logging.getLogger("tertulia.http")
 
 OVERHEAD = MIB
-"""Bytes that a form may have beside its file."""
+"""The bytes that a form may have in addition to its file."""
 PATIENCE = 256 * MIB
-"""Bytes beyond the limit that are read and dropped, so that the client reads the refusal."""
+"""The bytes beyond the limit that are read and dropped, so that the client reads the error."""
 SILENCE_SECONDS = 120.0
-"""A client that sends nothing for so long has gone."""
+"""How long a client may pause before it counts as gone."""
 _EXTENDED_NAME = re.compile(rb"""filename\*\s*=\s*"?([\w-]*)'[^';"]*'([^\s;"]*)"?""", re.IGNORECASE)
 _ESCAPED = {"%22": '"', "%0A": "\n", "%0D": "\r"}
-"""What browsers write so in the name of a file."""
+"""How browsers encode these characters in file names."""
 
 
 class _TooLarge(Exception):
@@ -239,7 +242,7 @@ class _TooLarge(Exception):
 
 
 class _FileParser(StrictParser):
-    """Writes the one file of a form to the disk."""
+    """A parser that writes the form's one file to disk."""
 
     def __init__(
         self,
@@ -279,7 +282,6 @@ class _FileParser(StrictParser):
         super().on_part_data(data, start, end)
 
     def close(self) -> None:
-        """Let go of what is no file with a name."""
         for file in self._files_to_close_on_error:
             file.close()
 
@@ -292,14 +294,14 @@ def _decoded(charset: bytes, name: bytes) -> str:
 
 
 class Body:
-    """A request's body. It can be left in the middle, and taken up again."""
+    """A request's body, which can be read in several steps."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """What has not been read yet, as it comes. ClientDisconnect where the client has gone, or
-        nothing came for long."""
+        """Yield the rest of the body as it arrives. Raises ClientDisconnect if the client is gone
+        or silent."""
         stream = self._request.stream()
         while True:
             try:
@@ -314,8 +316,8 @@ class Body:
             yield chunk
 
     async def drain(self, limit: int) -> None:
-        """Read and drop what is left, at most so many bytes: a client that is still sending hears
-        no answer."""
+        """Read and drop up to `limit` bytes, because a client that is still sending reads no
+        response."""
         size = 0
         async for chunk in self.chunks():
             size += len(chunk)
@@ -324,7 +326,7 @@ class Body:
 
 
 async def drained(request: Request) -> None:
-    """Read and drop the body of a request that is refused whatever it says."""
+    """Read and drop the body of a request that was refused."""
     await Body(request).drain(PATIENCE)
 
 
@@ -332,11 +334,10 @@ async def drained(request: Request) -> None:
 async def received_file(
     request: Request, uploads: UploadStore, limit: int
 ) -> AsyncIterator[tuple[dict[str, str], ArrivedFile]]:
-    """Query and fields as text by name, and the one file, which may have so many bytes.
+    """Receive a form with one file of up to `limit` bytes; yield its parameters and the file.
 
-    Raises Refused where there is no file, more than one, or one that is too large; BadBody for
-    what is no form; Unavailable where the disk is full. The file is gone afterwards, unless it was
-    settled in its place.
+    Raises Refused for no file, several, or one that is too large; BadBody for a malformed form;
+    Unavailable if the disk is full. The file is deleted afterwards, unless it was moved into place.
     """
     body = Body(request)
     parser = _FileParser(request.headers, body.chunks(), uploads, limit)
@@ -353,7 +354,7 @@ async def received_file(
             await body.drain(PATIENCE)
             raise
         except OSError as error:
-            logger.exception("an uploaded file could not be written")
+            logger.exception("could not write an uploaded file")
             raise Unavailable("The server couldn't save the file. Try again later.") from error
         yield sent, arrived
     finally:

@@ -1,8 +1,8 @@
-"""Answers put together of JSON, the larger parts of which are kept as fragments that viewers share.
+"""JSON responses made of fragments that are cached and shared between viewers.
 
-What is made of many records is made shard by shard (`state.shards.Shards`), and each fragment is
-kept until its shard has another version: so an answer costs what is the viewer's own, and what has
-changed since another viewer asked. See decision 0016.
+What consists of many records is encoded shard by shard (`state.shards.Shards`), and a fragment is
+cached until its shard's version changes. So a response costs only what is specific to the viewer
+and what changed since another viewer asked. See decision 0016.
 """
 
 import asyncio
@@ -21,35 +21,34 @@ from tertulia.wire.http.compression import Compressed
 A = TypeVar("A")
 
 MAX_BYTES: Final = 64 * 2**20
-"""Bytes of fragments that a node keeps."""
+"""The size limit of the cache of fragments."""
 MESSAGE_BYTES: Final = 4 * 2**20
-"""Bytes of encoded messages that a node keeps."""
+"""The size limit of the cache of encoded messages."""
 TURN_SECONDS: Final = 0.015
-"""For so long, in processor time, an answer may make missing fragments in one turn of the event
+"""The processor time that a response may spend on missing fragments in one turn of the event
 loop."""
 _MAX_TURNS: Final = 200
 _MAKERS: Final = 2
-"""Answers that make fragments in several turns at the same time."""
+"""The number of responses that make fragments over several turns at the same time."""
 MIN_COMPRESSED: Final = 2048
-"""Bytes; a smaller answer is sent as it is."""
+"""Smaller responses aren't compressed."""
 MAX_COMPRESSED_ON_LOOP: Final = 128 * 1024
-"""Bytes; to compress more is done in a thread."""
+"""Larger fragments are compressed in a thread."""
 _OVERHEAD: Final = 600
-"""Bytes that keeping a fragment costs beside its content, about."""
+"""The memory, in bytes, that a cached fragment takes in addition to its content."""
 
 _encoder = msgspec.json.Encoder()
 encode: Final = _encoder.encode
 
 
 class Fragment:
-    """JSON that is kept, and compressed when a client first wants it so."""
+    """Cached JSON, compressed when a client first accepts that."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
 
     @property
     def is_compressed(self) -> bool:
-        """Whether it was compressed already."""
         return "compressed" in self.__dict__
 
     @cached_property
@@ -61,11 +60,11 @@ Part = bytes | Fragment
 
 
 class TooLongForOneTurn(Exception):
-    """Making the missing fragments would hold the event loop for too long."""
+    """Making the missing fragments would block the event loop."""
 
 
 class Fragments:
-    """The fragments that a node keeps: those that were asked for last, up to `max_bytes`."""
+    """A cache of the fragments that were used last, up to `max_bytes`."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -73,15 +72,15 @@ class Fragments:
         self._bytes_kept = 0
         self._in_turns = asyncio.Semaphore(_MAKERS)
         self._left: float | None = None
-        """How long this turn may still make fragments; None where there is no bound."""
+        """The time left for making fragments in this turn; None if unlimited."""
         self._made = 0
 
     async def in_turns(self, make: Callable[[], A]) -> A:
-        """What `make` makes of fragments; where many are missing, in several turns of the event
-        loop, and so `make` may be called several times."""
+        """Return what `make` makes of fragments, calling it again in further turns of the event
+        loop while many are missing."""
         with contextlib.suppress(TooLongForOneTurn):
             return self.in_one_turn(make)
-        # All others wait for one turn of each of them.
+        # The semaphore bounds how many turns others wait for.
         async with self._in_turns:
             for _ in range(_MAX_TURNS):
                 await asyncio.sleep(0)
@@ -90,8 +89,8 @@ class Fragments:
             return make()
 
     def in_one_turn(self, make: Callable[[], A]) -> A:
-        """What `make` makes of fragments. Raises TooLongForOneTurn where too many are missing;
-        those that were made until then are kept."""
+        """Return what `make` makes of fragments. Raises TooLongForOneTurn if too many are missing;
+        those already made stay cached."""
         self._left, self._made = TURN_SECONDS, 0
         try:
             return make()
@@ -99,8 +98,7 @@ class Fragments:
             self._left = None
 
     def find(self, key: Hashable, version: object) -> Fragment | None:
-        """The fragment of that key and version, if it is kept: where hundreds are asked for, what
-        would make each of them need not be said."""
+        """Return the cached fragment of this key and version, if any."""
         kept = self._kept.get(key)
         if kept is None or kept[0] != version:
             return None
@@ -108,8 +106,8 @@ class Fragments:
         return kept[1]
 
     def get(self, key: Hashable, version: object, make: Callable[[], bytes]) -> Fragment:
-        """The fragment of that key and version (anything that compares): the one that is kept, or
-        else a new one."""
+        """Return the cached fragment of this key and version (any comparable value), or make
+        one."""
         found = self.find(key, version)
         if found is not None:
             return found
@@ -128,8 +126,8 @@ class Fragments:
     def _new(self, make: Callable[[], bytes]) -> Fragment:
         if self._left is None:
             return Fragment(make())
-        # What is kept already must not use up the turn: else each would make one fragment, of
-        # hundreds. Nor does it count how busy the machine is.
+        # Reading the cache must not use up the turn, or each turn would make one of hundreds; nor
+        # should a busy machine.
         began = time.thread_time()
         fragment = Fragment(make())
         self._left -= time.thread_time() - began
@@ -139,33 +137,31 @@ class Fragments:
         self._bytes_kept -= _weight(self._kept.pop(key)[1])
 
     def clear(self) -> None:
-        """Drop them all."""
         self._kept.clear()
         self._bytes_kept = 0
 
 
 def _weight(fragment: Fragment) -> int:
-    # The compressed bytes are far fewer, and are counted whether they are there or not.
+    # Always count the compressed bytes, which are far fewer.
     return len(fragment.content) * 5 // 4 + _OVERHEAD
 
 
-# JSON in parts
-
-
 class JsonParts:
-    """A value in JSON, in parts."""
+    """A JSON value in parts."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts
 
 
 def json_array(parts: Iterable[Part]) -> JsonParts:
-    """An array of parts that each are items without brackets: `{...},{...}`, or nothing."""
+    """Return an array of parts, each of which is items without brackets: `{...},{...}`, or
+    empty."""
     return _enclosed(b"[", parts, b"]")
 
 
 def json_object(parts: Iterable[Part]) -> JsonParts:
-    """An object of parts that each are fields without braces: `"a":1,"b":2`, or nothing."""
+    """Return an object of parts, each of which is fields without braces: `"a":1,"b":2`, or
+    empty."""
     return _enclosed(b"{", parts, b"}")
 
 
@@ -178,19 +174,18 @@ def _enclosed(begin: bytes, parts: Iterable[Part], end: bytes) -> JsonParts:
 
 
 def array_items(values: Iterable[Any]) -> bytes:
-    """A part of a `json_array`."""
+    """Encode values as a part of a `json_array`."""
     return encode(list(values))[1:-1]
 
 
 def object_fields(value: Mapping[str, Any]) -> bytes:
-    """A part of a `json_object`, or an encoded part of a `fragmented` answer."""
+    """Encode fields as a part of a `json_object`, or for `fragmented`."""
     return encode(value)[1:-1]
 
 
 class FragmentedAnswer:
-    """An answer's fields in parts, each with a comma before it.
-
-    Each field is a part of its own, so that none is compressed with the help of another."""
+    """A response's fields in parts, each with a comma before it. Each field is a separate part, so
+    that none is compressed with the help of another."""
 
     def __init__(self, fields: Mapping[str, Any], encoded: Sequence[Fragment]) -> None:
         self.parts: list[Part] = []
@@ -207,17 +202,13 @@ class FragmentedAnswer:
 def fragmented(
     kind: Callable[..., A], fields: Mapping[str, Any], encoded: Sequence[Fragment] = ()
 ) -> A:
-    """An answer of that kind, some of whose fields are `JsonParts`; the fields in `encoded` are
-    JSON already: `"name":value,...`."""
+    """Return a response of this kind, some of whose fields are `JsonParts`. `encoded` are fields
+    that are JSON already: `"name":value,...`."""
     return cast(A, FragmentedAnswer(fields, encoded))
 
 
-# The body
-
-
 async def compress_fragments(parts: Sequence[Part], accepted: str | None) -> None:
-    """Compress the fragments that `body_of` will want compressed: in a thread where that takes
-    long."""
+    """Compress the fragments that `body_of` needs, in a thread if that takes long."""
     if accepted is None or not compression.accepts("gzip", accepted):
         return
     missing = [one for one in parts if isinstance(one, Fragment) and not one.is_compressed]
@@ -226,8 +217,8 @@ async def compress_fragments(parts: Sequence[Part], accepted: str | None) -> Non
 
 
 def body_of(parts: Sequence[Part], accepted: str | None) -> tuple[bytes, Mapping[str, str]]:
-    """The parts as one body, and the headers that say how it is encoded. `accepted` is the
-    client's `Accept-Encoding`; None where the answer is never compressed."""
+    """Return the parts as one body, and the headers for its encoding. `accepted` is the client's
+    `Accept-Encoding`; None if the response is never compressed."""
     if accepted is None:
         return plain(parts), {}
     vary = {"Vary": "Accept-Encoding"}
@@ -238,7 +229,7 @@ def body_of(parts: Sequence[Part], accepted: str | None) -> tuple[bytes, Mapping
 
 
 def plain(parts: Iterable[Part]) -> bytes:
-    """The parts as one body, not compressed."""
+    """Return the parts as one uncompressed body."""
     return b"".join([part if isinstance(part, bytes) else part.content for part in parts])
 
 

@@ -1,55 +1,55 @@
-"""A node as its HTTP interface sees it."""
+"""A node as the HTTP layer sees it, and its health checks."""
 
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tertulia.log.measures import SECONDS, Histogram
+from tertulia.log.health import SECONDS, Histogram
 from tertulia.model.errors import Unavailable
 from tertulia.service.node import Node
 from tertulia.wire.http.fragments import MESSAGE_BYTES, Fragments
 from tertulia.wire.http.positions import Positions
 from tertulia.wire.http.rate_limits import Limits, RequestLimits, SignInLimits
-from tertulia.wire.http.request_measures import RequestMeasures
+from tertulia.wire.http.request_head import HEALTH, METRICS, READY
+from tertulia.wire.http.request_log import RequestMeasures
 from tertulia.wire.http.responses import failure
 
 
 class ServerGauges(Protocol):
-    """What an HTTP server knows of itself."""
+    """Figures of an HTTP server."""
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
 
     @property
     def in_progress(self) -> int:
-        """Requests that are being answered, without polls."""
+        """The number of requests that are being answered, without polls."""
 
     @property
     def refused(self) -> int:
-        """Requests that were refused because there was too much to do."""
+        """The number of requests refused because of overload."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpNode(Node):
-    """A node, with what the interface keeps from one request to the next."""
+    """A node, with the caches and counters of the HTTP layer."""
 
     limits: Limits
     request_measures: RequestMeasures = field(default_factory=RequestMeasures)
     loop_lag: Histogram = field(default_factory=lambda: Histogram(SECONDS))
-    """How much later than wanted the event loop called something."""
+    """How late the event loop ran a timer."""
     gauges: list[ServerGauges] = field(default_factory=list)
-    """Of the HTTP server that answers for this node; none where there is none."""
+    """The HTTP servers that answer for this node."""
     fragments: Fragments = field(default_factory=Fragments)
-    """What answers are put together of."""
     encoded_messages: Fragments = field(default_factory=lambda: Fragments(MESSAGE_BYTES))
-    """Messages as many viewers see them: apart from the others, for there are very many."""
+    """A separate cache, because messages are many."""
 
     @property
     def sign_in_limits(self) -> SignInLimits:
@@ -61,18 +61,12 @@ class HttpNode(Node):
 
     @cached_property
     def positions(self) -> Positions:
-        """What requests and answers say of the log's position."""
         return Positions(self.log, self.config)
 
 
-HEALTH: Final = "/health"
-READY: Final = "/ready"
-METRICS: Final = "/metrics"
-
-
 async def problems_of(node: HttpNode) -> list[str]:
-    """What keeps the node from its work, each in a sentence for its operator; nothing where all is
-    well. Takes some seconds at most."""
+    """Return what keeps the node from working, one sentence each for the operator. Takes up to
+    several seconds."""
     found = await node.log.probed_problems()
     if node.lifecycle.is_draining:
         found.append("The node is shutting down.")
@@ -82,18 +76,18 @@ async def problems_of(node: HttpNode) -> list[str]:
 
 
 def readiness_pages(node: HttpNode) -> list[BaseRoute]:
-    """Pages for monitoring."""
+    """Return the health check pages."""
 
     async def health(_: Request) -> Response:
-        """The process is alive."""
+        """The process is running."""
         return JSONResponse({"status": "alive"})
 
     async def ready(_: Request) -> Response:
         """The node can do all of its work."""
         problems = await problems_of(node)
-        # Failing jobs are tried again, and do not make the node unready. The reason may name hosts
-        # or quote messages, so this page leaves it, and the items that are set aside, to the log
-        # and `tertulia check`.
+        # Failing jobs are retried and don't make the node unready. Their reasons may name hosts or
+        # quote messages, so they, and items that were set aside, are left to the log and `tertulia
+        # check`.
         jobs = {name: re.split("[,:]", why)[0] for name, why in node.failing_jobs().items()}
         if problems:
             content = {"status": "not ready", "problems": problems, "jobs": jobs}
@@ -104,8 +98,8 @@ def readiness_pages(node: HttpNode) -> list[BaseRoute]:
 
 
 def fresh_only(node: HttpNode, app: ASGIApp) -> ASGIApp:
-    """The application, which refuses while the node cannot see whether its state is up to date:
-    rights may have gone since."""
+    """Return the application, which refuses requests while the node can't verify that its state is
+    current: permissions may have been revoked."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in (HEALTH, READY, METRICS):

@@ -1,11 +1,11 @@
 """Request parameters, declared once as types.
 
-An endpoint's parameters are the fields of a `Params` struct. From that one declaration come the
-decoding, the error messages, the list of ignored parameters, and the OpenAPI document.
+The fields of an endpoint's `Params` struct define the decoding, the error messages, the ignored
+parameters, and the OpenAPI document.
 
-On the wire every parameter is text: a field whose type is a string (or a set of strings) is taken
-as it is, any other as JSON. `Path()` marks a part of the URL; `Alias(...)` gives other names;
-`Reads(...)` a decoder of its own for the few that are neither.
+On the wire every parameter is text. A field whose type is a string or a set of strings takes the
+text itself, any other type JSON. `Path()` marks a part of the URL, `Alias(...)` gives other names,
+and `Reads(...)` a custom decoder.
 """
 
 import re
@@ -22,10 +22,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tertulia.wire.http.errors import BadParameter, ConfusingParameters, MissingParameter
 
 SAFE_INTEGER = 2**53
-"""The largest integer that every client can count to, and the largest that is taken."""
+"""The largest integer that every client can represent."""
 
 Int = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
-"""An integer, of a size that clients and databases can hold."""
+"""An integer that clients and databases can represent."""
 
 
 class Params(Struct, kw_only=True, frozen=True):
@@ -62,12 +62,12 @@ def _or_unset(kind: Any) -> Any:
 
 @dataclass(frozen=True)
 class Path:
-    """The field is a part of the URL."""
+    """Marks a field that is part of the URL."""
 
 
 @dataclass(frozen=True)
 class Alias:
-    """Other names by which the parameter is known."""
+    """Other names of a parameter."""
 
     names: tuple[str, ...]
 
@@ -77,10 +77,10 @@ class Alias:
 
 @dataclass(frozen=True)
 class Reads:
-    """How to read the parameter's text, where it is neither a plain string nor plain JSON.
+    """A custom decoder, for parameters that are neither a plain string nor plain JSON.
 
-    `read` raises ValueError with a reason. `schema` is its JSON schema. With `text`, any text may
-    be a value, and `null` is no absence but a word.
+    `read` raises ValueError with a reason. `schema` is the JSON schema. With `text`, any text may
+    be a value, so `null` doesn't mean that the value is absent.
     """
 
     read: Callable[[str], Any]
@@ -90,31 +90,28 @@ class Reads:
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """One parameter, ready for decoding."""
+    """A parameter, ready for decoding."""
 
     field: str
-    """The name in the struct."""
     name: str
-    """The name on the wire."""
     aliases: tuple[str, ...]
     in_path: bool
     required: bool
     is_json: bool
-    """Whether the text is plain JSON."""
     absent_as_null: bool
-    """Whether the text `null` says that there is no value."""
+    """Whether the text `null` means that there is no value."""
     nullable: bool
-    """Whether None is among the values."""
+    """Whether None is a valid value."""
     read: Callable[[str], Any]
     type: Any
     schema: Mapping[str, Any] | None
-    """For those with a decoder of their own."""
+    """The schema, if the decoder is custom."""
     default: Any
     description: str
 
 
 def declared(params: type[Params]) -> tuple[Parameter, ...]:
-    """The parameters that the struct declares."""
+    """Return the parameters that the struct declares."""
     found = _CACHE.get(params)
     if found is None:
         hints = typing.get_type_hints(params, include_extras=True)
@@ -168,7 +165,8 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def _text_kind(hint: Any) -> tuple[bool, bool]:
-    """Whether values are plain text, and whether they are from a set (then quotes are let pass)."""
+    """Return whether values are plain text, and whether they are from a set (then quotes are
+    accepted)."""
     if get_origin(hint) in {Union, types.UnionType}:
         kinds = [
             _text_kind(option) for option in get_args(hint) if option not in {type(None), UnsetType}
@@ -183,12 +181,12 @@ def _text_kind(hint: Any) -> tuple[bool, bool]:
 
 
 MAX_JSON_VALUES = 100_000
-"""Values in a parameter of JSON, one within another included: more take too long to decode."""
+"""The number of values, nested ones included, in a JSON parameter. More take too long to decode."""
 
 
 def _bounded(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def bounded(text: str) -> Any:
-        # The same signs in strings only matter if there are so many.
+        # Commas in strings only matter if there are too many.
         if (
             len(text) > MAX_JSON_VALUES
             and _commas(text) > MAX_JSON_VALUES
@@ -201,18 +199,18 @@ def _bounded(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _commas(text: str) -> int:
-    """Count the signs before values: a comma, but `[` or `{` before the first of several."""
+    """Count the characters that precede values: a comma, or `[` or `{` before the first."""
     return sum(map(text.count, ",[{"))
 
 
 def _without_strings(text: str) -> str:
-    """The structure of a JSON text."""
+    """Return the structure of a JSON text."""
     unescaped = text.replace("\\\\", "").replace('\\"', "")
     return "".join(unescaped.split('"')[::2])
 
 
 _NULL_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-"""Written as JSON: a backslash that is not itself escaped, and the number."""
+"""A null byte in JSON: an unescaped backslash and the number."""
 
 
 def _json_reader(kind: Any) -> Callable[[str], Any]:
@@ -254,7 +252,7 @@ def _text_reader(kind: Any, *, unquote: bool) -> Callable[[str], Any]:
 
 
 def without_unset(kind: Any) -> Any:
-    """The type of values that are sent: UNSET only says that none was."""
+    """Return the type without UNSET, which only means that nothing was sent."""
     if get_origin(kind) is Annotated:
         bare = without_unset(kind.__origin__)
         return Annotated[(bare, *kind.__metadata__)]
@@ -266,9 +264,9 @@ def without_unset(kind: Any) -> Any:
 def decode(
     params: type[P], sent: Mapping[str, str], path: Mapping[str, str]
 ) -> tuple[P, Sequence[str]]:
-    """The parameters as a struct, and the names that were sent and are not known.
+    """Return the parameters as a struct, and the names that were sent but are unknown.
 
-    `sent` is the query or the form, `path` the parts of the URL. Raises MissingParameter,
+    `sent` is the query or the form, `path` the variable parts of the URL. Raises MissingParameter,
     BadParameter, ConfusingParameters.
     """
     values: dict[str, Any] = {}
@@ -301,10 +299,10 @@ def decode(
 
 @cache
 def _known(params: type[Params]) -> frozenset[str]:
-    """The names that may be sent."""
+    """Return the accepted names."""
     sent = [parameter for parameter in declared(params) if not parameter.in_path]
     return frozenset(name for one in sent for name in (one.name, *one.aliases))
 
 
 class NoParams(Params, kw_only=True, frozen=True):
-    """An endpoint without parameters."""
+    """The parameters of an endpoint without parameters."""

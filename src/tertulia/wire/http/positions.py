@@ -1,32 +1,41 @@
-"""Where in the log an answer was, as answers say and requests say back: by a header, or, from
-browsers, by a cookie."""
+"""Reading your own writes on any node: responses state the log position that they show, in a header
+or a cookie, and a request waits until its node has reached the position that the client has
+seen."""
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tertulia.log.freshness import STALE_SECONDS
-from tertulia.log.log import Log
-from tertulia.service.config import Config
-from tertulia.wire.http.request_head import POSITION_COOKIE, cookie_name
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-POSITION: Final = "Tertulia-Position"
-POSITION_NAME: Final = POSITION.lower().encode()
+from tertulia.log.health import STALE_SECONDS
+from tertulia.log.log import Log
+from tertulia.model.errors import Unavailable
+from tertulia.service.config import Config
+from tertulia.wire.http.request_head import (
+    HEALTH,
+    POSITION_COOKIE,
+    POSITION_NAME,
+    PREFIX,
+    READY,
+    cookie_name,
+)
+from tertulia.wire.http.responses import failure
+
 COOKIE_SECONDS: Final = int(STALE_SECONDS)
-"""How long the cookie lasts. What is older every node has that answers at all."""
+"""How long the cookie lasts: a node that is further behind refuses requests anyway."""
 _VALUE: Final = rb"([0-9A-Za-z-]{1,64})\.([0-9]{1,15})"
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Positions:
-    """What requests and answers of a node say of positions: an entry of the log, as its history, a
-    dot and its number."""
+    """Encodes and decodes positions: an entry of the log as its history, a dot, and its number."""
 
     def __init__(self, log: Log, config: Config) -> None:
         self.is_on = log.store.is_shared
-        """Whether there may be another node."""
-        self._log = log
+        """Whether other nodes may exist."""
+        self.log = log
         self._config = config
         self._header = re.compile(_VALUE)
         self._cookie_name = cookie_name(config, POSITION_COOKIE).encode()
@@ -38,39 +47,38 @@ class Positions:
 
     @property
     def value(self) -> bytes:
-        """The newest position that an answer may show now: that of what is on disk."""
+        """The newest position that a response may show: what is on disk."""
         self._refresh()
         return self._value
 
     @property
     def line(self) -> bytes:
-        """The same as a header, as it goes over the wire; nothing where there is one node."""
+        """The position as an HTTP header line; empty if this is the only node."""
         if not self.is_on:
             return b""
         self._refresh()
         return self._line
 
     def _refresh(self) -> None:
-        """Encode the position, once for all who are told it."""
-        position = self._log.position
+        """Encode the position once for all responses."""
+        position = self.log.position
         if (position.history, position.seq) != self._of:
             self._of = position.history, position.seq
             self._value = f"{position.history}.{position.seq}".encode()
             self._line = b"%b: %b\r\n" % (POSITION_NAME, self._value)
 
     def awaited(self, headers: Headers) -> int | None:
-        """The number of the entry that a request with these headers has seen at another node and
-        this one does not have yet. None where there is none: positions of another history, and
-        what is no position, mean nothing."""
+        """Return the entry that the client has seen on another node and this one doesn't have yet.
+        None if it isn't behind; positions of another history and malformed ones are ignored."""
         if not self.is_on:
             return None
         found = [
             int(seq)
             for history, seq in self._named(headers)
-            if history == self._log.position.history.encode()
+            if history == self.log.position.history.encode()
         ]
         newest = max(found, default=0)
-        return newest if newest > self._log.durable else None
+        return newest if newest > self.log.durable else None
 
     def _named(self, headers: Headers) -> Iterator[tuple[bytes, bytes]]:
         for name, value in headers:
@@ -81,7 +89,7 @@ class Positions:
                 yield from self._cookies.findall(value)
 
     def cookie(self, scheme: str) -> bytes:
-        """The cookie with the newest position, for a browser that came by that scheme."""
+        """Return a cookie with the newest position, for a client that uses this scheme."""
         is_secure = (self._config.external_url or scheme).startswith("https")
         return b"%b=%b; HttpOnly; Max-Age=%d; Path=/; SameSite=Lax%b" % (
             self._cookie_name,
@@ -89,3 +97,62 @@ class Positions:
             COOKIE_SECONDS,
             b"; Secure" if is_secure else b"",
         )
+
+
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def at_position(positions: Positions, app: ASGIApp) -> ASGIApp:
+    """Wrap the application in AtPosition if there may be other nodes."""
+    return AtPosition(positions, app) if positions.is_on else app
+
+
+class AtPosition:
+    """Middleware that makes a request wait, up to `BEHIND_SECONDS`, until the node has what its
+    client has seen, and adds the position to responses.
+
+    Every API response to a user has the header. Only responses to writes set the cookie, because
+    others may be cached. Anonymous clients don't get positions: how busy an organization is
+    concerns its members only.
+    """
+
+    def __init__(self, positions: Positions, app: ASGIApp) -> None:
+        self._log = positions.log
+        self._positions = positions
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in (HEALTH, READY):
+            await self._app(scope, receive, send)
+            return
+        positions, log = self._positions, self._log
+        log.hear()  # For clients that do not say what they have seen.
+        awaited = positions.awaited(scope["headers"])
+        if awaited is not None:
+            try:
+                await log.reached(awaited)
+            except Unavailable as error:
+                await failure(error)(scope, receive, send)
+                return
+        before = log.durable
+        scope.setdefault("state", {})
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._add(scope, message, before)
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+    def _add(self, scope: Scope, message: Message, before: int) -> None:
+        positions = self._positions
+        is_question = scope["method"] in _SAFE
+        is_known = scope["state"].get("user") is not None
+        if not is_known and (is_question or message["status"] >= 400):
+            return
+        headers = [*message["headers"]]
+        if scope["path"].startswith(PREFIX):
+            headers.append((POSITION_NAME, positions.value))
+        if not is_question and self._log.durable > before:
+            headers.append((b"set-cookie", positions.cookie(scope["scheme"])))
+        message["headers"] = headers

@@ -1,4 +1,4 @@
-"""How much an account may ask in a minute, and a computer without one."""
+"""Rate limits for requests and sign-ins."""
 
 import hashlib
 import math
@@ -16,21 +16,20 @@ from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
 from tertulia.store.readers import Requester, current_requester
 from tertulia.wire.http.errors import TooManyRequests, TooManyTries
-from tertulia.wire.http.rate_limiter import MAX_KNOWN, RateLimiter
+from tertulia.wire.http.limiters import MAX_KNOWN, Limiters, RateLimiter
 from tertulia.wire.http.request_head import client_network
-from tertulia.wire.http.shared_limits import Limiters
 
 Who = TypeVar("Who", bound=User | None)
 Charged = Sequence[tuple[RateLimiter, int | str | None]]
-"""Limiters, each with whom it counts an attempt for."""
+"""Limiters, each with the key that it counts for."""
 
 MAX_ACCOUNTS: Final = 100_000
-"""Of so many accounts is remembered what they asked in the last minute."""
+"""The number of accounts whose requests are remembered, at least."""
 LIMIT: Final = "X-RateLimit-Limit"
 REMAINING: Final = "X-RateLimit-Remaining"
 RESET: Final = "X-RateLimit-Reset"
 GONE: Final = "gone"
-"""In the state of a request whose client has closed the connection (`wire/protocol/http1.py`)."""
+"""The key in a request's state that marks a closed connection (`wire/protocol/http1.py`)."""
 _LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAINING, RESET))
 _LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
 _MINUTE: Final = 60.0
@@ -39,18 +38,17 @@ BOTS_OF_OWNER: Final = 5
 
 
 class RequestLimits:
-    """Counts requests.
+    """Rate limits for requests.
 
-    GET /events is counted apart: following a busy organization takes many polls, which must not
-    use up what the account may ask besides.
+    GET /events has a separate limit, because following a busy organization takes many polls.
 
-    A bot's requests count for the bot, and in a budget that all bots of its owner share: more bots
-    are not more requests. The owner's own requests are not in it, so that a bot out of control
-    doesn't keep its owner from stopping it. A bot without an owner is counted by itself.
+    A bot's requests count for the bot and for a budget that all bots of its owner share, so that
+    more bots don't mean more requests. The owner's own requests aren't part of that budget, so that
+    a bot out of control doesn't keep its owner from stopping it.
     """
 
     def __init__(self, config: Config, clock: Callable[[], float], limiters: Limiters) -> None:
-        """`clock`, in UNIX seconds, is for the headers."""
+        """`clock` tells UNIX seconds, for the headers."""
         self._clock = clock
         self._is_on = config.rate_limits and not config.dev
         self._requests = limiters.limiter(
@@ -80,8 +78,8 @@ class RequestLimits:
     def admitted(
         self, request: Request, identified: Callable[[], Who], *, polls: bool = False
     ) -> Who:
-        """The user that `identified` finds, with the request counted. Where it refuses, the request
-        counts as anonymous. Raises what it raises, and TooManyRequests."""
+        """Return the user that `identified` returns, and count the request. If it raises, the
+        request counts as anonymous. Raises what it raises, and TooManyRequests."""
         try:
             user = identified()
         except Refused:
@@ -93,9 +91,8 @@ class RequestLimits:
         return user
 
     def count(self, request: Request, user: User | None, *, polls: bool = False) -> None:
-        """Count a request of the account, or, for None, of the network that it comes from. What is
-        left goes into the headers of the answer (`rate_headers`). TooManyRequests where that is
-        nothing."""
+        """Count a request for the user or, if None, for the client's network. `rate_headers` then
+        has what is left. Raises TooManyRequests."""
         if not self._is_on:
             return
         charged = (
@@ -109,25 +106,25 @@ class RequestLimits:
             raise TooManyRequests(wait)
 
     def admits_poll(self, user: User) -> bool:
-        """Count a GET /events of the account, to be answered with the headers of `poll_lines`.
-        False, without counting it, where it is one too many."""
+        """Count a GET /events of the user, whose response has the headers `poll_lines`. Returns
+        False, without counting, if it is one too many."""
         return not self._is_on or not _charge(self._limiters(user, polls=True))[1]
 
     def forgive_poll(self, user: User) -> None:
-        """Count the account's last GET /events no more."""
+        """Take back the user's last GET /events."""
         if self._is_on:
             for limiter, who in self._limiters(user, polls=True):
                 limiter.forgive(who)
 
     def poll_lines(self, user: User) -> bytes:
-        """The headers of an answer to GET /events, as of now and as they go over the wire."""
+        """Return the current header lines of a response to GET /events."""
         if not self._is_on:
             return b""
         found = [(one, one.ahead(who)) for one, who in self._limiters(user, polls=True)]
         return _LINES % _state_of(*_least(found), self._clock())
 
     def _limiters(self, user: User, *, polls: bool) -> Charged:
-        """Where a request of the account counts, and as whose."""
+        """Return the limiters that count the user's requests."""
         own, of_bots = (
             (self._polls, self._bot_polls) if polls else (self._requests, self._bot_requests)
         )
@@ -137,8 +134,8 @@ class RequestLimits:
 
 
 def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
-    """Count an attempt with each of the limiters, or with none where it is too many for one.
-    Returns the limiter that has least left, with what it answered, and the seconds to wait."""
+    """Count an attempt with each limiter, or with none if one refuses. Returns the limiter with the
+    least left, its result, and the seconds to wait."""
     found: list[tuple[RateLimiter, float]] = []
     for limiter, who in charged:
         ahead = limiter.charge(who)
@@ -151,20 +148,20 @@ def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
 
 
 def _least(found: Sequence[tuple[RateLimiter, float]]) -> tuple[RateLimiter, float]:
-    """The limiter that has least left."""
     return min(found, key=lambda one: one[0].left(one[1]))
 
 
 def read_for(request: Request, user: User | None) -> None:
-    """Let what the request reads from the database count for the user's person, or for the network
-    of a client without an account."""
+    """Attribute the request's database reads to the user's person or the anonymous client's
+    network."""
     state = request.scope["state"]
     person = client_network(request) if user is None else user.person_id
     current_requester.set(Requester(person or "-", lambda: GONE in state))
 
 
 def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
-    """The headers of the answer to a request with that ASGI state: none if it was not counted."""
+    """Return the rate limit headers for a request with this ASGI state; empty if it wasn't
+    counted."""
     rate: tuple[int, int, int] | None = state.get("rate")
     if rate is None:
         return ()
@@ -173,7 +170,7 @@ def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
 
 
 def _state_of(limiter: RateLimiter, ahead: float, now: float) -> tuple[int, int, int]:
-    """The limit, what is left of it, and when it is whole again in UNIX seconds."""
+    """Return the limit, what is left, and the UNIX time when all of it is available again."""
     return limiter.limit, limiter.left(ahead), math.ceil(now + limiter.whole_in(ahead))
 
 
@@ -181,22 +178,23 @@ TRIES: Final = 60
 TRIES_PER_ACCOUNT: Final = 10
 TRIES_FROM_ANYWHERE: Final = 100
 FROM_ANYWHERE_SECONDS: Final = 3600.0
-"""So many wrong passwords for one account, in that time, by all together who try it from where it
-was never signed in to."""
+"""The limit of wrong passwords for one account from all networks together where it was never signed
+in."""
 MAX_ACCOUNTS_TRIED: Final = 50_000
-"""So many accounts are remembered, at least: made-up addresses do not push real ones out."""
+"""The number of accounts that are remembered, at least: made-up addresses shouldn't push out real
+ones."""
 TRIES_PER_CODE: Final = 20
 TRIES_SECONDS: Final = 600.0
-"""Seconds in which somebody has so many wrong passwords again."""
+"""The time in which all tries become available again."""
 
 
 class SignInLimits:
-    """How often somebody may give a wrong password or code.
+    """Rate limits for wrong passwords and codes.
 
-    A browser that has signed in to the account before (`device`) is counted by itself, and by
-    nothing else: whatever others try, and from wherever, its owner gets in. Everybody else is
-    counted by the network that they come from, for the account and for all accounts, and, unless
-    the account was signed in to from there before, together with all others who try the account.
+    A browser that has signed in to the account before (`device`) has a separate limit, so that its
+    owner gets in whatever others try. All other clients are limited by network, per account and for
+    all accounts. If the network is new to the account, all of them also share a limit for the
+    account.
     """
 
     def __init__(self, limiters: Limiters) -> None:
@@ -213,9 +211,9 @@ class SignInLimits:
         limiters.on_signed_in(self._know)
 
     def require(self, who: str | None, address: str, device: str | None = None) -> None:
-        """TooManyTries unless `who` (`client_network`) may try a password of the account with that
-        address now; it is counted. `device` is what stands for a browser, session or key that the
-        account was signed in to with before."""
+        """Count a try of the password for this address. Raises TooManyTries. `who` is the
+        `client_network`; `device` identifies a browser, session or key that was used with the
+        account before."""
         account = _mark(address)
         if device is not None:
             self._by_device.require((device, account))
@@ -226,13 +224,13 @@ class SignInLimits:
             try:
                 self._from_anywhere.require(account)
             except TooManyTries:
-                # Nothing was tried: the wait that others caused is not to grow.
+                # Nothing was tried, so the wait that others caused must not grow.
                 self._to_one.forgive((who, account))
                 self._to_any.forgive(who)
                 raise
 
     def succeeded(self, who: str | None, address: str, device: str | None = None) -> None:
-        """The password was right: the last try does not count, and `who` is known from now on."""
+        """Take back the last try, because the password was right, and remember the network."""
         account = _mark(address)
         if device is not None:
             self._by_device.forgive((device, account))
@@ -253,27 +251,27 @@ class SignInLimits:
             self._known.popitem(last=False)
 
     def knows(self, who: str | None, address: str) -> bool:
-        """Whether the account was signed in to from there since the node began, at any node, and
-        not before very many others."""
+        """Return whether the account was signed in to from this network since the node started, on
+        any node, as far as is remembered."""
         return self._limiters.place(who, _mark(address)) in self._known
 
     def require_code(self, who: str | None) -> None:
-        """TooManyTries unless `who` may try a code or a link now; it is counted. They are random,
-        and too long to be found from however many addresses."""
+        """Count a try of a code or link. Raises TooManyTries. Codes are too long to be guessed from
+        any number of addresses."""
         self._codes.require(who)
 
     def code_was_right(self, who: str | None) -> None:
-        """The last one does not count."""
+        """Take back the last try of a code."""
         self._codes.forgive(who)
 
 
 def _mark(address: str) -> str:
-    """What stands for the address, however long somebody made it."""
+    """Return a digest of the address, which may be arbitrarily long."""
     return hashlib.sha256(address.strip().casefold().encode()).hexdigest()
 
 
 class Limits:
-    """The limits of a node, which it shares with the others where there may be others."""
+    """All rate limits of a node, shared with other nodes if there may be some."""
 
     def __init__(
         self, config: Config, log: Log, announcements: Announcements, vault: Vault

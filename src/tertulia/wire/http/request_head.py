@@ -1,7 +1,5 @@
-"""A request's headers as they came: names in small letters, and values as bytes.
-
-Starlette's `Request.headers` is the same for people; it decodes and compares anew for each name.
-"""
+"""A request's head: raw headers (lowercase names, byte values), client addresses, paths, and cookie
+names."""
 
 import ipaddress
 import re
@@ -20,7 +18,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 def header(headers: Headers, name: bytes) -> str | None:
-    """The first header of that name; None where there is none."""
+    """Return the first header with this name."""
     for one, value in headers:
         if one == name:
             return value.decode("latin-1")
@@ -28,27 +26,27 @@ def header(headers: Headers, name: bytes) -> str | None:
 
 
 def first_of_each(headers: Headers) -> Mapping[bytes, bytes]:
-    """The headers by their names; of several of a name, the first."""
+    """Return the headers by name; of repeated ones, the first."""
     return dict(reversed(headers))
 
 
 _LONGEST: Final = 64
-"""Characters of an address."""
+"""The length, in characters, to which addresses are cut."""
 
 
 def client_address(request: Request) -> str:
-    """The address of the computer that the request comes from, `-` where it is not known."""
+    """Return the client's IP address; `-` if unknown."""
     return (request.client.host[:_LONGEST] if request.client else "") or "-"
 
 
 def client_network(request: Request) -> str | None:
-    """The address of the computer that the request comes from, or what stands for it: see
-    `network_of`."""
+    """Return the client's network (`network_of`)."""
     return network_of(request.client.host) if request.client else None
 
 
 def network_of(host: str) -> str:
-    """What stands for an address: of IPv6 the network, of which one computer has all addresses."""
+    """Return the IPv4 address, or the /64 network of an IPv6 address, all of which one computer may
+    have."""
     if ":" not in host:
         return host[:_LONGEST]
     try:
@@ -68,8 +66,8 @@ _AUTHORITY: Final = re.compile(
 
 
 def is_authority(text: bytes) -> bool:
-    """Whether the text is a host name or an IP address, with a port or without: what a `Host`
-    header may say."""
+    """Return whether the text is a host name or an IP address with an optional port, as allowed in
+    `Host`."""
     match = _AUTHORITY.fullmatch(text)
     if match is None:
         return False
@@ -80,7 +78,7 @@ def is_authority(text: bytes) -> bool:
 
 
 def host_of(request: Request) -> str:
-    """Scheme and authority by which the client reached the server."""
+    """Return the scheme and authority that the client used."""
     host = request.headers.get("host")
     if host is not None and not is_authority(host.encode()):
         raise Refused("The Host header must be a host name, with or without a port.")
@@ -88,7 +86,7 @@ def host_of(request: Request) -> str:
 
 
 def site_of(config: Config, request: Request) -> str:
-    """The organization's address: the configured one, or that by which it was reached."""
+    """Return the organization's URL: the configured one, or the one that the client used."""
     return config.external_url or host_of(request)
 
 
@@ -96,7 +94,7 @@ T = TypeVar("T")
 
 
 class _Digits(Convertor[str]):
-    """An ID in a path, as it was written. What is longer than any ID can be is none."""
+    """An ID in a path, as text, of at most 16 digits."""
 
     regex = "0|[1-9][0-9]{0,15}"
 
@@ -111,18 +109,18 @@ register_url_convertor("id", _Digits())
 
 
 class Paths(Generic[T]):
-    """What lies at each path. Those without parameters are looked up; of the others, those that
-    begin with the same word are tried in order."""
+    """Values by path. Paths without parameters are looked up; the others are tried in order if
+    their first word matches."""
 
     def __init__(self, prefix: str, places: Mapping[str, T]) -> None:
-        """`places` by their paths after the prefix, with `{name}` or `{name:int}` for their
-        parts."""
+        """`places` has the values by path without the prefix, with `{name}` or `{name:int}` for
+        parameters."""
         self.paths = tuple(places)
-        """Without the prefix."""
+        """The paths without the prefix."""
         self._exact: dict[str, T] = {}
         self._begun: dict[str, list[tuple[Any, Mapping[str, Convertor[Any]], T]]] = {}
         self._at = prefix.count("/") + 1
-        """Which of the parts between slashes is the first word."""
+        """The index of the first word between the slashes."""
         for path, place in places.items():
             whole = prefix + path
             if "{" not in path:
@@ -132,7 +130,7 @@ class Paths(Generic[T]):
             self._begun.setdefault(self._word(whole), []).append((pattern, convertors, place))
 
     def find(self, path: str) -> tuple[T, dict[str, Any]] | None:
-        """What lies there, and the path's parameters; None for nothing."""
+        """Return the value for a path, and the path's parameters."""
         place = self._exact.get(path)
         if place is not None:
             return place, {}
@@ -154,6 +152,32 @@ POSITION_COOKIE: Final = "tertulia_position"
 
 
 def cookie_name(config: Config, name: str) -> str:
-    """What the cookie is called. Where the site is https, browsers take one of that name from
-    nobody but us: not from another server below the same domain, nor over http."""
+    """Return the cookie's full name. On https sites, the prefix `__Host-` keeps other servers of
+    the domain, and http, from setting it."""
     return f"__Host-{name}" if config.is_https else name
+
+
+PREFIX = "/api/v1"
+
+
+BROWSER_PREFIX = "/json/"
+"""The prefix of the API for pages in a browser."""
+
+
+POLLS = f"{PREFIX}/events"
+"""The path of GET /events."""
+
+
+HEALTH: Final = "/health"
+
+
+READY: Final = "/ready"
+
+
+METRICS: Final = "/metrics"
+
+
+POSITION: Final = "Tertulia-Position"
+
+
+POSITION_NAME: Final = POSITION.lower().encode()

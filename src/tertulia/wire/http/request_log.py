@@ -1,34 +1,147 @@
-"""One line of the log for each request."""
+"""Counting and logging requests."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import tracing
+from tertulia.log.health import SECONDS, Histogram
 from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
-from tertulia.tracing.waits import Waits, counted_in, counted_no_more
+from tertulia.store.nodes import SlowRequest
+from tertulia.tracing import Waits, counted_in, counted_no_more
 from tertulia.wire.http.rate_limits import rate_headers
-from tertulia.wire.http.request_head import client_address, header
-from tertulia.wire.http.request_measures import RequestMeasures, SlowRequests
+from tertulia.wire.http.request_head import POLLS, client_address, header
 from tertulia.wire.http.responses import HEADERS_API, HEADERS_PAGES, encoded, failure
-from tertulia.wire.http.routing import POLLS
+
+OTHERS: Final = "other"
+"""The group of unknown paths."""
+
+
+class RequestMeasures:
+    """Counts requests by group and status. A group is the beginning of a known path, so clients
+    can't make up new ones."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, int], int] = {}
+        """By group and status; status 0 if the response never began."""
+        self.seconds: dict[str, Histogram] = {}
+        """Response times by group, without polls."""
+        self.slow = 0
+        """The number of requests that took longer than `slow_request_ms`."""
+        self._groups: Set[str] = frozenset()
+        self._api = "/"
+
+    def know(self, api: str, endpoints: Iterable[str], pages: Iterable[str]) -> None:
+        """Set the known paths. Those of endpoints are relative to `api`."""
+        self._api = f"{api}/"
+        self._groups = groups(self._api, (*(api + path for path in endpoints), *pages))
+
+    def group_of(self, path: str) -> str:
+        begin = _begin_of(path, self._api)
+        return begin if begin in self._groups else OTHERS
+
+    def answered(self, group: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._count(group, status)
+        histogram = self.seconds.get(group)
+        if histogram is None:
+            histogram = self.seconds[group] = Histogram(SECONDS)
+        histogram.observe(seconds)
+
+    def polled(self, group: str, status: int) -> None:
+        self._count(group, status)
+
+    def _count(self, group: str, status: int) -> None:
+        key = (group, status)
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+
+def groups(api: str, paths: Iterable[str]) -> frozenset[str]:
+    """Return how the paths begin: their first part, or the one after `api`."""
+    return frozenset(begin for path in paths if "{" not in (begin := _begin_of(path, api)))
+
+
+def _begin_of(path: str, api: str) -> str:
+    end = path.find("/", len(api) if path.startswith(api) else 1)
+    return path if end < 0 else path[:end]
+
 
 logger = logging.getLogger("tertulia.http")
 
+
+class SlowRequests:
+    """Logs and counts a node's slow requests."""
+
+    def __init__(
+        self,
+        after_ms: int,
+        kept: deque[SlowRequest],
+        loop_lag: Histogram,
+        measures: RequestMeasures,
+        clock: Callable[[], float],
+    ) -> None:
+        """Requests that take at least `after_ms` milliseconds (0 for none) are appended to
+        `kept`."""
+        self._after = after_ms / 1000
+        self._kept = kept
+        self._loop_lag = loop_lag
+        self._measures = measures
+        self._clock = clock
+
+    @property
+    def lag(self) -> float:
+        """The total time that the event loop was late, in seconds."""
+        return self._loop_lag.total
+
+    def look(
+        self,
+        method: str,
+        route: str,
+        user_id: int | None,
+        status: int,
+        seconds: float,
+        on_database: float,
+        lag: float,
+    ) -> None:
+        """Log the request if it was slow: it took `seconds` without waiting for the client,
+        including `on_database` seconds for the database. `lag` is the value of `self.lag` when it
+        began."""
+        if not self._after or seconds < self._after:
+            return
+        self._measures.slow += 1
+        found = SlowRequest(
+            at=int(self._clock()),
+            method=method,
+            route=route,
+            user_id=user_id,
+            status=status,
+            ms=round(seconds * 1000),
+            database_ms=round(min(on_database, seconds) * 1000),
+            loop_ms=round(min(self.lag - lag, seconds) * 1000),
+        )
+        self._kept.append(found)
+        said = msgspec.structs.asdict(found)
+        del said["at"]
+        said["user"] = said.pop("user_id") or "-"
+        logger.warning("slow request", extra={"fields": said})
+
+
 _LONGEST_AGENT: Final = 200
-"""Characters that are written down of what calls itself something."""
+"""The length, in characters, to which user agents are cut."""
 _NOWHERE: Final[Mapping[str, str]] = {}
 
 
 class RequestLog:
-    """Logs each request, and adds the headers that all responses have."""
+    """Middleware that logs each request and adds the headers that all responses have."""
 
     def __init__(
         self,
@@ -37,8 +150,7 @@ class RequestLog:
         measures: RequestMeasures | None = None,
         slow: SlowRequests | None = None,
     ) -> None:
-        """With `measures`, requests are counted there, and with `slow` those written down that
-        took long."""
+        """`measures` counts requests, and `slow` logs the slow ones."""
         self._app = app
         self._says_origin = config.access_log
         self._measures = RequestMeasures() if measures is None else measures
@@ -58,7 +170,7 @@ class RequestLog:
         waits = Waits()
         scope.setdefault("state", {})
         status = 0
-        # Until the answer began: how long the rest of it takes is up to its size.
+        # The time until the response began; the rest depends on its size.
         own: float | None = None
         extra = self._of_api if scope["path"].startswith("/api/") else self._of_others
 
@@ -92,7 +204,7 @@ class RequestLog:
         except ClientDisconnect:
             status = 499
         except asyncio.CancelledError:
-            # The server is stopping, and its grace period for requests is over.
+            # The server is shutting down, and its grace period has ended.
             if status:
                 raise
             await failure(Unavailable("The server is shutting down. Try again."))(
@@ -119,13 +231,12 @@ class RequestLog:
 
 
 def _origin(scope: Scope) -> dict[str, str]:
-    """Where the request came from, and what asked."""
     agent = header(scope["headers"], b"user-agent") or "-"
     return {"from": client_address(Request(scope)), "agent": agent[:_LONGEST_AGENT]}
 
 
 def logs_polls() -> bool:
-    """Whether `log_request` writes down polls that were answered."""
+    """Return whether `log_request` logs successful polls."""
     return logger.isEnabledFor(logging.DEBUG)
 
 
@@ -138,11 +249,10 @@ def log_request(
     code: str = "",
     origin: Mapping[str, str] = _NOWHERE,
 ) -> None:
-    """Log a request that was answered. It `began` by `time.perf_counter`. `code` is the error's:
-    the status alone does not tell a missing right from a bad parameter. `origin` is what else is to
-    be said.
+    """Log a request that began at `began` (`time.perf_counter`). `code` is the error's: the status
+    alone doesn't distinguish a missing permission from a bad parameter. `origin` are more fields.
 
-    Successful polls are logged for debugging only: a busy organization has thousands each second.
+    Successful polls are logged at debug level only: a busy organization has thousands per second.
     """
     level = logging.DEBUG if (method, path, status) == ("GET", POLLS, 200) else logging.INFO
     if logger.isEnabledFor(level):
@@ -160,7 +270,7 @@ def log_request(
 
 
 def _shown_path(path: str) -> str:
-    """The path without its secret: links that open something by themselves."""
+    """Return the path without the secret of a link that grants access."""
     if not path.startswith(links.PATHS):
         return path
     return next(f"{before}…" for before in links.PATHS if path.startswith(before))

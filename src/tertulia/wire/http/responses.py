@@ -1,4 +1,5 @@
-"""What answers of the API look like: JSON with `result`, and an answer's or an error's fields."""
+"""Responses of the API: JSON with `result` and the fields of a response or an error, and common
+headers."""
 
 import contextlib
 import hashlib
@@ -15,40 +16,39 @@ from starlette.types import Receive, Scope, Send
 from tertulia.model.users import User
 from tertulia.wire.http.errors import TooMuchUnread, error_response
 from tertulia.wire.http.fragments import FragmentedAnswer, Part
-from tertulia.wire.http.positions import POSITION
 from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
-from tertulia.wire.http.request_head import client_network
+from tertulia.wire.http.request_head import POSITION, client_network
 
 _SUCCESS_WITH_MSG = b'{"result":"success"'
 SUCCESS = _SUCCESS_WITH_MSG + b',"msg":""'
-"""How every successful answer begins that says nothing of itself."""
+"""The beginning of every successful response without a message."""
 _JSON: Final = (b"content-type", b"application/json")
 _encoder = msgspec.json.Encoder()
 
 
 PART_BYTES: Final = 64 * 1024
-"""A larger body is sent in parts of this size, each when the client has taken the previous one."""
+"""Larger bodies are sent in parts of this size, each when the client has taken the previous one."""
 MIB: Final = 2**20
 _STRANGERS: Final = "strangers"
 IN_PROGRESS: Final = 2 * MIB
-"""How much an answer counts for while it is made, because its size is not known yet."""
+"""The size that a response counts for while it is made, when its size isn't known yet."""
 
 
 class AnswerRoom:
-    """How much clients may leave unread: all together, one network, and one person with their bots
-    (or one network without accounts). All clients without accounts together may leave as much as
-    one network, since one person can have many of these. Only bodies larger than `PART_BYTES`
-    count."""
+    """Limits the responses that clients haven't read yet: in total, per network, and per person
+    with their bots (or per network of anonymous clients). All anonymous clients together may leave
+    as much unread as one network, since one person can have many of these. Only bodies larger than
+    `PART_BYTES` count."""
 
     def __init__(self, most: int, of_network: int, of_one: int) -> None:
-        """In bytes."""
+        """Sizes are in bytes."""
         self._most, self._of_network, self._of_one = most, of_network, of_one
         self.taken = 0
         self.taken_by: Counter[Hashable] = Counter()
 
     def take(self, user: User | None, network: str | None, size: int) -> Callable[[], None]:
-        """Count a body until what is returned is called. A client always has room for one body if
-        the others leave it. TooMuchUnread."""
+        """Count a body until the returned function is called. A client always has room for one body
+        if others leave some. Raises TooMuchUnread."""
         counted = self._counted(user, network)
         for who, most in counted:
             if self.taken_by[who] and self.taken_by[who] + size > most:
@@ -73,13 +73,13 @@ class AnswerRoom:
 
 
 answer_room: Final = AnswerRoom(256 * MIB, of_network=128 * MIB, of_one=48 * MIB)
-"""That of this process."""
+"""The room of this process."""
 
 
 @contextlib.contextmanager
 def making_large_answer(request: Request) -> Iterator[None]:
-    """Count an answer that may be large while it is made, so that a client that leaves too much
-    unread, or asks for too much at once, is refused before the work is done. TooMuchUnread."""
+    """Count a potentially large response while it is made, so that a client that has too much
+    unread is refused before the work is done. Raises TooMuchUnread."""
     release = answer_room.take(*_asking(request), IN_PROGRESS)
     try:
         yield
@@ -92,7 +92,7 @@ def _asking(request: Request) -> tuple[User | None, str | None]:
 
 
 class JsonResponse(Response):
-    """A response whose body is JSON already."""
+    """A response whose body is already JSON."""
 
     media_type = "application/json"
 
@@ -125,26 +125,25 @@ class JsonResponse(Response):
 
 
 def success(answer: Any, ignored: list[str]) -> list[Part]:
-    """The body of a success response: an answer's fields beside the common ones."""
-    # What the request said stands by itself: see decision 0016.
+    """Return the body of a successful response in parts."""
+    # Text from the request is a separate part: see decision 0016.
     rest = b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) if ignored else b""
     if isinstance(answer, FragmentedAnswer):
         return [SUCCESS, *answer.parts, rest + b"}"]
     encoded = answer if isinstance(answer, msgspec.Raw) else _encoder.encode(answer)
     fields = bytes(encoded)
-    # What an answer says of itself in words stands in place of the empty `msg`.
+    # A response's own `msg` replaces the empty one.
     begins = SUCCESS if not fields.startswith(b'{"msg":') else _SUCCESS_WITH_MSG
     return [begins + (b"," + fields[1:-1] if len(fields) > 2 else b""), rest + b"}"]
 
 
 class Failure(JsonResponse):
-    """A response with an error. `code` is what programs know it by."""
+    """An error response."""
 
     code = ""
 
 
 def failure(error: Exception) -> Failure:
-    """The response for an error."""
     status, fields, headers = error_response(error)
     body = _encoder.encode({"result": "error", **fields})
     response = Failure(body, status_code=status, headers=headers)
@@ -153,13 +152,13 @@ def failure(error: Exception) -> Failure:
 
 
 NOTHING: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""Of answers that are no pages, should a browser be led to show one: it loads and runs nothing, and
-is shown within no other page."""
+"""The content policy of responses that aren't pages: if a browser shows one, it loads and runs
+nothing, and no other page can embed it."""
 PICTURE: Final = f"{NOTHING}; sandbox"
-"""Of pictures."""
+"""The content policy of images."""
 
 EXPOSED = f"{LIMIT}, {REMAINING}, {RESET}, Retry-After, {POSITION}"
-"""What a script of another server's page may read of every answer."""
+"""The headers that scripts of other sites may read."""
 
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -170,7 +169,7 @@ _CORS = {
 
 
 def encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """The headers as ASGI takes them."""
+    """Return the headers in ASGI's form."""
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
@@ -181,13 +180,13 @@ HEADERS_API = HEADERS_PAGES + encoded({**_CORS, "Cache-Control": "no-store"})
 def unless_known(
     request: Request, content: bytes, media_type: str, headers: Mapping[str, str]
 ) -> Response:
-    """The content with its ETag, or 304 where the client says that it has it."""
+    """Return the content with its ETag, or 304 if the client has it."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     sent = {"ETag": tag, **headers}
     header = request.headers.get("if-none-match", "")
     known = {one.strip().removeprefix("W/") for one in header.split(",")}
     if tag in known or "*" in known:
-        # It has no content, and so none that is packed.
+        # An empty body has no encoding.
         sent.pop("Content-Encoding", None)
         return Response(status_code=304, headers=sent)
     return Response(content, media_type=media_type, headers=sent)

@@ -1,4 +1,4 @@
-"""What an endpoint is: a line of the table in `tertulia.wire.api.routes`."""
+"""Endpoints, and the calls that their handlers get."""
 
 import typing
 from collections.abc import Awaitable, Callable
@@ -7,77 +7,100 @@ from enum import Enum
 from typing import Any
 
 from msgspec import Struct
+from starlette.requests import Request
 
-from tertulia.wire.http.call import Call
-from tertulia.wire.http.forms import FORM_BYTES
+from tertulia.service.caller import Caller
+from tertulia.store.uploads import ArrivedFile
+from tertulia.wire.http.forms import FORM_BYTES, Upload
+from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import Params
+from tertulia.wire.http.request_head import site_of
 
-PREFIX = "/api/v1"
-BROWSER_PREFIX = "/json/"
-"""The same interface, where pages in a browser look for it."""
-POLLS = f"{PREFIX}/events"
-"""Where clients wait for events."""
+
+class Call(Caller, frozen=True, kw_only=True):
+    """A request to an endpoint: its caller, client, and node."""
+
+    node: HttpNode
+    client: str
+    """The name of the client."""
+    request: Request
+    session_id: int | None = None
+    """The browser session that authenticated the caller; None for an API key."""
+    uploads: tuple[Upload, ...] = ()
+    ignored: list[str] = []
+    """Parameters that the handler ignored, reported with the unknown ones."""
+    file: ArrivedFile | None = None
+    """The file, for endpoints that take one."""
+    body: bytes = b""
+    """The raw body, for endpoints with a `payload`."""
+    answer_headers: dict[str, str] = {}
+    """Additional headers for the response."""
+
+    @property
+    def url(self) -> str:
+        """The organization's URL: the configured one, or the one that the client used. Raises
+        Refused if that is malformed."""
+        return site_of(self.node.config, self.request)
+
 
 Handler = Callable[[Call, Any], Awaitable[Any]]
 
 
 class ApiResponse(Struct, kw_only=True):
-    """The base of every endpoint's success response: its fields beside `result` and `msg`."""
+    """The base of every endpoint's success response: its fields besides `result` and `msg`."""
 
 
 class OpenAnswer(ApiResponse, kw_only=True):
-    """The base of success responses that have more fields than are declared."""
+    """The base of success responses with more fields than are declared."""
 
 
 class Redirect(ApiResponse, kw_only=True):
-    """In place of an answer: what was asked for is at another address."""
+    """A redirect to another address in place of a response."""
 
     address: str
 
 
 class Access(Enum):
-    """Who may call an endpoint at all."""
+    """Who may call an endpoint."""
 
     ANYONE = "anyone"
-    """No credentials are looked at."""
+    """Anyone; credentials are ignored."""
     USER = "user"
-    """An account, by HTTP Basic authentication or a browser's session."""
+    """Users, by HTTP Basic authentication or a browser session."""
     SPECTATOR = "spectator"
-    """An account, or nobody where the organization is open to the public."""
+    """Users, and anyone if the organization has public access."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """One endpoint."""
+    """An endpoint."""
 
     method: str
     path: str
-    """Relative to `/api/v1`, with `{name}` or `{name:int}` for its parts."""
+    """Relative to `/api/v1`, with `{name}` or `{name:int}` for parameters."""
     handler: Handler
     access: Access = Access.USER
     webhooks: bool = False
-    """Whether incoming-webhook bots, which may do nothing else, may call it."""
+    """Whether incoming webhook bots may call it."""
     dev: bool = False
-    """Only with `--dev`."""
+    """Whether it exists with `--dev` only."""
     file: bool = False
-    """Whether it takes one file, which may be large: `Call.file`. The file is read only when the
-    request has been authenticated."""
+    """Whether it takes one file, which may be large: `Call.file`. The file is read after the
+    request was authenticated."""
     payload: bool = False
-    """Whether its body is what another service sends: `Call.body`. Then the parameters are those
-    of the address, and `api_key`, which says whose it is, may be one of them."""
+    """Whether its body is the payload of another service: `Call.body`. Its parameters, among them
+    `api_key`, are then in the URL."""
     body_bytes: int | None = FORM_BYTES
-    """The largest body. None, where pictures are sent in multipart forms: as configured
-    (`max_body_mib`)."""
+    """The body's size limit. None means `max_body_mib`, for multipart forms with images."""
     forbids: bool = False
-    """Whether it answers 403 for what the caller may not open, apart from 404 for what does not
-    exist."""
+    """Whether it returns 403 for what exists but the caller may not open."""
     limits_guesses: bool = False
-    """Whether wrong passwords or codes are counted, and refused with 429 after too many."""
+    """Whether wrong passwords or codes are rate limited with 429."""
     compresses: bool = False
-    """Whether the answer, which can be large, is compressed for clients that read that. Not for
-    answers with something in them by which somebody is known: see decision 0016."""
+    """Whether the response is compressed. Must be false for responses that contain secrets: see
+    decision 0016."""
     polls: bool = False
-    """Whether clients poll it, which is counted apart from their other requests."""
+    """Whether clients poll it, which has a separate rate limit."""
     params: type[Params] = field(init=False)
     answer: Any = field(init=False)
 

@@ -1,4 +1,4 @@
-"""Signing in: the password is looked at, and a browser gets its session."""
+"""Signing in and out: checking passwords and creating browser sessions."""
 
 import logging
 import secrets
@@ -17,38 +17,38 @@ from tertulia.model.errors import (
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
 from tertulia.service.credentials import key_digest
-from tertulia.wire.http import session_cookies
+from tertulia.wire.http import authentication
 from tertulia.wire.http.authentication import require_open, session_of
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import ConfirmationRequired
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_address, client_network
+from tertulia.wire.http.routing import Call
 
 logger = logging.getLogger("tertulia.sign_in")
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """An account whose password somebody knows."""
+    """The result of a correct password."""
 
     user: User
     password_hash: str | None
-    """The password as it is kept."""
+    """The stored hash."""
     is_new_place: bool
-    """Whether the account was never signed in to with this browser, or from there, as far as is
-    known."""
+    """Whether the account was never signed in to with this browser or from this network, as far as
+    is known."""
 
 
 async def by_password(node: HttpNode, request: Request, address: str, password: str) -> Checked:
-    """The account that has the address and the password.
+    """Return the user with this address and password.
 
-    Raises PasswordSignInDisabled; TooManyTries; WrongPassword for either; and with the right one
-    OrganizationDeactivated, AccountDeactivated.
+    Raises PasswordSignInDisabled, TooManyTries, WrongPassword for a wrong address or password,
+    OrganizationDeactivated, and AccountDeactivated.
     """
     if not node.state.realm.password_sign_in:
         raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
     known = node.state.user_with_address(address)
     credential = node.state.credentials.get(known.id) if known else None
-    device = session_cookies.device_of(node, request, known) if known and credential else None
+    device = authentication.device_id_of(node, request, known) if known and credential else None
     who = client_network(request)
     node.sign_in_limits.require(who, address, device)
     is_right = await node.vault.is_password(credential, password)
@@ -66,10 +66,10 @@ async def by_password(node: HttpNode, request: Request, address: str, password: 
 
 
 async def require_own_password(call: Call, password: str, sentence: str) -> Credential:
-    """The caller's credential, where that is the password. TooManyTries, and Refused with the
-    sentence where it is not: who is signed in does not find it out by trying, either."""
+    """Return the caller's credential if the password is correct. Raises TooManyTries, and Refused
+    with `sentence` if it is wrong."""
     node, user = call.node, call.user
-    # A stolen key or session is limited by itself, wherever it is used.
+    # A stolen key or session has a separate limit, wherever it is used from.
     by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
     who = client_network(call.request)
     node.sign_in_limits.require(who, user.address, by)
@@ -82,9 +82,9 @@ async def require_own_password(call: Call, password: str, sentence: str) -> Cred
 
 
 def require_confirmed(call: Call) -> None:
-    """ConfirmationRequired where the caller is known by a session in which the password was not
-    given for some time: a browser that somebody left open, or a cookie that was taken along, is
-    not enough. Accounts without a password, and those who come with a key, are asked for none."""
+    """Raise ConfirmationRequired if the session's last password prompt is too old, in case someone
+    else uses the browser or a stolen cookie. API keys and accounts without a password aren't
+    affected."""
     minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
     session = None if session_id is None else call.state.sessions.get(session_id)
     if session is None or not minutes or not call.state.realm.password_sign_in:
@@ -96,20 +96,20 @@ def require_confirmed(call: Call) -> None:
 
 
 def note_failed(request: Request, way: str, user: User | None = None) -> None:
-    """Log a wrong password or code (`way`), for programs that block such addresses. What was typed
-    is not logged: it may be a password, in the wrong field."""
+    """Log a failed sign-in by this method, for programs that block addresses. The input isn't
+    logged: it may be the password for another field."""
     fields = {"from": client_address(request), "way": way, "user": user.id if user else "-"}
     logger.warning("sign-in failed", extra={"fields": fields})
 
 
 def note_signed_in(request: Request, way: str, user_id: int) -> None:
-    """Log who signed in, from where, and with what (`way`)."""
+    """Log a sign-in by this method."""
     fields = {"from": client_address(request), "way": way, "user": user_id}
     logger.info("signed in", extra={"fields": fields})
 
 
 def require_usable(node: HttpNode, user_id: int) -> User:
-    """The account as it is now. OrganizationDeactivated, AccountDeactivated."""
+    """Return the user as of now. Raises OrganizationDeactivated, AccountDeactivated."""
     user = node.state.users[user_id]
     require_open(node)
     if not user.is_active:
@@ -120,8 +120,8 @@ def require_usable(node: HttpNode, user_id: int) -> User:
 def new_session(
     node: HttpNode, request: Request, checked: Checked | None = None
 ) -> tuple[str, sessions.NewSession]:
-    """A session to be, for the browser that sent the request, and its token. One that the browser
-    has is to end. `checked` is how it proved itself, where that was by password."""
+    """Return a token and a new session for the browser, which replaces its previous one. `checked`
+    is the result of a password sign-in."""
     token = secrets.token_urlsafe(32)
     before = session_of(node, request)
     new = sessions.NewSession(
@@ -135,7 +135,7 @@ def new_session(
 
 
 def place_of(node: HttpNode, request: Request) -> SignInLocation:
-    """Where the request comes from, for a mail about the sign-in."""
+    """Return where the request came from, for an email about the sign-in."""
     agent = request.headers.get("user-agent", "")
     return SignInLocation(site=node.config.mail_site, address=client_address(request), agent=agent)
 
@@ -148,18 +148,18 @@ async def sign_in(
     *,
     way: str = "password",
 ) -> Session:
-    """Sign the browser in: it gets its cookies with the response. Raises as `sessions.begin`."""
+    """Create a session and set its cookies with the response. Raises as `sessions.begin`."""
     token, new = new_session(node, request, checked)
     session = await node.log.submit(user.id, sessions.begin, new)
     note_signed_in(request, way, user.id)
-    session_cookies.give(node, request, session, token)
+    authentication.set_session_cookies(node, request, session, token)
     return session
 
 
 async def sign_out(node: HttpNode, request: Request) -> None:
-    """End the browser's session, if it has one, and take its cookies away."""
+    """End the browser's session, if any, and delete its cookies."""
     session = session_of(node, request)
     if session is not None:
         await node.log.submit(session.user_id, signing_out.end, session.id)
-        session_cookies.forget(request)
-    session_cookies.take_away(node, request)
+        authentication.clear_site_data(request)
+    authentication.clear_session_cookies(node, request)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from tertulia import __version__
-from tertulia.log.measures import Histogram
+from tertulia.log.health import Histogram
 from tertulia.store.database import Connection
 from tertulia.wire.http.node import HttpNode
 

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.log.measures import Histogram
+from tertulia.log.health import Histogram
 from tertulia.service.config import Config
-from tertulia.wire.http.node import METRICS, HttpNode
-from tertulia.wire.http.request_head import client_address
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import METRICS, client_address
 from tertulia.wire.metrics.families import OfNode, families_of
 from tertulia.wire.protocol.addresses import is_listed, is_loopback
 

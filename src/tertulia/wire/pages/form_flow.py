@@ -16,8 +16,8 @@ from tertulia.wire.api.organization.objects import picture_url
 from tertulia.wire.http.authentication import require_own_page, session_of
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
+from tertulia.wire.http.limiters import RateLimiter
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.rate_limiter import RateLimiter
 from tertulia.wire.http.request_head import client_network, site_of
 from tertulia.wire.pages.html import Speech, from_template, speech_for
 

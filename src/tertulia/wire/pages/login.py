@@ -23,7 +23,7 @@ from tertulia.model.mail import Mail, MailKind
 from tertulia.service import links
 from tertulia.service.accounts import good_password
 from tertulia.wire.api.users.objects import avatar_address
-from tertulia.wire.http import session_cookies, sign_in
+from tertulia.wire.http import authentication, sign_in
 from tertulia.wire.http.authentication import (
     CSRF_HEADER,
     authenticated,
@@ -32,8 +32,8 @@ from tertulia.wire.http.authentication import (
     session_of,
 )
 from tertulia.wire.http.errors import TooManyTries
+from tertulia.wire.http.limiters import RateLimiter
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.rate_limiter import RateLimiter
 from tertulia.wire.pages.form_flow import (
     LOGIN,
     Field,
@@ -201,7 +201,7 @@ async def _logout(page: PageRequest) -> Response:
     node, request = page.node, page.request
     session = session_of(node, request)
     if session is None:
-        session_cookies.take_away(node, request)
+        authentication.clear_session_cookies(node, request)
         return page.go(LOGIN)
     if page.is_post:
         sent = request.headers.get(CSRF_HEADER) or page.value("csrf")
@@ -321,7 +321,7 @@ async def _reset(page: PageRequest) -> Response:
             trouble = page.say.refusal(refusal)
         else:
             sign_in.note_signed_in(page.request, "link", user.id)
-            session_cookies.give(node, page.request, session, token)
+            authentication.set_session_cookies(node, page.request, session, token)
             return page.go(HOME)
     return page.form(
         page.say("new_password"),

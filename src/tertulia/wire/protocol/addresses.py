@@ -1,4 +1,4 @@
-"""Addresses whose connections are not bounded: this machine's own, and reverse proxies."""
+"""Addresses that the connection limit doesn't apply to: this machine's and reverse proxies'."""
 
 import ipaddress
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 
 def trusting(listed: str) -> Callable[[str], bool]:
-    """Whether an address is this machine's own, or among those listed: addresses and networks,
+    """Return a check whether an address is this machine's or listed: addresses and networks,
     separated by commas, or `*` for all."""
     is_in_list = is_listed(listed)
     known: dict[str, bool] = {}
@@ -25,7 +25,7 @@ def trusting(listed: str) -> Callable[[str], bool]:
 
 
 def is_listed(listed: str) -> Callable[[str], bool]:
-    """Whether an address is among those listed, as `trusting` takes them."""
+    """Return a check whether an address is listed, as in `trusting`."""
     networks = []
     for one in filter(None, (part.strip() for part in listed.split(","))):
         if one == "*":
@@ -38,14 +38,13 @@ def is_listed(listed: str) -> Callable[[str], bool]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether it is an address by which this machine reaches itself."""
     address = _address(host)
     return address is not None and address.is_loopback
 
 
 def unmapped(host: str) -> str:
-    """The IPv4 address that a listener of both kinds sees as `::ffff:192.0.2.1`; any other as it
-    is."""
+    """Return the IPv4 address that a dual-stack listener sees as `::ffff:192.0.2.1`; other
+    addresses unchanged."""
     return str(_address(host)) if host.startswith("::ffff:") else host
 
 
@@ -68,15 +67,15 @@ def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Netw
 
 
 _NAME: Final = "unix:"
-"""Stands for whoever came by the path: it is no address that a proxy could tell of."""
+"""Stands for the client of a Unix socket. No proxy could report it as an address."""
 
 
 class SocketProxy:
-    """Takes X-Forwarded-For and X-Forwarded-Proto from whoever may open the socket, and lets the
-    application know nothing of the name that they have meanwhile."""
+    """Middleware that trusts X-Forwarded-For and X-Forwarded-Proto from anyone who can open the
+    Unix socket."""
 
     def __init__(self, app: ASGIApp, trusted: str) -> None:
-        """`trusted` are addresses of more proxies, before that one."""
+        """`trusted` lists more proxies in front of that one."""
         self._app = app
         named = trusted if trusted == "*" else f"{trusted},{_NAME}"
         self._forwarded = cast(ASGIApp, ProxyHeadersMiddleware(self._unnamed, named))  # type: ignore[arg-type]  # uvicorn's own types of ASGI

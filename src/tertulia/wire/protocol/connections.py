@@ -1,6 +1,6 @@
-"""The connections of a server: how many there may be, and how long each may keep it waiting.
+"""A server's connections: how many may be open, and how long each may keep it waiting.
 
-One timer looks at all connections that keep the server waiting; the others cost nothing.
+One timer checks the connections that keep the server waiting; the others cost nothing.
 """
 
 import asyncio
@@ -23,39 +23,38 @@ from tertulia.wire.protocol.load import Load, Turns
 logger = logging.getLogger("tertulia.http")
 
 RESERVE: Final = 20
-"""Connections beyond the limit, for requests about the server's health alone."""
+"""Connections beyond the limit, for health checks only."""
 SILENT_SECONDS: Final = 5.0
-"""A connection on which nothing came or was taken for so long is closed where there is no room."""
+"""When the server is full, connections are closed on which nothing was received or taken for this
+time."""
 _LOG_SECONDS: Final = 1.0
-"""Between two lines of the log about addresses with too many connections."""
+"""The interval between log lines about addresses with too many connections."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What connections may take of the server."""
+    """Limits on what connections may use."""
 
     most: int
-    """How many may be open, `RESERVE` left out."""
+    """The number of open connections, without `RESERVE`."""
     of_one_address: int = 0
-    """How many of them to one address (of IPv6, to one network of 64 bits), and never more than
-    half of all; 0 for any number."""
+    """The number per address (an IPv6 /64 network counts as one), at most half of all; 0 for no
+    limit."""
     trusted: str = ""
-    """Addresses and networks for which that does not hold, separated by commas: reverse proxies,
-    behind which are many. Nor does it hold for this machine's own."""
+    """Addresses and networks, separated by commas, that are exempt from it: reverse proxies. This
+    machine's addresses are exempt, too."""
     head_seconds: float = 30.0
-    """How long a request's line and headers may take, and a connection may last on which nobody
-    asks."""
+    """How long a request's head may take, and how long a new connection may be silent."""
     body_seconds: float = 30.0
-    """How long the server waits for a body at first;"""
+    """How long the server waits for a body at first."""
     least_rate: int = 1024
-    """and a second more for so many bytes that came, or that a client took of an answer. 0 for any
-    number."""
+    """The bytes received or taken that extend a wait by one second; 0 for any number."""
     answer_seconds: float = 60.0
-    """How long the server waits at first for a client to take an answer."""
+    """How long the server waits at first for a client to take a response."""
     most_seconds: float = 120.0
-    """How long it waits at most for a body or a client with which nothing goes on."""
+    """How long it waits at most for a body or a client without progress."""
     unsent: int = 256 * 1024 * 1024
-    """Bytes of answers that may wait for their clients. Beyond that, connections are closed whose
-    clients have taken nothing for a while."""
+    """The bytes of responses that may wait for clients. Beyond it, connections whose clients have
+    taken nothing for a while are closed."""
     sweep_seconds: float = 1.0
 
 
@@ -64,52 +63,52 @@ class Wait(Enum):
 
     NOTHING = auto()
     SERVER = auto()
-    """The server does not read on, for now."""
+    """The server itself has paused reading."""
     HEAD = auto()
     BODY = auto()
     ANSWER = auto()
-    """That the client takes what was written."""
+    """The client, to take what was written."""
 
 
 class Admission(Enum):
-    """What becomes of a new connection."""
+    """The decision about a new connection."""
 
     WELCOME = auto()
     RESERVED = auto()
-    """It may ask for the server's health, and nothing else."""
+    """It may send one health check, nothing else."""
     FULL = auto()
     TOO_MANY = auto()
-    """Its address has too many."""
+    """Its address has too many connections."""
 
 
 class Connection(Protocol):
-    """What is to be known of a connection here."""
+    """A connection, as its limits see it."""
 
     @property
     def waits_for(self) -> Wait: ...
 
     @property
     def turn(self) -> int:
-        """How many requests have begun on it."""
+        """The number of requests that have begun."""
 
     @property
     def received(self) -> int:
-        """Bytes of bodies that came on it."""
+        """The bytes of bodies that were received."""
 
     @property
     def sent(self) -> int:
-        """Bytes that its client has taken, as far as is known."""
+        """The bytes that the client has taken, as far as is known."""
 
     @property
     def unsent(self) -> int:
-        """Bytes that it has not."""
+        """The bytes that it hasn't."""
 
     def give_up(self) -> None:
-        """Close it, whatever is still to be sent."""
+        """Close the connection, even if data is unsent."""
 
 
 class ClientTimeout:
-    """How much longer the server waits for one connection."""
+    """The time left for a client to make progress."""
 
     __slots__ = ("_at", "_progress", "_turn", "left", "silent_since", "wait")
 
@@ -126,7 +125,7 @@ class ClientTimeout:
         self._progress = _progress(connection, wait)
 
     def update(self, connection: Connection, limits: Limits, now: float) -> None:
-        """See what has come since, or was taken."""
+        """Account for what was received or taken since the last call."""
         wait = connection.waits_for
         if wait is not self.wait or (wait is not Wait.ANSWER and connection.turn != self._turn):
             self._begin(connection, wait, limits, now)
@@ -141,7 +140,7 @@ class ClientTimeout:
         self._at = now
 
     def is_silent(self, connection: Connection, now: float) -> bool:
-        """Whether nothing came for a while, or was taken, that is waited for."""
+        """Return whether what is waited for hasn't progressed for a while."""
         return (
             now - self.silent_since >= SILENT_SECONDS
             and self.wait is not Wait.SERVER
@@ -153,40 +152,40 @@ class ClientTimeout:
 def _progress(connection: Connection, wait: Wait) -> int:
     if wait is Wait.ANSWER:
         return connection.sent
-    # A head has its time, however much of it comes.
+    # A head has a fixed time, whatever its progress.
     return connection.received if wait is Wait.BODY else 0
 
 
 class Connections:
-    """All connections of a server. To be used on its event loop."""
+    """All connections of a server. Use it on the server's event loop."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.open = 0
-        """How many there are."""
+        """The number of open connections."""
         self.is_leaving = False
-        """Whether each is to end with its next answer."""
+        """Whether each connection ends with its next response."""
         self.turns = Turns()
         self._of: Counter[str] = Counter()
-        """How many each address has, for which there is a bound."""
+        """Connections per address with a limit."""
         self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))
         self._is_trusted = trusting(limits.trusted)
         self._reserved: dict[Connection, None] = {}
         self._watched: dict[Connection, ClientTimeout] = {}
-        """Those that keep the server waiting, and some that did until a moment ago."""
+        """Connections that keep the server waiting, or did at the last sweep."""
         self._silent: list[Connection] = []
-        """Those that did so for long at the last sweep, the longest last."""
+        """The ones without progress at the last sweep, the longest silent last."""
         self._timer: asyncio.TimerHandle | None = None
         self._logged_at = 0.0
 
     @property
     def watched(self) -> int:
-        """How many keep the server waiting, or did until a moment ago."""
+        """The number of watched connections."""
         return len(self._watched)
 
     def admit(self, connection: Connection, host: str | None) -> Admission:
-        """Count a connection from that address, None for this machine's own. Whatever becomes of
-        it, `lost` must follow."""
+        """Count a connection from an address (None for this machine), and decide whether it is
+        accepted. `lost` must follow in any case."""
         self.open += 1
         address = self._bounded(host)
         if address is not None:
@@ -197,7 +196,7 @@ class Connections:
         if self.open <= self.limits.most or self._has_made_room():
             return Admission.WELCOME
         if len(self._reserved) >= RESERVE:
-            # Requests about the health come at once.
+            # Health checks are sent immediately, so an old reserved connection isn't one.
             oldest = next(iter(self._reserved))
             del self._reserved[oldest]
             oldest.give_up()
@@ -207,16 +206,16 @@ class Connections:
         return Admission.RESERVED
 
     def replace(self, before: Connection, now: Connection) -> Admission:
-        """What was admitted is another object from now on. Returns what became of it then."""
+        """Replace an admitted connection by another object. Returns its admission."""
         self._watched.pop(before, None)
         if before not in self._reserved:
             return Admission.WELCOME
-        # The oldest is the first.
+        # Keep the order: the oldest is first.
         self._reserved = {now if one is before else one: None for one in self._reserved}
         return Admission.RESERVED
 
     def lost(self, connection: Connection, host: str | None) -> None:
-        """The connection is no more."""
+        """Forget a closed connection."""
         self.open -= 1
         address = self._bounded(host)
         if address is not None:
@@ -227,7 +226,7 @@ class Connections:
         self._watched.pop(connection, None)
 
     def watch(self, connection: Connection) -> None:
-        """The connection may keep the server waiting: watch it until it does not."""
+        """Watch a connection until it no longer keeps the server waiting."""
         if connection in self._watched:
             return
         loop = asyncio.get_running_loop()
@@ -266,7 +265,7 @@ class Connections:
                 connection.give_up()
 
     def _has_made_room(self) -> bool:
-        """Give up a silent connection, if there is one: that which is it for longest."""
+        """Close the connection that has been silent longest, if any."""
         now = asyncio.get_running_loop().time()
         while self._silent:
             connection = self._silent.pop()
@@ -277,7 +276,7 @@ class Connections:
         return False
 
     def _bounded(self, host: str | None) -> str | None:
-        """What counts as the address, where there is a bound for it."""
+        """Return what counts as the address; None if it has no limit."""
         if not self._most_of_one or host is None or self._is_trusted(host):
             return None
         return network_of(host)
@@ -287,25 +286,24 @@ class Connections:
         if now - self._logged_at >= _LOG_SECONDS:
             self._logged_at = now
             fields = {"address": address, "most": self._most_of_one}
-            logger.warning("an address has too many connections", extra={"fields": fields})
+            logger.warning("too many connections from one address", extra={"fields": fields})
 
 
 _FAREWELL_SECONDS: Final = 3600.0
-"""For so long TLS itself would let a connection end. What ends sooner, the connections' own limits
-say."""
+"""How long TLS itself may take to close a connection; the limits end it sooner."""
 
 
 class Handshake:
-    """One such connection: a `tertulia.wire.protocol.connections.Connection`."""
+    """A connection during its TLS handshake."""
 
     turn = received = sent = unsent = 0
 
     def __init__(self, plug: socket.socket, client: tuple[str, int] | None) -> None:
         self.plug = plug
         self.client = client
-        """Address and port of the other end; None where it has none."""
+        """The client's address and port; None for a Unix socket."""
         self.is_over = False
-        """Whether it has become a connection, or never will."""
+        """Whether the handshake succeeded or failed."""
 
     @property
     def host(self) -> str | None:
@@ -316,13 +314,13 @@ class Handshake:
         return Wait.NOTHING if self.is_over else Wait.HEAD
 
     def give_up(self) -> None:
-        """Close it: the handshake fails."""
+        """Close the connection, so that the handshake fails."""
         with contextlib.suppress(OSError):
             self.plug.shutdown(socket.SHUT_RDWR)
 
 
 class Handshakes:
-    """Makes secure connections of those that were accepted."""
+    """Performs the TLS handshakes of accepted connections."""
 
     def __init__(
         self,
@@ -330,15 +328,15 @@ class Handshakes:
         context: Callable[[], ssl.SSLContext],
         protocol: Callable[[Handshake], asyncio.Protocol],
     ) -> None:
-        """`context` is asked anew for each; `protocol` makes what speaks on the connection, which
-        takes the place of the handshake among the connections."""
+        """`context` is called for each handshake; `protocol` makes the protocol that replaces the
+        handshake among the connections."""
         self._connections = connections
         self._context = context
         self._protocol = protocol
 
     def begin(self, plug: socket.socket, address: Any) -> Handshake | None:
-        """Count a connection that was accepted from that address. None where there is no room: it
-        is closed, without a word that its client could read."""
+        """Count an accepted connection. Returns None, and closes it silently, if it isn't
+        admitted."""
         client = (
             (unmapped(str(address[0])), int(address[1])) if isinstance(address, tuple) else None
         )
@@ -352,7 +350,7 @@ class Handshakes:
         return handshake
 
     async def finish(self, handshake: Handshake) -> None:
-        """Let the two agree, and the protocol begin. Where that fails, the connection is gone."""
+        """Perform the handshake and start the protocol. If that fails, the connection is closed."""
         loop = asyncio.get_running_loop()
         try:
             with contextlib.suppress(OSError):  # So are errors of TLS.
@@ -372,7 +370,7 @@ class Handshakes:
 
 @dataclass(frozen=True)
 class Gauges:
-    """See `tertulia.wire.http.node.ServerGauges`."""
+    """Implements `tertulia.wire.http.node.ServerGauges`."""
 
     load: Load
     of_connections: Connections

@@ -1,5 +1,5 @@
-"""HTTP/1.1 as uvicorn speaks it, with bounds on whatever a client may leave on a connection, and
-polls that wait on theirs without a task."""
+"""uvicorn's HTTP/1.1 protocol with limits on what a client may leave on a connection, and with
+polls that wait without a task."""
 
 import asyncio
 from collections import deque
@@ -19,47 +19,45 @@ from tertulia.wire.http.errors import (
     TooManyAtOnce,
     TooManyConnections,
 )
-from tertulia.wire.http.node import METRICS
 from tertulia.wire.http.rate_limits import GONE
+from tertulia.wire.http.request_head import METRICS, POLLS
 from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, failure
-from tertulia.wire.http.routing import POLLS
 from tertulia.wire.protocol.addresses import unmapped
-from tertulia.wire.protocol.asgi_exchange import AsgiExchange
 from tertulia.wire.protocol.connections import Admission, Connections, Handshake, Wait
+from tertulia.wire.protocol.exchange import AsgiExchange, Outgoing
 from tertulia.wire.protocol.load import Load
-from tertulia.wire.protocol.outgoing import Outgoing
 from tertulia.wire.protocol.polling import TARGET, Polls, UsualPoll, WaitingPoll, head_of
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 
 MAX_PIPELINED: Final = 32
-"""Requests that may wait on a connection behind the one that is being answered."""
+"""The requests that may wait on a connection behind the current one."""
 READ_AHEAD: Final = 64 * 1024
-"""Bytes that are read beyond these, and kept as they came, while a poll waits before them: who does
-not read does not notice that the client has gone."""
+"""The bytes that are read beyond these while a poll waits: without reading, a closed connection
+isn't noticed."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
 _NEVER_REFUSED: Final = _HEALTH | {POLLS.encode(), METRICS.encode()}
-"""Polls, which cost next to nothing; and health checks, to which a busy node would look broken, and
-what says how busy it is."""
+"""Requests that are never refused because of load: polls, which cost next to nothing, health
+checks, which would report a busy node as broken, and metrics, which show the load."""
 
 
 class RejectedRequest:
-    """A request that is answered with `Overloaded`. To uvicorn it looks like one in progress."""
+    """A request that is refused with `Overloaded`. To uvicorn it looks like one in progress."""
 
     __slots__ = ("has_body", "keep_alive", "response_complete")
 
     def __init__(self, *, keep_alive: bool, has_body: bool) -> None:
         self.keep_alive = keep_alive
         self.has_body = has_body
-        """Whether the answer has one."""
+        """Whether the response has a body."""
         self.response_complete = False
 
 
 Exchange = AsgiExchange | WaitingPoll | RejectedRequest
-"""A request and its answer."""
+"""A request and its response."""
 
 
 class _Flow(FlowControl):
-    """Resumes reading only when no request that was read waits for its turn, or to read ahead."""
+    """Flow control that resumes reading only if no request waits for its turn, or to read ahead."""
 
     def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:
         super().__init__(transport)
@@ -71,19 +69,19 @@ class _Flow(FlowControl):
             super().pause_reading()
 
     def resume_reading(self) -> None:
-        # It is asked for with each request, and reading is seldom paused.
+        # Called for each request, and reading is rarely paused.
         if self.read_paused and not (
             self._pipeline or self._has_ended or self._transport.is_closing()
         ):
             super().resume_reading()
 
     def read_ahead(self) -> None:
-        """Read on although requests wait for their turns."""
+        """Resume reading although requests wait for their turns."""
         if self.read_paused and not (self._has_ended or self._transport.is_closing()):
             super().resume_reading()
 
     def end_reading(self) -> None:
-        """Read nothing any more."""
+        """Stop reading for good."""
         self._has_ended = True
         self.pause_reading()
 
@@ -91,13 +89,12 @@ class _Flow(FlowControl):
 class TertuliaHttp(HttpToolsProtocol):
     """uvicorn's protocol, which in addition
 
-    - closes connections on which something without an end would gather in memory,
-    - refuses requests that two servers could read differently,
-    - says its own errors as the application says its,
-    - takes requests that wait behind each other by `Turns`, and answers no more than one while it
-      reads what came,
-    - lets polls wait without a task, where `polls` returns what starts them,
-    - rejects requests while the `load` is too high, and connections beyond their limits.
+    - closes connections that would fill memory without end,
+    - refuses requests that two servers could interpret differently,
+    - sends its errors in the format of the API,
+    - starts pipelined requests in `Turns`, and answers only one while it parses received data,
+    - lets polls wait without a task (`polls`),
+    - refuses requests under too high a `load`, and connections beyond their limits.
     """
 
     turn = 0
@@ -105,23 +102,23 @@ class TertuliaHttp(HttpToolsProtocol):
     _is_in_head = False
     _is_in_body = False
     _unused = 0
-    """Bytes that came since the parser last made something of some."""
+    """The bytes that were received since the parser last used some."""
     _is_counted = False
     """Whether the load counts a request of this connection."""
     usual: UsualPoll | None = None
     _current: Exchange | None = None
     """The request that is being answered, or was last."""
     handshake: Handshake | None = None
-    """What agreed upon TLS before, and stood for the connection; None where nobody did."""
+    """The TLS handshake that preceded this protocol, if any."""
     _is_reserved = False
     _ahead = b""
     """What was read while requests waited for their turns (`READ_AHEAD`)."""
     _has_ended = False
-    """Whether nothing more is taken in."""
+    """Whether nothing more is read."""
     _has_answered = False
-    """Whether a request is answered already of what is being read."""
+    """Whether a request in the received data was already answered."""
     _refusal: Exception = BadHttp()
-    """Why it has ended: sent when all requests before are answered."""
+    """Why reading ended. Sent after all earlier requests are answered."""
     _release: Callable[[], None] | None = None
     """Called when the client has taken what was written."""
 
@@ -139,7 +136,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._connections = connections
         self._head = RequestHead()
 
-    # uvicorn narrows the type as well.
+    # uvicorn narrows the type, too.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.outgoing = Outgoing(
             transport,
@@ -167,7 +164,7 @@ class TertuliaHttp(HttpToolsProtocol):
     def _admitted(self) -> Admission:
         if self.handshake is None:
             return self._connections.admit(self, self._client_host)
-        # It is counted already, by this address.
+        # It was already counted, under this address.
         self.handshake.is_over = True
         self.client = self.handshake.client
         return self._connections.replace(self.handshake, self)
@@ -192,11 +189,11 @@ class TertuliaHttp(HttpToolsProtocol):
         try:
             self._feed(data)
         except httptools.HttpParserError as error:
-            # Of an exception in one of the callbacks below, the parser makes one of its own.
+            # The parser wraps exceptions of the callbacks below.
             refusal = error.__context__
             if not isinstance(refusal, Refused | Unavailable):
                 refusal = BadHttp()
-            # It is kept, and must not keep the callback's frame.
+            # Drop the traceback, which would keep the callback's frame alive.
             self._end(refusal.with_traceback(None))
             return
         if self._is_in_head or self._is_in_body:
@@ -217,7 +214,7 @@ class TertuliaHttp(HttpToolsProtocol):
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
-                # It is answered as it is, and what comes behind is HTTP as before.
+                # Answer it as a plain request. What follows is HTTP as before.
                 data = data[upgrade.args[0] :]
             else:
                 return
@@ -265,8 +262,8 @@ class TertuliaHttp(HttpToolsProtocol):
         self._is_in_body = True
 
     def _begin_exchange(self, version: str) -> None:
-        """Let the application answer, when all before is answered. As uvicorn does it, without
-        what this server has no use for."""
+        """Start the application when all earlier requests are answered, as uvicorn does, without
+        the parts that this server doesn't use."""
         address = httptools.parse_url(self.url)
         path = address.path.decode("ascii")
         scope: Any = {
@@ -307,7 +304,7 @@ class TertuliaHttp(HttpToolsProtocol):
             self._pause_or_read_ahead()
 
     def _pause_or_read_ahead(self) -> None:
-        """Requests wait for their turns: read no further, or ahead where a poll is before them."""
+        """While requests wait for their turns, pause reading, or read ahead behind a poll."""
         current = self._current
         is_poll = isinstance(current, WaitingPoll) or (
             isinstance(current, AsgiExchange) and current.scope["path"] == POLLS
@@ -347,8 +344,8 @@ class TertuliaHttp(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def end_with_answer(self) -> None:
-        """Say with the answer to the request on this connection, if there is one, that it is the
-        last. (Where more have come, with the last of these.)"""
+        """Announce with the current response, if any, that it is the last. (With pipelined
+        requests, the last of these.)"""
         current = self._current
         has_begun = isinstance(current, RequestResponseCycle) and current.response_started
         if current is not None and not has_begun and not self.pipeline:
@@ -372,7 +369,7 @@ class TertuliaHttp(HttpToolsProtocol):
                 self._count(self.cycle)
 
     def on_response_complete(self) -> None:
-        # In place of uvicorn's, which sets and cancels a timer for each request.
+        # Replaces uvicorn's, which starts and cancels a timer for each request.
         self.outgoing.flush()
         if self.transport.is_closing():
             return
@@ -387,7 +384,7 @@ class TertuliaHttp(HttpToolsProtocol):
             self._wait_for_next(self.timeout_keep_alive)
 
     def begin_next(self) -> bool:
-        """Begin with the request that waits for longest. False where there is none."""
+        """Start the oldest waiting request. Returns False if none waits."""
         if not self.pipeline or self.transport.is_closing():
             return False
         cycle, app = self.pipeline.pop()
@@ -403,7 +400,7 @@ class TertuliaHttp(HttpToolsProtocol):
         return True
 
     def _unset_keepalive_if_required(self) -> None:
-        """The timer goes on: when it ends, it is set anew if there were requests meanwhile."""
+        """Keep the timer: when it fires, it is restarted if there were requests in the meantime."""
 
     def _wait_for_next(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(
@@ -428,7 +425,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._on_response_begins()
         self._release_answer()
         self._connections.lost(self, self._client_host)
-        # What is being answered is cancelled; the requests behind it are never begun.
+        # Cancel the current request; those behind it never begin.
         current, self._current = self._current, None
         if isinstance(current, WaitingPoll):
             if not current.response_complete:
@@ -459,13 +456,12 @@ class TertuliaHttp(HttpToolsProtocol):
         self._release_answer()
 
     def on_taken(self, release: Callable[[], None]) -> None:
-        """See `tertulia.wire.protocol.polling.Connection`."""
         self._release_answer()
         self._release = release
         self.loop.call_soon(self._release_if_taken)
 
     def _release_if_taken(self) -> None:
-        # With more than this the transport pauses writing, and resumes it later.
+        # Beyond this size the transport pauses writing, and calls `resume_writing` later.
         if self.unsent <= PART_BYTES:
             self._release_answer()
 
@@ -475,17 +471,16 @@ class TertuliaHttp(HttpToolsProtocol):
             release()
 
     def eof_received(self) -> None:
-        # The transport closes when all is taken that was written.
+        # The transport closes when everything was written and taken.
         self._watch()
 
     @property
     def waits_for(self) -> Wait:
-        """See `tertulia.wire.protocol.connections`."""
         is_closing = self.transport.is_closing()
         if (is_closing or self.flow.write_paused) and self.unsent:
             return Wait.ANSWER
         if is_closing:
-            # TLS says goodbye, and waits for the other end to say so too.
+            # TLS waits for the other end to confirm the close.
             return Wait.ANSWER if self.handshake is not None else Wait.NOTHING
         if self.flow.read_paused or self.pipeline:
             return Wait.SERVER
@@ -495,16 +490,13 @@ class TertuliaHttp(HttpToolsProtocol):
 
     @property
     def sent(self) -> int:
-        """Bytes that the client has taken, as far as is known."""
         return self.outgoing.written - self.unsent - self.outgoing.in_kernel
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait for the client."""
         return self.transport.get_write_buffer_size()
 
     def give_up(self) -> None:
-        """Close, whatever is still to be sent."""
         self.transport.abort()
 
     # Load
@@ -513,7 +505,7 @@ class TertuliaHttp(HttpToolsProtocol):
         return (
             self._load.is_too_high()
             and self._is_first
-            # Else answers would gather for a client that reads none.
+            # Otherwise responses would pile up for a client that doesn't read.
             and not self.flow.write_paused
             and self.url.partition(b"?")[0] not in _NEVER_REFUSED
         )
@@ -524,8 +516,8 @@ class TertuliaHttp(HttpToolsProtocol):
         self.reply(rejected, head, body if rejected.has_body else b"")
 
     def _count(self, cycle: RequestResponseCycle) -> None:
-        """Count the connection's next request as in progress: from when all of it is there until
-        its answer begins. The rest is its client's time."""
+        """Count the connection's next request as in progress, from when it was received completely
+        until its response begins. The rest is its client's time."""
         if not (
             self._is_counted
             or cycle.more_body
@@ -542,13 +534,13 @@ class TertuliaHttp(HttpToolsProtocol):
 
     @property
     def _is_first(self) -> bool:
-        """Whether no request before this one is still to be answered."""
+        """Whether all earlier requests are answered."""
         return self.cycle is None or self.cycle.response_complete
 
     # Polls
 
     def _starts_poll(self, version: str) -> bool:
-        """Let the request wait here, if it is a plain poll."""
+        """Let the request wait without a task if it is a plain poll."""
         if not self.url.startswith(TARGET) or (polls := self._polls()) is None:
             return False
         if (
@@ -566,7 +558,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._has_answered |= poll.response_complete
         self.cycle = poll  # type: ignore[assignment]  # has what uvicorn looks at
         self._current = poll
-        # Many polls wait, and nothing more is needed of their requests.
+        # Free the memory: many polls wait, and this isn't needed again.
         self.headers = []
         self.url = b""
         self._head.begin()
@@ -575,8 +567,8 @@ class TertuliaHttp(HttpToolsProtocol):
         return True
 
     def _polls_as_usual(self, usual: UsualPoll, data: bytes) -> bool:
-        """Let the request wait here, if it is all that came, and the usual one: the parser, which
-        stands between two requests, need not see it."""
+        """Let the request wait if the received data is exactly the usual poll. The parser, which is
+        between two requests, needn't see it."""
         last = usual.last_in(data)
         if last is None or self.flow.write_paused or (polls := self._polls()) is None:
             return False
@@ -590,11 +582,9 @@ class TertuliaHttp(HttpToolsProtocol):
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the connection ends with the next answer."""
         return self._connections.is_leaving
 
     def reply(self, to: WaitingPoll | RejectedRequest, head: bytes, *body: bytes) -> None:
-        """Send the answer. See `tertulia.wire.protocol.polling.Connection`."""
         to.response_complete = self._has_answered = True
         if self.transport.is_closing():
             return
@@ -605,13 +595,13 @@ class TertuliaHttp(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
-    # What is no HTTP
+    # Errors of the protocol
 
     def send_400_response(self, msg: str) -> None:
         self._end(BadHttp())
 
     def _end(self, refusal: Exception) -> None:
-        """Take in nothing more. What came before is answered, and then the refusal is sent."""
+        """Stop reading. Earlier requests are answered, then the refusal is sent."""
         self._has_ended = True
         self._refusal = refusal
         cast(_Flow, self.flow).end_reading()
@@ -639,11 +629,11 @@ class TertuliaHttp(HttpToolsProtocol):
         self.transport.close()
 
     def _encoded_error(self, error: Exception) -> tuple[bytes, bytes]:
-        """The error's head, without the empty line at its end, and its body."""
+        """Return the error's head, without the final empty line, and its body."""
         response = failure(error)
         headers = [*self.server_state.default_headers, *response.raw_headers, *HEADERS_API]
         return head_of(response.status_code, headers), bytes(response.body)
 
 
 def _nothing() -> None:
-    """The answer is not waited for any more."""
+    """Do nothing."""

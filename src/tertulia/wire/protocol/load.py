@@ -1,7 +1,7 @@
-"""How much a node has to do, and when it is too much.
+"""Load shedding.
 
-A request that would have to wait for too long is refused at once, which costs a small part of what
-answering it would. So the others are answered in time, and what waits has a bound in memory.
+A request that would have to wait too long is refused immediately, at a fraction of its cost. So the
+others are answered in time, and the requests that wait have a bound in memory.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from typing import Final, Protocol
 logger = logging.getLogger("tertulia.http")
 
 ALWAYS: Final = 32
-"""So many requests at once are never too many."""
+"""This number of concurrent requests is always accepted."""
 _SAMPLE: Final = 32
-"""A sample of what a request costs has so many requests at least;"""
+"""The smallest number of requests in a sample."""
 _LEAST_SECONDS: Final = 0.25
-"""and takes so many seconds at least: those that are committed together are answered together."""
+"""The shortest sample: requests that are committed together are answered together."""
 _MOST_SECONDS: Final = 1.0
-"""Where it took longer, the node had little to do, and much of its time was for other things."""
+"""In longer samples the node was mostly idle, so the processor time isn't that of requests."""
 _WEIGHT: Final = 0.5
-"""Of a new sample, beside all before."""
+"""The weight of a new sample in the moving average."""
 _LATE_SECONDS: Final = 0.005
-"""A callback that waits for longer shows that the event loop is late."""
+"""If a callback waits longer, the event loop is late."""
 _LATE_FACTOR: Final = 10
-"""The loop counts as late for so many times what a callback waited: between two long turns of it
-there are short ones."""
+"""The loop counts as late for this multiple of a callback's wait, because there are short turns
+between long ones."""
 _LOG_SECONDS: Final = 1.0
-"""Between two lines of the log about refusals."""
+"""The interval between log lines about refused requests."""
 
 
 def _soon(callback: Callable[[], None]) -> object:
@@ -39,11 +39,11 @@ def _soon(callback: Callable[[], None]) -> object:
 
 
 class Load:
-    """The requests in progress, and the time that one takes: the processor's, or, while the event
-    loop is late and there is always one more to do, that between two answers.
+    """The requests in progress, and the time that one takes: processor time or, while the event
+    loop is late and requests always wait, the time between two responses.
 
-    (While it is not late they wait for something else, a page elsewhere on the web or a database
-    that has stopped, and the time between answers says nothing.)
+    (While the loop isn't late, requests wait for something else, such as another site or a stalled
+    database, and the time between responses means nothing.)
     """
 
     def __init__(
@@ -53,34 +53,34 @@ class Load:
         clock: Callable[[], float] = time.monotonic,
         soon: Callable[[Callable[[], None]], object] = _soon,
     ) -> None:
-        """`longest_wait` in seconds: what a request may have to wait for others; 0 for any time.
-        `used` are the seconds of processor time that the event loop has used; `soon` lets it call
-        something when its turn comes."""
+        """`longest_wait` is how long a request may have to wait for others, in seconds; 0 for no
+        limit. `used` returns the processor time of the event loop; `soon` schedules a callback on
+        it."""
         self.in_progress = 0
         self._longest_wait = longest_wait
         self._used = used
         self._clock = clock
         self._soon = soon
         self._probing_since: float | None = None
-        """Since when a callback waits that shows whether the loop is late."""
+        """When the pending callback that measures lateness was scheduled."""
         self._late_until = -math.inf
         self._cost = 0.0
         self._pace = 0.0
-        """Seconds between answers, when it was last late."""
+        """The time between responses when the loop was last late."""
         self._ended = 0
         self._sampled = (clock(), used())
         self._was_full = False
         self.all_refused = 0
-        """Requests that were refused since the beginning."""
+        """The number of requests refused since the start."""
         self._refused = 0
         self._logged_at = clock()
 
     def begin(self) -> None:
-        """A request is to be answered."""
+        """Count a request as in progress."""
         self.in_progress += 1
 
     def end(self) -> None:
-        """One of them is being answered, or was given up."""
+        """Count a request that is being answered or was given up."""
         self.in_progress -= 1
         self._ended += 1
         if self._ended >= _SAMPLE and self._clock() - self._sampled[0] >= _LEAST_SECONDS:
@@ -98,14 +98,14 @@ class Load:
         self._ended, self._was_full = 0, is_full
 
     def is_too_high(self) -> bool:
-        """Whether one more request would have to wait for too long."""
+        """Return whether another request would have to wait too long."""
         if self.in_progress < ALWAYS or self._longest_wait == 0:
             return False
         cost = max(self._cost, self._pace) if self._is_late() else self._cost
         return self.in_progress * cost > self._longest_wait
 
     def _is_late(self) -> bool:
-        """Whether callbacks wait for the event loop, as far as is known; and probe it again."""
+        """Return whether the event loop is late as far as is known, and measure again."""
         now = self._clock()
         if self._probing_since is None:
             self._probing_since = now
@@ -121,13 +121,13 @@ class Load:
                 self._late_until = max(self._late_until, now + _LATE_FACTOR * waited)
 
     def refused(self) -> None:
-        """A request was refused for that. Not each of them is logged."""
+        """Count a refused request, and log the number at intervals."""
         self._refused += 1
         self.all_refused += 1
         now = self._clock()
         if now - self._logged_at >= _LOG_SECONDS:
             fields = {"refused": self._refused, "in_progress": self.in_progress}
-            logger.warning("there is too much to do", extra={"fields": fields})
+            logger.warning("overloaded; refusing requests", extra={"fields": fields})
             self._refused, self._logged_at = 0, now
 
 
@@ -136,22 +136,22 @@ def _weighed(before: float, now: float) -> float:
 
 
 class Waiting(Protocol):
-    """A connection whose next request waits for its turn."""
+    """A connection with pipelined requests."""
 
     def begin_next(self) -> bool:
-        """Begin it. False where there is none any more."""
+        """Start the next request. Returns False if none is left."""
 
 
 class Turns:
-    """Those of one server. To be used on its event loop."""
+    """Starts the pipelined requests of a server, one per turn of its event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[Waiting] = deque()
         self._context = Context()
-        """Of none of the requests before, which call this."""
+        """An empty context, not that of the request that called."""
 
     def want(self, connection: Waiting) -> None:
-        """Its next request is to begin."""
+        """Schedule the connection's next request."""
         self._waiting.append(connection)
         if len(self._waiting) == 1:
             self._soon()
@@ -160,7 +160,8 @@ class Turns:
         asyncio.get_running_loop().call_soon(self._next, context=self._context)
 
     def _next(self) -> None:
-        # It stays there until it has begun, so that `want` knows that there is a next turn.
+        # Remove the connection only after its request began, so that `want` knows that a turn is
+        # scheduled.
         has_begun = False
         try:
             while self._waiting and not has_begun:
@@ -169,6 +170,6 @@ class Turns:
                 finally:
                     self._waiting.popleft()
         finally:
-            # Also where one fails: the others are to go on.
+            # Even if one fails, the others continue.
             if self._waiting:
                 self._soon()

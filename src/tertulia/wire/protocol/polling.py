@@ -1,7 +1,7 @@
-"""GET /events without a task: for connections on which such a request waits below ASGI.
+"""GET /events without a task, on connections where the request waits below ASGI.
 
-Only plain requests are answered here. Anything unusual, and everything that is to be refused, is
-the endpoint's (`tertulia.wire.api.register`), which answers the same.
+Only plain requests are answered here. Everything unusual, and every refusal, is left to the
+endpoint (`tertulia.wire.api.register`), which gives the same responses.
 """
 
 import time
@@ -19,67 +19,66 @@ from tertulia.wire.http import responses
 from tertulia.wire.http.authentication import (
     authenticated,
     by_header,
+    is_from_browser,
     owner_of_session,
     session_in,
     session_with,
+    without_basic_challenge,
 )
 from tertulia.wire.http.errors import TooMuchUnread
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_head import Headers, first_of_each
+from tertulia.wire.http.request_head import POLLS, Headers, first_of_each
 from tertulia.wire.http.request_log import log_request, logs_polls
 from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, SUCCESS, failure
-from tertulia.wire.http.routing import POLLS
-from tertulia.wire.http.session_cookies import asked_by_browser, without_dialogue
-from tertulia.wire.protocol.outgoing import Outgoing
+from tertulia.wire.protocol.exchange import Outgoing
 
 TARGET: Final = f"{POLLS}?".encode()
-"""How the target of every such request begins."""
+"""The beginning of the target of every poll."""
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
-"""Headers of requests that do not end with them."""
+"""Headers of requests with a body."""
 LAST: Final = b"last_event_id"
 _NAMES: Final = frozenset({b"queue_id", LAST, b"dont_block"})
 _BLOCKS: Final = {b"false": True, b"true": False, None: True}
 _USUAL_BYTES: Final = 2048
-"""Of a request that is remembered; a browser's are half as long."""
+"""The size of requests that are remembered. A browser's are half as long."""
 _DIGITS: Final = 16
-"""As many as the largest IDs have."""
+"""The length of the largest IDs."""
 _BEGINS: Final = SUCCESS + b',"events":['
 _GOES_ON: Final = b'],"queue_id":"'
 _ENDS: Final = b'"}'
 
 
 class Server(Protocol):
-    """What all connections of a server have in common."""
+    """The state that all connections of a server share."""
 
     @property
     def default_headers(self) -> Headers:
-        """Those that every answer has."""
+        """The headers of every response."""
 
 
 class Connection(Protocol):
-    """What a poll waits on."""
+    """A connection on which a poll waits."""
 
     def reply(self, to: "WaitingPoll", head: bytes, *body: bytes) -> None:
-        """Send the answer, whose body may come in parts. The head has all its lines, but not the
-        empty one at its end."""
+        """Send a response whose body may be in parts. The head lacks the final empty line."""
 
     def on_taken(self, release: Callable[[], None]) -> None:
-        """Call `release` when the client has taken what is being sent, or is gone."""
+        """Call `release` when the client has taken the response or is gone."""
 
     @property
     def outgoing(self) -> Outgoing:
-        """Where it is written, if nothing else has to be done with it."""
+        """The transport, for responses that need nothing else."""
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it ends with the next answer."""
+        """Whether the connection ends with its next response."""
 
     @property
     def server_state(self) -> Server:
-        """The server that it is one of."""
+        """The server's shared state."""
 
     usual: "UsualPoll | None"
-    """What it asks for again and again, if that is known."""
+    """The poll that the client repeats, if known."""
 
 
 class Polls:
@@ -95,8 +94,8 @@ class Polls:
         self._shared_by: tuple[Headers | None, int] = None, 0
 
     def start(self, connection: Connection, headers: Headers, query: bytes) -> "WaitingPoll | None":
-        """Begin a poll on the connection, which is replied to now or later. None where that is
-        the endpoint's."""
+        """Start a poll, which is answered now or later. Returns None if it is left to the
+        endpoint."""
         asked = first_of_each(headers)
         found = dict([pair.partition(b"=")[::2] for pair in query.split(b"&")])
         last, queue_id = found.get(LAST, b""), found.get(b"queue_id", b"")
@@ -118,7 +117,7 @@ class Polls:
             return None
         if session is not None and sessions.is_stale(session, self.node.clock()):
             return None
-        is_browser = asked_by_browser(asked)
+        is_browser = is_from_browser(asked)
         poll = self._begun(connection, user, queue_id, last, session, is_browser, block=block)
         if poll is not None and block:
             text = (authorization or b"").decode("latin-1")
@@ -133,7 +132,7 @@ class Polls:
     def start_usual(
         self, connection: Connection, usual: "UsualPoll", last: bytes
     ) -> "WaitingPoll | None":
-        """The same for a request that is like the one before it, but for the last event."""
+        """Start a poll that differs from the previous one only in the last event."""
         if not _is_number(last):
             return None
         node, session = self.node, None
@@ -178,14 +177,14 @@ class Polls:
         )
         if is_started:
             return poll
-        # The endpoint counts it.
+        # The endpoint will count it.
         limits.forgive_poll(user)
         return None
 
     def _asking(
         self, headers: Headers, authorization: bytes | None
     ) -> tuple[User | None, Session | None]:
-        """Who asks, and the session by whose cookie. Raises as `authenticated`."""
+        """Return the user, and the session that authenticated them. Raises as `authenticated`."""
         if authorization is not None:
             return by_header(self.node, authorization.decode("latin-1")), None
         scope = {"type": "http", "method": "GET", "headers": headers, "state": {}}
@@ -193,8 +192,8 @@ class Polls:
         return user, session_in(scope)
 
     def shared(self, of_all: Headers, events: Sequence[bytes], ends: int) -> tuple[bytes, bytes]:
-        """The answer with these events, as far as it is the same for all that get it: what comes
-        before the headers of its own, and what comes after them. So many bytes follow."""
+        """Return the parts of a response that are the same for all recipients of these events:
+        before the individual headers, and after them. `ends` is the size of what follows."""
         if events is not self._events or self._shared_by != (of_all, ends):
             joined = b",".join(events)
             body = b"%b%b%b" % (_BEGINS, joined, _GOES_ON)
@@ -203,12 +202,12 @@ class Polls:
         return self._shared
 
     def own_headers(self, user_id: int) -> bytes:
-        """The headers of an answer to the account that are not the same for all."""
+        """Return the header lines of a response that are specific to the user."""
         user = self.node.state.users[user_id]
         return self._limits.poll_lines(user) + self._positions.line
 
     def _response_start(self, of_all: Headers) -> bytes:
-        """The answers' head, up to the length of the body."""
+        """Return the response's head up to the content length."""
         if of_all is not self._of_all:
             self._of_all = of_all
             headers = [*of_all, (b"content-type", b"application/json"), *HEADERS_API]
@@ -217,8 +216,8 @@ class Polls:
 
 
 class UsualPoll:
-    """What a connection asks for again and again, each time after another event: then nothing of
-    the request has to be read anew. Whether it may, is looked at each time."""
+    """A poll that a client repeats with a different last event, so that the request needn't be
+    parsed again. The user's access is checked each time."""
 
     __slots__ = ("_after", "_before", "credential", "has_session", "is_browser", "queue_id")
 
@@ -226,21 +225,20 @@ class UsualPoll:
         self, credential: str, queue_id: bytes, is_browser: bool, *, has_session: bool
     ) -> None:
         self.credential = credential
-        """An Authorization header; where it `has_session`, the digest of the session's token."""
+        """An Authorization header or, if it `has_session`, the digest of the session's token."""
         self.has_session = has_session
         self.queue_id = queue_id
         self.is_browser = is_browser
         self._before = self._after = b""
 
     def know(self, request: bytes) -> bool:
-        """Remember the request's bytes: the next one has the same, but for the last event. False
-        where they are not usual."""
+        """Remember the request's bytes around the last event. Returns False if they are unusual."""
         before, name, rest = request.partition(b"%b=" % LAST)
         self._before, self._after = before + name, rest.lstrip(b"-0123456789")
         return len(request) <= _USUAL_BYTES and LAST not in rest
 
     def last_in(self, request: bytes) -> bytes | None:
-        """The last event in a request that is no different otherwise; None where it is."""
+        """Return the last event in a request that is otherwise the same; else None."""
         before, after = self._before, self._after
         if not request.startswith(before) or not request.endswith(after):
             return None
@@ -250,8 +248,9 @@ class UsualPoll:
 class WaitingPoll:
     """A poll that waits on its connection. To the HTTP server it is the request in progress.
 
-    Thousands are answered one after the other, and most of the time goes by for fetching what is
-    looked at into the processor's cache: so what an answer needs is at hand here."""
+    Thousands are answered in a row, and most of the time is spent on cache misses, so everything
+    that a response needs is stored here.
+    """
 
     __slots__ = (
         "_began",
@@ -277,9 +276,9 @@ class WaitingPoll:
         is_browser: bool,
     ) -> None:
         self.keep_alive = not connection.is_leaving
-        """Whether the connection is of use after the answer."""
+        """Whether the connection stays open after the response."""
         self.is_followed = False
-        """Whether another request waits for its turn behind it."""
+        """Whether another request is pipelined behind it."""
         self.response_complete = False
         self._polls = polls
         self._connection = connection
@@ -314,14 +313,14 @@ class WaitingPoll:
         status = response.status_code
         headers = [*response.raw_headers, *HEADERS_API]
         if self._is_browser:
-            headers = without_dialogue(status, headers)
+            headers = without_basic_challenge(status, headers)
         head = head_of(status, [*self._server.default_headers, *headers])
         own = self._polls.own_headers(self._user_id)
         self._connection.reply(self, head + own, bytes(response.body))
         self._log(status, response.code)
 
     def cancel(self) -> None:
-        """The client went away."""
+        """End the poll, because the client is gone."""
         queue_id = self._ends.removesuffix(_ENDS).decode()
         self._polls.node.delivery.cancel(queue_id, self)
         self._log(200)
@@ -333,7 +332,7 @@ class WaitingPoll:
 
 
 def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The head of a response, as it goes over the wire, without the empty line at its end."""
+    """Return the head of a response without the final empty line."""
     lines = [b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())]
     lines += [b"%b: %b" % header for header in headers]
     return b"".join(line + b"\r\n" for line in lines)

@@ -1,7 +1,7 @@
-"""The head of a request as it comes in: how large it may be, and whether it is clear.
+"""Checks of an incoming request's head: its size, and whether it is unambiguous.
 
-A proxy before this server must not read a request differently, or somebody could smuggle a second
-one past it.
+If a proxy in front of this server interpreted a request differently, a client could smuggle a
+second one past it.
 """
 
 from typing import Final
@@ -12,14 +12,14 @@ from tertulia.wire.http.errors import BadHttp, HeadTooLarge
 from tertulia.wire.http.request_head import is_authority
 
 MAX_HEAD: Final = 64 * 1024
-"""Bytes of a request line and its headers; and of what stands around a body's bytes."""
+"""The size limit of a request line and its headers, and of the framing around a body."""
 MAX_HEADERS: Final = 256
 _FRAMING: Final = frozenset({b"host", b"content-length", b"transfer-encoding"})
-"""Headers that say where a request goes, and where it ends."""
+"""Headers that determine where a request goes and where it ends."""
 
 
 class RequestHead:
-    """What is known by now of the head that a connection is receiving."""
+    """The state of the head that a connection is receiving."""
 
     __slots__ = ("_has_body", "_headers", "_host", "_size")
 
@@ -27,21 +27,20 @@ class RequestHead:
         self.begin()
 
     def begin(self) -> None:
-        """A new request begins."""
+        """Reset the state for a new request."""
         self._size = 0
         self._headers = 0
         self._host: bytes | None = None
         self._has_body = False
 
     def add_target(self, part: bytes) -> None:
-        """A part of the target came. HeadTooLarge where it is too much."""
+        """Count a part of the target. Raises HeadTooLarge."""
         self._size += len(part)
         if self._size > MAX_HEAD:
             raise HeadTooLarge(MAX_HEAD)
 
     def add_header(self, name: bytes, value: bytes, parser: httptools.HttpRequestParser) -> None:
-        """A header came, its name in small letters. HeadTooLarge where it is too much; BadHttp
-        where it is not clear."""
+        """Check a header with a lowercase name. Raises HeadTooLarge, BadHttp."""
         self._size += len(name) + len(value)
         self._headers += 1
         if self._size > MAX_HEAD or self._headers > MAX_HEADERS:
@@ -50,7 +49,7 @@ class RequestHead:
             self._add_framing(name, value, parser)
 
     def require_clear(self, target: bytes, parser: httptools.HttpRequestParser) -> None:
-        """BadHttp for a complete head that somebody else could read differently."""
+        """Raise BadHttp if another server could interpret the complete head differently."""
         version = parser.get_http_version()
         if version == "1.1":
             if self._host is None:
@@ -60,7 +59,7 @@ class RequestHead:
         if target[:1] != b"/" and not self._is_this_server(target):
             raise BadHttp("The request is for a different server.")
         if parser.should_upgrade() and (self._has_body or parser.get_method() == b"CONNECT"):
-            # The parser would take the body for the next request.
+            # The parser would read the body as the next request.
             raise BadHttp("This server supports HTTP/1.1. Don't request a protocol upgrade.")
 
     def _add_framing(self, name: bytes, value: bytes, parser: httptools.HttpRequestParser) -> None:
@@ -80,7 +79,7 @@ class RequestHead:
             )
 
     def _is_this_server(self, target: bytes) -> bool:
-        """Whether a target that is no path names the host that the header names."""
+        """Return whether an absolute target names the host in the Host header."""
         if target == b"*":
             return True
         scheme, separator, rest = target.partition(b"://")

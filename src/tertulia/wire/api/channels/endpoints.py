@@ -23,9 +23,8 @@ from tertulia.wire.api.groups.objects import (
     given_settings,
 )
 from tertulia.wire.api.organization.objects import own_limit
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path, with_optional
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 # Finding
 

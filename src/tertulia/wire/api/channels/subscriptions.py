@@ -18,9 +18,8 @@ from tertulia.wire.api.channels.objects import (
     subscription_object,
 )
 from tertulia.wire.api.register import read_include_subscribers
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class GetSubscriptions(Params, kw_only=True, frozen=True):

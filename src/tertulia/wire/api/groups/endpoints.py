@@ -19,10 +19,9 @@ from tertulia.wire.api.groups.objects import (
     given_settings,
 )
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import fragmented
 from tertulia.wire.http.parameters import Int, Params, Path, with_optional
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class GetUserGroups(Params, kw_only=True, frozen=True):

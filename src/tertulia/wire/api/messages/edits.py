@@ -23,9 +23,8 @@ from tertulia.wire.api.messages.flag_objects import flags_of
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected, unseen
 from tertulia.wire.api.topics import TopicLink, topic_shown
 from tertulia.wire.api.visibility import reads_where_it_is
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class PastEdit(Struct, kw_only=True):

@@ -25,9 +25,8 @@ from tertulia.wire.api.messages.flag_objects import flag_names
 from tertulia.wire.api.messages.pages import GetMessages
 from tertulia.wire.api.projection import ProjectionContext, Projections, owner, projected, to_owner
 from tertulia.wire.api.topics import topic_shown
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, NoParams, Params, Path, Reads
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class UnreadDetails(Struct, kw_only=True):

@@ -6,9 +6,8 @@ from msgspec import Meta
 
 from tertulia.domain.messages import reporting
 from tertulia.service.messages.reading import stored_message
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class ReportMessage(Params, kw_only=True, frozen=True):

@@ -13,9 +13,8 @@ from tertulia.domain.accounts.personal_settings import PersonalSettingsUpdate
 from tertulia.domain.messages.sending import Sent, ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import sending
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 Recipient = list[int] | list[str] | int | str
 _BEGINS_JSON: Final = re.compile(r"[\s\[\"\d-]")

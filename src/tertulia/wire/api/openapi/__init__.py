@@ -15,8 +15,8 @@ from tertulia.wire.api.openapi.responses import answered, error
 from tertulia.wire.api.openapi.schemas import Json, Schemas
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.api.versions import FEATURE_LEVEL
-from tertulia.wire.http.request_head import CSRF_COOKIE, SESSION_COOKIE
-from tertulia.wire.http.routing import PREFIX, Route
+from tertulia.wire.http.request_head import CSRF_COOKIE, PREFIX, SESSION_COOKIE
+from tertulia.wire.http.routing import Route
 
 _EVENT_MODULES: Final = (projections, transients)
 """Loading these modules loads all subclasses of `Event`."""

@@ -24,9 +24,8 @@ from tertulia.wire.api.organization.objects import (
 )
 from tertulia.wire.api.settings import SettingParams, settings_sent
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Reads, with_optional
-from tertulia.wire.http.routing import ApiResponse
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 def _read_limit(text: str) -> int | None:
