@@ -239,7 +239,7 @@ async def test_an_announcement_too_large_for_other_nodes_is_logged(
     road.announcements.add(typing(1, topic="x" * 10**6))
     road.announcements.add(typing(2))
     assert await road.all_told() == [typing(2)]
-    assert "too large for other nodes" in caplog.text
+    assert "too large to be sent to other nodes" in caplog.text
 
 
 async def test_incomplete_pieces_are_forgotten(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
