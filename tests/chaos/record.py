@@ -7,7 +7,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-_NUMBERING = event_ids.counted_from(0)
+from tertulia.delivery.queue import numbering_from
+
+_NUMBERING = numbering_from(0)
 """The numbering of all queues, which start from an almost empty log."""
 
 
