@@ -14,6 +14,7 @@ import pytest
 
 import tertulia
 from tertulia.model import changes
+from tertulia.model.change import Change
 from tertulia.state import fold
 from tertulia.wire.api.projections import PROJECTIONS
 
@@ -219,9 +220,7 @@ def test_every_change_can_be_logged() -> None:
     defined = {
         value
         for value in vars(changes).values()
-        if isinstance(value, type)
-        and issubclass(value, changes.Change)
-        and value is not changes.Change
+        if isinstance(value, type) and issubclass(value, Change) and value is not Change
     }
     assert defined == set(EVERY_CHANGE)
 

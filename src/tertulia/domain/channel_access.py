@@ -14,14 +14,14 @@ from tertulia.state.state import State
 
 
 def administers(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may change the channel's settings, as far as they see it."""
+    """Whether the user can change the settings of a channel that they see."""
     return is_administrator(state, user) or holds_as_member(
         state, user, channel.can_administer_channel_group
     )
 
 
 def may_add_subscribers(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may subscribe others to the channel (given access to it)."""
+    """Whether the user can subscribe other people to the channel, if they can read it."""
     if is_guest(state, user):
         return False
     return (
@@ -32,29 +32,29 @@ def may_add_subscribers(state: State, user: User, channel: Channel) -> bool:
 
 
 def may_subscribe_others(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may subscribe other accounts to the channel. Otherwise somebody who cannot
-    read it could subscribe another account of theirs to do so."""
+    """Whether the user can subscribe other accounts to the channel. Only readers can: otherwise
+    people could subscribe another account of theirs to read it."""
     return may_add_subscribers(state, user, channel) and reads_channel(state, user, channel)
 
 
 def may_invite_to(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may name the channel in an invitation: default channels that they see, and
-    channels to which they may subscribe others."""
+    """Whether an invitation by the user can name the channel: default channels that they see, and
+    channels that they can subscribe others to."""
     if channel.is_archived or not sees_channel(state, user, channel):
         return False
     return channel.is_default or may_subscribe_others(state, user, channel)
 
 
 def may_add_subscribers_at_all(state: State, user: User) -> bool:
-    """Whether the user may subscribe others to channels in general, whatever
-    single channels say."""
+    """Whether the user can subscribe others to channels in general, whatever a single channel
+    allows."""
     return is_administrator(state, user) or holds_as_member(
         state, user, state.realm.can_add_subscribers_group
     )
 
 
 def _invited_by_setting(state: State, user: User, channel: Channel) -> bool:
-    """Membership of the groups that open a private channel's content without a subscription."""
+    """Whether the user is in a group that can read a private channel without being subscribed."""
     return holds_as_member(state, user, channel.can_add_subscribers_group) or holds_as_member(
         state, user, channel.can_subscribe_group
     )
@@ -65,21 +65,21 @@ VISIBILITY_SETTINGS: Final = (
     "can_administer_channel_group",
     "can_subscribe_group",
 )
-"""The permissions of a private channel whose holders may know that it exists."""
+"""Permissions of a private channel whose holders can see that it exists."""
 
 
 def open_to_spectators(channel: Channel) -> bool:
-    """Whether those without an account see the channel, and all that is in it."""
+    """Whether people without an account can read the channel."""
     return channel.is_web_public and not channel.is_archived
 
 
 def sees_channel(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may know that the channel exists, and its settings."""
+    """Whether the user can see that the channel exists, and its settings."""
     return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel)
 
 
 def sees_unsubscribed(state: State, user: User, channel: Channel) -> bool:
-    """The same for somebody who is not subscribed to it, or would not be."""
+    """Whether the user would see the channel without being subscribed to it."""
     if channel.is_web_public:
         return True
     if is_guest(state, user):
@@ -93,8 +93,8 @@ _BY_ID: Final = attrgetter("id")
 
 
 def channels_seen(state: State, user: User) -> list[Channel]:
-    """The channels that the user may know of, in ascending order of ID. The same as asking
-    `sees_channel` for each, and quicker."""
+    """Return the channels that the user can see, by ascending ID. Faster than `sees_channel` for
+    each."""
     own = state.subscriptions.of_user[user.id]
     to_members = not is_guest(state, user)
     return [
@@ -107,10 +107,8 @@ def channels_seen(state: State, user: User) -> list[Channel]:
 
 
 def channel_viewers(state: State, channel: Channel) -> set[int]:
-    """Every active account that may know that the channel exists.
-
-    The channel may be one as it will be, to compare the two.
-    """
+    """Return the active accounts that can see that the channel exists. `channel` can be a changed
+    copy, for comparison."""
     return {
         user.id
         for user in state.users
@@ -119,7 +117,8 @@ def channel_viewers(state: State, channel: Channel) -> set[int]:
 
 
 def reads_channel(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may read the channel's messages (those that its history opens to them)."""
+    """Whether the user can read messages of the channel: all of them, or those sent while they were
+    subscribed."""
     # The cheap questions first: this is asked of many channels at once.
     if _is_open_to(state, user, channel) or state.is_subscribed(user.id, channel.id):
         return True
@@ -127,7 +126,7 @@ def reads_channel(state: State, user: User, channel: Channel) -> bool:
 
 
 def reads_unsubscribed(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may read the channel's messages even without being subscribed."""
+    """Whether the user can read the channel's messages even without being subscribed."""
     return _is_open_to(state, user, channel) or (
         not is_guest(state, user) and _invited_by_setting(state, user, channel)
     )
@@ -138,12 +137,12 @@ def _is_open_to(state: State, user: User, channel: Channel) -> bool:
 
 
 def reads_whole_history(state: State, user: User, channel: Channel) -> bool:
-    """Whether all of the channel's messages are open, and not only those received."""
+    """Whether the user can read all messages of the channel, not only those they received."""
     return channel.history_public and reads_channel(state, user, channel)
 
 
 def channels_read_whole(state: State, user: User) -> list[Channel]:
-    """The channels of which `reads_whole_history` is true."""
+    """Return the channels for which `reads_whole_history` is true."""
     to_members = not is_guest(state, user)
     return [
         channel
@@ -156,8 +155,7 @@ def channels_read_whole(state: State, user: User) -> list[Channel]:
 def may_unsubscribe_others(
     state: State, actor: User, targets: Iterable[User], channel: Channel
 ) -> bool:
-    """Whether the actor may unsubscribe them: administrators, owners of these bots, and holders of
-    the channel's permission."""
+    """Whether the actor can unsubscribe these accounts."""
     if administers(state, actor, channel):
         return True
     if not sees_channel(state, actor, channel):
@@ -168,7 +166,7 @@ def may_unsubscribe_others(
 
 
 def sees_subscribers(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may know who is subscribed."""
+    """Whether the user can see who is subscribed."""
     if state.is_subscribed(user.id, channel.id):
         return True
     return not is_guest(state, user) and sees_channel(state, user, channel)
@@ -181,7 +179,7 @@ def visible_channel(
     channel_id: int | None = None,
     name: str | None = None,
 ) -> Channel:
-    """The channel of that ID or name. NoSuchChannel when there is none that the user may see."""
+    """Return the channel with that ID or name. Raise NoSuchChannel unless the user can see it."""
     channel = (
         state.channels.get(channel_id)
         if channel_id is not None
@@ -193,8 +191,8 @@ def visible_channel(
 
 
 def readable_channel(state: State, user: User | None, channel_id: int) -> Channel:
-    """The channel of that ID, if the user (None: a spectator) can read messages of it. Refused as
-    if there were none otherwise."""
+    """Return the channel with that ID. Raise Refused unless the user (None: a spectator) can read
+    messages in it."""
     channel = state.channels.get(channel_id)
     if channel is None or not (
         open_to_spectators(channel) if user is None else reads_channel(state, user, channel)
@@ -204,7 +202,7 @@ def readable_channel(state: State, user: User | None, channel_id: int) -> Channe
 
 
 def may_send_to(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may post in the channel. A bot may where its owner may."""
+    """Whether the user can send messages to the channel. A bot can if its owner can."""
     if user.is_system_bot:
         return True
     if channel.is_archived or not reads_channel(state, user, channel):
@@ -216,16 +214,15 @@ def may_send_to(state: State, user: User, channel: Channel) -> bool:
 
 
 def may_pin(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user may pin messages of the channel that they can read, and take pins away: who
-    may post in it, and who administers it."""
+    """Whether the user can pin and unpin messages that they can read in the channel."""
     return not channel.is_archived and (
         may_send_to(state, user, channel) or administers(state, user, channel)
     )
 
 
 def reads_message(state: State, user: User, message: Placed) -> bool:
-    """Whether the user may read the message: it was delivered to them, or its channel's history
-    is open to them. (A record of their own is only made for messages that they could read.)"""
+    """Whether the user can read the message: it was delivered to them, or they can read its
+    channel's whole history."""
     if message.channel_id is None:
         return state.received(user.id, message)
     channel = state.channels[message.channel_id]
@@ -237,10 +234,9 @@ def reads_message(state: State, user: User, message: Placed) -> bool:
 def visible_edits(
     state: State, reader: User | None, edits: Sequence[MessageEdit]
 ) -> Sequence[MessageEdit]:
-    """What the reader (None: a spectator) may know of what was done to a message that they can
-    read. `edits` are newest first.
+    """Return what the reader (None: a spectator) can see of a message's edits, newest first.
 
-    To those who may not read it where it came from, it is new since it was moved.
+    Edits before a move from a channel that they can't read are hidden.
     """
     for index, edit in enumerate(edits):
         if edit.was_channel_id is None:
@@ -255,7 +251,7 @@ def visible_edits(
 
 
 def readable(state: State, user: User, channel: Channel, ids: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of the channel's messages, ascending, that the user may read."""
+    """Return those of the channel's messages, ascending, that the user can read."""
     spans = readable_spans(state, user, channel)
     if spans == EVERYTHING:
         return ids
@@ -263,7 +259,7 @@ def readable(state: State, user: User, channel: Channel, ids: tuple[int, ...]) -
 
 
 def readable_spans(state: State, user: User, channel: Channel) -> Spans:
-    """Which of the channel's messages the user may read."""
+    """Return the ranges of the channel's messages that the user can read."""
     if not reads_channel(state, user, channel):
         return ()
     if channel.history_public:
@@ -273,7 +269,7 @@ def readable_spans(state: State, user: User, channel: Channel) -> Spans:
 
 
 class ChannelReaders:
-    """What many users may read of one channel: `readable_spans` of each, and quicker."""
+    """`readable_spans` of many users in one channel, faster."""
 
     def __init__(self, state: State, channel: Channel) -> None:
         self._state, self._channel = state, channel
@@ -282,10 +278,8 @@ class ChannelReaders:
         self._perhaps_invited = members(channel.can_add_subscribers_group) | members(
             channel.can_subscribe_group
         )
-        """Nobody else is invited by the channel's settings; of bots not all of these are."""
 
     def spans(self, user: User) -> Spans:
-        """Which of the channel's messages the user may read."""
         if self._channel.is_private and user.id not in self._perhaps_invited:
             subscription = self._subscriptions.get(user.id)
             if subscription is None or not subscription.is_active:
@@ -294,8 +288,8 @@ class ChannelReaders:
 
 
 def bot_may_be_in(state: State, bot: User, channel: Channel, brought: Collection[int] = ()) -> bool:
-    """Whether the account, where it is a bot, can be subscribed to the channel: a guest's bot,
-    where the guest is, or is `brought` at the same time."""
+    """Whether the account, if it's a bot, can be subscribed to the channel. A guest's bot can only
+    be where the guest is, or is `brought` at the same time."""
     if bot.bot is None or bot.bot.owner_id is None or open_to_spectators(channel):
         return True
     owner = owner_of(state, bot)

@@ -1,4 +1,8 @@
-"""What things may be called, and how long texts may be."""
+"""Rules for names and texts: allowed characters, lengths, and names that look alike.
+
+Functions called after a field, such as `channel_name`, return the text in the form that is stored,
+and raise Refused if it's invalid.
+"""
 
 import json
 import re
@@ -13,11 +17,11 @@ from msgspec import Struct
 from tertulia.model.errors import Refused
 
 _INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and accents of Unicode that are invisible."""
+"""Letters and accents that are invisible."""
 _SIGNS: Final = frozenset(
     "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 )
-"""Formatting characters of Unicode (Cf) that are visible."""
+"""Formatting characters (category Cf) that are visible."""
 _IGNORED: Final = re.compile(f"[{''.join(sorted(_INVISIBLE))}\ufe00-\ufe0f]")
 _NON_JOINER: Final = "\u200c"
 _JOINER: Final = "\u200d"
@@ -27,25 +31,22 @@ _VIRAMA: Final = 9
 
 
 class Keys(Struct, frozen=True, gc=False):
-    """The keys by which names are compared."""
-
     plain: str
     skeletons: tuple[str, str]
-    """Skeletons of the name as it is written, and of its lower case."""
+    """Skeletons of the name as written, and of its lower case."""
 
     def resembles(self, other: "Keys") -> bool:
-        """Whether a skeleton is the same, even if both names are ASCII: stricter than `alike`."""
+        """Whether a skeleton is equal, even if both names are ASCII: stricter than `look_alike`."""
         shown, folded = other.skeletons
         return self.skeletons[0] == shown or self.skeletons[1] == folded
 
 
 def look_alike(one: str, other: str) -> bool:
-    """Whether the names look alike."""
     return next(alike_among(one, (other,)), None) is not None
 
 
 def alike_among(name: str, others: Iterable[str]) -> Iterator[str]:
-    """Those of the others that look like the name."""
+    """Yield those of the others that look like the name."""
     is_ascii, own = name.isascii(), lookalike_keys(name)
     for other in others:
         if is_ascii and other.isascii():
@@ -56,7 +57,7 @@ def alike_among(name: str, others: Iterable[str]) -> Iterator[str]:
 
 
 def without_lookalikes(name: str) -> str:
-    """The name with case, width and spaces normalized."""
+    """Return the name with case, width, and spaces normalized."""
     return lookalike_keys(name).plain
 
 
@@ -66,7 +67,6 @@ def _in_ascii(name: str) -> str:
 
 @lru_cache(maxsize=16384)
 def lookalike_keys(name: str) -> Keys:
-    """The keys by which the name is compared."""
     if name.isascii():
         shown, folded = " ".join(name.split()), _in_ascii(name)
         return Keys(folded, (shown.translate(_ASCII).lower(), folded.translate(_ASCII)))
@@ -89,8 +89,8 @@ def _skeleton(text: str) -> str:
 
 @cache
 def _prototypes() -> Mapping[int, str]:
-    """The character that stands for each one that has look-alikes, as `str.translate` takes them.
-    Loaded with the first name that is not ASCII."""
+    """Map each character that has look-alikes to the one that stands for all of them. Loaded for
+    the first name that isn't ASCII."""
     place = resources.files("confusable_homoglyphs").joinpath("confusables.json")
     similar: dict[str, list[dict[str, str]]] = json.loads(place.read_text("utf-8"))
     found: dict[int, str] = {}
@@ -118,8 +118,8 @@ def is_visible(text: str) -> bool:
     """Whether the text has no invisible characters, and none that change its direction.
 
     Allowed are: a joiner or non-joiner after a virama, as in Indic scripts; a non-joiner between
-    letters of Arabic and similar scripts (as RFC 5892's ContextJ, but by the direction of the
-    letters); a joiner between the parts of an emoji; and the tags of flags.
+    letters of Arabic and similar scripts (like RFC 5892's ContextJ, but by the letters' direction);
+    a joiner between the parts of an emoji; and the tags of flags.
     """
     if text.isascii():
         return True
@@ -141,7 +141,7 @@ def is_visible(text: str) -> bool:
 
 
 def _may_join(text: str, index: int) -> bool:
-    """Whether the joiner or non-joiner at that index is one that the script needs."""
+    """Whether the script needs the joiner or non-joiner at that index."""
     before, after = text[:index], text[index + 1 :]
     if before and unicodedata.combining(before[-1]) == _VIRAMA:
         return True
@@ -159,7 +159,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_cursive(character: str) -> bool:
-    """Whether it is a letter of Arabic, Syriac or another script whose letters join."""
+    """Whether it's a letter of Arabic, Syriac, or another script whose letters join."""
     return character != "" and unicodedata.bidirectional(character) == "AL"
 
 
@@ -192,20 +192,20 @@ _ADDRESS = re.compile(r"[^@\s\0<>()\[\],;:\"\\]+@[^@\s\0<>()\[\],;:\"\\]+")
 
 
 def is_printable(text: str) -> bool:
-    """Whether there is no control, surrogate, private or unassigned character in it."""
-    # What Python calls printable is less: neither format characters nor other spaces than one.
+    """Whether the text has no control, surrogate, private, or unassigned characters."""
+    # `isprintable` also rejects format characters and all spaces but one.
     return text.isprintable() or not any(
         unicodedata.category(character) in {"Cc", "Cs", "Co", "Cn"} for character in text
     )
 
 
 def is_plain(text: str) -> bool:
-    """The same, and whether nothing in it is invisible or changes the direction: for names."""
+    """Whether a name is printable, and has no characters that are invisible or change the
+    direction."""
     return is_printable(text) and is_visible(text)
 
 
 def full_name(text: str) -> str:
-    """A person's or bot's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not MIN_FULL_NAME <= len(name) <= MAX_FULL_NAME:
         raise Refused(f"Names must have {MIN_FULL_NAME} to {MAX_FULL_NAME} characters.")
@@ -218,14 +218,13 @@ def full_name(text: str) -> str:
 
 
 def require_unlike(name: str, reserved: Iterable[str]) -> None:
-    """Refuse a name that could be read as a reserved one."""
+    """Raise Refused for a name that could be read as a reserved one."""
     for one in reserved:
         if lookalike_keys(one).resembles(lookalike_keys(name)):
             raise Refused(f"The name '{one}' is reserved.")
 
 
 def address(text: str) -> str:
-    """An e-mail address in its final form. Refused when it cannot be one."""
     found = text.strip()
     if len(found) > 254 or not _ADDRESS.fullmatch(found) or not is_printable(found):
         raise Refused(f"'{found[:100]}' isn't a valid email address.")
@@ -233,7 +232,6 @@ def address(text: str) -> str:
 
 
 def channel_name(text: str) -> str:
-    """A channel's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not name:
         raise Refused("Channel names can't be empty.")
@@ -245,7 +243,6 @@ def channel_name(text: str) -> str:
 
 
 def channel_description(text: str) -> str:
-    """A channel's description in its final form. Refused when it cannot be one."""
     description = text.strip().replace("\n", " ")
     if len(description) > MAX_CHANNEL_DESCRIPTION:
         raise Refused(f"Descriptions can have at most {MAX_CHANNEL_DESCRIPTION} characters.")
@@ -255,7 +252,6 @@ def channel_description(text: str) -> str:
 
 
 def folder_name(text: str) -> str:
-    """A channel folder's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not name:
         raise Refused("Channel folder names can't be empty.")
@@ -267,7 +263,6 @@ def folder_name(text: str) -> str:
 
 
 def folder_description(text: str) -> str:
-    """A channel folder's description in its final form. Refused when it cannot be one."""
     description = text.strip()
     if len(description) > MAX_FOLDER_DESCRIPTION:
         raise Refused(f"Descriptions can have at most {MAX_FOLDER_DESCRIPTION} characters.")
@@ -277,7 +272,6 @@ def folder_description(text: str) -> str:
 
 
 def realm_name(text: str) -> str:
-    """An organization's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not 0 < len(name) <= MAX_REALM_NAME:
         raise Refused(f"An organization's name must have 1 to {MAX_REALM_NAME} characters.")
@@ -287,7 +281,6 @@ def realm_name(text: str) -> str:
 
 
 def realm_description(text: str) -> str:
-    """An organization's description in its final form. Refused when it cannot be one."""
     description = text.strip()
     if len(description) > MAX_REALM_DESCRIPTION:
         raise Refused(f"Descriptions can have at most {MAX_REALM_DESCRIPTION} characters.")
@@ -295,7 +288,7 @@ def realm_description(text: str) -> str:
 
 
 def code_language(text: str) -> str:
-    """A programming language as Pygments may call it. Refused when it cannot be one."""
+    """Return a programming language, as Pygments can call it."""
     name = text.strip()
     if len(name) > MAX_CODE_LANGUAGE or not _CODE_LANGUAGE.fullmatch(name):
         raise Refused("This isn't a valid name of a programming language.")
@@ -303,7 +296,7 @@ def code_language(text: str) -> str:
 
 
 def lexer_name(text: str) -> str:
-    """The name by which Pygments lists a lexer, as `Common Lisp`. Refused when it cannot be one."""
+    """Return the name of a lexer in Pygments' list, such as `Common Lisp`."""
     name = text.strip()
     if len(name) > MAX_CODE_LANGUAGE or not _LEXER.fullmatch(name):
         raise Refused("This isn't a valid name of a programming language.")
@@ -311,7 +304,6 @@ def lexer_name(text: str) -> str:
 
 
 def group_name(text: str) -> str:
-    """A user group's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not name:
         raise Refused("Group names can't be empty.")
@@ -326,7 +318,6 @@ def group_name(text: str) -> str:
 
 
 def group_description(text: str) -> str:
-    """A user group's description in its final form. Refused when it cannot be one."""
     description = text.strip()
     if len(description) > MAX_GROUP_DESCRIPTION:
         raise Refused(f"Descriptions can have at most {MAX_GROUP_DESCRIPTION} characters.")
@@ -336,8 +327,8 @@ def group_description(text: str) -> str:
 
 
 def topic_name(text: str) -> str:
-    """A topic's name as it is stored: the general chat's aliases are the empty topic, and what is
-    too long is cut. Refused for invisible characters."""
+    """Return a topic's name as it's stored: empty for the general chat, and cut if it's too
+    long."""
     name = text.strip()
     if not is_printable(name):
         raise Refused("Topic names can't contain invisible characters.")
@@ -345,19 +336,18 @@ def topic_name(text: str) -> str:
         return ""
     if len(name) <= MAX_TOPIC:
         return name
-    # What joins is not left without what it joined.
+    # A joiner needs the character after it.
     return name[: MAX_TOPIC - 3].rstrip("\u200c\u200d") + "..."
 
 
 def check_new_topic(name: str) -> None:
-    """Refused for a topic that nobody should begin: one with something invisible in it. Those that
-    there are stay, and are found."""
+    """Raise Refused for a new topic with invisible characters. Existing ones still work."""
     if not is_plain(name):
         raise Refused("Topic names can't contain invisible characters.")
 
 
 def message_content(text: str) -> str:
-    """A message's content as it is stored. Refused when nothing is left, or for null bytes."""
+    """Return a message's content as it's stored: cut if it's too long."""
     if "\0" in text:
         raise Refused("Messages can't contain null bytes.")
     content = text.lstrip("\n").rstrip()
@@ -370,22 +360,18 @@ def message_content(text: str) -> str:
 
 
 def snippet_title(text: str) -> str:
-    """A snippet's title in its final form. Refused when it cannot be one."""
     return _short(text, "A snippet's title", MAX_SNIPPET_TITLE)
 
 
 def snippet_content(text: str) -> str:
-    """A snippet's text in its final form. Refused when it cannot be one: it is not cut."""
     return _short(text, "A snippet", MAX_MESSAGE)
 
 
 def view_fragment(text: str) -> str:
-    """A navigation view's address in its final form. Refused when it cannot be one."""
     return _short(text, "A view's address", MAX_VIEW_FRAGMENT)
 
 
 def view_name(text: str) -> str:
-    """A navigation view's name in its final form. Refused when it cannot be one."""
     return _short(text, "A view's name", MAX_VIEW_NAME)
 
 

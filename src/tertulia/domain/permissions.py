@@ -1,8 +1,8 @@
-"""Who may do what. Every verb and every query asks here.
+"""What people can do: roles, and permissions that groups hold. Channels and messages:
+`domain/channel_access.py`.
 
-A permission is held by a group; `Memberships.holds` says whether a user is in it. Here is what the
-groups do not say: the limits of guests, the rights that administrators always have, and that what a
-user may not see is the same for them as what does not exist.
+Every verb and query asks here. Groups say who holds a permission; this module adds the limits of
+guests, the rights of administrators, and that what a user can't see looks like what doesn't exist.
 """
 
 from tertulia.model.errors import NotPermitted, Refused
@@ -14,10 +14,10 @@ from tertulia.state.state import State
 
 
 def role_of(state: State, user: User) -> Role:
-    """The role whose rights the account has at this moment.
+    """Return the role whose rights the account has now.
 
-    A bot has those of its own role, and of its owner's where that is a lesser one; those of a
-    guest where its owner is gone. What is shown of an account is the role it was given.
+    A bot has the lower of its own role and its owner's, and a guest's rights if the owner is
+    deactivated. Clients are shown the role that the account was given.
     """
     if user.bot is None or user.bot.owner_id is None:
         return user.role
@@ -26,17 +26,16 @@ def role_of(state: State, user: User) -> Role:
 
 
 def is_guest(state: State, user: User) -> bool:
-    """Whether the account has no more than a guest's rights."""
     return role_of(state, user) is Role.GUEST
 
 
 def is_moderator(state: State, user: User) -> bool:
-    """Whether the account has the rights of moderators: administrators and owners too."""
+    """Whether the account has at least the rights of a moderator."""
     return role_of(state, user) <= Role.MODERATOR
 
 
 def is_administrator(state: State, user: User) -> bool:
-    """Whether the account has the rights of administrators: owners too."""
+    """Whether the account has at least the rights of an administrator."""
     return role_of(state, user) <= Role.ADMINISTRATOR
 
 
@@ -46,28 +45,26 @@ def isowner_of(state: State, user: User) -> bool:
 
 
 def require(allowed: bool, otherwise: str) -> None:
-    """Refuse with the sentence unless allowed."""
+    """Raise Refused with that message unless allowed."""
     if not allowed:
         raise Refused(otherwise)
 
 
 def require_administrator(state: State, actor: User) -> None:
-    """Raise NotPermitted for anyone below an administrator."""
     if not is_administrator(state, actor):
         raise NotPermitted("You must be an organization administrator.")
 
 
 def require_owner(state: State, actor: User) -> None:
-    """Raise NotPermitted for anyone below an owner."""
     if not isowner_of(state, actor):
         raise NotPermitted("You must be an organization owner.")
 
 
 def holds(state: State, user: User, setting: GroupSetting) -> bool:
-    """Whether the user has a permission that guests may have as well.
+    """Whether the user has a permission that guests can have too.
 
-    A bot has it where the permission names the bot itself, or where both it and its owner are in
-    the groups that have it.
+    A bot has it if the permission names the bot itself, or if both it and its owner are in a group
+    that has it.
     """
     if not state.memberships.holds(user, setting):
         return False
@@ -80,7 +77,7 @@ def holds(state: State, user: User, setting: GroupSetting) -> bool:
 
 
 def holds_as_member(state: State, user: User, setting: GroupSetting) -> bool:
-    """The same for a permission that guests never gain, whatever group they are in."""
+    """Whether the user has a permission that guests never have, whatever groups they are in."""
     return not is_guest(state, user) and holds(state, user, setting)
 
 
@@ -88,6 +85,7 @@ def holds_as_member(state: State, user: User, setting: GroupSetting) -> bool:
 
 
 def owner_of(state: State, user: User) -> User | None:
+    """Return a bot's active owner, if it has one."""
     if user.bot is None or user.bot.owner_id is None:
         return None
     owner = state.users[user.bot.owner_id]
@@ -101,10 +99,10 @@ def owner_of(state: State, user: User) -> User | None:
 
 
 def sees_user(state: State, viewer: User, other: User) -> bool:
-    """Whether the viewer may know of the other account.
+    """Whether the viewer can see the other account.
 
-    Where the organization limits it, guests see only those with whom they share a channel or a
-    direct conversation.
+    In organizations that limit it, guests see only people they share a channel or a direct
+    conversation with.
     """
     if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer):
         return True
@@ -112,28 +110,27 @@ def sees_user(state: State, viewer: User, other: User) -> bool:
 
 
 def sees_everybody(state: State, viewer: User) -> bool:
-    """Whether the viewer may know of every account: all but the guests of some organizations."""
+    """Whether the viewer can see every account."""
     return not is_guest(state, viewer) or holds(
         state, viewer, state.realm.can_access_all_users_group
     )
 
 
 def users_seen(state: State, viewer: User | None) -> list[User]:
-    """The accounts that the viewer (None: nobody signed in) may know of, in ascending order of ID.
-    The same as asking `sees_user` for each, and quicker."""
+    """Return the accounts that the viewer (None: not signed in) can see, by ascending ID. Faster
+    than `sees_user` for each."""
     if viewer is None or sees_everybody(state, viewer):
         return sorted(state.users, key=lambda user: user.id)
     return [state.users[user_id] for user_id in sorted(contacts_and_bots(state, viewer))]
 
 
 def contacts_and_bots(state: State, viewer: User) -> set[int]:
-    """The accounts that a viewer may know of who may not know of all: itself, all bots, and those
-    with which it shares a channel or a direct conversation."""
+    """Return what a limited guest sees: their own account, all bots, and their contacts."""
     return {viewer.id, *state.users.bots, *state.contacts.of(viewer.id)}
 
 
 def visible_user(state: State, viewer: User, user_id: int | None) -> User:
-    """The account of that ID. Refused when there is none that the viewer may know of."""
+    """Return the account with that ID. Raise Refused unless the viewer can see it."""
     user = state.users.get(user_id)
     if user is None or not sees_user(state, viewer, user):
         raise Refused("This user doesn't exist.")
@@ -149,40 +146,39 @@ _LEAST_ROLE = {
 
 
 def address_visibility(state: State, user: User) -> AddressVisibility:
-    """To whom the account shows its real address."""
+    """Return who can see the account's real email address."""
     settings = state.settings.get(user.id)
     return settings.email_address_visibility if settings else AddressVisibility.EVERYONE
 
 
 def sees_address(state: State, viewer: User | None, other: User) -> bool:
-    """Whether the viewer (None: nobody signed in) may see the other's real address."""
+    """Whether the viewer (None: not signed in) can see the other's real email address."""
     if viewer is not None and viewer.id == other.id:
         return True
     return shows_address(state, other, None if viewer is None else role_of(state, viewer))
 
 
 def shows_address(state: State, user: User, role: Role | None) -> bool:
-    """Whether the account shows its real address to others of that role (None: to those who are
-    not signed in)."""
+    """Whether the account shows its real email address to others with that role (None: not signed
+    in)."""
     if user.is_bot:
         return True
     return role is not None and opens_address(address_visibility(state, user), role)
 
 
 def opens_address(visibility: AddressVisibility, role: Role) -> bool:
-    """Whether an account with that setting shows its address to others of that role."""
+    """Whether an account with that setting shows its email address to others with that role."""
     least = _LEAST_ROLE.get(visibility)
     return least is not None and role <= least
 
 
 def may_create_users(state: State, user: User) -> bool:
-    """Whether the user may make accounts for others."""
     return holds_as_member(state, user, state.realm.can_create_users_group)
 
 
 def may_create_bot(state: State, user: User, kind: BotKind) -> bool:
-    """Whether the user may have a bot of that kind. Incoming webhooks, which can only send, have
-    a permission of their own."""
+    """Whether the user can create that kind of bot. Incoming webhooks, which can only send, have a
+    permission of their own."""
     if holds_as_member(state, user, state.realm.can_create_bots_group):
         return True
     return kind is BotKind.INCOMING_WEBHOOK and holds_as_member(
@@ -191,18 +187,18 @@ def may_create_bot(state: State, user: User, kind: BotKind) -> bool:
 
 
 def manages_account(state: State, actor: User, target: User) -> bool:
-    """Whether the actor may change the account: an administrator (an owner for an owner's), or
-    the owner of a bot."""
+    """Whether the actor can change the account: as an administrator (for an owner's account, as an
+    owner), or as a bot's owner."""
     if target.bot is not None and target.bot.owner_id == actor.id:
         return True
     return isowner_of(state, actor) if target.is_owner else is_administrator(state, actor)
 
 
 def may_lend_rights(state: State, actor: User, owner: User) -> bool:
-    """Whether the actor may let another person own a bot that the actor has the key of.
+    """Whether the actor, who has the key of a bot, can make another person its owner.
 
-    Its rights are never more than its own and the owner's, but for writing to channels, where the
-    owner's count alone: nobody gains what they do not have.
+    A bot has no more rights than its owner, except that its owner's rights alone decide where it
+    can send: nobody must gain what they don't have.
     """
     if role_of(state, actor) > role_of(state, owner):
         return False
@@ -217,13 +213,12 @@ def may_lend_rights(state: State, actor: User, owner: User) -> bool:
 
 
 def may_create_groups(state: State, user: User) -> bool:
-    """Whether the user may create user groups."""
     return holds_as_member(state, user, state.realm.can_create_groups)
 
 
 def manages_group(state: State, user: User, group: UserGroup) -> bool:
-    """Whether the user may change the group and its permissions, and take it out of use. Nobody
-    changes the groups of the roles."""
+    """Whether the user can change and deactivate the group and its permissions. Nobody can change
+    system groups."""
     return not group.is_system and (
         holds_as_member(state, user, state.realm.can_manage_all_groups)
         or holds_as_member(state, user, group.can_manage_group)
@@ -231,34 +226,32 @@ def manages_group(state: State, user: User, group: UserGroup) -> bool:
 
 
 def may_add_members(state: State, user: User, group: UserGroup) -> bool:
-    """Whether the user may bring anybody, and any other group, into the group."""
+    """Whether the user can add anyone, and any group, to the group."""
     return manages_group(state, user, group) or (
         not group.is_system and holds_as_member(state, user, group.can_add_members_group)
     )
 
 
 def may_remove_members(state: State, user: User, group: UserGroup) -> bool:
-    """Whether the user may take anybody, and any other group, out of the group."""
+    """Whether the user can remove anyone, and any group, from the group."""
     return manages_group(state, user, group) or (
         not group.is_system and holds_as_member(state, user, group.can_remove_members_group)
     )
 
 
 def may_join(state: State, user: User, group: UserGroup) -> bool:
-    """Whether the user may become a member of the group by themselves."""
     return may_add_members(state, user, group) or (
         not group.is_system and holds_as_member(state, user, group.can_join_group)
     )
 
 
 def may_leave(state: State, user: User, group: UserGroup) -> bool:
-    """Whether the user, who is in the group, may end that by themselves."""
     return may_remove_members(state, user, group) or (
         not group.is_system and holds(state, user, group.can_leave_group)
     )
 
 
 def may_mention_group(state: State, user: User, group: UserGroup) -> bool:
-    """Whether the user may notify the group's members by a mention. A mention of a group of the
-    roles, or of a deactivated one, notifies nobody."""
+    """Whether the user can mention the group so that its members are notified. Mentions of system
+    groups and deactivated groups notify nobody."""
     return not group.deactivated and holds(state, user, group.can_mention_group)

@@ -1,10 +1,9 @@
-"""How many lasting things one person can have. Each quota is a setting of the organization.
+"""How many things that stay stored one person can have. Each quota is a setting of the
+organization.
 
-A person's bots count with the person. Everything counts that stays stored: archived channels,
-deactivated groups and deactivated bots too. Counts come from the state's indexes, and the verbs
-that add something check them, so concurrent requests can't exceed a quota together.
-
-Lowering a quota takes nothing away: it only refuses what would be added.
+A person's bots count toward the person's quota, as do archived channels, and deactivated groups and
+bots. The verbs that add something check the quota against the state's indexes, so concurrent
+requests can't exceed it. Lowering a quota deletes nothing.
 """
 
 from collections.abc import Callable
@@ -19,17 +18,15 @@ from tertulia.state.state import State
 
 
 class Quota(Struct, frozen=True, kw_only=True):
-    """A limit on one kind of thing."""
-
     setting: str
-    """The field of `Realm` with the limit. None there is no limit."""
+    """The field of `Realm` with the limit; None in it means no limit."""
     count: Callable[[State, int], int] | None
-    """How many of these an account has, by its ID. None where the state doesn't know: the caller
+    """Counts an account's things by its ID. None if the state doesn't know, and the caller
     counts."""
     refusal: str
-    """What is said beyond the limit, with `{limit}` in it."""
+    """The error message, with `{limit}` in it."""
     binds_administrators: bool = True
-    """False for what administrators create for everybody."""
+    """False for things that administrators create for everyone."""
 
 
 _MORE: Final = "or ask an administrator to raise the limit."
@@ -78,9 +75,9 @@ def check(
     of: User | None = None,
     used: int | None = None,
 ) -> None:
-    """Raise QuotaReached unless there is room for `more` of these things. They are the actor's
-    person's, or those of the account `of`. `used` is how many there are, for a quota that the state
-    can't count."""
+    """Raise QuotaReached unless the actor (or the account `of`) can have `more` of these things.
+    Bots share their owner's quota. `used` is their number now, for a quota that the state can't
+    count."""
     limit: int | None = getattr(state.realm, quota.setting)
     if limit is None or (
         not quota.binds_administrators and permissions.is_administrator(state, actor)

@@ -1,4 +1,4 @@
-"""What nodes announce to each other: it is not stored, and nothing depends on its arriving."""
+"""Announcements between nodes. They aren't stored, and nothing depends on their arrival."""
 
 from msgspec import Struct
 
@@ -6,25 +6,25 @@ from tertulia.model.transients import Transient
 
 
 class LimitsCharged(Struct, frozen=True, kw_only=True, tag="limits_charged"):
-    """What was used up of limits at one node."""
+    """Attempts that one node counted toward rate limits."""
 
     attempts: dict[str, list[tuple[int | str, int]]]
-    """By limit: who, as a user ID or a mark that only the nodes can make, and how many attempts
-    more they have made; fewer, where some were forgiven."""
+    """By limit: the user ID, or a keyed hash, and the number of additional attempts; negative if
+    some were forgiven."""
 
 
 class SignedInFrom(Struct, frozen=True, kw_only=True, tag="signed_in_from"):
-    """An account was signed in to from a place."""
+    """An account signed in from a location."""
 
     mark: str
-    """What stands for both."""
+    """Identifies both."""
 
 
 class AnnouncementPiece(Struct, frozen=True, kw_only=True, tag="piece"):
-    """A part of an announcement that is too long to be sent in one text."""
+    """A part of an announcement that is too long for one text."""
 
     whole: str
-    """Identifies the announcement among those of the node."""
+    """Identifies the announcement on its node."""
     number: int
     """From 0."""
     count: int

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tertulia.model.change import Change
 
 ADDRESS = "/user_uploads/"
-"""Where files are, at the organization's address."""
+"""The path of files below the server's URL."""
 SHOWN: Final = frozenset(
     {
         "application/pdf",
@@ -20,28 +20,28 @@ SHOWN: Final = frozenset(
         *("video/mp4", "video/webm"),
     }
 )
-"""Media types of what a browser may show by itself. None of it can run."""
+"""Media types that browsers can show inline. None of them can run code."""
 _LINKED = re.compile(
     re.escape(ADDRESS) + r"(?:download/|thumbnail/)?([0-9]+/[0-9a-f]{2}/[\w-]+/[\w.%-]+)"
 )
 
 
 def key_in(path: str) -> str:
-    """The key in a path (`realm/two digits/key/name`); empty where it is no such path."""
+    """Return the key in a path (`realm/two digits/key/name`), or an empty string."""
     parts = path.split("/")
     return parts[2] if len(parts) == 4 else ""
 
 
 def linked_paths(content: str) -> Iterator[Sequence[str]]:
-    """The paths of the files that a text links: for each link what it may mean, the likeliest
-    first. (A sentence may end behind it, and some programs write it with percent signs.)"""
+    """Yield, for each link to a file in a text, the paths that it may mean, the likeliest first. A
+    full stop may follow it, and some programs percent-encode it."""
     if ADDRESS in content:
         for path in _LINKED.findall(content):
             yield tuple(dict.fromkeys((path, path.rstrip("."), unquote(path))))
 
 
 class ImageInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a file that is a picture: as it is shown, upright."""
+    """Size of an image as it's shown, upright."""
 
     width: int
     """Pixels."""
@@ -55,35 +55,35 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: int
     user_id: int
-    """Whose it is."""
+    """The owner."""
     name: str
-    """What it was called where it came from."""
+    """The file's name on the uploader's device."""
     path: str
-    """What it is known by: `realm/two digits/key/name`, as in its address."""
+    """`realm/two digits/key/name`, as in its URL."""
     size: int
     """Bytes."""
     media_type: str
-    """As the uploader said."""
+    """As the uploader gave it."""
     created_at: int
     """UNIX seconds."""
     picture: ImageInfo | None = None
-    """None where it is no picture that can be shown smaller."""
+    """None unless it's an image that can be shown smaller."""
 
     @property
     def key(self) -> str:
-        """The random part of the path, which no other file has."""
+        """The random part of the path, which is unique."""
         return key_in(self.path)
 
 
 class AttachmentMessage(Struct, frozen=True, kw_only=True):
-    """A message links a file: its readers may open the file."""
+    """A link from a message to a file, which its readers can open."""
 
     attachment_id: int
     message_id: int
 
 
 class RemovedFile(Struct, frozen=True, kw_only=True):
-    """A file whose attachment is gone, and which may still lie on the disk."""
+    """A file whose attachment was removed, and which may still be stored."""
 
     id: int
     """The attachment's."""
@@ -91,22 +91,18 @@ class RemovedFile(Struct, frozen=True, kw_only=True):
 
 
 class AttachmentAdded(Change, frozen=True, tag="attachment_added"):
-    """A file was uploaded."""
-
     attachment: Attachment
 
 
 class AttachmentRemoved(Change, frozen=True, tag="attachment_removed"):
-    """A file was deleted, by its owner, by an administrator, or because nothing refers to it.
-
-    `user_id` is the owner.
-    """
+    """A file was deleted by its owner or an administrator, or because nothing links it. `user_id`
+    is the owner."""
 
     attachment_id: int
     user_id: int
 
 
 class FilesDeleted(Change, frozen=True, tag="files_deleted"):
-    """Files of removed attachments were deleted from the disk."""
+    """Stored files of removed attachments were deleted."""
 
     attachment_ids: tuple[int, ...]

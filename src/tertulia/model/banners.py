@@ -1,4 +1,4 @@
-"""Banners: what owners and administrators tell everybody, above all that is on the screen."""
+"""Banners: announcements of administrators at the top of the screen."""
 
 from msgspec import Struct
 
@@ -6,11 +6,11 @@ from tertulia.model.change import Change
 
 
 class Banner(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that everybody is told until its end, or until they have put it away."""
+    """A banner, shown to everyone until it ends or they close it."""
 
     id: int
     content: str
-    """Plain text of one line or several."""
+    """Plain text of one or more lines."""
     posted_by: int
     posted_at: int
     """UNIX seconds."""
@@ -19,12 +19,10 @@ class Banner(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BannerPosted(Change, frozen=True, tag="banner_posted"):
-    """Everybody is told something."""
-
     banner: Banner
 
 
 class BannersEnded(Change, frozen=True, tag="banners_ended"):
-    """These are shown no more: their time is over, or somebody has taken them down."""
+    """Banners ended or were removed."""
 
     banner_ids: tuple[int, ...]

@@ -1,8 +1,8 @@
-"""Changes: the facts in the log, by noun.
+"""All changes, and entries of the log.
 
-A change is in the past tense and complete. Folding it needs only the state before it. Projecting it
-may happen later, from a later state: what cannot be derived from that is in the change itself, like
-the users who gained or lost sight of a channel.
+A change is a fact in the past tense. Folding it needs only the state before it. It may be projected
+later, from a later state, so it contains what can't be derived then, such as users who gained or
+lost sight of a channel.
 """
 
 from msgspec import Struct
@@ -10,7 +10,6 @@ from msgspec import Struct
 from tertulia.model.agents import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
 from tertulia.model.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.banners import BannerPosted, BannersEnded
-from tertulia.model.change import Change
 from tertulia.model.channels import (
     ChannelChanged,
     ChannelCreated,
@@ -49,7 +48,6 @@ from tertulia.model.folders import (
     ChannelFoldersReordered,
 )
 from tertulia.model.groups import (
-    ChannelSight,
     FullMembersChanged,
     UserGroupChanged,
     UserGroupCreated,
@@ -68,7 +66,6 @@ from tertulia.model.messages import (
     MessageSent,
     MessagesRead,
     MessagesUnread,
-    UnreadMessage,
 )
 from tertulia.model.navigation import (
     NavigationViewAdded,
@@ -122,132 +119,13 @@ from tertulia.model.sessions import SessionBegun, SessionConfirmed, SessionsEnde
 from tertulia.model.user_topics import UserTopicChanged
 from tertulia.model.users import (
     CredentialChanged,
-    Named,
     SettingsChanged,
     UserChanged,
     UserCreated,
     UserDeactivated,
     UserReactivated,
-    UserVisibility,
     UserVisibilityChanged,
 )
-
-__all__ = [
-    "AgentKeyMade",
-    "AgentKeyUsed",
-    "AgentKeysEnded",
-    "AlertWordsChanged",
-    "AnyChange",
-    "AttachmentAdded",
-    "AttachmentRemoved",
-    "BannerPosted",
-    "BannersEnded",
-    "Change",
-    "ChannelChanged",
-    "ChannelCreated",
-    "ChannelFolderChanged",
-    "ChannelFolderCreated",
-    "ChannelFoldersReordered",
-    "ChannelSight",
-    "ConfirmationAsked",
-    "ConfirmationsEnded",
-    "CredentialChanged",
-    "CustomEmojiAdded",
-    "CustomEmojiDeactivated",
-    "DefaultChannelGroupRemoved",
-    "DefaultChannelGroupSet",
-    "DeviceAdded",
-    "DeviceRemoved",
-    "DomainAdded",
-    "DomainChanged",
-    "DomainRemoved",
-    "DraftChanged",
-    "DraftDeleted",
-    "DraftsCreated",
-    "Entry",
-    "EventIdsUsedUp",
-    "FeedAdded",
-    "FeedChanged",
-    "FeedRead",
-    "FeedRemoved",
-    "FilesDeleted",
-    "FlagsChanged",
-    "FullMembersChanged",
-    "InvitationSentAgain",
-    "InvitationsEnded",
-    "InvitationsMade",
-    "InvitationsRedacted",
-    "LinkifierRemoved",
-    "LinkifierSet",
-    "LinkifiersOrdered",
-    "MessageEdited",
-    "MessagePinned",
-    "MessageScheduled",
-    "MessageSent",
-    "MessageUnpinned",
-    "MessagesDeleted",
-    "MessagesMoved",
-    "MessagesRead",
-    "MessagesUnread",
-    "Named",
-    "NavigationViewAdded",
-    "NavigationViewChanged",
-    "NavigationViewRemoved",
-    "OnMessage",
-    "OnboardingStepTaken",
-    "PlaygroundAdded",
-    "PlaygroundRemoved",
-    "PreviewsGivenUp",
-    "ProfileChanged",
-    "ProfileFieldChanged",
-    "ProfileFieldCreated",
-    "ProfileFieldDeleted",
-    "ProfileFieldsOrdered",
-    "PushSubscribed",
-    "PushTokenAdded",
-    "PushTokensRemoved",
-    "PushUnsubscribed",
-    "QuietTimesChanged",
-    "ReactionAdded",
-    "ReactionRemoved",
-    "RealmChanged",
-    "RealmCreated",
-    "RealmDeactivated",
-    "RealmDefaultsChanged",
-    "RealmReactivated",
-    "ReminderRemoved",
-    "ReminderSet",
-    "ScheduledMessageChanged",
-    "ScheduledMessageRemoved",
-    "SessionBegun",
-    "SessionConfirmed",
-    "SessionUsed",
-    "SessionsEnded",
-    "SettingsChanged",
-    "SnippetChanged",
-    "SnippetCreated",
-    "SnippetDeleted",
-    "StatusChanged",
-    "SubmessageAdded",
-    "Subscribed",
-    "SubscriptionChanged",
-    "TopicMoveEnded",
-    "TopicMoveStarted",
-    "UnreadMessage",
-    "Unsubscribed",
-    "UserChanged",
-    "UserCreated",
-    "UserDeactivated",
-    "UserGroupChanged",
-    "UserGroupCreated",
-    "UserGroupMembersChanged",
-    "UserMuted",
-    "UserReactivated",
-    "UserTopicChanged",
-    "UserUnmuted",
-    "UserVisibility",
-    "UserVisibilityChanged",
-]
 
 AnyChange = (
     AttachmentAdded
@@ -359,17 +237,17 @@ AnyChange = (
 )
 
 OnMessage = ReactionAdded | ReactionRemoved | SubmessageAdded | MessagePinned | MessageUnpinned
-"""What hangs on a message: such a change has its `place`. Of an entry that is read from the
-database, `gone` and `moved_to` say what became of the message since."""
+"""Additions to a message, with its `place`. In an entry that is read from the database, `gone` and
+`moved_to` say what has happened to the message since."""
 
 
 class Entry(Struct, frozen=True):
-    """A change at its place in the log."""
+    """A change with its sequence number in the log."""
 
     seq: int
-    """1, 2, 3, … without a gap."""
+    """1, 2, 3, … without gaps."""
     at: float
     """UNIX seconds."""
     actor_id: int | None
-    """Who did it; None for the server itself."""
+    """None for the server itself."""
     change: AnyChange

@@ -1,4 +1,4 @@
-"""Channels, who is subscribed to them, and their topics."""
+"""Channels, subscriptions, and topics."""
 
 from enum import Enum
 from typing import Any
@@ -10,7 +10,7 @@ from tertulia.model.groups import GroupSetting, SystemGroup
 
 
 class TopicsPolicy(Enum):
-    """Whether messages may be sent without a topic."""
+    """Whether messages need a topic."""
 
     INHERIT = "inherit"
     ALLOW_EMPTY = "allow_empty_topic"
@@ -19,11 +19,9 @@ class TopicsPolicy(Enum):
 
 
 class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A named place for topics."""
-
     id: int
     name: str
-    """Unique without regard to case, archived channels included."""
+    """Unique, ignoring case, including archived channels."""
     description: str = ""
     rendered_description: str = ""
     created_at: int
@@ -33,21 +31,20 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     is_web_public: bool = False
     is_archived: bool = False
     is_default: bool = False
-    """New users are subscribed to it."""
+    """Whether new users are subscribed to it."""
     history_public: bool = True
-    """New subscribers see what was written before they came."""
+    """Whether new subscribers can read older messages."""
     retention_days: int | None = None
-    """None inherits the organization's; -1 keeps messages for ever."""
+    """None uses the organization's; -1 keeps messages forever."""
     topics_policy: TopicsPolicy = TopicsPolicy.INHERIT
     folder_id: int | None = None
     first_message_id: int | None = None
     last_message_at: int | None = None
-    """UNIX seconds of the newest message, a day at most behind."""
+    """UNIX seconds of the newest message, at most one day behind."""
     read_until: int = 0
-    """Up to this message everything counts as read by everybody: the last one before the channel
-    was archived."""
+    """Messages up to this one count as read by everyone: the last one before the channel was
+    archived."""
     is_recently_active: bool = True
-    """False when nothing was written in it for a long time."""
     can_add_subscribers_group: GroupSetting = SystemGroup.NOBODY.value
     can_administer_channel_group: GroupSetting = SystemGroup.NOBODY.value
     can_create_topic_group: GroupSetting = SystemGroup.EVERYONE.value
@@ -62,25 +59,24 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One user's relation to one channel: now, and in the past.
+    """A user's subscription to a channel, present or past.
 
-    `spans` are the ranges of message IDs during which the user was subscribed, oldest first,
-    each `(after, until)`: a message is in it when after < id <= until, and the open one has
-    until None. They say which messages the user received, so that no message needs a row per
-    recipient.
+    `spans` are the ranges of message IDs during which the user was subscribed, oldest first:
+    `(after, until)` contains messages with after < id <= until, and the open one has until None.
+    They say which messages the user received, so messages need no row per recipient.
     """
 
     channel_id: int
     user_id: int
     spans: tuple[tuple[int, int | None], ...]
     began: int = 0
-    """The log's entry that began the present subscription (or the last)."""
+    """The log's entry that began the present (or last) subscription."""
     color: str
     """`#rrggbb` in lower case."""
     is_muted: bool = False
     pin_to_top: bool = False
     desktop_notifications: bool | None = None
-    """None, here and below, follows the user's own setting."""
+    """None, here and below, uses the user's general setting."""
     audible_notifications: bool | None = None
     push_notifications: bool | None = None
     email_notifications: bool | None = None
@@ -92,12 +88,12 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     @property
     def since(self) -> int:
-        """The newest message ID that came before the present subscription (if active)."""
+        """The newest message ID before the present subscription (if active)."""
         return self.spans[-1][0]
 
     def covers(self, message_id: int) -> bool:
         """Whether the user was subscribed when the message was sent."""
-        # Without a generator: it is asked for each message of a page.
+        # No generator, for speed: called for each message of a page.
         for after, until in reversed(self.spans):
             if after < message_id and (until is None or message_id <= until):
                 return True
@@ -105,11 +101,11 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
 
 class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A conversation in a channel. It exists while it has messages."""
+    """A topic of a channel. It exists while it has messages."""
 
     channel_id: int
     key: str
-    """The name as it is compared: case-folded."""
+    """The case-folded name, for comparison."""
     name: str
     """As its newest message spells it; empty for the general chat."""
     last_message_id: int
@@ -117,7 +113,7 @@ class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 def topic_key(name: str) -> str:
-    """What two spellings of one topic have in common."""
+    """Return what all spellings of a topic have in common."""
     return name.casefold()
 
 
@@ -128,12 +124,11 @@ class ChannelCreated(Change, frozen=True, tag="channel_created"):
 
 
 class ChannelChanged(Change, frozen=True, tag="channel_changed"):
-    """Fields of a channel have new values: `values`; `was` has the old ones.
+    """Fields of a channel have new values; `was` has the old ones.
 
-    `gained` and `lost` are the users who gained and lost sight of the channel by it. If there are
-    `gained`, or the channel was unarchived, `subscribers` are its subscribers at that moment.
-    Archiving is the field `is_archived`; `archived` is its value before. The three fields of
-    privacy always come together.
+    `gained` and `lost` are users who gained or lost sight of the channel. If there are `gained`, or
+    the channel was unarchived, `subscribers` are its subscribers then. `archived` is the value of
+    `is_archived` before. The three privacy fields always come together.
     """
 
     channel_id: int
@@ -146,11 +141,10 @@ class ChannelChanged(Change, frozen=True, tag="channel_changed"):
 
 
 class Subscribed(Change, frozen=True, tag="subscribed"):
-    """Users were subscribed to a channel; `colors` has the channel's color for each.
+    """Users were subscribed to a channel; `colors` has each one's color.
 
-    `after` is the newest message that they did not receive. `gained` are the users among them who
-    could not see the channel before. `count` is the number of active subscribers afterwards,
-    `archived` whether the channel is archived.
+    `after` is the newest message that they did not receive. `gained` are those who couldn't see the
+    channel before. `count` is the number of active subscribers afterwards.
     """
 
     channel_id: int
@@ -168,9 +162,8 @@ class Subscribed(Change, frozen=True, tag="subscribed"):
 class Unsubscribed(Change, frozen=True, tag="unsubscribed"):
     """Users were unsubscribed from a channel.
 
-    `until` is the last message that they received. `lost` are the users among them who cannot see
-    the channel any more. `name` is the channel's name at that moment, `archived` whether it is
-    archived.
+    `until` is the last message that they received. `lost` are those who can no longer see the
+    channel. `name` is the channel's name then.
     """
 
     channel_id: int
@@ -182,10 +175,7 @@ class Unsubscribed(Change, frozen=True, tag="unsubscribed"):
 
 
 class SubscriptionChanged(Change, frozen=True, tag="subscription_changed"):
-    """A personal setting of a channel (`color`, `is_muted`, …) has a new value.
-
-    `archived` is whether the channel is archived.
-    """
+    """A personal setting of a channel (`color`, `is_muted`, …) has a new value."""
 
     channel_id: int
     user_id: int

@@ -1,4 +1,4 @@
-"""What one account keeps for writing: drafts and snippets."""
+"""Drafts and saved snippets."""
 
 from enum import StrEnum
 
@@ -8,15 +8,13 @@ from tertulia.model.change import Change
 
 
 class DraftKind(StrEnum):
-    """To what a draft is addressed."""
-
     NOTHING = "nothing"
     CHANNEL = "channel"
     DIRECT = "direct"
 
 
 class SavedDraft(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that its author has not finished."""
+    """An unfinished message."""
 
     id: int
     user_id: int
@@ -32,7 +30,7 @@ class SavedDraft(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Snippet(Struct, frozen=True, kw_only=True):
-    """A text that its owner writes again and again."""
+    """A text that its owner uses again and again."""
 
     id: int
     user_id: int
@@ -44,22 +42,18 @@ class Snippet(Struct, frozen=True, kw_only=True):
 
 
 class DraftsCreated(Change, frozen=True, tag="drafts_created"):
-    """A user saved new drafts."""
-
     user_id: int
     drafts: tuple[SavedDraft, ...]
 
 
 class DraftChanged(Change, frozen=True, tag="draft_changed"):
-    """A draft was changed to this one."""
-
     user_id: int
     draft: SavedDraft
 
 
 class DraftDeleted(Change, frozen=True, tag="draft_deleted"):
-    """A draft was deleted. `unsynchronized`: because its author keeps none on the server any more,
-    of which their clients hear by that setting."""
+    """A draft was deleted. `unsynchronized` means that its author turned syncing drafts off, and
+    clients know that from the setting."""
 
     user_id: int
     draft_id: int
@@ -67,21 +61,15 @@ class DraftDeleted(Change, frozen=True, tag="draft_deleted"):
 
 
 class SnippetCreated(Change, frozen=True, tag="snippet_created"):
-    """A user saved a new snippet."""
-
     user_id: int
     snippet: Snippet
 
 
 class SnippetChanged(Change, frozen=True, tag="snippet_changed"):
-    """A snippet was changed to this one."""
-
     user_id: int
     snippet: Snippet
 
 
 class SnippetDeleted(Change, frozen=True, tag="snippet_deleted"):
-    """A snippet was deleted."""
-
     user_id: int
     snippet_id: int

@@ -1,4 +1,4 @@
-"""Moves of more messages than one entry of the log moves."""
+"""Changes that edit, move, and delete messages."""
 
 from msgspec import Struct
 from pyroaring import BitMap
@@ -11,7 +11,7 @@ from tertulia.model.reactions import Reaction
 
 
 class TopicMove(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A move that was allowed as a whole and is made in pieces, the newest messages first."""
+    """A move that was allowed as a whole and is made in batches, newest messages first."""
 
     id: int
     user_id: int
@@ -23,32 +23,32 @@ class TopicMove(Struct, frozen=True, kw_only=True, omit_defaults=True):
     new_topic: str
     propagation: Propagation
     ranges: tuple[tuple[int, int], ...]
-    """Of the topic's messages, those with after < id <= until of one of these, ascending. Where it
-    `respells`, those that are left."""
+    """The topic's messages with after < id <= until of one of these, ascending. If it `respells`,
+    those that are left."""
     count: int
     """Messages when it began."""
     is_whole: bool
-    """Whether these were all of the topic."""
+    """Whether they were all messages of the topic."""
     tell_old: bool = False
     tell_new: bool = True
     has_begun: bool = False
-    """Whether the newest of its messages have been moved."""
+    """Whether the newest messages have been moved."""
     joins: bool = False
-    """Whether the new topic already had messages when the move began."""
+    """Whether the new topic had messages when the move began."""
 
     @property
     def last_id(self) -> int:
-        """The newest of its messages when it began."""
+        """The newest message when it began."""
         return self.ranges[-1][1]
 
     @property
     def respells(self) -> bool:
-        """Whether the messages stay in their topic, which they spell in another way afterwards."""
+        """Whether the messages stay in their topic and only spell it differently afterwards."""
         here = (self.channel_id, topic_key(self.topic))
         return here == (self.new_channel_id, topic_key(self.new_topic))
 
     def before(self, message_id: int) -> tuple[tuple[int, int], ...]:
-        """The part of the ranges with lower IDs."""
+        """Return the part of the ranges with lower IDs."""
         return tuple(
             (after, min(until, message_id - 1))
             for after, until in self.ranges
@@ -57,21 +57,21 @@ class TopicMove(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 Groups = tuple[tuple[IdRanges, tuple[int, ...]], ...]
-"""Pairs of some of the messages and the users they concern, ascending."""
+"""Pairs of messages and the users they concern, ascending."""
 
 
 class MessageEdited(Change, frozen=True, tag="message_edited"):
-    """A message has new content. `message` is the edited message.
+    """A message was edited; `message` is the result.
 
-    `mentioned` and `unmentioned` are the flags for mentions that users gained and lost. `flags` are
-    the sparse flags of all users who have some afterwards, and `read_by` the users who had read it.
-    `rendering_only` means that only the HTML is new. `attached` and `detached` are the uploaded
-    files that it newly links, and those that it links no more. `awaits_previews` means that it
-    links pages whose previews are to be fetched; otherwise none are pending any more.
+    `mentioned` and `unmentioned` are mention flags that users gained and lost. `flags` are all
+    sparse flags afterwards, and `read_by` the users who had read it. `rendering_only` means that
+    only the HTML changed. `attached` and `detached` are uploaded files that it newly links or no
+    longer links. `awaits_previews` means that previews of its links are pending; otherwise none
+    are.
 
-    The log has no copy of any content. Of an entry that is read from the database, `message` has
-    the present content, `gone` means that it was deleted since, and `moved_to` is the channel that
-    it was moved to since.
+    The log has no copy of content. In an entry that is read from the database, `message` has the
+    present content, `gone` means that it was deleted since, and `moved_to` is the channel that it
+    was moved to since.
     """
 
     message: Message
@@ -90,18 +90,17 @@ class MessageEdited(Change, frozen=True, tag="message_edited"):
 
 
 class PreviewsGivenUp(Change, frozen=True, tag="previews_given_up"):
-    """The pages that a message links have no previews; none are pending any more."""
+    """Previews for a message are no longer pending."""
 
     message_id: int
 
 
 class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A moved message, with everything that is sent to users who could not read it before.
+    """A moved message, with everything that users need who couldn't read it before.
 
-    `reactions` are those at the time of the move, and `flags` the sparse flags, at that time, of
-    users to whom it is new. The log has no copy of any content: of an entry that is read from the
-    database, `message` and the contents of `submessages` are the present ones, and `message` is
-    None if it was deleted since.
+    `reactions` and `flags` (of users to whom it's new) are those at the time of the move. In an
+    entry that is read from the database, `message` and the contents of `submessages` are the
+    present ones; `message` is None if it was deleted since.
     """
 
     message_id: int
@@ -112,29 +111,29 @@ class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MessagesMoved(Change, frozen=True, tag="messages_moved"):
-    """Messages of one topic were moved to another topic, perhaps of another channel.
+    """Messages of one topic were moved to another topic, perhaps in another channel.
 
-    `anchor_id` is the message by which the move was requested. `topic` and `new_topic` are spelled
-    as in it before and after; `flags` and `read_by` are the anchor's, as in `MessageEdited`.
-    `topics` are the topics afterwards, `emptied` those left without messages (channel and key), and
-    `first_message_ids` the new first messages of channels.
+    `anchor_id` is the message by which the move was requested; `topic` and `new_topic` are spelled
+    as in it, and `flags` and `read_by` are its own, as in `MessageEdited`. `topics` are the topics
+    afterwards, `emptied` those without messages (channel and key), and `first_message_ids` the new
+    first messages of channels.
 
-    `Groups` are messages with the users whom they concern. `lost`: users who cannot read them any
-    more, and lose their sparse flags on them (each user is named once). `marked_read`: users for
-    whom they become read. `recorded`: users who get a record of them. By these two, exactly the
-    messages that were unread before are unread afterwards.
+    `Groups` are messages with users. `lost`: users who can no longer read them, and lose their
+    sparse flags on them (each user once). `marked_read`: users for whom they become read.
+    `recorded`: users who get a record of them. These two keep exactly those messages unread that
+    were unread before.
 
-    In another channel, the subscriptions do not say who received a moved message. So it does not
-    mention everybody there by a flag of its own; `mentioned` are the users whom it did mention,
-    with the IDs of these messages, if they can still read them.
+    In another channel, subscriptions don't say who received a moved message, so a wildcard in it
+    mentions nobody there. `mentioned` are users whom it did mention, with the IDs of these
+    messages, if they can still read them.
 
-    `moved_on` is not in the log. Of an entry that is read from the database, it has the messages
-    that are not in the new channel any more, as serialized bitmaps, by the channel that they were
-    moved to since, or None if they were deleted.
+    `moved_on` isn't in the log. In an entry that is read from the database, it has messages that
+    have left the new channel since, as serialized bitmaps by their channel, or None if they were
+    deleted.
     """
 
     message_ids: tuple[int, ...]
-    """Empty where `whole_topic` has them."""
+    """Empty if `whole_topic` has them."""
     anchor_id: int
     channel_id: int
     topic: str
@@ -151,25 +150,24 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     read_by: tuple[int, ...] = ()
     mentioned: Groups = ()
     mentions_all: bool = False
-    """Whether the anchor, after the move, mentions everybody who received it."""
+    """Whether the anchor, after the move, mentions everyone who received it."""
     new_to: Groups = ()
-    """Subscribers of the new channel who could not read them in the old one."""
+    """Subscribers of the new channel who couldn't read them in the old one."""
     arrivals: tuple[Arrival, ...] = ()
-    """The newest of the messages that are new to somebody, ascending."""
+    """The newest messages that are new to someone, ascending."""
     to_public_history: bool = False
-    """Whether the messages moved to another channel whose subscribers can read all of it."""
+    """Whether they moved to another channel whose subscribers can read its whole history."""
     moved_on: tuple[tuple[int | None, bytes], ...] = ()
     whole_topic: bytes = b""
-    """Of a topic that is renamed with all of its messages these, as a serialized bitmap."""
+    """All messages of a renamed topic, as a serialized bitmap."""
 
     @property
     def renames(self) -> bool:
-        """Whether a topic with all of its messages has another name, which no other topic had."""
+        """Whether a whole topic got a name that no other topic had."""
         return bool(self.whole_topic)
 
     @property
     def ids(self) -> BitMap:
-        """The messages."""
         return BitMap.deserialize(self.whole_topic) if self.renames else BitMap(self.message_ids)
 
     @property
@@ -182,15 +180,13 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
 
 
 class TopicMoveStarted(Change, frozen=True, tag="topic_move_started"):
-    """Moving many messages was requested and allowed: `MessagesMoved` follow, until it ends. It is
-    written again when it has begun; and a move that only respells its topic, with what is left."""
+    """A move of many messages was allowed: `MessagesMoved` follow until it ends. Written again when
+    it has begun, and with the rest by a move that only respells its topic."""
 
     move: TopicMove
 
 
 class TopicMoveEnded(Change, frozen=True, tag="topic_move_ended"):
-    """All messages of such a move have been moved."""
-
     move_id: int
 
 
@@ -198,9 +194,8 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
     """Messages of one conversation were deleted.
 
     `topics`, `emptied` and `first_message_ids` are as in `MessagesMoved`; `direct_last_id` is the
-    newest message of the direct conversation afterwards. `holders` are the users who had sparse
-    flags on some of them, with the IDs of these; `detached` are the uploaded files that they
-    linked.
+    newest message of the direct conversation afterwards. `holders` are users who had sparse flags
+    on them, with the message IDs; `detached` are uploaded files that they linked.
     """
 
     message_ids: tuple[int, ...]

@@ -1,18 +1,18 @@
-"""What the domain can refuse, in its own words.
+"""Refusals of the domain.
 
-Every refusal is a `Refused`. Its subclasses carry what a caller needs to act on it; how each is
-called on the wire (code, HTTP status, extra fields) is decided in `tertulia.wire.http.errors`.
+Every refusal is a `Refused`; subclasses have what a caller needs to act on it.
+`tertulia.wire.http.errors` gives them codes, HTTP statuses, and fields.
 """
 
 from typing import NamedTuple
 
 
 class Refused(Exception):
-    """The request cannot be done as asked. `str(refusal)` is a sentence for a person."""
+    """The request was refused. `str(refusal)` is a sentence for people."""
 
 
 class TooOften(Refused):
-    """Somebody asks again and again, or for too much. `wait` is in seconds."""
+    """A rate limit was reached. `wait` is in seconds."""
 
     def __init__(self, wait: float, sentence: str) -> None:
         self.wait = wait
@@ -20,21 +20,18 @@ class TooOften(Refused):
 
 
 class SearchTooSlow(Refused):
-    """A search takes more work than one may cost."""
+    """A search takes more work than allowed."""
 
     def __init__(self) -> None:
         super().__init__("This search takes too long. Narrow it down, for example to a channel.")
 
 
 class NotPermitted(Refused):
-    """The actor's role is too low for this kind of request."""
+    """The actor's role is too low."""
 
 
 class NoSuchChannel(Refused):
-    """The channel does not exist, or the actor may not know that it does: both look alike.
-
-    `channel_id` or `name` is what the actor called it by.
-    """
+    """The channel doesn't exist, or the actor can't see it. `channel_id` or `name` is as given."""
 
     def __init__(self, *, channel_id: int | None = None, name: str | None = None) -> None:
         self.channel_id = channel_id
@@ -44,27 +41,27 @@ class NoSuchChannel(Refused):
 
 
 class NotAuthenticated(Refused):
-    """No usable credentials came with the request."""
+    """The request has no usable credentials."""
 
 
 class WrongApiKey(Refused):
-    """The API key belongs to nobody, or to somebody else."""
+    """The API key is unknown, or of another account."""
 
 
 class WrongPassword(Refused):
-    """The name or the password is wrong; which of the two is not said."""
+    """The name or the password is wrong."""
 
 
 class AccountDeactivated(Refused):
-    """The credentials are right, and the account is deactivated."""
+    """The credentials are right, but the account is deactivated."""
 
 
 class OrganizationDeactivated(Refused):
-    """The organization is deactivated: nobody can do anything in it."""
+    pass
 
 
 class LastOfKind(Refused):
-    """The last owner, or the last user, cannot be taken away."""
+    """The last owner, or the last user, can't be removed."""
 
     def __init__(self, *, is_last_owner: bool) -> None:
         self.is_last_owner = is_last_owner
@@ -73,7 +70,7 @@ class LastOfKind(Refused):
 
 
 class BadNarrow(Refused):
-    """A search term is unknown or has an operand that makes no sense. `reason` says which."""
+    """A narrow term is unknown or has an invalid operand; `reason` says which."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -81,7 +78,7 @@ class BadNarrow(Refused):
 
 
 class WildcardNotAllowed(Refused):
-    """A wildcard mention would reach more people than the actor may notify at once."""
+    """The actor can't use this wildcard mention."""
 
     def __init__(self, *, of_topic: bool) -> None:
         self.of_topic = of_topic
@@ -89,35 +86,35 @@ class WildcardNotAllowed(Refused):
 
 
 class NoSuchItem(Refused):
-    """The actor has nothing of that name or ID among what is their own (drafts, snippets, …)."""
+    """The item (a draft, a snippet, …) doesn't exist, or isn't the actor's."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"This {what} doesn't exist.")
 
 
 class NoSuchView(Refused):
-    """The actor has no navigation view of that address."""
+    """The actor has no navigation view with that address."""
 
     def __init__(self, fragment: str) -> None:
         super().__init__(f"No navigation view with the address '{fragment[:100]}' exists.")
 
 
 class NoSuchPushToken(Refused):
-    """No device of the actor's is registered with that token."""
+    """No device of the actor's has that token."""
 
     def __init__(self) -> None:
         super().__init__("No device is registered with this token.")
 
 
 class PushNotOffered(Refused):
-    """The server is joined to no service that wakes phones."""
+    """The server can't send push notifications to phones."""
 
     def __init__(self) -> None:
         super().__init__("Push notifications aren't set up on this server.")
 
 
 class NoSuchQueue(Refused):
-    """The event queue is unknown, expired, deleted, or somebody else's: all look alike."""
+    """The event queue is unknown, expired, deleted, or someone else's."""
 
     def __init__(self, queue_id: str) -> None:
         self.queue_id = queue_id
@@ -125,7 +122,7 @@ class NoSuchQueue(Refused):
 
 
 class SystemGroupRequired(Refused):
-    """The permission `setting` takes one of the roles' groups only."""
+    """The permission `setting` accepts only system groups."""
 
     def __init__(self, setting: str) -> None:
         self.setting = setting
@@ -133,8 +130,7 @@ class SystemGroupRequired(Refused):
 
 
 class QuotaReached(Refused):
-    """A person has as many things of a kind as the organization lets one person have. `quota` is
-    the setting with the limit."""
+    """A person has reached the setting `quota` of the organization."""
 
     def __init__(self, quota: str, limit: int, sentence: str) -> None:
         self.quota = quota
@@ -143,8 +139,7 @@ class QuotaReached(Refused):
 
 
 class UploadQuotaReached(Refused):
-    """There is no room for the file: all of the organization's, or of one person's, may have so
-    many bytes only. `left` are those that are not used yet."""
+    """The file exceeds the limit for the person's files, or for all files. `left` is in bytes."""
 
     def __init__(self, *, left: int, of_person: bool) -> None:
         self.of_person = of_person
@@ -161,26 +156,26 @@ class UploadQuotaReached(Refused):
 
 
 class MayNotOpen(Refused):
-    """The file is there, and the actor may not open it."""
+    """The file exists, but the actor can't open it."""
 
     def __init__(self) -> None:
         super().__init__("You don't have permission to open this file.")
 
 
 class GroupUse(NamedTuple):
-    """Where a user group is in use: the organization, a channel, another group, or (without
-    `settings`) the groups that it is in."""
+    """A use of a user group: by the organization, a channel, another group, or (without `settings`)
+    groups that contain it."""
 
     kind: str
     """`realm`, `channel`, `user_group` or `subgroup`."""
     ids: tuple[int, ...] = ()
-    """The channel or the groups; none for the organization, and for a channel that the actor may
-    not know of."""
+    """The channel or groups; empty for the organization, and for a channel that the actor can't
+    see."""
     settings: tuple[str, ...] = ()
 
 
 class GroupInUse(Refused):
-    """The group cannot be deactivated while permissions or other groups refer to it."""
+    """The group can't be deactivated while permissions or other groups refer to it."""
 
     def __init__(self, uses: tuple[GroupUse, ...]) -> None:
         self.uses = uses
@@ -188,14 +183,14 @@ class GroupInUse(Refused):
 
 
 class StaleExpectation(Refused):
-    """The present value is not the one that the caller expected."""
+    """The present value isn't the one that the client expected."""
 
 
 class InvitationFailed(Refused):
-    """Not everybody who was named was invited.
+    """Not everyone was invited.
 
-    `errors` has the address, the reason, and whether there is a deactivated account, for each of
-    those who were not. `sent` says that the others were.
+    `errors` has the address, the reason, and whether a deactivated account exists, for each person
+    who wasn't. `sent` means that the others were invited.
     """
 
     def __init__(
@@ -217,15 +212,15 @@ class InvitationFailed(Refused):
 
 
 class Unavailable(Exception):
-    """The server couldn't save a change, and nothing was changed. Trying again may succeed."""
+    """The server couldn't save a change, and nothing changed. Retrying may succeed."""
 
 
 class FilesUnavailable(Unavailable):
-    """Where files are kept does not answer, or refuses. `str(error)` is for the operator."""
+    """The file storage doesn't respond, or refuses. `str(error)` is for the operator."""
 
 
 class OutcomeUnknown(Unavailable):
-    """The server does not know whether a change was made: the caller must look."""
+    """The server doesn't know whether a change was saved."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -235,28 +230,24 @@ class OutcomeUnknown(Unavailable):
 
 
 class NoSuchMessage(Refused):
-    """The message does not exist, or the actor may not read it: both look alike."""
+    """The message doesn't exist, or the actor can't read it."""
 
     def __init__(self) -> None:
         super().__init__("This message doesn't exist, or you don't have access to it.")
 
 
 class ReactionExists(Refused):
-    """The actor reacted to the message with this emoji already."""
-
     def __init__(self) -> None:
         super().__init__("You've already reacted with this emoji.")
 
 
 class NoSuchReaction(Refused):
-    """The actor did not react to the message with this emoji."""
-
     def __init__(self) -> None:
         super().__init__("You haven't reacted with this emoji.")
 
 
 class NotBeforeUpgrade(Refused):
-    """Older nodes, which still serve beside this one, could not read what would be written."""
+    """Older nodes, which are still running, couldn't read what would be written."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -266,18 +257,18 @@ class NotBeforeUpgrade(Refused):
 
 
 class BadImage(Refused):
-    """What was uploaded is no picture that can be shown."""
+    """The upload isn't an image that can be shown."""
 
 
 class PasswordSignInDisabled(Refused):
-    """The organization does not let people sign in by password."""
+    """The organization doesn't allow signing in with a password."""
 
 
 class TooOldToMove(Refused):
-    """Some of the messages to move are older than the actor may move.
+    """Some messages are too old for the actor to move.
 
-    `first_allowed` is the first message that may be moved, if there is one; `total` and `allowed`
-    are how many there are in the topic, and how many of them may be moved.
+    `first_allowed` is the first message that can be moved, if any; of `total` messages in the
+    topic, `allowed` can be moved.
     """
 
     def __init__(self, *, first_allowed: int | None, total: int, allowed: int) -> None:
@@ -291,14 +282,14 @@ class TooOldToMove(Refused):
 
 
 class Conflict(Refused):
-    """What a command read before it decided has changed since: read again and retry."""
+    """What a command read has changed since: read again and retry."""
 
     def __init__(self) -> None:
         super().__init__("The messages have been changed in the meantime. Try again.")
 
 
 class UnsupportedEvent(Refused):
-    """An integration makes no message of such events."""
+    """An integration has no message for such events."""
 
     def __init__(self, integration: str, event: str) -> None:
         self.integration = integration
@@ -309,11 +300,11 @@ class UnsupportedEvent(Refused):
 
 
 class NotJson(Refused):
-    """The body of a webhook is no JSON."""
+    """The body of a webhook isn't JSON."""
 
     def __init__(self) -> None:
         super().__init__("The request body isn't valid JSON.")
 
 
 class StrangePayload(Refused):
-    """The body is not what the service of the integration sends."""
+    """The body isn't what the integration's service sends."""

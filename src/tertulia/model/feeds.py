@@ -1,4 +1,4 @@
-"""Feeds: pages in RSS or Atom, of which a bot tells in a topic."""
+"""RSS and Atom feeds that bots post from."""
 
 from msgspec import Struct
 
@@ -6,29 +6,25 @@ from tertulia.model.change import Change
 
 
 class Feed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A feed that a bot follows."""
-
     id: int
     bot_id: int
     url: str
     channel_id: int
     topic: str = ""
-    """Empty: the feed's own title."""
+    """Empty: the feed's title."""
     has_begun: bool = False
-    """Whether it was read since it has this address. What was in it before is not told."""
+    """Whether it was read since it has this URL. Entries from before aren't posted."""
     seen: tuple[str, ...] = ()
-    """The marks of entries that were told, or will not be; those that came first stand first."""
+    """IDs of entries that were posted or skipped, oldest first."""
 
 
 class FeedAdded(Change, frozen=True, tag="feed_added"):
-    """A bot follows another feed."""
-
     feed: Feed
 
 
 class FeedChanged(Change, frozen=True, tag="feed_changed"):
-    """A feed has another address, or its entries go elsewhere. Where it `begins_anew`, what is in
-    it by now is not told."""
+    """A feed has another URL or destination. If it `begins_anew`, its present entries aren't
+    posted."""
 
     feed_id: int
     url: str
@@ -38,7 +34,7 @@ class FeedChanged(Change, frozen=True, tag="feed_changed"):
 
 
 class FeedRead(Change, frozen=True, tag="feed_read"):
-    """Entries of a feed were told, or will not be. `forgotten` are marks of older ones."""
+    """Entries of a feed were posted or skipped. `forgotten` are IDs of older ones."""
 
     feed_id: int
     seen: tuple[str, ...]
@@ -46,6 +42,4 @@ class FeedRead(Change, frozen=True, tag="feed_read"):
 
 
 class FeedRemoved(Change, frozen=True, tag="feed_removed"):
-    """A bot follows a feed no more."""
-
     feed_id: int

@@ -1,4 +1,4 @@
-"""Folders, in which an organization sorts its channels."""
+"""Channel folders."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from tertulia.model.change import Change
 
 
 class ChannelFolder(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A named folder of channels. Everybody sees all of them."""
+    """A folder of channels. Everyone sees all of them."""
 
     id: int
     name: str
-    """Unique without regard to case among the folders that are not archived."""
+    """Unique among active folders, ignoring case."""
     description: str = ""
     rendered_description: str = ""
     order: int
-    """Its place among all folders, beginning with 0."""
+    """Its position among all folders, from 0."""
     created_at: int | None = None
     """UNIX seconds."""
     creator_id: int | None = None
@@ -24,8 +24,6 @@ class ChannelFolder(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChannelFolderCreated(Change, frozen=True, tag="channel_folder_created"):
-    """A folder was created."""
-
     folder: ChannelFolder
 
 
@@ -38,6 +36,6 @@ class ChannelFolderChanged(Change, frozen=True, tag="channel_folder_changed"):
 
 
 class ChannelFoldersReordered(Change, frozen=True, tag="channel_folders_reordered"):
-    """The folders have a new order: the IDs of all of them."""
+    """`order` has the IDs of all folders."""
 
     order: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""User groups, and the values of permission settings."""
+"""User groups, and values of permission settings."""
 
 from enum import IntEnum
 from typing import Any
@@ -9,9 +9,9 @@ from tertulia.model.change import Change
 
 
 class SystemGroup(IntEnum):
-    """The groups that follow roles. They exist in every organization under these IDs.
+    """Groups that follow roles. Every organization has them, with these IDs.
 
-    Who is in one is derived from the users' roles (`State.direct_members`) and never stored.
+    Their members are derived from roles (`Memberships.direct_members`), not stored.
     """
 
     NOBODY = 1
@@ -25,18 +25,19 @@ class SystemGroup(IntEnum):
 
 
 class Members(Struct, frozen=True):
-    """A group without a name: the value of a permission setting that no single group covers."""
+    """An anonymous group: the value of a permission that no single group covers."""
 
     direct_members: tuple[int, ...] = ()
     direct_subgroups: tuple[int, ...] = ()
 
 
 GroupSetting = int | Members
-"""Who holds a permission: the ID of a user group, or an anonymous group."""
+"""Holders of a permission: the ID of a user group, or an anonymous group."""
 
 
 def normalized(setting: GroupSetting) -> GroupSetting:
-    """The one form of a setting: sorted, without doubles, and a lone subgroup as its bare ID."""
+    """Return the setting in its normal form: sorted, without duplicates, and a single subgroup as
+    its ID."""
     if isinstance(setting, int):
         return setting
     people = tuple(sorted(set(setting.direct_members)))
@@ -47,7 +48,7 @@ def normalized(setting: GroupSetting) -> GroupSetting:
 
 
 class UserGroup(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A named set of users and of other groups."""
+    """A named set of users and groups."""
 
     id: int
     name: str
@@ -122,14 +123,13 @@ SYSTEM_GROUPS: tuple[UserGroup, ...] = (
         SystemGroup.EVERYONE,
     ),
 )
-"""As every organization begins. Each group contains the next stricter one."""
+"""Each group contains the next stricter one."""
 
 
 class ChannelSight(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The users who gained and lost sight of a channel by a change, ascending.
+    """Users who gained and lost sight of a channel, ascending.
 
-    If there are `gained`, `subscribers` are the channel's subscribers at that moment; `archived` is
-    whether the channel is archived.
+    If there are `gained`, `subscribers` are the channel's subscribers then.
     """
 
     channel_id: int
@@ -140,16 +140,12 @@ class ChannelSight(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UserGroupCreated(Change, frozen=True, tag="user_group_created"):
-    """A group was created."""
-
     group: UserGroup
 
 
 class UserGroupChanged(Change, frozen=True, tag="user_group_changed"):
-    """Fields of a group (`name`, `can_join_group`, `deactivated`, …) have new values.
-
-    `deactivated` is whether the group was deactivated before.
-    """
+    """Fields of a group (`name`, `can_join_group`, `deactivated`, …) have new values. `deactivated`
+    is the value before."""
 
     group_id: int
     values: dict[str, Any]
@@ -157,10 +153,7 @@ class UserGroupChanged(Change, frozen=True, tag="user_group_changed"):
 
 
 class UserGroupMembersChanged(Change, frozen=True, tag="user_group_members_changed"):
-    """Users and other groups were added to a group as direct members, or removed.
-
-    `deactivated` is whether the group is deactivated.
-    """
+    """Direct members of a group, users and groups, were added or removed."""
 
     group_id: int
     added: tuple[int, ...] = ()
@@ -172,11 +165,10 @@ class UserGroupMembersChanged(Change, frozen=True, tag="user_group_members_chang
 
 
 class FullMembersChanged(Change, frozen=True, tag="full_members_changed"):
-    """The waiting period of members ended, or its length was changed.
+    """Waiting periods of members ended, or their length changed.
 
-    `period` is in days. Full members are those who joined by `joined_by` (UNIX seconds), all
-    members if None. `joined` are those who became full members by it, `left` those who are none
-    any more.
+    `period` is in days. Full members joined by `joined_by` (UNIX seconds); None means all members.
+    `joined` became full members, `left` no longer are.
     """
 
     period: int

@@ -1,4 +1,4 @@
-"""How people come to an organization: invitations, and addresses that are to be confirmed."""
+"""Invitations, and email addresses to confirm."""
 
 from enum import Enum
 
@@ -9,7 +9,7 @@ from tertulia.model.users import Role
 
 
 class InvitationStatus(Enum):
-    """The status of an invitation. Expiry is not stored as one: see `expires_at`."""
+    """Expiry isn't a status: see `expires_at`."""
 
     OPEN = "open"
     USED = "used"
@@ -17,28 +17,28 @@ class InvitationStatus(Enum):
 
 
 class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An invitation of one address; without an address, a link that anybody may use who has it."""
+    """An invitation of one address, or, without an address, a link that anyone can use."""
 
     id: int
     inviter_id: int
     address: str | None = None
-    """None for a link that can be used again and again."""
+    """None for a reusable link."""
     created_at: int
     """UNIX seconds."""
     expires_at: int | None = None
-    """UNIX seconds; None is never."""
+    """UNIX seconds; None for never."""
     role: Role = Role.MEMBER
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     default_channels: bool = False
-    """Whether the new account is subscribed to the default channels of the moment when it joins."""
+    """Whether the new account is subscribed to the default channels."""
     tell_inviter: bool = False
     welcome_text: str | None = None
-    """None is the organization's; empty is none."""
+    """None uses the organization's; empty adds none."""
     nonce: str
-    """Random: a part of what the link is made of."""
+    """Random; the link is derived from it."""
     sent_at: tuple[int, ...] = ()
-    """When mails with it were requested, in UNIX seconds."""
+    """When it was emailed, in UNIX seconds."""
     status: InvitationStatus = InvitationStatus.OPEN
 
     @property
@@ -46,16 +46,16 @@ class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.address is None
 
     def is_open(self, now: float) -> bool:
-        """Whether somebody can join with it."""
+        """Whether it can be used."""
         in_time = self.expires_at is None or now < self.expires_at
         return self.status is InvitationStatus.OPEN and in_time
 
 
 class Confirmation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An address that somebody says is theirs, until the link that was mailed to it is used.
+    """An unconfirmed email address.
 
-    With `user_id` it is to be that account's new address. Without, an account is to be made for it:
-    by the reusable link `invitation_id`, or where anybody may sign up.
+    It becomes the address of the account `user_id`, or without one, of a new account: by the
+    reusable link `invitation_id`, or where anyone can sign up.
     """
 
     id: int
@@ -65,17 +65,15 @@ class Confirmation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: int
     """UNIX seconds."""
     nonce: str
-    """Random: a part of what the link is made of."""
+    """Random; the link is derived from it."""
 
 
 class InvitationsMade(Change, frozen=True, tag="invitations_made"):
-    """One account made invitations."""
-
     invitations: tuple[Invitation, ...]
 
 
 class InvitationSentAgain(Change, frozen=True, tag="invitation_sent_again"):
-    """The mail with an invitation is sent once more. `at` is in UNIX seconds."""
+    """An invitation was emailed again. `at` is in UNIX seconds."""
 
     invitation_id: int
     inviter_id: int
@@ -83,7 +81,7 @@ class InvitationSentAgain(Change, frozen=True, tag="invitation_sent_again"):
 
 
 class InvitationsEnded(Change, frozen=True, tag="invitations_ended"):
-    """Nobody can join with these invitations any more. `inviter_ids` are those who made them."""
+    """Invitations can no longer be used. `inviter_ids` created them."""
 
     invitation_ids: tuple[int, ...]
     inviter_ids: tuple[int, ...]
@@ -91,14 +89,12 @@ class InvitationsEnded(Change, frozen=True, tag="invitations_ended"):
 
 
 class InvitationsRedacted(Change, frozen=True, tag="invitations_redacted"):
-    """The addresses of these invitations, which have ended, were erased."""
+    """The addresses of ended invitations were erased."""
 
     invitation_ids: tuple[int, ...]
 
 
 class ConfirmationAsked(Change, frozen=True, tag="confirmation_asked"):
-    """The confirmation of an address was requested."""
-
     confirmation: Confirmation
 
 

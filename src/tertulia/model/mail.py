@@ -1,4 +1,4 @@
-"""Mails that are to be sent."""
+"""Emails to send."""
 
 from enum import Enum
 from typing import Final
@@ -7,43 +7,42 @@ from msgspec import Struct
 
 
 class MailKind(Enum):
-    """What a mail is for: it decides the words."""
+    """What an email is about, which determines its text."""
 
     INVITATION = "invitation"
     """`about` is the invitation's ID."""
     CONFIRM_SIGN_UP = "confirm_sign_up"
     """`about` is the confirmation's ID."""
     HAS_ACCOUNT = "has_account"
-    """Somebody wanted to sign up with an address that has an account."""
+    """Someone tried to sign up with an address that has an account."""
     CONFIRM_ADDRESS = "confirm_address"
     """`about` is the confirmation's ID."""
     ADDRESS_CHANGED = "address_changed"
-    """To the address that was: `about` is the account's ID."""
+    """To the old address. `about` is the account's ID."""
     FORGOTTEN = "forgotten"
-    """Somebody has forgotten a password. `about` is the account's ID; the facts say until when the
-    link lasts, and which password it was."""
+    """To reset a password. `about` is the account's ID; the facts have the link's expiry and
+    identify the password."""
     CREDENTIAL_CHANGED = "credential_changed"
-    """There is another password in place of a forgotten one. `about` is the account's ID."""
+    """A password was reset. `about` is the account's ID."""
     NEW_SIGN_IN = "new_sign_in"
-    """Somebody signed in from where nobody did before. `about` is the account's ID; the facts say
-    when, with what program, and from which computer."""
+    """A sign-in from a new location. `about` is the account's ID; the facts have the time, program,
+    and IP address."""
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 (a kind of mail)
-    """Somebody who knew the password has another one now. `about` is the account's ID."""
+    """`about` is the account's ID."""
     KEY_CHANGED = "key_changed"
-    """There is another API key. `about` is the account's ID."""
+    """`about` is the account's ID."""
     DEACTIVATED = "deactivated"
-    """The account was deactivated. `about` is its ID; the facts have the administrators' `comment`,
-    which may be empty."""
+    """`about` is the account's ID; the facts have the administrators' `comment`, which may be
+    empty."""
     MISSED_MESSAGES = "missed_messages"
-    """Messages of one conversation that concern somebody who has not read them. `about` is the
-    account's ID; the facts say which they are."""
+    """Unread messages of one conversation. `about` is the account's ID; the facts name the
+    messages."""
     DIGEST = "digest"
-    """What somebody has missed in a week. `about` is the account's ID; the facts say since when."""
+    """The week's messages. `about` is the account's ID; the facts say since when."""
     WELCOME = "welcome"
-    """To somebody who has just joined. `about` is the account's ID."""
+    """`about` is the account's ID."""
     AGENT_KEY_MADE = "agent_key_made"
-    """There is a key with which an agent acts for the account, whose ID `about` is. The facts say
-    what the agent is called."""
+    """`about` is the account's ID; the facts have the agent's name."""
 
 
 OF_ACCOUNTS: Final = frozenset(
@@ -61,31 +60,31 @@ OF_ACCOUNTS: Final = frozenset(
         MailKind.AGENT_KEY_MADE,
     }
 )
-"""Those that are about an account. They may be to an address that it had before."""
+"""Kinds about an account. They may go to its previous address."""
 
 
 class Unsubscribing(Enum):
-    """Mails that people can turn off by a link in them."""
+    """Emails that people can unsubscribe from by a link."""
 
     MISSED = "missed"
-    """About messages that they have missed."""
+    """About missed messages."""
     DIGEST = "digest"
     SIGN_IN = "login"
     """About new sign-ins."""
 
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A mail to be written and sent.
+    """An email to write and send.
 
-    It says what it is about and not what it says: the words, and any link that opens something, are
-    made when it is sent. A mail about something that is over by then is not sent at all.
+    It says what it's about: the text and its links are made when it's sent. An email about
+    something that has ended by then isn't sent.
     """
 
     kind: MailKind
     to: str
-    """The address."""
+    """The email address."""
     site: str
-    """The server's address, for links: `https://chat.example.com`."""
+    """The server's URL for links: `https://chat.example.com`."""
     about: int | None = None
     facts: dict[str, str] = {}
-    """What cannot be looked up any more when it is sent."""
+    """What can't be looked up when it's sent."""

@@ -12,9 +12,9 @@ from tertulia.model.channels import topic_key
 class Flag(IntFlag):
     """A reader's flags on a message.
 
-    Being unread is the default and being read is a bit in the reader's bitmap; these are the
-    sparse rest, and have a row only where one is set. `RECORD` alone says that the reader has a
-    relation to a message that was not delivered to them (starred from the history, say).
+    Read messages are in the reader's bitmap; these are the sparse flags, which have a row only if
+    one is set. `RECORD` alone means that the reader has a relation to a message that wasn't
+    delivered to them (starred from the history, for example).
     """
 
     STARRED = 1
@@ -30,7 +30,7 @@ ANY_MENTION = Flag.MENTIONED | Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILD
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A message, in a topic of a channel or in a direct conversation."""
+    """A message in a topic of a channel or in a direct conversation."""
 
     id: int
     sender_id: int
@@ -38,9 +38,9 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """UNIX seconds."""
     channel_id: int | None = None
     topic: str = ""
-    """Of a channel message; empty for the general chat."""
+    """Empty for the general chat, and for direct messages."""
     direct_id: int | None = None
-    """The `DirectConversation`, for direct messages."""
+    """The `DirectConversation` of a direct message."""
     content: str = ""
     """Markdown source."""
     rendered: str = ""
@@ -51,36 +51,36 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     has_image: bool = False
     has_attachment: bool = False
     is_me: bool = False
-    """Of the form `/me …`."""
+    """Whether it has the form `/me …`."""
     mentions_all: bool = False
-    """Everybody who received it is mentioned by a wildcard: no row says so for each of them."""
+    """Whether a wildcard mentions everyone who received it: they have no rows for that."""
 
     @property
     def text_size(self) -> int:
-        """Bytes that its content and HTML take in memory."""
+        """Bytes of its content and HTML in memory."""
         return getsizeof(self.content) + getsizeof(self.rendered)
 
     @property
     def conversation(self) -> tuple[int | None, str, int | None]:
-        """What the messages of one topic, or of one direct conversation, have in common."""
+        """Identifies the topic or direct conversation."""
         return self.channel_id, topic_key(self.topic), self.direct_id
 
 
 class Propagation(Enum):
-    """Which messages of a topic go along when one is moved."""
+    """Which messages of a topic move with one."""
 
     ONE = "change_one"
     LATER = "change_later"
-    """It and the newer ones."""
+    """The message and newer ones."""
     ALL = "change_all"
 
 
 class MessageEdit(Struct, frozen=True, kw_only=True):
-    """One change of a message: what it was before. A field that did not change is None."""
+    """An edit of a message: the values before. A field that didn't change is None."""
 
     message_id: int
     seq: int
-    """The log's entry that changed it."""
+    """The log's entry."""
     at: int
     """UNIX seconds."""
     user_id: int | None
@@ -91,16 +91,15 @@ class MessageEdit(Struct, frozen=True, kw_only=True):
     was_channel_id: int | None = None
     channel_id: int | None = None
     text_omitted: bool = False
-    """The content changed, but the page has no room for what it was."""
+    """Whether the content changed, but the page has no room for the old one."""
 
     @property
     def changed_content(self) -> bool:
-        """Whether it changed the content."""
         return self.text_omitted or self.was_content is not None
 
 
 class MessagePlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message's ID and conversation: enough to decide who can read it."""
+    """A message's ID and conversation, which decide who can read it."""
 
     id: int
     channel_id: int | None = None
@@ -108,16 +107,15 @@ class MessagePlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def place_of(message: Message) -> MessagePlace:
-    """The message's place."""
     return MessagePlace(id=message.id, channel_id=message.channel_id, direct_id=message.direct_id)
 
 
 Placed = Message | MessagePlace
-"""A message, or as much of it as decides who can read it."""
+"""What decides who can read a message."""
 
 
 class Submessage(Struct, frozen=True, kw_only=True):
-    """A part of a message that is a widget: what it begins with, and what people do with it."""
+    """A part of a widget: its first state, or an action on it."""
 
     id: int
     message_id: int
@@ -140,34 +138,32 @@ class Rendered(Struct, frozen=True, kw_only=True):
     has_link: bool = False
     has_image: bool = False
     pages: tuple[str, ...] = ()
-    """Linked pages of which previews shall be fetched, and shown with it."""
+    """Linked pages to fetch previews of."""
     is_me: bool = False
 
 
 class DirectConversation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A set of people who wrote to each other. One person alone is notes to oneself."""
+    """A set of people who have direct messages; one person alone for notes to themselves."""
 
     id: int
     members: tuple[int, ...]
-    """Ascending; the set is the conversation's identity."""
+    """Ascending; identifies the conversation."""
     last_message_id: int = 0
 
 
 class MessageSent(Change, frozen=True, tag="message_sent"):
     """A message was sent.
 
-    Its recipients follow from the subscriptions, or from the conversation. `flags` are the sparse
-    flags by user. `read_by` are other users for whom it is read from the start, because they muted
-    the sender. `widget` is its first submessage. `new_conversation` is the direct conversation that
-    began with it, if any. `queue_id` and `local_id` are the sender's echo, and
-    `request_digest` identifies what was asked for under these IDs (`request_digest`); it is empty
-    without them. `attachment_ids` are the
-    uploaded files that it links. `awaits_previews` means that it links pages whose previews are to
-    be fetched.
+    Its recipients follow from the subscriptions or the conversation. `flags` are the sparse flags
+    by user. `read_by` are other users for whom it's read from the start, because they muted the
+    sender. `widget` is its first submessage. `new_conversation` is the direct conversation that it
+    began. `queue_id` and `local_id` identify the request for the sender; `request_digest` is a
+    digest of that and of what was sent (empty without them). `attachment_ids` are uploaded files
+    that it links. `awaits_previews` means that previews of its links are pending.
 
-    The log has no copy of the content. Of an entry that is read from the database, `message` has
-    the present content, `gone` means that it was deleted since, and `moved_to` is the channel that
-    it was moved to since.
+    The log has no copy of content. In an entry that is read from the database, `message` has the
+    present content, `gone` means that it was deleted since, and `moved_to` is the channel that it
+    was moved to since.
     """
 
     message: Message
@@ -186,15 +182,13 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
 
     @property
     def readers(self) -> tuple[int, ...]:
-        """The users for whom it is read from the start."""
+        """Users for whom it's read from the start."""
         return (self.message.sender_id, *self.read_by) if self.read_by_sender else self.read_by
 
 
 class FlagsChanged(Change, frozen=True, tag="flags_changed"):
-    """One reader set or cleared a sparse flag on messages.
-
-    `recorded` are those of them on which the reader had no record before, and has one now.
-    """
+    """A reader set or cleared a sparse flag. `recorded` are messages of which they had no record
+    before."""
 
     user_id: int
     message_ids: tuple[int, ...]
@@ -204,7 +198,7 @@ class FlagsChanged(Change, frozen=True, tag="flags_changed"):
 
 
 class MessagesRead(Change, frozen=True, tag="messages_read"):
-    """One reader has read messages. `everything` means that none is unread any more."""
+    """A reader has read messages. `everything` means that none are unread now."""
 
     user_id: int
     message_ids: tuple[int, ...]
@@ -212,7 +206,7 @@ class MessagesRead(Change, frozen=True, tag="messages_read"):
 
 
 class UnreadMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a client must know to show a message as unread."""
+    """What a client needs to show a message as unread."""
 
     id: int
     channel_id: int | None = None
@@ -223,10 +217,8 @@ class UnreadMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MessagesUnread(Change, frozen=True, tag="messages_unread"):
-    """One reader made messages unread again.
-
-    `recorded` are those on which the reader had no record before, and has one now.
-    """
+    """A reader marked messages as unread. `recorded` are messages of which they had no record
+    before."""
 
     user_id: int
     messages: tuple[UnreadMessage, ...]
@@ -234,17 +226,17 @@ class MessagesUnread(Change, frozen=True, tag="messages_unread"):
 
 
 class LinkPreview(Struct, frozen=True, kw_only=True):
-    """What a page says about itself; empty where it says nothing."""
+    """A page's metadata; empty if it has none."""
 
     title: str = ""
     description: str = ""
     image: str = ""
-    """The address of a picture, somewhere on the web."""
+    """The URL of an image."""
 
 
 class PendingPreview(Struct, frozen=True, kw_only=True):
-    """A message that links pages whose previews are still to be fetched."""
+    """A message whose link previews are pending."""
 
     message_id: int
     seq: int
-    """The log's entry by which it says what it says."""
+    """The log's entry with the content that has the links."""

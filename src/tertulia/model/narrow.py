@@ -1,7 +1,7 @@
-"""What to look for among messages: a list of terms that must all hold.
+"""Narrows: lists of terms that messages must match.
 
-The tree is free of both JSON and SQL: `tertulia.wire` reads it, `tertulia.domain.messages.narrow`
-checks it against what the reader may see, `tertulia.store` turns it into a query.
+`tertulia.wire` reads them from JSON, `tertulia.domain.messages.narrow` checks them against what the
+reader can see, and `tertulia.store` turns them into SQL.
 """
 
 from collections.abc import Iterable
@@ -14,19 +14,17 @@ from tertulia.model.tokenizer import Phrase
 
 
 class InChannels(Struct, frozen=True):
-    """In one of these channels."""
-
     channel_ids: frozenset[int]
 
 
 class InTopic(Struct, frozen=True):
-    """In a topic of this key, in any channel."""
+    """In a topic with this key, in any channel."""
 
     key: str
 
 
 class InTopics(Struct, frozen=True):
-    """In one of these topics, each a channel's ID and a key."""
+    """In one of these topics: channel ID and key."""
 
     topics: frozenset[tuple[int, str]]
 
@@ -41,31 +39,27 @@ class IsMuted(Struct, frozen=True):
 
 
 class TopicBegins(Struct, frozen=True):
-    """In a topic whose key begins so (resolved topics)."""
+    """In a topic whose key begins with `prefix` (resolved topics)."""
 
     prefix: str
 
 
 class FromSender(Struct, frozen=True):
-    """Written by this user."""
-
     user_id: int
 
 
 class InDirect(Struct, frozen=True):
-    """In one of these direct conversations."""
-
     direct_ids: frozenset[int]
 
 
 class AnyDirect(Struct, frozen=True):
-    """In any direct conversation."""
+    pass
 
 
 class HasFlag(Struct, frozen=True):
     """The reader has one of these sparse flags (a bit mask) on it.
 
-    With `wildcards`, also those that mention everybody and lie in one of these spans.
+    With `wildcards`, also messages in these spans that mention everyone.
     """
 
     flags: int
@@ -73,13 +67,13 @@ class HasFlag(Struct, frozen=True):
 
 
 class Mentions(Struct, frozen=True):
-    """This user is mentioned by name."""
+    """It mentions this user by name."""
 
     user_id: int
 
 
 class IsUnread(Struct, frozen=True):
-    """The reader has not read it. `ids` are the unread messages."""
+    """`ids` are the reader's unread messages."""
 
     ids: BitMap
 
@@ -91,12 +85,10 @@ class HasPart(Struct, frozen=True):
 
 
 class HasReaction(Struct, frozen=True):
-    """Somebody has reacted to it."""
+    pass
 
 
 class HasId(Struct, frozen=True):
-    """It is this message."""
-
     message_id: int
 
 
@@ -107,7 +99,7 @@ class Matches(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    """Holds for no message."""
+    """Matches no message."""
 
 
 Condition = (
@@ -131,14 +123,14 @@ Condition = (
 
 
 class Term(Struct, frozen=True):
-    """A condition, or its opposite."""
+    """A condition or its negation."""
 
     condition: Condition
     negated: bool = False
 
 
 class ChannelSpan(Struct, frozen=True, gc=False):
-    """Messages of one channel with after < id <= until (None: and all later ones)."""
+    """Messages of one channel with after < id <= until (None: no end)."""
 
     channel_id: int
     after: int
@@ -146,13 +138,13 @@ class ChannelSpan(Struct, frozen=True, gc=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole channel."""
+        """Whether it's the whole channel."""
         return self.after == 0 and self.until is None
 
 
 def split_spans(spans: Iterable[ChannelSpan]) -> tuple[list[int], list[tuple[int, int, int]]]:
-    """The channels of those that are whole; and the others as tuples, the end of each a number that
-    is beyond all messages where it has none."""
+    """Return the channels of spans that are whole, and the others as tuples, with `LARGEST` for no
+    end."""
     whole: list[int] = []
     parts: list[tuple[int, int, int]] = []
     for span in spans:
@@ -165,11 +157,11 @@ def split_spans(spans: Iterable[ChannelSpan]) -> tuple[list[int], list[tuple[int
 
 
 class Scope(Struct, frozen=True, dict=True):
-    """Which messages the reader may see at all.
+    """The messages that the reader can see.
 
-    `spans` are ranges of channels, those of one channel apart and oldest first; `direct_ids` are
-    conversations; `recorded` are the channels of which those messages belong to it that `user_id`
-    has a record of. `channel_ids` are channels whose whole history is open to the reader.
+    `spans` are disjoint ranges of channels, oldest first; `direct_ids` are conversations;
+    `recorded` are channels of which the messages that `user_id` has a record of are included;
+    `channel_ids` are channels with their whole history.
     """
 
     user_id: int | None
@@ -180,22 +172,21 @@ class Scope(Struct, frozen=True, dict=True):
 
     @cached_property
     def parts(self) -> tuple[list[int], list[tuple[int, int, int]]]:
-        """`parted` of the spans: found once, however often the reader searches."""
+        """`split_spans` of the spans, cached."""
         return split_spans(self.spans)
 
     @cached_property
     def only_recorded(self) -> frozenset[int]:
-        """The channels of which records say more: not those that are received as a whole."""
+        """The channels where records add messages: those that aren't received as a whole."""
         return self.recorded.difference(self.parts[0])
 
     @cached_property
     def is_empty(self) -> bool:
-        """Whether the reader may see nothing at all."""
         return not (self.channel_ids or self.spans or self.direct_ids or self.recorded)
 
     @cached_property
     def extent(self) -> tuple[int, int]:
-        """It has no messages but some with `after < id <= until` of these two."""
+        """All its messages have `after < id <= until` of these two."""
         whole, parts = self.parts
         if self.channel_ids or self.direct_ids or self.recorded or whole or not parts:
             return 0, LARGEST
@@ -203,12 +194,12 @@ class Scope(Struct, frozen=True, dict=True):
 
     @property
     def every_channel(self) -> frozenset[int]:
-        """The channels of which it has anything."""
+        """The channels that it has any messages of."""
         return self.channel_ids | self.recorded | {span.channel_id for span in self.spans}
 
 
 class MessageSearch(Struct, frozen=True):
-    """A page of messages: around `anchor`, at most so many before it and after it."""
+    """A page of messages around `anchor`: at most `before` before it and `after` after it."""
 
     scope: Scope
     terms: tuple[Term, ...]
@@ -219,12 +210,11 @@ class MessageSearch(Struct, frozen=True):
 
     @property
     def phrases(self) -> tuple[Phrase, ...]:
-        """All that must be in the text."""
         return phrases_in(self.terms)
 
 
 def phrases_in(terms: Iterable[Term]) -> tuple[Phrase, ...]:
-    """All that must be in the text for the terms to hold."""
+    """Return all phrases that must be in the text for the terms to match."""
     return tuple(
         phrase
         for term in terms
@@ -234,4 +224,4 @@ def phrases_in(terms: Iterable[Term]) -> tuple[Phrase, ...]:
 
 
 LARGEST = 2**53
-"""An anchor beyond every message."""
+"""Greater than any message ID."""

@@ -1,4 +1,4 @@
-"""Views of the left sidebar, as one account has them."""
+"""Views in the left sidebar."""
 
 from msgspec import Struct
 
@@ -6,27 +6,25 @@ from tertulia.model.change import Change
 
 
 class NavigationView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A view that its owner made, or the owner's settings of a built-in one."""
+    """A view that its owner added, or their settings of a built-in one."""
 
     id: int
     user_id: int
     fragment: str
-    """Of the view's address: what identifies it to its owner."""
+    """The fragment of its URL, which identifies it to its owner."""
     is_pinned: bool
-    """Whether it is shown, and not behind a menu."""
+    """Whether it's always shown, rather than in a menu."""
     name: str | None = None
     """None for built-in views."""
 
 
 class NavigationViewAdded(Change, frozen=True, tag="navigation_view_added"):
-    """A user added a view, or settings of a built-in one."""
-
     user_id: int
     view: NavigationView
 
 
 class NavigationViewChanged(Change, frozen=True, tag="navigation_view_changed"):
-    """A view was renamed, pinned or unpinned; fields that are None did not change."""
+    """A view was renamed, pinned, or unpinned; None fields didn't change."""
 
     user_id: int
     view_id: int
@@ -36,8 +34,6 @@ class NavigationViewChanged(Change, frozen=True, tag="navigation_view_changed"):
 
 
 class NavigationViewRemoved(Change, frozen=True, tag="navigation_view_removed"):
-    """A view was removed."""
-
     user_id: int
     view_id: int
     fragment: str

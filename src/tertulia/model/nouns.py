@@ -1,7 +1,6 @@
-"""Which nouns make up an organization's state, and what each is known by.
+"""The nouns that an organization's state consists of.
 
-From this one list come the tables in the database, the state in memory and the comparison of the
-two: a new noun is one line here.
+The tables in the database and the state in memory follow from this list.
 """
 
 from typing import Any, NamedTuple
@@ -40,21 +39,19 @@ from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
 Key = Any
-"""A noun's key: an int, or a tuple of the key fields where there are several."""
+"""A noun's key: an int, or a tuple if it has several fields."""
 
 
 class Noun(NamedTuple):
-    """A kind of record: its table's name, its type, the fields that identify one."""
+    """A kind of record: its table's name, its type, and its key fields."""
 
     table: str
     type: type[Struct]
     key: tuple[str, ...]
     removable: bool = False
-    """Whether one may be gone, and its ID must not be given to another (for those whose key is an
-    ID of their own)."""
+    """Whether records can be removed, and their IDs must not be used again."""
 
     def key_of(self, record: Any) -> Key:
-        """The key of one record."""
         if len(self.key) == 1:
             return getattr(record, self.key[0])
         return tuple(getattr(record, field) for field in self.key)

@@ -1,10 +1,11 @@
-"""Numbers of things, in words."""
+"""Numbers with units, and counters of IDs."""
 
 from msgspec import Struct
 
 
 def counted(number: int, one: str, several: str = "") -> str:
-    """`1 day`, `2 days`: the number, and what it counts. `several` is for what takes no `s`."""
+    """Return a number with its unit: `1 day`, `2 days`. `several` is for units that don't form
+    their plural with `s`."""
     return f"{number} {one}" if number == 1 else f"{number} {several or one + 's'}"
 
 

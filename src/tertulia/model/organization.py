@@ -1,4 +1,4 @@
-"""The organization and its settings."""
+"""The organization: its settings, domains, linkifiers, playgrounds, and default channel groups."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -23,7 +23,7 @@ PreviewSize = Literal[100, 150, 200]
 AvatarSource = Literal["G", "J"]
 """`G` the third-party default by address, `J` drawn from the name."""
 HistoryVisibility = Literal["all", "moves", "none"]
-"""What of a message's edits everybody may look at."""
+"""What everyone can see of a message's edits."""
 TopicsPolicyOfRealm = Literal["allow_empty_topic", "disable_empty_topic"]
 OrganizationType = Literal[0, 10, 20, 30, 35, 40, 50, 60, 70, 80, 90, 100, 1000]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
@@ -32,16 +32,16 @@ MAX_MEBIBYTES: Final = 1_000_000_000
 Mebibytes = Annotated[int, Meta(ge=1, le=MAX_MEBIBYTES)]
 MAX_QUOTA: Final = 1_000_000
 Quota = Annotated[int, Meta(ge=1, le=MAX_QUOTA)]
-"""How many things one person can have; see `tertulia.domain.quotas`."""
+"""A quota per person; see `tertulia.domain.quotas`."""
 
 
 class RealmPicture(Struct, frozen=True, omit_defaults=True):
-    """One of the organization's pictures."""
+    """A picture of the organization."""
 
     file: str = ""
-    """Its path among the files; empty for the picture that comes with the program."""
+    """Its path among the files; empty for the default."""
     version: int = 1
-    """Counts its changes, so that clients know when their copy is old."""
+    """Number of changes, so that clients know when their copy is outdated."""
 
 
 _ANNOUNCED_IN: Final = Setting("announcements", "Channel ID, or -1 for none.")
@@ -58,8 +58,8 @@ def _quota(what: str) -> Setting:
 
 
 class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The organization. A setting here is the organization's; the server's are in its
-    configuration file. Durations are in seconds unless named otherwise, and None is unlimited.
+    """The organization. Settings here are the organization's; the server's are in its configuration
+    file. Durations are in seconds unless their names have another unit, and None is unlimited.
 
     The web client shows the settings of a section in the order that they have here.
     """
@@ -69,7 +69,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Annotated[int, Setting(read_only=True)]
     """UNIX seconds."""
     deactivated: bool = False
-    """Whether nobody may do anything here, until somebody at the command line reactivates it."""
+    """Whether nobody can use it until the operator reactivates it."""
     icon: RealmPicture = RealmPicture()
     logo: RealmPicture = RealmPicture()
     night_logo: RealmPicture = RealmPicture()
@@ -90,7 +90,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     message_retention_days: Annotated[
         int, Setting("editing", "Days, or `unlimited`.", owners_only=True)
     ] = -1
-    """-1 keeps messages for ever."""
+    """-1 keeps messages forever."""
     topics_policy: Annotated[TopicsPolicyOfRealm, Setting("moving")] = "allow_empty_topic"
     move_messages_within_channel_limit_seconds: Annotated[Seconds | None, Setting("moving")] = (
         604800
@@ -137,9 +137,9 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         Days, Setting("joining", "Days until a new member becomes a full member.", owners_only=True)
     ] = 0
     waiting_period_applied: int = 0
-    """The days by which it was last decided who is a full member."""
+    """The days by which full members were last determined."""
     full_members_joined_by: int | None = None
-    """UNIX seconds: members who joined later are no full ones yet. None where all are."""
+    """UNIX seconds: members who joined later aren't full members yet. None: all are."""
     enable_spectator_access: Annotated[bool, Setting("joining", owners_only=True)] = False
     password_sign_in: Annotated[bool, Setting(owners_only=True)] = True
     welcome_message_custom_text: Annotated[str, Setting()] = ""
@@ -219,7 +219,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
             since="0.2.0",
         ),
     ] = None
-    """Organizations founded before there was a limit have none."""
+    """Organizations that were founded before this setting existed have no limit."""
 
     # Not in the web client
     default_avatar_source: Annotated[AvatarSource, Setting()] = "G"
@@ -229,7 +229,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Domain(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A domain that the e-mail addresses of new accounts may be of."""
+    """An email domain that new accounts can have."""
 
     id: int
     name: str
@@ -238,24 +238,24 @@ class Domain(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Linkifier(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Makes links of what is written in a certain way: `#123`, for example."""
+    """Turns text such as `#123` into links."""
 
     id: int
     order: int
-    """Where several match, the one with the smallest number wins."""
+    """If several match, the smallest number wins."""
     pattern: str
-    """A regular expression in RE2's syntax, whose named groups are the templates' variables."""
+    """A regular expression in RE2's syntax. Its named groups are the templates' variables."""
     url_template: str
     """RFC 6570."""
     example_input: str | None = None
     reverse_template: str | None = None
-    """What is written for a link: `{name}` is a variable, `{{` and `}}` are braces."""
+    """The text for a link: `{name}` is a variable, `{{` and `}}` are braces."""
     alternative_url_templates: tuple[str, ...] = ()
-    """Other links that `reverse_template` can be made of."""
+    """Other links that `reverse_template` can be made from."""
 
 
 class Playground(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A place on the web where code in one language can be tried."""
+    """A website that runs code in a language."""
 
     id: int
     name: str
@@ -276,15 +276,13 @@ class DefaultChannelGroup(Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class OnboardingStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A hint for beginners that a user has seen."""
+    """An onboarding step that a user has seen."""
 
     user_id: int
     name: str
 
 
 class DomainAdded(Change, frozen=True, tag="domain_added"):
-    """A domain was added to those of which new addresses may be."""
-
     domain: Domain
 
 
@@ -295,8 +293,6 @@ class DomainChanged(Change, frozen=True, tag="domain_changed"):
 
 
 class DomainRemoved(Change, frozen=True, tag="domain_removed"):
-    """A domain was removed. `name` is its name."""
-
     domain_id: int
     name: str
 
@@ -308,26 +304,20 @@ class LinkifierSet(Change, frozen=True, tag="linkifier_set"):
 
 
 class LinkifierRemoved(Change, frozen=True, tag="linkifier_removed"):
-    """A linkifier was removed."""
-
     linkifier_id: int
 
 
 class LinkifiersOrdered(Change, frozen=True, tag="linkifiers_ordered"):
-    """The linkifiers have a new order: the IDs of all of them."""
+    """`linkifier_ids` has all of them."""
 
     linkifier_ids: tuple[int, ...]
 
 
 class PlaygroundAdded(Change, frozen=True, tag="playground_added"):
-    """A playground was added."""
-
     playground: Playground
 
 
 class PlaygroundRemoved(Change, frozen=True, tag="playground_removed"):
-    """A playground was removed."""
-
     playground_id: int
 
 
@@ -338,26 +328,24 @@ class DefaultChannelGroupSet(Change, frozen=True, tag="default_channel_group_set
 
 
 class DefaultChannelGroupRemoved(Change, frozen=True, tag="default_channel_group_removed"):
-    """A default channel group was removed."""
-
     group_id: int
 
 
 class RealmDefaultsChanged(Change, frozen=True, tag="realm_defaults_changed"):
-    """The default settings of new accounts have new values."""
+    """Default settings of new accounts have new values."""
 
     values: dict[str, Any]
 
 
 class OnboardingStepTaken(Change, frozen=True, tag="onboarding_step_taken"):
-    """A user has seen a hint for beginners."""
+    """A user has seen an onboarding step."""
 
     user_id: int
     name: str
 
 
 class RealmCreated(Change, frozen=True, tag="realm_created"):
-    """The organization was founded, with its system groups and the server's own bots."""
+    """The organization was founded, with its system groups and bots."""
 
     realm: Realm
     groups: tuple[UserGroup, ...]
@@ -368,7 +356,7 @@ class RealmChanged(Change, frozen=True, tag="realm_changed"):
     """Settings of the organization have new values.
 
     `gained` and `lost` are only in entries of version 0.1.0, which had no `UserVisibilityChanged`:
-    the accounts that became visible or invisible to guests by it, by guest.
+    accounts that became visible or invisible to guests, by guest.
     """
 
     values: dict[str, Any]
@@ -377,8 +365,8 @@ class RealmChanged(Change, frozen=True, tag="realm_changed"):
 
 
 class RealmDeactivated(Change, frozen=True, tag="realm_deactivated"):
-    """The organization was deactivated: nobody may do anything in it."""
+    pass
 
 
 class RealmReactivated(Change, frozen=True, tag="realm_reactivated"):
-    """The organization was reactivated."""
+    pass

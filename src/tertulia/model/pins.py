@@ -1,4 +1,4 @@
-"""Pinned messages: what a channel's people keep at hand."""
+"""Pinned messages of channels."""
 
 from typing import Final
 
@@ -8,23 +8,23 @@ from tertulia.model.change import Change
 from tertulia.model.messages import MessagePlace
 
 MAX_PINS: Final = 50
-"""In a channel at the same time, its topics together."""
+"""Per channel."""
 
 
 class Pin(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that is pinned, where it is now."""
+    """A pinned message, in its present place."""
 
     message_id: int
     channel_id: int
     topic: str = ""
-    """As it is spelled in the message; empty for the general chat."""
+    """As the message spells it; empty for the general chat."""
     pinned_by: int
     pinned_at: int
     """UNIX seconds."""
 
 
 class MessagePinned(Change, frozen=True, tag="message_pinned"):
-    """A message was pinned in its channel. `gone` and `moved_to` are as in `ReactionAdded`."""
+    """A message was pinned. `gone` and `moved_to` are as in `ReactionAdded`."""
 
     pin: Pin
     gone: bool = False
@@ -32,12 +32,11 @@ class MessagePinned(Change, frozen=True, tag="message_pinned"):
 
     @property
     def place(self) -> MessagePlace:
-        """Of the message."""
         return MessagePlace(id=self.pin.message_id, channel_id=self.pin.channel_id)
 
 
 class MessageUnpinned(Change, frozen=True, tag="message_unpinned"):
-    """A message is not pinned any more. `pin` is as it was; the rest is as in `MessagePinned`."""
+    """A message was unpinned. `pin` is the removed pin."""
 
     pin: Pin
     gone: bool = False
@@ -45,5 +44,4 @@ class MessageUnpinned(Change, frozen=True, tag="message_unpinned"):
 
     @property
     def place(self) -> MessagePlace:
-        """Of the message."""
         return MessagePlace(id=self.pin.message_id, channel_id=self.pin.channel_id)

@@ -1,4 +1,4 @@
-"""Statuses of users, and the fields of their profiles."""
+"""Statuses, and custom profile fields with their values."""
 
 from enum import IntEnum
 
@@ -8,22 +8,20 @@ from tertulia.model.change import Change
 from tertulia.model.reactions import Emoji, EmojiKind
 
 NO_EMOJI = Emoji(kind=EmojiKind.UNICODE, code="", name="")
-"""Stands for no emoji, in a change that removes one from a status."""
+"""In a change, removes the emoji from a status."""
 
 
 class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A user's status. There is no record of an empty one."""
+    """A user's status. Users without one have no record."""
 
     user_id: int
     text: str = ""
     emoji: Emoji | None = None
     ends_at: int = 0
-    """When it is taken away, in UNIX seconds; 0 where it stays."""
+    """When it's removed, in UNIX seconds; 0 for never."""
 
 
 class FieldKind(IntEnum):
-    """What a profile field's values are."""
-
     SHORT_TEXT = 1
     LONG_TEXT = 2
     CHOICE = 3
@@ -35,7 +33,7 @@ class FieldKind(IntEnum):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """One of the values of a CHOICE field."""
+    """An option of a CHOICE field."""
 
     key: str
     text: str
@@ -43,43 +41,42 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 class ProfileField(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A field that every person's profile has."""
+    """A custom profile field."""
 
     id: int
     kind: FieldKind
     name: str
     hint: str = ""
     order: int
-    """The place among the fields; smaller comes first."""
+    """Smaller comes first."""
     choices: tuple[Choice, ...] = ()
     """Of a CHOICE field."""
     account: str = ""
     """Of an EXTERNAL_ACCOUNT field: the service, or `custom`."""
     url_pattern: str = ""
-    """Of a custom EXTERNAL_ACCOUNT field: where accounts are, with `%(username)s`."""
+    """Of a custom EXTERNAL_ACCOUNT field: the accounts' URL, with `%(username)s`."""
     in_summary: bool = False
-    """Shown where there is room for little."""
+    """Whether it's shown on the user card."""
     required: bool = False
     editable_by_user: bool = True
-    """Otherwise administrators alone change its values."""
+    """If false, only administrators can change its values."""
     used_for_matching: bool = False
-    """Whether people are found by its values when they are searched for."""
+    """Whether its values are searched when people look for users."""
 
 
 class ProfileValue(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one person's profile has in one field."""
+    """A person's value in a profile field."""
 
     user_id: int
     field_id: int
     value: str
-    """As clients get it; of a PEOPLE field the IDs as a JSON list."""
+    """As clients get it; for a PEOPLE field, IDs as a JSON list."""
     rendered: str = ""
-    """As HTML, for texts."""
+    """HTML of text fields."""
 
 
 class StatusChanged(Change, frozen=True, tag="status_changed"):
-    """A user's status was changed. None leaves the text, emoji or end as it was; an empty one, or
-    0, removes it."""
+    """A user's status changed. None leaves a field as it was; an empty one, or 0, removes it."""
 
     user_id: int
     text: str | None = None
@@ -88,27 +85,22 @@ class StatusChanged(Change, frozen=True, tag="status_changed"):
 
 
 class ProfileFieldCreated(Change, frozen=True, tag="profile_field_created"):
-    """A profile field was added."""
-
     field: ProfileField
 
 
 class ProfileFieldChanged(Change, frozen=True, tag="profile_field_changed"):
-    """A field was changed to this one; its kind stays. `dropped` are the users whose value is none
-    of the field's choices any more."""
+    """A field changed, but for its kind. `dropped` are users whose value is no longer an option."""
 
     field: ProfileField
     dropped: tuple[int, ...] = ()
 
 
 class ProfileFieldsOrdered(Change, frozen=True, tag="profile_fields_ordered"):
-    """The fields have a new order."""
-
     field_ids: tuple[int, ...]
 
 
 class ProfileFieldDeleted(Change, frozen=True, tag="profile_field_deleted"):
-    """A field was deleted, with all values of it."""
+    """A field was deleted with all its values."""
 
     field_id: int
 

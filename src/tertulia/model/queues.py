@@ -1,4 +1,4 @@
-"""Event queues as they are kept: who reads, how, and from where in the log."""
+"""Event queues as they are stored."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from tertulia.model.change import Change
 
 
 class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
-    """What a client says it understands; everything it does not say, it does not."""
+    """Client capabilities; false unless the client declares them."""
 
     notification_settings_null: bool = False
     bulk_message_deletion: bool = False
@@ -20,16 +20,16 @@ class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_
     simplified_presence_events: bool = False
     individual_emoji_changes: bool = False
     server_extensions: bool = False
-    """Of this server alone: banners, and settings of the organization that the reference lacks."""
+    """Of this server: banners, and settings that the specification doesn't have."""
 
 
 class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
-    """What events a client wants, and in which form. Its hash is asked for with every event."""
+    """The events that a client wants, and their format."""
 
     event_types: tuple[str, ...] | None = None
-    """None is all of them."""
+    """None for all."""
     narrow: tuple[tuple[str, str], ...] = ()
-    """Only messages for which each (operator, operand) holds."""
+    """Only messages that match each (operator, operand)."""
     all_public_channels: bool = False
     apply_markdown: bool = False
     client_gravatar: bool = True
@@ -40,8 +40,8 @@ class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One event queue. Its events are not kept: they are the log after `start`, as its
-    registration looks at them."""
+    """An event queue. Its events aren't stored: they are the log after `start`, projected for its
+    registration."""
 
     id: str
     user_id: int
@@ -53,12 +53,12 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seen_at: int
     """UNIX seconds of the last poll's end, as last stored."""
     idle_timeout: int
-    """Seconds without a poll after which the queue is gone."""
+    """Seconds without a poll until the queue expires."""
     counted_from: int | None = None
-    """The entry from which the IDs of its events are counted. None: from the log's beginning, with
-    much room, as the first release did."""
+    """The entry that event IDs are counted from. None: from the log's beginning, with gaps, as in
+    the first release."""
 
 
 class EventIdsUsedUp(Change, frozen=True, tag="event_ids_used_up"):
-    """Nothing happened, but for events that are not in the log: they have used up the IDs that each
-    entry has for them, and go on with those of this one."""
+    """Events that aren't in the log used up the IDs of the previous entry; they continue with those
+    of this one."""

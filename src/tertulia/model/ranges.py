@@ -1,5 +1,5 @@
-"""Ranges of message IDs: a set of messages that concerns many people is kept and sent as the ends
-of its ranges, so that its size does not grow with the number of messages."""
+"""Ranges of message IDs: sets of messages are stored and sent as ranges, so their size doesn't grow
+with the number of messages."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from pyroaring import BitMap
 
 Spans = tuple[tuple[int, int | None], ...]
-"""Ranges of a channel's message IDs: of each, those with after < id <= until; until None has no
-end."""
+"""Ranges of a channel's message IDs with after < id <= until; None is no end."""
 EVERYTHING: Spans = ((0, None),)
 IdRanges = tuple[int | tuple[int, int], ...]
 """A part of a given set of messages, ascending: single IDs, and pairs for all messages of the set
 from the first ID to the last."""
 Places = tuple[tuple[int, int], ...]
-"""Ranges of indexes in a sequence: of each, from the first index to before the second."""
+"""Ranges of indexes in a sequence, without the second."""
 
 
 def places(ids: Sequence[int] | BitMap, spans: Spans) -> Places:
-    """The indexes of the spans' messages in the ascending IDs. Spans with the same messages have
-    equal places."""
+    """Return the indexes of the spans' messages in the ascending IDs. Spans with the same messages
+    have equal indexes."""
     found = []
     for after, until in spans:
         begin = bisect_right(ids, after)
@@ -30,7 +29,7 @@ def places(ids: Sequence[int] | BitMap, spans: Spans) -> Places:
 
 
 def ids_at(ids: Sequence[int] | BitMap, whole: BitMap, some: Places) -> BitMap:
-    """The messages at those places. `whole` has the same IDs."""
+    """Return the messages at those indexes. `whole` has the same IDs."""
     if some == ((0, len(ids)),):
         return whole
     parts = (BitMap(range(ids[begin], ids[end - 1] + 1)) for begin, end in some)
@@ -38,12 +37,12 @@ def ids_at(ids: Sequence[int] | BitMap, whole: BitMap, some: Places) -> BitMap:
 
 
 def ids_in_spans(ids: BitMap, spans: Spans) -> BitMap:
-    """Those of the messages that lie in the spans."""
+    """Return those of the messages that are in the spans."""
     return ids if spans == EVERYTHING else ids_at(ids, ids, places(ids, spans))
 
 
 def ranges_of(part: BitMap, whole: BitMap) -> IdRanges:
-    """The part as ranges of the whole set: a pair covers the IDs of the whole between its ends."""
+    """Return the part as ranges of the whole set."""
     if not part:
         return ()
     if len(part) == len(whole):
@@ -68,7 +67,7 @@ def _range(first: int, last: int) -> int | tuple[int, int]:
 
 
 def ids_of(some: IdRanges, whole: BitMap) -> BitMap:
-    """The inverse of `ranges_of`."""
+    """Return the inverse of `ranges_of`."""
     single = BitMap([one for one in some if isinstance(one, int)])
     pairs = (BitMap(range(one[0], one[1] + 1)) for one in some if not isinstance(one, int))
     return BitMap.union(BitMap(), *pairs) & whole | single

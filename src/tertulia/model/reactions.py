@@ -1,4 +1,4 @@
-"""Reactions to messages, and the emoji that the organization made itself."""
+"""Reactions, submessages, and custom emoji."""
 
 from enum import StrEnum
 
@@ -9,30 +9,28 @@ from tertulia.model.messages import MessagePlace, Submessage
 
 
 class EmojiKind(StrEnum):
-    """Which list an emoji's code is from."""
+    """The list that an emoji's code is from."""
 
     UNICODE = "unicode"
     """Code points: see `tertulia.model.emoji`."""
     CUSTOM = "custom"
-    """The ID of one of the organization's."""
+    """The ID of a custom emoji."""
     EXTRA = "extra"
-    """The name of one that the service itself adds."""
+    """The name of an emoji that the server adds."""
 
 
 EXTRA_NAMES = frozenset({"zulip"})
-"""The emoji that the service adds."""
+"""Emoji that the server adds."""
 
 
 class Emoji(Struct, frozen=True, kw_only=True):
-    """An emoji, by the name that it was called by."""
-
     kind: EmojiKind
     code: str
     name: str
 
 
 class Reaction(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One person's emoji at a message. Message, person, kind and code are its identity."""
+    """A reaction. Message, user, kind, and code identify it."""
 
     message_id: int
     user_id: int
@@ -40,30 +38,30 @@ class Reaction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str
     name: str
     neutral: bool = False
-    """Whether its kind was called by the newer, neutral name that it has in requests."""
+    """Whether the request used the neutral name of its kind."""
 
 
 class CustomEmoji(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An emoji of the organization's own. A deactivated one stays for the reactions it is in."""
+    """A custom emoji. Deactivated ones remain for existing reactions."""
 
     id: int
     name: str
-    """Unique among the active ones."""
+    """Unique among active ones."""
     file: str
-    """The name of its picture among the emoji files."""
+    """The name of its image file."""
     still: str = ""
-    """The same of a picture that does not move, where that one does."""
+    """The name of a still image if that one is animated."""
     author_id: int | None = None
     deactivated: bool = False
 
 
 class ReactionAdded(Change, frozen=True, tag="reaction_added"):
-    """Somebody reacted to a message.
+    """A user reacted to a message.
 
-    `recorded` means that they had no record of the message before, and have one now. `holders` are
-    the users with a record of it although it was not delivered to them. Of an entry that is read
-    from the database, `gone` means that the message was deleted since, and `moved_to` is the
-    channel that it was moved to since.
+    `recorded` means that they had no record of the message before. `holders` are users with a
+    record of it although it wasn't delivered to them. In an entry that is read from the database,
+    `gone` means that the message was deleted since, and `moved_to` is the channel that it was moved
+    to since.
     """
 
     reaction: Reaction
@@ -75,7 +73,7 @@ class ReactionAdded(Change, frozen=True, tag="reaction_added"):
 
 
 class ReactionRemoved(Change, frozen=True, tag="reaction_removed"):
-    """Somebody removed a reaction of theirs. The other fields are as in `ReactionAdded`."""
+    """A user removed a reaction. The other fields are as in `ReactionAdded`."""
 
     reaction: Reaction
     place: MessagePlace
@@ -85,9 +83,9 @@ class ReactionRemoved(Change, frozen=True, tag="reaction_removed"):
 
 
 class SubmessageAdded(Change, frozen=True, tag="submessage_added"):
-    """Somebody used a message's widget.
+    """A user acted on a widget.
 
-    The log has no copy of the content. `gone` and `moved_to` are as in `ReactionAdded`.
+    The log has no copy of content. `gone` and `moved_to` are as in `ReactionAdded`.
     """
 
     submessage: Submessage
@@ -98,12 +96,8 @@ class SubmessageAdded(Change, frozen=True, tag="submessage_added"):
 
 
 class CustomEmojiAdded(Change, frozen=True, tag="custom_emoji_added"):
-    """The organization has a new emoji."""
-
     emoji: CustomEmoji
 
 
 class CustomEmojiDeactivated(Change, frozen=True, tag="custom_emoji_deactivated"):
-    """A custom emoji was deactivated."""
-
     emoji_id: int

@@ -1,4 +1,4 @@
-"""What one account has set a time for: messages to send, and messages to be reminded of."""
+"""Scheduled messages and reminders."""
 
 from msgspec import Struct
 
@@ -6,56 +6,54 @@ from tertulia.model.change import Change
 
 
 class ScheduledMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that the server sends for its author when its time has come."""
+    """A message that the server sends for its author later."""
 
     id: int
-    """Not that of the message it becomes."""
+    """Not the ID of the sent message."""
     user_id: int
     """The author."""
     channel_id: int | None = None
     topic: str = ""
-    """Of a channel message; empty for the general chat."""
+    """Empty for the general chat, and for direct messages."""
     user_ids: tuple[int, ...] = ()
-    """Of a direct message: the others, ascending; the author for notes to oneself."""
+    """Of a direct message: the others, ascending; the author for notes to themselves."""
     content: str
     """Markdown source."""
     rendered: str
-    """HTML, with the names of when it was written."""
+    """HTML, with the names at the time of writing."""
     deliver_at: int
     """UNIX seconds."""
     client: str = ""
     """The program it was written in."""
     read_by_sender: bool = False
     failed: bool = False
-    """Its time has come, and it could not be sent. It waits to be given another."""
+    """Whether it was due but couldn't be sent. It needs a new time."""
 
 
 class Reminder(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that its reader wants to see again."""
+    """A message that its reader wants to be reminded of."""
 
     id: int
     user_id: int
     """The reader."""
     message_id: int
     note: str = ""
-    """What the reader wrote about it."""
+    """The reader's note."""
     content: str
-    """What it is a reminder of, in words. Markdown source."""
+    """The reminder's text as Markdown."""
     rendered: str
-    """The same as HTML."""
+    """HTML of `content`."""
     deliver_at: int
     """UNIX seconds."""
 
 
 class MessageScheduled(Change, frozen=True, tag="message_scheduled"):
-    """A message was scheduled."""
-
     user_id: int
     message: ScheduledMessage
 
 
 class ScheduledMessageChanged(Change, frozen=True, tag="scheduled_message_changed"):
-    """A scheduled message was changed by its author, or could not be sent."""
+    """A scheduled message was changed by its author, or couldn't be sent."""
 
     user_id: int
     message: ScheduledMessage
@@ -69,8 +67,6 @@ class ScheduledMessageRemoved(Change, frozen=True, tag="scheduled_message_remove
 
 
 class ReminderSet(Change, frozen=True, tag="reminder_set"):
-    """A reminder of a message was set."""
-
     user_id: int
     reminder: Reminder
 

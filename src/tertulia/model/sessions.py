@@ -1,4 +1,4 @@
-"""Browsers in which somebody is signed in."""
+"""Sessions of signed-in browsers."""
 
 from typing import Final
 
@@ -7,24 +7,24 @@ from msgspec import Struct
 from tertulia.model.change import Change
 
 LIFETIME: Final = 30 * 86400
-"""Seconds after its last use at which a session is over."""
+"""Seconds after its last use at which a session expires."""
 
 
 class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One account, signed in to by one browser. The browser has a token that nobody else knows."""
+    """A browser signed in to an account. Only the browser has the session's token."""
 
     id: int
     user_id: int
     digest: str
-    """SHA-256 of the token, hexadecimal: what a request is looked up by."""
+    """SHA-256 of the token in hexadecimal. Requests are looked up by it."""
     created_at: int
     """UNIX seconds."""
     used_at: int
     """UNIX seconds of its last use, as last stored (`domain/accounts/sessions.py`)."""
     confirmed_at: int = 0
-    """UNIX seconds of when the password was given again; 0 where it never was."""
+    """UNIX seconds when the password was last entered again; 0 for never."""
     agent: str = ""
-    """The browser as it calls itself."""
+    """The browser's user agent."""
 
     @property
     def expires_at(self) -> int:
@@ -37,25 +37,24 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return max(self.created_at, self.confirmed_at)
 
     def lasts(self, now: float, longest: int | None) -> bool:
-        """Whether it is not over; after so many seconds it is in any case (None for never)."""
+        """Whether it hasn't expired; it also expires `longest` seconds after it began (None:
+        never)."""
         return now < self.expires_at and (longest is None or now < self.created_at + longest)
 
 
 class SessionBegun(Change, frozen=True, tag="session_begun"):
-    """Somebody signed in with a browser."""
-
     session: Session
 
 
 class SessionUsed(Change, frozen=True, tag="session_used"):
-    """A session that was not used for a while is used again. `at` is in UNIX seconds."""
+    """A session was used after a break. `at` is in UNIX seconds."""
 
     session_id: int
     at: int
 
 
 class SessionConfirmed(Change, frozen=True, tag="session_confirmed"):
-    """The password was given again in that browser. `at` is in UNIX seconds."""
+    """The password was entered again. `at` is in UNIX seconds."""
 
     session_id: int
     at: int

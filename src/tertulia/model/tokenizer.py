@@ -1,8 +1,8 @@
-"""Splitting text into words for search: the same for both databases, and for highlighting matches.
+"""Splitting text into words for search, the same for both databases and for highlighting matches.
 
 A word is a run of letters and digits, in lower case and without accents ("folded"). A run in a
-script without spaces between words is split into pairs of neighbouring characters instead, and its
-last character alone: so any part of the run is found as consecutive pairs.
+script without spaces is split into pairs of adjacent characters and its last character, so that any
+part of it is found as consecutive pairs.
 """
 
 import itertools
@@ -15,21 +15,20 @@ from functools import lru_cache
 from msgspec import Struct
 
 MAX_LENGTH = 100
-"""Characters of a word that are compared; the rest is ignored."""
+"""Characters of a word that are compared."""
 LONG_PHRASE = 20
-"""Phrases with more words are matched by Knuth-Morris-Pratt, in linear time. For shorter ones
-trying at each word is faster."""
+"""Longer phrases are matched by Knuth-Morris-Pratt in linear time; for others, trying each word is
+faster."""
 MIN_BEGINNING = 3
-"""Words of at least so many characters also find words that begin with them. For shorter ones that
-would be slow and useless."""
+"""Words of at least this many characters also find words that begin with them. For shorter ones,
+that would be slow and useless."""
 
 _ACCENTS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
 _POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
 _IGNORED = re.compile(f"[{_ACCENTS}{_POINTS}\u0640\u00ad\u200b-\u200d\u2060\ufeff]")
 """Accents, vowel points, stretching strokes and invisible characters."""
 _JOINING = "\u3099\u309a\uff9e\uff9f\u1160-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
-"""Voicing marks of kana and parts of Korean syllables: they count as one with the character
-before."""
+"""Voicing marks of kana and parts of Korean syllables: they belong to the character before."""
 _SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029"
     "\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u318e\u31a0-\u31bf"
@@ -41,18 +40,18 @@ writes compounds and particles without them."""
 _UNSPACED = re.compile(f"[{_SCRIPTS}]")
 _CHARACTERS = re.compile(f"[{_SCRIPTS}][{_JOINING}]*|.", re.DOTALL)
 _EMPHASIS = "*~"
-"""Signs of Markdown that may be inside of a run and do not end it, since they are not shown."""
+"""Markdown characters that don't end a run, since they aren't shown."""
 _ASCII_WORDS = re.compile("[a-z0-9]+")
 _PLAIN_RUNS = re.compile(rf"[{_SCRIPTS}]+|[^\s{_SCRIPTS}]+")
 _SPECIAL = re.compile(f"[{_JOINING}{_EMPHASIS}]")
-"""Characters that belong to the one before them, or do not end a run."""
+"""Characters that belong to the one before them, or don't end a run."""
 
 
 class Word(Struct, frozen=True):
-    """A word of a text, and its position there.
+    """A word of a text with its position.
 
-    `is_pair`: it is of a script without spaces. `is_last`: it is the single last character of such
-    a run. `ends` are the positions at which its characters end.
+    `is_pair`: it's from a script without spaces. `is_last`: it's the single last character of such
+    a run. `ends` are the positions where its characters end.
     """
 
     text: str
@@ -67,7 +66,7 @@ class Word(Struct, frozen=True):
 
 
 class Phrase(Struct, frozen=True):
-    """Consecutive words. With `is_open`, the last one may be only the beginning of a word."""
+    """Consecutive words. If `is_open`, the last one can be the beginning of a longer word."""
 
     words: tuple[str, ...]
     is_open: bool = False
@@ -81,7 +80,7 @@ class _Character(Struct):
 
 
 class _Folding(dict[int, str]):
-    """Cache of folded characters, for `str.translate`. Characters between words become spaces."""
+    """Cache of folded characters for `str.translate`. Separators become spaces."""
 
     def __missing__(self, code: int) -> str:
         folded = _folded(chr(code))
@@ -94,7 +93,7 @@ _FOLDING = _Folding()
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, in order."""
+    """Return the words of a text, in order."""
     if text.isascii():
         return [word[:MAX_LENGTH] for word in _ASCII_WORDS.findall(text.lower())]
     folded = text.translate(_FOLDING)
@@ -112,7 +111,7 @@ def words_of(text: str) -> list[str]:
 
 
 def placed_words(text: str) -> Iterator[Word]:
-    """The words of a text in order, with their positions."""
+    """Yield the words of a text in order, with their positions."""
     if text.isascii():
         for match in _ASCII_WORDS.finditer(text.lower()):
             start, end = match.span()
@@ -135,8 +134,8 @@ def placed_words(text: str) -> Iterator[Word]:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether each character stands for itself, in a run of its script: true of most texts without
-    spaces between words, whose words are found ten times as fast then."""
+    """Whether each character stands for itself in a run of its script. True of most texts without
+    spaces, whose words are found ten times as fast then."""
     return _SPECIAL.search(text) is None and _keeps_places(text)
 
 
@@ -154,7 +153,7 @@ def _placed_plain_words(text: str) -> Iterator[Word]:
 
 
 def _runs(text: str) -> Iterator[list[_Character]]:
-    """Runs of characters: words, or stretches of scripts without spaces."""
+    """Yield runs of characters: words, or parts in scripts without spaces."""
     run: list[_Character] = []
     is_interrupted = False
     for match in _CHARACTERS.finditer(text):
@@ -189,7 +188,7 @@ def _runs(text: str) -> Iterator[list[_Character]]:
 
 @lru_cache(maxsize=20_000)
 def _folded(character: str) -> str | None:
-    """The character folded; empty if it is ignored, None if it separates words."""
+    """Fold the character. Return an empty string if it's ignored, None if it separates words."""
     folded = unicodedata.normalize("NFKD", character.casefold()).casefold()
     folded = unicodedata.normalize("NFKC", _IGNORED.sub("", folded))
     kept = "".join(
@@ -209,7 +208,7 @@ _PARTS = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 
 def phrases_of(text: str) -> tuple[Phrase, ...]:
-    """The phrases of a search: quoted ones are exact, of others the last word may be a
+    """Return the phrases of a search. Quoted ones are exact; in others, the last word can be a
     beginning."""
     asked = text.translate(_QUOTES)
     found = [
@@ -222,8 +221,8 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
     words = list(placed_words(text))
     if not words:
         return None
-    # The run in the text may go on after the last character of the search: then its last character
-    # is only the first of a pair. The pairs before it contain it already, if there are any.
+    # The text may continue after the search's last character, which is the first of a pair then.
+    # Earlier pairs already contain it, if any.
     if words[-1].is_last and len(words) > 1 and not words[-2].is_last and words[-2].is_pair:
         return Phrase(tuple(word.text for word in words[:-1]))
     last = words[-1]
@@ -235,18 +234,18 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
 
 
 def contain_phrases(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
-    """Whether each of the phrases is in at least one of the texts."""
+    """Whether each phrase is in at least one of the texts."""
     return folded_contain(fold_texts(texts), phrases)
 
 
 def fold_texts(texts: Iterable[str]) -> tuple[str, ...]:
-    """The words of each text, separated by spaces, to be matched several times."""
+    """Return the words of each text, separated by spaces, to match several times."""
     found = ((text, _spaced(text)) for text in texts)
     return tuple(" ".join(words_of(text)) if spaced is None else spaced for text, spaced in found)
 
 
 def folded_contain(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
-    """As `says`, with texts that are `folded`."""
+    """As `contain_phrases`, with texts from `fold_texts`."""
     return all(any(_has(text, phrase) for text in texts) for phrase in phrases)
 
 
@@ -255,7 +254,7 @@ def _has(text: str, phrase: Phrase) -> bool:
     if len(phrase.words) > LONG_PHRASE:
         words = [word[:MAX_LENGTH] for word in text.split()]
         return next(_beginnings(words, phrase), None) is not None
-    # A fast test first: most texts do not even have all words.
+    # A fast test first: most texts don't have all words.
     for word in phrase.words:
         if f" {word}" not in text and not text.startswith(word):
             return False
@@ -263,7 +262,7 @@ def _has(text: str, phrase: Phrase) -> bool:
 
 
 def _beginnings(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
-    """The indexes of words at which the phrase begins, in linear time (Knuth, Morris and Pratt)."""
+    """Yield the indexes of words where the phrase begins, in linear time (Knuth-Morris-Pratt)."""
     *before, last = phrase.words
     borders = [0]
     """For each prefix of the phrase, the length of its longest border."""
@@ -285,15 +284,14 @@ def _beginnings(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
 
 
 def _spaced(text: str) -> str | None:
-    """The text folded, its words separated by spaces; None if it has runs of scripts without
-    spaces."""
+    """Return the folded text with spaces between words; None if it has scripts without spaces."""
     folded = text.translate(_FOLDING)
     return folded if text.isascii() or _UNSPACED.search(folded) is None else None
 
 
 @lru_cache(maxsize=2000)
 def _pattern(phrase: Phrase) -> re.Pattern[str]:
-    """A pattern of the phrase in a folded text; group 1 is the phrase."""
+    """Return a pattern for the phrase in a folded text; group 1 is the phrase."""
     beyond = {False: "(?![^ ])", True: "[^ ]*"}
     *before, last = (re.escape(word) for word in phrase.words)
     is_long = [len(word) >= MAX_LENGTH for word in phrase.words]
@@ -303,7 +301,7 @@ def _pattern(phrase: Phrase) -> re.Pattern[str]:
 
 
 def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
-    """The ranges of a text that match the phrases, ascending, with touching ones merged."""
+    """Return the ranges of a text that match the phrases, ascending, with adjacent ones merged."""
     folded = _spaced(text)
     phrases = tuple(phrases)
     is_long = any(len(phrase.words) > LONG_PHRASE for phrase in phrases)
@@ -323,7 +321,7 @@ def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
 
 
 def _keeps_places(text: str) -> bool:
-    """Whether folding keeps the position of each character."""
+    """Whether folding keeps each character's position."""
     return text.isascii() or all(len(_FOLDING[ord(one)]) == 1 for one in set(text))
 
 
@@ -337,7 +335,7 @@ def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
         is_beginning = phrase.is_open and len(phrase.words) == 1
         (beginnings if is_beginning else by_first[phrase.words[0]]).append(phrase)
     words = list(placed_words(text))
-    # One call finds most of the words that begin with none of these.
+    # One call rules out most words.
     any_beginning = tuple(phrase.words[0] for phrase in beginnings)
     found = [
         stretch
@@ -357,12 +355,12 @@ def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
 
 
 def _end(last: Word, phrase: Phrase) -> int:
-    """The position at which the phrase ends, given its last word in the text."""
+    """Return where the phrase ends, given its last word in the text."""
     return last.ends[len(phrase.words[-1]) - 1] if last.is_pair else last.end
 
 
 def _stretch(words: Sequence[Word], phrase: Phrase) -> tuple[int, int] | None:
-    """The range of these words if they are the phrase, else None."""
+    """Return the range of these words if they are the phrase, else None."""
     if len(words) < len(phrase.words):
         return None
     last, wanted = words[-1], phrase.words[-1]

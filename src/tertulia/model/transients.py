@@ -1,23 +1,23 @@
-"""Transient events: they have no entry, and reach only the queues that there are at that moment."""
+"""Transient events: they aren't stored, and reach only existing queues."""
 
 from msgspec import Struct
 
 
 class Typing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="typing"):
-    """Somebody began or ceased to type, to the people or in the topic named."""
+    """A user started or stopped typing, to these people or in this topic."""
 
     sender_id: int
     started: bool
     at: float = 0
     """UNIX seconds."""
     recipients: tuple[int, ...] = ()
-    """Of a direct conversation: everybody in it, the sender included; ascending."""
+    """Everyone in a direct conversation, including the sender; ascending."""
     channel_id: int | None = None
     topic: str = ""
 
 
 class EditTyping(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="edit_typing"):
-    """Somebody began or ceased to edit a message of theirs."""
+    """A user started or stopped editing their message."""
 
     sender_id: int
     started: bool
@@ -39,11 +39,11 @@ class PresenceChanged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     at: int = 0
     """When this was reported."""
     notable: bool = True
-    """Whether clients that wait get an event; otherwise it only updates the nodes."""
+    """Whether waiting clients get an event; otherwise it only updates nodes."""
 
 
 class QueueGone(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="queue_gone"):
-    """A queue was deleted, wherever it was last polled."""
+    """A queue was deleted."""
 
     queue_id: str
 

@@ -1,4 +1,4 @@
-"""Topics that users follow, mute or unmute."""
+"""Topics that users follow, mute, or unmute."""
 
 from enum import IntEnum
 
@@ -8,23 +8,21 @@ from tertulia.model.change import Change
 
 
 class Visibility(IntEnum):
-    """A user's setting of a topic."""
-
     INHERIT = 0
-    """That of its channel: there is no record."""
+    """The channel's setting; has no record."""
     MUTED = 1
     UNMUTED = 2
-    """Shown even where its channel is muted."""
+    """Shown even in a muted channel."""
     FOLLOWED = 3
 
 
 class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One user's setting of one topic, which need not have messages."""
+    """A user's setting of a topic, which need not have messages."""
 
     user_id: int
     channel_id: int
     key: str
-    """The name as it is compared: case-folded."""
+    """The case-folded name, for comparison."""
     name: str
     visibility: Visibility
     changed_at: int
@@ -32,9 +30,9 @@ class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 
 class UserTopicChanged(Change, frozen=True, tag="user_topic_changed"):
-    """One user's setting of a topic is new, by their own command or by taking part in it.
+    """A user's setting of a topic changed, by their command or automatically.
 
-    `at` is UNIX seconds, `was` what it was before.
+    `at` is in UNIX seconds; `was` is the old setting.
     """
 
     user_id: int

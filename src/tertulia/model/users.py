@@ -1,4 +1,4 @@
-"""People, bots, and what belongs to one account."""
+"""Accounts of people and bots, their credentials and settings."""
 
 from enum import IntEnum
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +12,7 @@ from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingSe
 
 
 class Role(IntEnum):
-    """What an account may do; a smaller number may do more."""
+    """A smaller number has more permissions."""
 
     OWNER = 100
     ADMINISTRATOR = 200
@@ -22,8 +22,6 @@ class Role(IntEnum):
 
 
 class BotKind(IntEnum):
-    """What a bot account is for."""
-
     GENERIC = 1
     INCOMING_WEBHOOK = 2
     OUTGOING_WEBHOOK = 3
@@ -31,7 +29,7 @@ class BotKind(IntEnum):
 
 
 class AddressVisibility(IntEnum):
-    """Who may see an account's real address."""
+    """Who can see an account's real email address."""
 
     EVERYONE = 1
     MEMBERS = 2
@@ -41,16 +39,14 @@ class AddressVisibility(IntEnum):
 
 
 class Bot(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What makes an account a bot."""
-
     kind: BotKind
     owner_id: int | None = None
-    """None for the system's own bots."""
+    """None for the server's own bots."""
     default_sending_channel_id: int | None = None
     default_events_channel_id: int | None = None
     default_all_public_channels: bool = False
     is_system: bool = False
-    """One of the server's own voices: notifications, welcome, e-mail gateway."""
+    """Whether it's one of the server's: notification bot, welcome bot, email gateway."""
     incoming: IncomingOptions | None = None
     """Of incoming webhooks; None for the defaults."""
     service: OutgoingService | None = None
@@ -60,31 +56,32 @@ class Bot(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """An account. Its password and key are in `Credential`, its settings in `PersonalSettings`."""
+    """An account. Its password and API key are in `Credential`, its settings in
+    `PersonalSettings`."""
 
     id: int
     address: str
-    """The real e-mail address. Compared without regard to case."""
+    """The real email address. Compared ignoring case."""
     full_name: str
     role: Role = Role.MEMBER
     joined_at: int = 0
     """UNIX seconds."""
     awaits_arrival: bool = False
-    """Somebody else made the account, and nobody has signed in to it: its person joins then."""
+    """Whether someone else created the account and nobody has signed in yet: its person joins
+    then."""
     is_active: bool = True
     is_deleted: bool = False
-    """Deactivated for good: nothing of its person is left in the account."""
+    """Whether it's deactivated for good and its person's data is erased."""
     timezone: str = ""
-    """IANA name; empty when unset."""
+    """IANA name; empty if unset."""
     avatar_source: str = "G"
-    """`G` the third-party default by address, `J` one that is drawn here, `U` uploaded."""
+    """`G`: Gravatar; `J`: generated here; `U`: uploaded."""
     avatar_version: int = 1
     avatar_file: str = ""
     """The name of the uploaded picture."""
     bot: Bot | None = None
     upload_quota_mib: int | None = None
-    """How much the account's files may come to, in place of the organization's limit; -1 without
-    one. None for the organization's."""
+    """The account's own upload limit; -1 for none. None uses the organization's."""
 
     @property
     def is_bot(self) -> bool:
@@ -96,7 +93,7 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def person_id(self) -> int:
-        """The account whose shares and limits apply: a bot's owner, if it has one."""
+        """The account whose quotas apply: a bot's owner, if it has one."""
         if self.bot is None or self.bot.owner_id is None:
             return self.id
         return self.bot.owner_id
@@ -107,7 +104,7 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def is_administrator(self) -> bool:
-        """Administrators and owners."""
+        """Whether the role is administrator or owner."""
         return self.role <= Role.ADMINISTRATOR
 
     @property
@@ -116,19 +113,19 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What an account proves itself with. Nothing here can be read back without the secret."""
+    """An account's password and API key, in forms that don't reveal them."""
 
     user_id: int
     password_hash: str | None = None
-    """Argon2id in its own encoded form; None for accounts that cannot sign in by password."""
+    """Encoded Argon2id; None for accounts that can't sign in by password."""
     key_digest: str
-    """SHA-256 of the API key, hexadecimal: what a request is looked up by."""
+    """SHA-256 of the API key in hexadecimal. Requests are looked up by it."""
     key_sealed: str
-    """The API key encrypted with the installation's secret, for when it must be shown again."""
+    """The API key, encrypted with the installation's secret, to show it again."""
 
 
 class NewApiKey(Struct, frozen=True, kw_only=True):
-    """An API key that an account is to have, as `Credential` keeps it."""
+    """A new API key, as in `Credential`."""
 
     digest: str
     sealed: str
@@ -136,7 +133,7 @@ class NewApiKey(Struct, frozen=True, kw_only=True):
 
 Choice3 = Literal[1, 2, 3]
 Choice4 = Literal[1, 2, 3, 4]
-"""Numbered choices; what each number means is the clients' to know."""
+"""Numbered choices."""
 EmojiSet = Literal["google", "twitter", "text", "google-blob"]
 HomeView = Literal["inbox", "recent", "all_messages"]
 AnimatePreviews = Literal["always", "on_hover", "never"]
@@ -153,16 +150,16 @@ _ALWAYS_OR_NEVER: Final = "1: automatic; 2: always; 3: never."
 
 
 class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One account's preferences; the defaults are those of a new account.
+    """An account's settings, with the defaults for new accounts.
 
     The web client shows the settings of a section in the order that they have here.
     """
 
     user_id: int
     edited_by_owner: bool = False
-    """Whether the account has ever changed one of these itself."""
+    """Whether the account has ever changed a setting itself."""
     resolved_topic_notice_auto_read_policy: AutoReadNotices = "except_followed"
-    """Not a setting: older versions stored it, and nothing follows it."""
+    """Unused: older versions stored it."""
 
     # Preferences
     color_scheme: Annotated[Choice3, Setting("look", "1: match the system; 2: dark; 3: light.")] = 1
@@ -275,8 +272,8 @@ class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
 
 class UserCreated(Change, frozen=True, tag="user_created"):
-    """An account was created. `group_ids` are the groups that it is directly in: the system groups
-    of its role, and others that were chosen for it."""
+    """An account was created. `group_ids` are the groups that it's directly in: its role's system
+    groups, and others."""
 
     user: User
     credential: Credential
@@ -285,15 +282,16 @@ class UserCreated(Change, frozen=True, tag="user_created"):
 
 
 class UserChanged(Change, frozen=True, tag="user_changed"):
-    """Fields of an account (`full_name`, `role`, `address`, `timezone`, …) have new values.
+    """Fields of an account (`full_name`, `role`, `address`, `timezone`, …) have new values; `was`
+    has the old ones.
 
-    `was` has the old values. A new role takes the account out of the system groups `left` and into
-    `joined`; the account gains sight of the channels `gained`, and loses sight of `lost`.
-    `subscribers` are the subscribers of each channel gained, at that moment.
+    A new role takes the account out of the system groups `left` and into `joined`; it gains sight
+    of the channels `gained`, and loses sight of `lost`. `subscribers` are those of each channel
+    gained, then.
 
-    `rights` are bots whose rights changed (the account itself, or bots that it owns), each with
-    the roles whose rights it had before and has afterwards. `sight` are the channels of which
-    these bots, beside the account, gained and lost sight.
+    `rights` are bots whose rights changed (the account itself, or its bots), with the roles whose
+    rights they had before and have afterwards. `sight` are channels that its bots gained and lost
+    sight of.
     """
 
     user_id: int
@@ -309,21 +307,21 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
 
 
 class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The permission settings that name an account itself, and not only groups."""
+    """Permission settings that name an account itself, not only groups."""
 
     channels: tuple[tuple[int, str], ...] = ()
-    """Channel and setting."""
+    """Channel ID and setting."""
     groups: tuple[tuple[int, str], ...] = ()
-    """User group and setting."""
+    """User group ID and setting."""
     realm: tuple[str, ...] = ()
 
 
 class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
     """An account was deactivated. Its subscriptions and memberships stay, hidden.
 
-    `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in,
-    `named` the settings that name it. `deactivated_groups` are the deactivated ones of these
-    groups.
+    `channel_ids` are the channels it's subscribed to, `group_ids` the groups it's directly in,
+    `named` the settings that name it. `deactivated_groups` are those of the groups that are
+    deactivated.
     """
 
     user_id: int
@@ -345,22 +343,22 @@ class UserReactivated(Change, frozen=True, tag="user_reactivated"):
 
 class UserVisibility(Struct, frozen=True, kw_only=True):
     """Accounts that become visible or invisible to the same viewers: ranges of IDs, each with its
-    first and its last. Viewers and ranges are ascending; viewers may be among the accounts."""
+    first and its last. Both are ascending; viewers may be among the accounts."""
 
     viewers: tuple[int, ...]
     users: tuple[tuple[int, int], ...]
 
 
 class UserVisibilityChanged(Change, frozen=True, tag="user_visibility_changed"):
-    """Accounts became visible to limited guests (`gained`, in the log before the change that made
-    them so), or invisible (`lost`, after that change)."""
+    """Accounts became visible to limited guests (`gained`, in the log before the change that causes
+    it), or invisible (`lost`, after that change)."""
 
     gained: tuple[UserVisibility, ...] = ()
     lost: tuple[UserVisibility, ...] = ()
 
 
 class CredentialChanged(Change, frozen=True, tag="credential_changed"):
-    """An account has a new password or API key; the old one is void."""
+    """An account has a new password or API key; the old one no longer works."""
 
     credential: Credential
     same_key: bool = False
@@ -368,10 +366,8 @@ class CredentialChanged(Change, frozen=True, tag="credential_changed"):
 
 
 class SettingsChanged(Change, frozen=True, tag="settings_changed"):
-    """Personal settings of an account have new values. `was` has the old ones.
-
-    `by_owner`: whether the account changed them itself.
-    """
+    """Personal settings have new values; `was` has the old ones. `by_owner`: whether the account
+    changed them itself."""
 
     user_id: int
     values: dict[str, Any]

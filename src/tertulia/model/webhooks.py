@@ -1,4 +1,4 @@
-"""Webhooks: what bots get from other services, and what they are told by this one."""
+"""Incoming and outgoing webhooks, and embedded bots."""
 
 from enum import IntEnum
 from typing import Literal
@@ -9,74 +9,74 @@ Direction = Literal["in", "out"]
 WebhookOutcome = Literal[
     "sent", "nothing", "filtered", "refused", "delivered", "failed", "given up"
 ]
-"""What came of it. Of what came in: it became a message, says nothing to people, was not wanted by
-the address's filters, or was refused. Of what goes out: it was delivered, an attempt failed and
-there will be another one, or there will be none."""
+"""What happened to a call. Incoming: it became a message, has nothing to show, was filtered out, or
+was refused. Outgoing: it was delivered, an attempt failed and will be retried, or it was given
+up."""
 
 
 class IncomingOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a bot takes what services send. All of it may be empty."""
+    """Options of an incoming webhook."""
 
     secret_sealed: str = ""
-    """What services sign with, encrypted with the installation's secret: then only what is signed
-    is taken."""
+    """The services' signing secret, encrypted with the installation's secret. If set, only signed
+    requests are accepted."""
     topic_template: str = ""
     content_template: str = ""
-    """How any JSON becomes a message."""
+    """How JSON of unknown services becomes a message."""
 
 
 class ServiceFormat(IntEnum):
-    """In which form a bot's service is told of messages."""
+    """The format of calls to a bot's service."""
 
     NATIVE = 1
     SLACK = 2
 
 
 class OutgoingService(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The program behind a bot, which is told of messages by HTTP."""
+    """The HTTP service behind a bot."""
 
     url: str
     format: ServiceFormat = ServiceFormat.NATIVE
     token_sealed: str = ""
-    """What it knows this server by, encrypted with the installation's secret."""
+    """The token that identifies this server, encrypted with the installation's secret."""
     commands: tuple[str, ...] = ()
-    """Commands that go to it, without the slash."""
+    """The bot's commands, without the slash."""
 
 
 class EmbeddedService(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The program behind a bot that the server itself runs."""
+    """The program behind a bot that the server runs."""
 
     program: str
     """Its name in the package `zulip_bots`."""
     settings_sealed: dict[str, str] = {}
-    """What it is told to work, each value encrypted with the installation's secret."""
+    """The program's settings, each value encrypted with the installation's secret."""
 
 
 Trigger = Literal["direct_message", "mention", "command"]
-"""Why a bot's service is told of a message."""
+"""Why a bot's service is called."""
 
 
 class ServiceCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A bot's service is to be told of a message."""
+    """A call of a bot's service about a message."""
 
     bot_id: int
     message_id: int
     trigger: Trigger
     command: str = ""
-    """Which one, without the slash."""
+    """The command, without the slash."""
 
 
 class WebhookLogEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of a bot's journal: something came in, or went out."""
+    """An incoming or outgoing call of a bot."""
 
     at: float
     """UNIX seconds."""
     direction: Direction
     what: str
-    """The integration's name, or what caused it (`mention`, `direct_message`, `command`)."""
+    """The integration's name, or the trigger (`mention`, `direct_message`, `command`)."""
     outcome: WebhookOutcome
     event: str = ""
     reason: str = ""
-    """Why it was refused, or failed: a sentence."""
+    """Why it was refused or failed: a sentence."""
     message_id: int | None = None
-    """The message that it became, or of which the service is told."""
+    """The message that it became, or that the service is called about."""

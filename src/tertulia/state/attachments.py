@@ -157,9 +157,7 @@ def release(state: State, message_id: int, attachment_ids: Iterable[int] | None 
             state.attachment_messages.remove((record.attachment_id, message_id))
 
 
-@FOLDS.of(changes.AttachmentAdded)
-def _(state: State, change: changes.AttachmentAdded) -> None:
-    state.attachments.put(change.attachment)
+FOLDS.puts(changes.AttachmentAdded, "attachments", "attachment")
 
 
 @FOLDS.of(changes.AttachmentRemoved)
@@ -171,7 +169,4 @@ def _(state: State, change: changes.AttachmentRemoved) -> None:
     state.removed_files.put(RemovedFile(id=attachment.id, path=attachment.path))
 
 
-@FOLDS.of(changes.FilesDeleted)
-def _(state: State, change: changes.FilesDeleted) -> None:
-    for attachment_id in change.attachment_ids:
-        state.removed_files.remove(attachment_id)
+FOLDS.removes(changes.FilesDeleted, "removed_files", "attachment_ids")

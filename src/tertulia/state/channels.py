@@ -252,11 +252,7 @@ class ChannelShards(Shards[Channel]):
 
 
 FOLDS = Folds()
-
-
-@FOLDS.of(changes.ChannelCreated)
-def _(state: State, change: changes.ChannelCreated) -> None:
-    state.channels.put(change.channel)
+FOLDS.puts(changes.ChannelCreated, "channels", "channel")
 
 
 @FOLDS.of(changes.ChannelChanged)
@@ -299,3 +295,17 @@ def _(state: State, change: changes.Unsubscribed) -> None:
 def _(state: State, change: changes.SubscriptionChanged) -> None:
     present = state.subscriptions[(change.channel_id, change.user_id)]
     state.subscriptions.put(revised(present, {change.property: change.value}))
+
+
+FOLDS.puts(changes.ChannelFolderCreated, "folders", "folder")
+
+
+@FOLDS.of(changes.ChannelFolderChanged)
+def _(state: State, change: changes.ChannelFolderChanged) -> None:
+    state.folders.put(revised(state.folders[change.folder_id], change.values))
+
+
+@FOLDS.of(changes.ChannelFoldersReordered)
+def _(state: State, change: changes.ChannelFoldersReordered) -> None:
+    for place, folder_id in enumerate(change.order):
+        state.folders.put(msgspec.structs.replace(state.folders[folder_id], order=place))

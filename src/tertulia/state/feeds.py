@@ -24,11 +24,7 @@ class FeedTable(Table[Feed]):
 
 
 FOLDS = Folds()
-
-
-@FOLDS.of(changes.FeedAdded)
-def _(state: State, change: changes.FeedAdded) -> None:
-    state.feeds.put(change.feed)
+FOLDS.puts(changes.FeedAdded, "feeds", "feed")
 
 
 @FOLDS.of(changes.FeedChanged)
@@ -47,6 +43,4 @@ def _(state: State, change: changes.FeedRead) -> None:
     state.feeds.put(revised(feed, {"seen": seen, "has_begun": True}))
 
 
-@FOLDS.of(changes.FeedRemoved)
-def _(state: State, change: changes.FeedRemoved) -> None:
-    state.feeds.remove(change.feed_id)
+FOLDS.removes(changes.FeedRemoved, "feeds", "feed_id")

@@ -4,26 +4,17 @@ from typing import Final
 
 from tertulia.model.changes import Entry
 from tertulia.state import (
-    agents,
     attachments,
-    banners,
     channels,
-    devices,
-    drafts,
     feeds,
-    folders,
     groups,
     invitations,
     messages,
-    navigation,
     organization,
     personal,
     pins,
     profiles,
     reactions,
-    scheduled,
-    sessions,
-    user_topics,
     users,
 )
 from tertulia.state.folds import Folds
@@ -31,26 +22,17 @@ from tertulia.state.state import State
 
 FOLDS: Final = Folds(
     {
-        **agents.FOLDS,
         **attachments.FOLDS,
         **channels.FOLDS,
-        **drafts.FOLDS,
-        **devices.FOLDS,
         **messages.FOLDS,
         **feeds.FOLDS,
-        **banners.FOLDS,
-        **folders.FOLDS,
         **groups.FOLDS,
         **invitations.FOLDS,
-        **navigation.FOLDS,
         **organization.FOLDS,
         **personal.FOLDS,
         **pins.FOLDS,
         **profiles.FOLDS,
         **reactions.FOLDS,
-        **scheduled.FOLDS,
-        **sessions.FOLDS,
-        **user_topics.FOLDS,
         **users.FOLDS,
     }
 )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tertulia.model.changes import Change, Entry
+from tertulia.model.change import Change
+from tertulia.model.changes import Entry
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -28,6 +29,21 @@ class Folds(dict[type[Change], "Callable[[State, Entry], None]"]):
             self[kind] = lambda state, entry: function(state, entry.change)  # type: ignore[arg-type]
 
         return register
+
+    def puts(self, kind: type[Change], table: str, field: str) -> None:
+        """Declare that the change puts the record in its `field`, or each of them, into the table
+        that is the state's attribute `table`."""
+        self[kind] = lambda state, entry: _for_each(state, entry, table, "put", field)
+
+    def removes(self, kind: type[Change], table: str, field: str) -> None:
+        """Declare that the change removes the record with the key in its `field`, or several."""
+        self[kind] = lambda state, entry: _for_each(state, entry, table, "remove", field)
+
+
+def _for_each(state: State, entry: Entry, table: str, method: str, field: str) -> None:
+    values = getattr(entry.change, field)
+    for value in values if isinstance(values, tuple) else (values,):
+        getattr(getattr(state, table), method)(value)
 
 
 def revised(record: R, values: Mapping[str, Any]) -> R:

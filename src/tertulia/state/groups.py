@@ -234,11 +234,7 @@ def _decisive(user: User) -> tuple[Role, int, bool, int | None]:
 
 
 FOLDS = Folds()
-
-
-@FOLDS.of(changes.UserGroupCreated)
-def _(state: State, change: changes.UserGroupCreated) -> None:
-    state.groups.put(change.group)
+FOLDS.puts(changes.UserGroupCreated, "groups", "group")
 
 
 @FOLDS.of(changes.UserGroupChanged)

@@ -11,12 +11,7 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 FOLDS = Folds()
-
-
-@FOLDS.of(changes.InvitationsMade)
-def _(state: State, change: changes.InvitationsMade) -> None:
-    for invitation in change.invitations:
-        state.invitations.put(invitation)
+FOLDS.puts(changes.InvitationsMade, "invitations", "invitations")
 
 
 @FOLDS.of(changes.InvitationSentAgain)
@@ -38,12 +33,5 @@ def _(state: State, change: changes.InvitationsRedacted) -> None:
         state.invitations.put(revised(state.invitations[invitation_id], {"address": ""}))
 
 
-@FOLDS.of(changes.ConfirmationAsked)
-def _(state: State, change: changes.ConfirmationAsked) -> None:
-    state.confirmations.put(change.confirmation)
-
-
-@FOLDS.of(changes.ConfirmationsEnded)
-def _(state: State, change: changes.ConfirmationsEnded) -> None:
-    for confirmation_id in change.confirmation_ids:
-        state.confirmations.remove(confirmation_id)
+FOLDS.puts(changes.ConfirmationAsked, "confirmations", "confirmation")
+FOLDS.removes(changes.ConfirmationsEnded, "confirmations", "confirmation_ids")

@@ -190,14 +190,8 @@ def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], n
         state.topic_moves.put(move)
 
 
-@FOLDS.of(changes.TopicMoveStarted)
-def _(state: State, change: changes.TopicMoveStarted) -> None:
-    state.topic_moves.put(change.move)
-
-
-@FOLDS.of(changes.TopicMoveEnded)
-def _(state: State, change: changes.TopicMoveEnded) -> None:
-    state.topic_moves.remove(change.move_id)
+FOLDS.puts(changes.TopicMoveStarted, "topic_moves", "move")
+FOLDS.removes(changes.TopicMoveEnded, "topic_moves", "move_id")
 
 
 @FOLDS.of(changes.MessagesDeleted)

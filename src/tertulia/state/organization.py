@@ -14,31 +14,11 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 FOLDS = Folds()
-
-
-@FOLDS.of(changes.DomainAdded)
-def _(state: State, change: changes.DomainAdded) -> None:
-    state.domains.put(change.domain)
-
-
-@FOLDS.of(changes.DomainChanged)
-def _(state: State, change: changes.DomainChanged) -> None:
-    state.domains.put(change.domain)
-
-
-@FOLDS.of(changes.DomainRemoved)
-def _(state: State, change: changes.DomainRemoved) -> None:
-    state.domains.remove(change.domain_id)
-
-
-@FOLDS.of(changes.LinkifierSet)
-def _(state: State, change: changes.LinkifierSet) -> None:
-    state.linkifiers.put(change.linkifier)
-
-
-@FOLDS.of(changes.LinkifierRemoved)
-def _(state: State, change: changes.LinkifierRemoved) -> None:
-    state.linkifiers.remove(change.linkifier_id)
+FOLDS.puts(changes.DomainAdded, "domains", "domain")
+FOLDS.puts(changes.DomainChanged, "domains", "domain")
+FOLDS.removes(changes.DomainRemoved, "domains", "domain_id")
+FOLDS.puts(changes.LinkifierSet, "linkifiers", "linkifier")
+FOLDS.removes(changes.LinkifierRemoved, "linkifiers", "linkifier_id")
 
 
 @FOLDS.of(changes.LinkifiersOrdered)
@@ -48,24 +28,10 @@ def _(state: State, change: changes.LinkifiersOrdered) -> None:
         state.linkifiers.put(msgspec.structs.replace(linkifier, order=order))
 
 
-@FOLDS.of(changes.PlaygroundAdded)
-def _(state: State, change: changes.PlaygroundAdded) -> None:
-    state.playgrounds.put(change.playground)
-
-
-@FOLDS.of(changes.PlaygroundRemoved)
-def _(state: State, change: changes.PlaygroundRemoved) -> None:
-    state.playgrounds.remove(change.playground_id)
-
-
-@FOLDS.of(changes.DefaultChannelGroupSet)
-def _(state: State, change: changes.DefaultChannelGroupSet) -> None:
-    state.default_channel_groups.put(change.group)
-
-
-@FOLDS.of(changes.DefaultChannelGroupRemoved)
-def _(state: State, change: changes.DefaultChannelGroupRemoved) -> None:
-    state.default_channel_groups.remove(change.group_id)
+FOLDS.puts(changes.PlaygroundAdded, "playgrounds", "playground")
+FOLDS.removes(changes.PlaygroundRemoved, "playgrounds", "playground_id")
+FOLDS.puts(changes.DefaultChannelGroupSet, "default_channel_groups", "group")
+FOLDS.removes(changes.DefaultChannelGroupRemoved, "default_channel_groups", "group_id")
 
 
 @FOLDS.of(changes.RealmDefaultsChanged)
@@ -100,3 +66,7 @@ def _(state: State, change: changes.RealmDeactivated) -> None:
 @FOLDS.of(changes.RealmReactivated)
 def _(state: State, change: changes.RealmReactivated) -> None:
     state.realms.put(revised(state.realm, {"deactivated": False}))
+
+
+FOLDS.puts(changes.BannerPosted, "banners", "banner")
+FOLDS.removes(changes.BannersEnded, "banners", "banner_ids")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct
 
 from tertulia.model import changes
+from tertulia.model.channels import topic_key
 from tertulia.model.devices import PushSubscription
 from tertulia.model.nouns import Noun
 from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileValue, UserStatus
 from tertulia.model.scheduled import Reminder, ScheduledMessage
-from tertulia.model.user_topics import UserTopic
-from tertulia.state.folds import Folds
+from tertulia.model.user_topics import UserTopic, Visibility
+from tertulia.state.folds import Folds, revised
 from tertulia.state.indexes import Grouped, Ordered, Unique
 from tertulia.state.tables import Index, Table
 
@@ -179,9 +180,7 @@ def _(state: State, change: changes.AlertWordsChanged) -> None:
         state.alert_words.remove(change.user_id)
 
 
-@FOLDS.of(changes.UserMuted)
-def _(state: State, change: changes.UserMuted) -> None:
-    state.muted_users.put(change.muted)
+FOLDS.puts(changes.UserMuted, "muted_users", "muted")
 
 
 @FOLDS.of(changes.UserUnmuted)
@@ -201,3 +200,57 @@ def _(state: State, change: changes.QuietTimesChanged) -> None:
 @FOLDS.of(changes.EventIdsUsedUp)
 def _(state: State, change: changes.EventIdsUsedUp) -> None:
     """The entry alone is what it is about."""
+
+
+FOLDS.puts(changes.DraftsCreated, "drafts", "drafts")
+FOLDS.puts(changes.DraftChanged, "drafts", "draft")
+FOLDS.removes(changes.DraftDeleted, "drafts", "draft_id")
+FOLDS.puts(changes.SnippetCreated, "snippets", "snippet")
+FOLDS.puts(changes.SnippetChanged, "snippets", "snippet")
+FOLDS.removes(changes.SnippetDeleted, "snippets", "snippet_id")
+
+
+FOLDS.puts(changes.DeviceAdded, "devices", "device")
+FOLDS.removes(changes.DeviceRemoved, "devices", "device_id")
+FOLDS.puts(changes.PushTokenAdded, "push_tokens", "token")
+FOLDS.removes(changes.PushTokensRemoved, "push_tokens", "token_ids")
+FOLDS.puts(changes.PushSubscribed, "push_subscriptions", "subscription")
+FOLDS.removes(changes.PushUnsubscribed, "push_subscriptions", "subscription_ids")
+
+
+FOLDS.puts(changes.MessageScheduled, "scheduled_messages", "message")
+FOLDS.puts(changes.ScheduledMessageChanged, "scheduled_messages", "message")
+FOLDS.removes(changes.ScheduledMessageRemoved, "scheduled_messages", "scheduled_id")
+FOLDS.puts(changes.ReminderSet, "reminders", "reminder")
+FOLDS.removes(changes.ReminderRemoved, "reminders", "reminder_id")
+
+
+FOLDS.puts(changes.NavigationViewAdded, "navigation_views", "view")
+
+
+@FOLDS.of(changes.NavigationViewChanged)
+def _(state: State, change: changes.NavigationViewChanged) -> None:
+    news = {"is_pinned": change.is_pinned, "name": change.name}
+    values = {field: value for field, value in news.items() if value is not None}
+    state.navigation_views.put(revised(state.navigation_views[change.view_id], values))
+
+
+FOLDS.removes(changes.NavigationViewRemoved, "navigation_views", "view_id")
+
+
+@FOLDS.of(changes.UserTopicChanged)
+def _(state: State, change: changes.UserTopicChanged) -> None:
+    key = topic_key(change.topic)
+    if change.visibility is Visibility.INHERIT:
+        state.user_topics.remove((change.user_id, change.channel_id, key))
+        return
+    state.user_topics.put(
+        UserTopic(
+            user_id=change.user_id,
+            channel_id=change.channel_id,
+            key=key,
+            name=change.topic,
+            visibility=change.visibility,
+            changed_at=change.at,
+        )
+    )

@@ -33,11 +33,7 @@ class PinTable(Table[Pin]):
 
 
 FOLDS = Folds()
-
-
-@FOLDS.of(changes.MessagePinned)
-def _(state: State, change: changes.MessagePinned) -> None:
-    state.pins.put(change.pin)
+FOLDS.puts(changes.MessagePinned, "pins", "pin")
 
 
 @FOLDS.of(changes.MessageUnpinned)

@@ -30,9 +30,7 @@ def _(state: State, change: changes.StatusChanged) -> None:
         state.statuses.remove(change.user_id)
 
 
-@FOLDS.of(changes.ProfileFieldCreated)
-def _(state: State, change: changes.ProfileFieldCreated) -> None:
-    state.profile_fields.put(change.field)
+FOLDS.puts(changes.ProfileFieldCreated, "profile_fields", "field")
 
 
 @FOLDS.of(changes.ProfileFieldChanged)

@@ -6,12 +6,26 @@ from typing import TYPE_CHECKING
 
 from tertulia.model import changes
 from tertulia.model.messages import Flag
+from tertulia.model.nouns import Noun
 from tertulia.model.numbers import Counter
-from tertulia.model.reactions import Reaction
+from tertulia.model.reactions import CustomEmoji, Reaction
 from tertulia.state.folds import Folds, revised
+from tertulia.state.indexes import Grouped, Unique
+from tertulia.state.tables import Table
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
+
+
+class CustomEmojiTable(Table[CustomEmoji]):
+    """The organization's own emoji, deactivated ones too."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_name = Unique(self, lambda emoji: None if emoji.deactivated else emoji.name)
+        """The active ones."""
+        self.of_author = Grouped(self, lambda emoji: emoji.author_id)
+
 
 FOLDS = Folds()
 
@@ -45,9 +59,7 @@ def _(state: State, change: changes.SubmessageAdded) -> None:
     state.recent_writes.note([of_message, (*of_message, part.sender_id)], state.seq + 1)
 
 
-@FOLDS.of(changes.CustomEmojiAdded)
-def _(state: State, change: changes.CustomEmojiAdded) -> None:
-    state.custom_emoji.put(change.emoji)
+FOLDS.puts(changes.CustomEmojiAdded, "custom_emoji", "emoji")
 
 
 @FOLDS.of(changes.CustomEmojiDeactivated)

@@ -41,7 +41,6 @@ from tertulia.state.channels import (
     TopicTable,
 )
 from tertulia.state.contacts import Contacts
-from tertulia.state.emoji import CustomEmojiTable
 from tertulia.state.feeds import FeedTable
 from tertulia.state.groups import GroupTable, Memberships
 from tertulia.state.idempotency import SentMessages
@@ -59,6 +58,7 @@ from tertulia.state.personal import (
     UserTopicTable,
 )
 from tertulia.state.pins import PinTable
+from tertulia.state.reactions import CustomEmojiTable
 from tertulia.state.recent_writes import RecentWrites
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyroaring import BitMap
 
 from tertulia.model import changes
-from tertulia.model.changes import AnyChange, UserVisibility, UserVisibilityChanged
+from tertulia.model.change import Change
+from tertulia.model.changes import AnyChange, UserVisibilityChanged
+from tertulia.model.users import UserVisibility
 from tertulia.state.folds import revised
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> V
     return VisibilityChange(gained, lost)
 
 
-_FINDERS: Mapping[type[changes.Change], Callable[[State, Any], VisibilityChange]] = {
+_FINDERS: Mapping[type[Change], Callable[[State, Any], VisibilityChange]] = {
     changes.Subscribed: _subscribed,
     changes.Unsubscribed: _unsubscribed,
     changes.MessageSent: _message_sent,

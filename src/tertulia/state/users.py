@@ -148,9 +148,7 @@ def _(state: State, change: changes.UserVisibilityChanged) -> None:
         state.contacts.gained(state.seq + 1, one.viewers, bitmap(one.users))
 
 
-@FOLDS.of(changes.CredentialChanged)
-def _(state: State, change: changes.CredentialChanged) -> None:
-    state.credentials.put(change.credential)
+FOLDS.puts(changes.CredentialChanged, "credentials", "credential")
 
 
 @FOLDS.of(changes.SettingsChanged)
@@ -160,3 +158,39 @@ def _(state: State, change: changes.SettingsChanged) -> None:
     if change.by_owner:
         values["edited_by_owner"] = True
     state.settings.put(revised(before, values))
+
+
+FOLDS.puts(changes.AgentKeyMade, "agent_keys", "key")
+
+
+@FOLDS.of(changes.AgentKeyUsed)
+def _(state: State, change: changes.AgentKeyUsed) -> None:
+    key = state.agent_keys[change.key_id]
+    state.agent_keys.put(revised(key, {"used_at": change.at}))
+
+
+FOLDS.removes(changes.AgentKeysEnded, "agent_keys", "key_ids")
+
+
+FOLDS.puts(changes.SessionBegun, "sessions", "session")
+
+
+@FOLDS.of(changes.SessionUsed)
+def _(state: State, change: changes.SessionUsed) -> None:
+    session = state.sessions[change.session_id]
+    state.sessions.put(revised(session, {"used_at": change.at}))
+
+
+@FOLDS.of(changes.SessionConfirmed)
+def _(state: State, change: changes.SessionConfirmed) -> None:
+    session = state.sessions[change.session_id]
+    state.sessions.put(revised(session, {"confirmed_at": change.at}))
+
+
+@FOLDS.of(changes.SessionsEnded)
+def _(state: State, change: changes.SessionsEnded) -> None:
+    for session_id in change.session_ids:
+        # Whoever has signed out of a browser is not called there any more.
+        for one in state.push_subscriptions.of_session[session_id]:
+            state.push_subscriptions.remove(one.id)
+        state.sessions.remove(session_id)

@@ -1,4 +1,4 @@
-"""Mails to people about changes of their accounts, which somebody else may have made."""
+"""Emails to people about changes of their accounts, including those that others made."""
 
 from typing import Final
 
@@ -9,32 +9,32 @@ from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 
 _NO_MAIL: Final = (".invalid", ".example")
-"""Domains that nobody has: of the system's bots, and of demonstrations."""
+"""Domains that get no email: of the system's bots, and of the demo."""
 JUST_JOINED: Final = 60
-"""Seconds after joining in which nobody gets a mail about signing in."""
+"""Seconds after joining in which people get no email about signing in."""
 
 
 class SignInLocation(Struct, frozen=True, kw_only=True):
-    """Where somebody signs in to an account that was never signed in to from there before."""
+    """Where someone signed in to an account from for the first time."""
 
     site: str
-    """The server's address."""
+    """The server's URL."""
     address: str
-    """That of their computer."""
+    """The client's IP address."""
     agent: str
-    """The browser or program as it calls itself."""
+    """The client's user agent."""
 
 
 def emails_to(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
-    """The mail to the account's present address; none to bots and to impossible addresses."""
+    """Return the email to the account's present address; none for bots and impossible addresses."""
     if user.is_bot or user.address.casefold().endswith(_NO_MAIL):
         return []
     return [Mail(kind=kind, to=user.address, site=site, about=user.id, facts=facts)]
 
 
 def sign_in_emails(context: CommandContext, place: SignInLocation | None) -> list[Mail]:
-    """The mail about the actor's signing in; none where the place is known (None), right after
-    joining, and where the person's settings say so."""
+    """Return the email about the actor's sign-in; none if the location is known (None), right after
+    joining, and if their settings say so."""
     user, now = context.actor, context.now
     if place is None or user.awaits_arrival or now - user.joined_at < JUST_JOINED:
         return []
@@ -47,5 +47,5 @@ def sign_in_emails(context: CommandContext, place: SignInLocation | None) -> lis
 
 
 def email_new_sign_in(context: CommandContext, place: SignInLocation) -> Decision[None]:
-    """Send the actor a mail that a program signed in."""
+    """Email the actor that a program signed in."""
     return Decision(None, (), sign_in_emails(context, place))

@@ -1,4 +1,4 @@
-"""Addresses: which the organization admits, and how an account gets another one."""
+"""Changing the email address of an account, which the new address must confirm."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,35 +17,36 @@ from tertulia.state.state import State
 
 DAY: Final = 86400
 CONFIRMATION_SECONDS: Final = DAY
-"""How long the link of a confirmation opens something."""
+"""How long a confirmation link works."""
 CONFIRMATIONS_PER_ACCOUNT: Final = 5
-"""Changes of address that one account may ask for in that time."""
+"""Address changes that an account can request in that time."""
 
 
 def usable(state: State, text: str) -> str:
-    """The address in its final form. Refused when an account has it, or none may have it here."""
+    """Return the address in its final form. Raise Refused if an account has it, or the organization
+    doesn't allow it."""
     address = users.free_address(state, text)
     admission.require_allowed_email(state, address)
     return address
 
 
 def expired(state: State, now: float) -> tuple[int, ...]:
-    """The confirmations whose time is over."""
+    """Return the IDs of expired confirmations."""
     return tuple(sorted(c.id for c in state.confirmations if c.expires_at <= now))
 
 
 def confirmation_changes(
     context: CommandContext, confirmation: Confirmation, ended: Iterable[int] = ()
 ) -> list[AnyChange]:
-    """The changes that begin a confirmation, and end these (`ended`) and expired ones."""
+    """Return the changes that begin a confirmation, and end those in `ended` and expired ones."""
     over = sorted({*ended, *expired(context.state, context.now)})
     cleared = [ConfirmationsEnded(confirmation_ids=tuple(over))] if over else []
     return [*cleared, ConfirmationAsked(confirmation=confirmation)]
 
 
 class NewAddress(Struct, frozen=True, kw_only=True):
-    """An address that somebody wants to have. The link that is mailed there is made with the nonce
-    and leads to the site."""
+    """A requested address. The link in the email is derived from the nonce, and leads to the
+    site."""
 
     text: str
     nonce: str
@@ -53,12 +54,11 @@ class NewAddress(Struct, frozen=True, kw_only=True):
 
 
 def ask_change(context: CommandContext, new: NewAddress) -> Decision[None]:
-    """Ask for another address for the actor's own account. It is changed when the link is used
-    that is mailed to the new address. Nothing happens where the account has it.
+    """Request another address for the actor's account. It changes when the link that is emailed to
+    the new address is used.
 
-    Refused for bots, where the organization does not let people change their address (its
-    administrators may), for addresses that cannot be one, are in use or not admitted, and when it
-    was asked for too often.
+    Raise Refused for bots, if the organization doesn't let people change their address
+    (administrators can), for invalid, taken, or disallowed addresses, and for too many requests.
     """
     state, actor, text = context.state, context.actor, new.text
     if actor.is_bot:
@@ -89,11 +89,11 @@ def _require_changeable(state: State, user: User) -> None:
 
 
 def confirm_change(context: CommandContext, confirmation_id: int, site: str) -> Decision[User]:
-    """Give the account the address that its confirmation was for, as the one who has the link
-    that was mailed there. Returns the account as it was; a mail goes to its old address.
+    """Give the account the confirmed address, as the person who has the link. Return the account as
+    it was. Its old address gets an email.
 
-    Refused where the confirmation is over, the account is deactivated or may not be changed any
-    more, or the address has been taken since.
+    Raise Refused if the confirmation has expired, the account is deactivated or can no longer be
+    changed, or the address is taken.
     """
     state = context.state
     confirmation = state.confirmations.get(confirmation_id)

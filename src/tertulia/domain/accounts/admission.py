@@ -1,4 +1,4 @@
-"""Who may use and manage an invitation, what it gives, and the changes that end it."""
+"""Who can use and manage invitations, what they give, and which email addresses are allowed."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,8 @@ from tertulia.state.state import State
 
 
 def is_usable(state: State, invitation: Invitation, now: float) -> bool:
-    """Whether somebody can join with it: it is open, and its inviter is active, no guest, and could
-    still give such a role."""
+    """Whether people can join with the invitation: it's open, and its inviter is active, no guest,
+    and could still give its role."""
     inviter = state.users[invitation.inviter_id]
     return (
         invitation.is_open(now)
@@ -30,7 +30,7 @@ def is_usable(state: State, invitation: Invitation, now: float) -> bool:
 
 
 def channels_of_invitation(state: State, invitation: Invitation) -> list[Channel]:
-    """The channels that it names and its inviter may still invite to, ascending."""
+    """Return the channels of the invitation that its inviter can still invite to, ascending."""
     inviter = state.users[invitation.inviter_id]
     named = (state.channels.get(channel_id) for channel_id in sorted(invitation.channel_ids))
     return [
@@ -41,7 +41,7 @@ def channels_of_invitation(state: State, invitation: Invitation) -> list[Channel
 
 
 def groups_of_invitation(state: State, invitation: Invitation) -> list[UserGroup]:
-    """The groups that it names and to which its inviter may still add members."""
+    """Return the groups of the invitation that its inviter can still add members to."""
     inviter = state.users[invitation.inviter_id]
     named = (state.groups.get(group_id) for group_id in invitation.group_ids)
     return [
@@ -54,8 +54,8 @@ def groups_of_invitation(state: State, invitation: Invitation) -> list[UserGroup
 
 
 def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
-    """Whether the viewer may change it and see its link: its inviter and administrators; only
-    owners where it gives the role of an owner."""
+    """Whether the viewer can change the invitation and see its link: its inviter and
+    administrators, or only owners if it gives the role of an owner."""
     if not is_usable(state, invitation, now):
         return False
     if invitation.inviter_id == viewer.id:
@@ -67,7 +67,7 @@ def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -
 def invitations_ended(
     invitations: Sequence[Invitation], status: InvitationStatus
 ) -> list[AnyChange]:
-    """The change that ends the invitations; none where there are none."""
+    """Return the change that ends the invitations, if any."""
     if not invitations:
         return []
     return [
@@ -80,7 +80,7 @@ def invitations_ended(
 
 
 def invitations_withdrawn(state: State, inviter: User) -> list[AnyChange]:
-    """The change that ends the open invitations of a user who is deactivated."""
+    """Return the change that ends the open invitations of a user who is deactivated."""
     mine = [
         one
         for one in state.invitations
@@ -90,7 +90,7 @@ def invitations_withdrawn(state: State, inviter: User) -> list[AnyChange]:
 
 
 def invitations_redacted(state: State, address: str) -> list[AnyChange]:
-    """The change that removes the address from its invitations, which must be over (`answered`)."""
+    """Return the change that erases the address from its invitations, which must have ended."""
     folded = address.casefold()
     made = (one for one in state.invitations if one.address)
     ids = tuple(sorted(one.id for one in made if (one.address or "").casefold() == folded))
@@ -98,8 +98,8 @@ def invitations_redacted(state: State, address: str) -> list[AnyChange]:
 
 
 def invitations_accepted(state: State, address: str) -> list[AnyChange]:
-    """The changes that end all open invitations and confirmations of the address, which has an
-    account now."""
+    """Return the changes that end all open invitations and confirmations of the address, which has
+    an account now."""
     folded = address.casefold()
     used = [
         one
@@ -116,12 +116,12 @@ def invitations_accepted(state: State, address: str) -> list[AnyChange]:
 
 
 class NotAdmitted(Refused):
-    """The organization takes no accounts with such an address."""
+    """The organization doesn't allow accounts with such an email address."""
 
 
 def require_allowed_email(state: State, address: str) -> None:
-    """NotAdmitted for an address that the organization's rules leave out: where it restricts
-    addresses to its domains, also one with a `+`, of which a mailbox has many."""
+    """Raise NotAdmitted for an address that the organization doesn't allow. If it restricts
+    domains, that includes addresses with `+`, since one mailbox has many."""
     local, _, host = address.casefold().rpartition("@")
     if not state.realm.emails_restricted_to_domains:
         if state.realm.disallow_disposable_email_addresses and is_disposable(host):
@@ -137,8 +137,8 @@ def require_allowed_email(state: State, address: str) -> None:
 
 
 def is_disposable(host: str) -> bool:
-    """Whether it, or a domain that it is below of, gives addresses to anybody for a moment."""
-    from disposable_email_domains import blocklist  # Thousands, which few organizations ask for.
+    """Whether the domain, or one above it, gives out disposable addresses."""
+    from disposable_email_domains import blocklist  # Large, and rarely needed.
 
     labels = host.casefold().split(".")
     return any(".".join(labels[start:]) in blocklist for start in range(len(labels) - 1))

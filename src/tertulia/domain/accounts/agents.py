@@ -1,7 +1,7 @@
-"""Agents that act for people: their keys, and what each may do.
+"""Keys of agents that act for people, and what each agent can do.
 
-An agent may do what its owner may do at that moment, as far as its key reaches. What a key reaches
-is asked here and nowhere else.
+An agent can do what its owner can do now, within the reach of its key. Only this module checks
+reaches.
 """
 
 from collections.abc import Sequence
@@ -22,40 +22,37 @@ from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.state.state import State
 
 MAX_KEYS: Final = 50
-"""Of one account."""
+"""Per account."""
 MAX_NAME: Final = 24
 MAX_CHANNELS: Final = 200
-"""That one key names."""
+"""Per key."""
 USE_SECONDS: Final = 600
-"""That a key is used is written down this often at most: it costs no commit per request."""
+"""A key's use is stored at most this often, so that requests don't need a commit."""
 
 
 class AgentCapability(Enum):
-    """What something takes besides reading what the key reaches."""
+    """What an action needs besides reading within the key's reach."""
 
     WRITE = auto()
     DIRECTS = auto()
 
 
 class NewAgent(Struct, frozen=True, kw_only=True):
-    """An agent that is to act for somebody."""
-
     name: str
     digest: str
-    """Of its key, as `AgentKey` has it."""
+    """Of its key, as in `AgentKey`."""
     may_write: bool
     channel_ids: Sequence[int] | None
     directs: bool
     site: str
-    """The server's address, for the mail about it."""
+    """The server's URL, for the email about it."""
 
 
 def create(context: CommandContext, new: NewAgent) -> Decision[AgentKey]:
-    """Let an agent act for the actor. A mail tells of it.
+    """Let an agent act for the actor, who gets an email about it.
 
-    NotPermitted for bots; NoSuchChannel for channels that the actor does not see; Refused for a
-    name that cannot be or that another agent of the actor's has, for too many keys, and for a key
-    that would reach nothing.
+    Raise NotPermitted for bots; NoSuchChannel for channels that the actor can't see; Refused for an
+    invalid or taken name, too many keys, and a key that reaches nothing.
     """
     state, actor = context.state, context.actor
     users.require_person(actor)
@@ -96,8 +93,8 @@ def _name(text: str) -> str:
 
 
 def listed(context: CommandContext, user_id: int | None = None) -> Decision[list[AgentKey]]:
-    """The keys of the actor's agents, or of those of an account that the actor manages, the newest
-    first. Refused for other accounts."""
+    """Return the keys of the actor's agents, or of an account that the actor manages, newest first.
+    Raise Refused for other accounts."""
     whose = context.actor.id
     if user_id is not None and user_id != whose:
         whose = users.managed_user(context, user_id).id
@@ -106,7 +103,7 @@ def listed(context: CommandContext, user_id: int | None = None) -> Decision[list
 
 
 def end(context: CommandContext, key_id: int) -> Decision[None]:
-    """End a key of an agent of the actor's, or of an account that the actor manages. NoSuchItem for
+    """Revoke a key of the actor, or of an account that the actor manages. Raise NoSuchItem for
     others."""
     state, actor = context.state, context.actor
     key = state.agent_keys.get(key_id)
@@ -125,8 +122,7 @@ def end(context: CommandContext, key_id: int) -> Decision[None]:
 
 
 def use(context: CommandContext, key_id: int) -> Decision[None]:
-    """Note that the key is in use. Nothing happens where that was noted not long ago, or the key is
-    over."""
+    """Note that the key is used, unless that was noted recently."""
     key = context.state.agent_keys.get(key_id)
     if key is None or not is_stale(key, context.now):
         return Decision(None)
@@ -134,7 +130,7 @@ def use(context: CommandContext, key_id: int) -> Decision[None]:
 
 
 def is_stale(key: AgentKey, now: float) -> bool:
-    """Whether a use of it would be written down."""
+    """Whether a use of the key would be stored."""
     return now - key.used_at >= USE_SECONDS
 
 
@@ -145,13 +141,13 @@ def run_as_agent(
     verb: Verb[Any],
     *arguments: Any,
 ) -> Decision[Any]:
-    """What the verb decides, where the agent may do at this moment what takes these needs."""
+    """Return the verb's decision if the agent can do now what needs these capabilities."""
     require(current_key(context.state, key_id), needs)
     return verb(context, *arguments)
 
 
 def current_key(state: State, key_id: int) -> AgentKey:
-    """The key as it is now. WrongApiKey where it is over."""
+    """Return the key as it is now. Raise WrongApiKey if it was revoked."""
     key = state.agent_keys.get(key_id)
     if key is None or not state.users[key.user_id].is_active:
         raise WrongApiKey("This agent key is no longer valid.")
@@ -159,14 +155,13 @@ def current_key(state: State, key_id: int) -> AgentKey:
 
 
 def allows(reach: Reach, needs: frozenset[AgentCapability]) -> bool:
-    """Whether a key of that reach is enough for what takes these needs. What is not known here is
-    denied."""
+    """Whether a key with that reach has these capabilities. Unknown ones are denied."""
     granted = {AgentCapability.WRITE: reach.may_write, AgentCapability.DIRECTS: reach.directs}
     return all(granted.get(need, False) for need in needs)
 
 
 def require(key: AgentKey, needs: frozenset[AgentCapability]) -> None:
-    """NotPermitted unless the key `allows` it."""
+    """Raise NotPermitted unless the key has these capabilities."""
     if not allows(key.reach, needs):
         is_about_writing = AgentCapability.WRITE in needs and not key.reach.may_write
         what = "change anything" if is_about_writing else "read direct messages"
@@ -174,21 +169,21 @@ def require(key: AgentKey, needs: frozenset[AgentCapability]) -> None:
 
 
 def reached_channels(state: State, owner: User, reach: Reach) -> list[Channel]:
-    """The channels that the agent may know of, in ascending order of ID."""
+    """Return the channels that the agent can see, by ascending ID."""
     seen = channel_access.channels_seen(state, owner)
     return [channel for channel in seen if reach.reaches(channel.id)]
 
 
 def reached_channel(state: State, owner: User, reach: Reach, channel_id: int) -> Channel:
-    """The channel of that ID. NoSuchChannel where the agent may not know of it."""
+    """Return the channel with that ID. Raise NoSuchChannel if the agent can't see it."""
     if not reach.reaches(channel_id):
         raise NoSuchChannel(channel_id=channel_id)
     return channel_access.visible_channel(state, owner, channel_id=channel_id)
 
 
 def reached_people(state: State, owner: User, reach: Reach) -> list[User]:
-    """The accounts that the agent may know of, in ascending order of ID: those that its owner may
-    know of, or, where it reaches certain channels alone, the owner and who is subscribed there."""
+    """Return the accounts that the agent can see, by ascending ID: those that its owner can see; if
+    its key is limited to channels, only the owner and their subscribers."""
     seen = permissions.users_seen(state, owner)
     if reach.channel_ids is None or reach.directs:
         return seen

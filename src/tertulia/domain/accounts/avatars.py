@@ -1,4 +1,4 @@
-"""The pictures of accounts."""
+"""Profile pictures."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tertulia.state.decision import CommandContext, Decision
 
 
 def check_own(context: CommandContext) -> Decision[None]:
-    """Refuse where the actor cannot change their own picture."""
+    """Raise Refused if the actor can't change their own picture."""
     permissions.require(
         permissions.is_administrator(context.state, context.actor)
         or not context.state.realm.avatar_changes_disabled,
@@ -20,9 +20,8 @@ def check_own(context: CommandContext) -> Decision[None]:
 
 
 def change_own(context: CommandContext, file: str | None) -> Decision[str]:
-    """Give the actor another picture: the uploaded one of that name, or (None) the default one.
-    Returns the name of the uploaded one that was there before; empty for none. Refused as `allow`.
-    """
+    """Give the actor the uploaded picture with that name, or (None) the default one. Return the
+    name of the previous uploaded one, or an empty string. Raise as `check_own`."""
     check_own(context)
     actor = context.actor
     if file is None and not actor.avatar_file:
@@ -33,7 +32,7 @@ def change_own(context: CommandContext, file: str | None) -> Decision[str]:
 
 
 def replaced(context: CommandContext, user: User, file: str | None) -> dict[str, Any]:
-    """The fields of an account with another picture, as `change_own`."""
+    """Return the changed fields of an account with another picture, as in `change_own`."""
     return {
         "avatar_source": context.state.realm.default_avatar_source if file is None else "U",
         "avatar_file": file or "",

@@ -1,4 +1,4 @@
-"""Bots: accounts of programs, each with a person who owns it."""
+"""Creating and changing bots, and the services behind them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,20 +22,20 @@ from tertulia.state.state import State
 
 MAX_URL: Final = 2000
 MAX_COMMANDS: Final = 20
-"""Of one bot."""
+"""Per bot."""
 OWN_COMMANDS: Final = frozenset({"me", "poll", "todo"})
-"""Those that messages begin with already."""
+"""Commands that the server or clients handle."""
 _COMMAND: Final = re.compile(r"[a-z][a-z0-9_-]{0,29}")
 
 
 class NewBot(Struct, frozen=True, kw_only=True):
-    """A bot to be. `credential` is for nobody yet (`user_id` 0). Channels are named."""
+    """A bot to create. The `user_id` of `credential` is still 0. Channels are given by name."""
 
     full_name: str
     short_name: str
     kind: BotKind
     host: str
-    """Of the bots' addresses."""
+    """The host of the bots' addresses."""
     credential: Credential
     service: OutgoingService | None = None
     """Of outgoing webhooks."""
@@ -49,11 +49,10 @@ class NewBot(Struct, frozen=True, kw_only=True):
 
 
 def create(context: CommandContext, new: NewBot) -> Decision[User]:
-    """Create a bot of the actor's.
+    """Create a bot that the actor owns.
 
-    NotPermitted for bots and guests; QuotaReached; Refused for those who may not have such bots,
-    for names and addresses that are impossible or in use. NoSuchChannel for channels that the actor
-    does not see.
+    Raise NotPermitted for bots and guests; QuotaReached; Refused without permission, and for
+    invalid or taken names and addresses; NoSuchChannel for channels that the actor can't see.
     """
     state, actor = context.state, context.actor
     check_new(context, new.kind)
@@ -78,7 +77,7 @@ def create(context: CommandContext, new: NewBot) -> Decision[User]:
 
 
 def check_new(context: CommandContext, kind: BotKind) -> Decision[None]:
-    """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
+    """Raise if the actor can't create a bot of that kind, as `create` does."""
     users.require_person(context.actor)
     permissions.require(
         permissions.may_create_bot(context.state, context.actor, kind),
@@ -89,7 +88,7 @@ def check_new(context: CommandContext, kind: BotKind) -> Decision[None]:
 
 
 def bot_address(short_name: str, host: str) -> str:
-    """The address of the bot with that short name. Refused when it cannot be one."""
+    """Return the address of the bot with that short name. Raise Refused if it's invalid."""
     short = short_name.strip()
     if not short or "@" in short:
         raise Refused("The bot's short name can't be empty or contain @.")
@@ -97,20 +96,18 @@ def bot_address(short_name: str, host: str) -> str:
 
 
 def _channel_id(context: CommandContext, name: str | None) -> int | None:
-    """The channel of that name; None for no name."""
     if not name:
         return None
     return channel_access.visible_channel(context.state, context.actor, name=name).id
 
 
 class BotUpdate(Struct, frozen=True, kw_only=True):
-    """What is to be new about a bot; None is to stay as it is. A channel's name may be empty, for
-    none."""
+    """New values for a bot; None doesn't change. An empty channel name removes the channel."""
 
     full_name: str | None = None
     short_name: str | None = None
     host: str
-    """Of the bots' addresses."""
+    """The host of the bots' addresses."""
     role: Role | None = None
     owner_id: int | None = None
     default_sending_channel: str | UnsetType = UNSET
@@ -119,17 +116,17 @@ class BotUpdate(Struct, frozen=True, kw_only=True):
     service_url: str | None = None
     service_format: ServiceFormat | None = None
     settings_sealed: Mapping[str, str] | None = None
-    """What an embedded bot is told anew, sealed; empty what it is not told any more."""
+    """New settings of an embedded bot, encrypted; empty values remove a setting."""
     avatar_file: str = ""
-    """The name of an uploaded picture, where there is a new one."""
+    """The name of a newly uploaded picture, if any."""
 
 
 def change(context: CommandContext, bot_id: int, revision: BotUpdate) -> Decision[User]:
-    """Change a bot that the actor owns or administers. Returns it as it is then.
+    """Change a bot that the actor owns or administers, and return it.
 
-    NotPermitted where a role needs an administrator's or owner's hand; NoSuchChannel for channels
-    that the actor does not see; Refused for bots unknown or not the actor's, for impossible
-    values, and for an owner who is no active person.
+    Raise NotPermitted if a role needs an administrator or owner; NoSuchChannel for channels that
+    the actor can't see; Refused for unknown bots, bots of others, invalid values, and owners who
+    aren't active people.
     """
     state = context.state
     target = managed_bot(context, bot_id)
@@ -166,7 +163,7 @@ def change(context: CommandContext, bot_id: int, revision: BotUpdate) -> Decisio
 
 
 def _revised(target: User, revision: BotUpdate) -> OutgoingService:
-    """The bot's service with another address or format. Refused for bots without one."""
+    """Return the bot's service with another URL or format. Raise Refused for bots without one."""
     service = target.bot.service if target.bot else None
     if service is None:
         raise Refused("This bot isn't an outgoing webhook.")
@@ -178,7 +175,7 @@ def _revised(target: User, revision: BotUpdate) -> OutgoingService:
 
 
 def embedded_service(target: User) -> EmbeddedService:
-    """What an embedded bot runs. Refused for other bots."""
+    """Return the program of an embedded bot. Raise Refused for other bots."""
     service = target.bot.embedded if target.bot else None
     if service is None:
         raise Refused("This bot isn't an embedded bot.")
@@ -191,18 +188,18 @@ def _told_anew(service: EmbeddedService, sealed: Mapping[str, str]) -> EmbeddedS
 
 
 def embedded_settings(service: EmbeddedService, unsealed: Callable[[str], str]) -> dict[str, str]:
-    """What an embedded bot is told."""
+    """Return the decrypted settings of an embedded bot."""
     return {name: unsealed(value) for name, value in service.settings_sealed.items()}
 
 
 def service_url(text: str) -> str:
-    """The address of a bot's service. Refused for what is none on the web."""
+    """Return the URL of a bot's service. Raise Refused if it's invalid."""
     return web_address(text, "The service's address")
 
 
 def web_address(text: str, what: str) -> str:
-    """The text as an address that is asked for. Refused, as `what`, for what is none on the
-    web."""
+    """Return the text as a URL to request. Raise Refused, naming it `what`, if it isn't an HTTP
+    URL."""
     text = text.strip()
     try:
         parts = urlsplit(text)
@@ -218,11 +215,10 @@ def web_address(text: str, what: str) -> str:
 def change_service(
     context: CommandContext, bot_id: int, commands: Sequence[str] | None, token_sealed: str | None
 ) -> Decision[User]:
-    """Give a bot that the actor owns or administers other commands, or its service another token.
-    Returns the bot as it is then.
+    """Change the commands or the token of a bot's outgoing webhook, and return the bot.
 
-    Refused for bots without a service, and for commands that cannot be or are another bot's;
-    NotPermitted where commands, which are everybody's, are not an administrator's to give.
+    Raise Refused for bots without one, and for invalid or taken commands; NotPermitted for commands
+    from people who aren't administrators, since commands are for everyone.
     """
     target = managed_bot(context, bot_id)
     service = target.bot.service if target.bot else None
@@ -266,15 +262,15 @@ def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[
 def notify_of_failures(
     context: CommandContext, bot_id: int, reason: str, waiting: int, render: Render
 ) -> Decision[None]:
-    """Tell the owner of a bot, as the server, that its service does not take what it is told."""
+    """Send a message to the bot's owner, as the server, that the bot's service doesn't respond."""
     bot = context.state.users.get(bot_id)
     owner = context.state.users.get(bot.bot.owner_id) if bot and bot.bot else None
     if bot is None or owner is None or not owner.is_active:
         return Decision(None)
     text = (
         f"The service of your bot @_**{bot.full_name}|{bot.id}** has failed several times: {reason}"
-        f" {counted(waiting, 'message waits', 'messages wait')} for it, and it is tried again for a"
-        " day after each was sent."
+        f" {counted(waiting, 'message waits', 'messages wait')} for it. Tertulia retries"
+        " each message for one day."
     )
     notice = BotMessage(ToPeople(frozenset({owner.id})), text)
     return Decision(None, bot_messages.post(context, [notice], render))
@@ -287,13 +283,13 @@ def change_incoming(
     topic_template: str | UnsetType,
     content_template: str | UnsetType,
 ) -> Decision[User]:
-    """Change how a bot that the actor owns or administers takes what services send. Returns it as
-    it is then. Refused for other bots."""
+    """Change the options of an incoming webhook that the actor owns or administers, and return it.
+    Raise Refused for other bots."""
     target = managed_bot(context, bot_id)
     bot = target.bot
     if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
         raise Refused("This bot isn't an incoming webhook.")
-    news = {
+    values = {
         name: value
         for name, value in (
             ("secret_sealed", secret_sealed),
@@ -302,7 +298,7 @@ def change_incoming(
         )
         if value is not UNSET
     }
-    incoming = msgspec.structs.replace(bot.incoming or IncomingOptions(), **news)
+    incoming = msgspec.structs.replace(bot.incoming or IncomingOptions(), **values)
     changed = msgspec.structs.replace(bot, incoming=incoming)
     return Decision(
         msgspec.structs.replace(target, bot=changed),
@@ -315,7 +311,7 @@ def _new_owner(context: CommandContext, bot: User, owner_id: int) -> User:
     owner = permissions.visible_user(state, actor, owner_id)
     if owner.is_bot or not owner.is_active:
         raise Refused("A bot's owner must be an active person.")
-    # Whoever gives the bot away still has its key.
+    # The previous owner still has the bot's key.
     permissions.require(
         permissions.may_lend_rights(state, actor, owner),
         "You can't transfer a bot to someone who has more permissions than you.",
@@ -326,7 +322,7 @@ def _new_owner(context: CommandContext, bot: User, owner_id: int) -> User:
 
 
 def managed_bot(context: CommandContext, bot_id: int) -> User:
-    """The bot, if the actor may change it. Refused otherwise; NotPermitted for bots."""
+    """Return the bot. Raise Refused unless the actor can change it; NotPermitted for bots."""
     users.require_person(context.actor)
     bot = context.state.users.get(bot_id)
     if bot is None or bot.bot is None or bot.is_system_bot:
@@ -335,23 +331,22 @@ def managed_bot(context: CommandContext, bot_id: int) -> User:
 
 
 def check_managed(context: CommandContext, bot_id: int) -> Decision[None]:
-    """Refuse where the actor may not change the bot."""
+    """Raise Refused unless the actor can change the bot."""
     managed_bot(context, bot_id)
     return Decision(None)
 
 
 def get_key(context: CommandContext, bot_id: int) -> Decision[Credential]:
-    """The credential of a bot that the actor may change."""
+    """Return the credential of a bot that the actor can change."""
     return Decision(context.state.credentials[managed_bot(context, bot_id).id])
 
 
 def replace_key(
     context: CommandContext, bot_id: int, key: NewApiKey, site: str
 ) -> Decision[Credential]:
-    """Give a bot that the actor may change another API key. Returns the new credential."""
+    """Give a bot that the actor can change another API key. Return the new credential."""
     return users.replace_key(context, managed_bot(context, bot_id).id, key, site)
 
 
 def deactivate(context: CommandContext, bot_id: int) -> Decision[None]:
-    """Deactivate a bot that the actor may change."""
     return users.deactivate(context, managed_bot(context, bot_id).id)

@@ -1,4 +1,7 @@
-"""The devices on which an account is used, and where its phones are reached."""
+"""Registered devices and push tokens of phones.
+
+This server has no push service for phones: it stores tokens, and says so to clients that ask.
+"""
 
 import re
 
@@ -14,14 +17,14 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_DEVICES = 200
-"""Of one account; and as many push tokens."""
+"""Devices, and push tokens, of one account."""
 MAX_TOKEN = 4096
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _APP_ID = re.compile(r"[.a-zA-Z0-9-]{1,255}")
 
 
 def register(context: CommandContext) -> Decision[int]:
-    """Remember one more device of the actor's. Returns its ID. Refused where there are many."""
+    """Register a device of the actor's and return its ID. Raise Refused if there are too many."""
     state, actor = context.state, context.actor
     if state.devices.of_user.count(actor.id) >= MAX_DEVICES:
         raise Refused(f"You can have at most {MAX_DEVICES} devices.")
@@ -30,13 +33,13 @@ def register(context: CommandContext) -> Decision[int]:
 
 
 def remove(context: CommandContext, device_id: int) -> Decision[None]:
-    """Forget a device of the actor's. Refused for others."""
+    """Remove a device of the actor's. Raise Refused for others."""
     device = own(context, device_id)
     return Decision(None, (DeviceRemoved(user_id=context.actor.id, device_id=device.id),))
 
 
 def own(context: CommandContext, device_id: int) -> Device:
-    """The actor's device of that ID. Refused where there is none."""
+    """Return the actor's device. Raise Refused for others."""
     device = context.state.devices.get(device_id)
     if device is None or device.user_id != context.actor.id:
         raise Refused(f"You don't have a device with ID {device_id}.")
@@ -44,8 +47,7 @@ def own(context: CommandContext, device_id: int) -> Device:
 
 
 def require_push(context: CommandContext, device_id: int | None) -> Decision[None]:
-    """Raise PushNotOffered, since the server is joined to no service that wakes phones; Refused
-    for a device (None: any) that is none of the actor's."""
+    """Raise PushNotOffered; Refused for a device (None: any) that isn't the actor's."""
     if device_id is not None:
         own(context, device_id)
     raise PushNotOffered()
@@ -54,10 +56,9 @@ def require_push(context: CommandContext, device_id: int | None) -> Decision[Non
 def add_token(
     context: CommandContext, service: PushService, token: str, app_id: str = ""
 ) -> Decision[None]:
-    """Remember where a phone of the actor's is reached. Doing so again changes nothing.
+    """Store a push token of the actor's phone, if it's new.
 
-    Refused for a token that is empty, too long, or none of the service's, and for an app's ID that
-    is none.
+    Raise Refused for invalid tokens and app IDs.
     """
     state, actor = context.state, context.actor
     _require_token(service, token)
@@ -80,7 +81,7 @@ def add_token(
 
 
 def remove_token(context: CommandContext, service: PushService, token: str) -> Decision[None]:
-    """Forget where a phone of the actor's is reached. Refused where it was not registered."""
+    """Remove a push token of the actor's. Raise Refused if it isn't registered."""
     _require_token(service, token)
     known = _tokens(context, service, token)
     if not known:
@@ -90,9 +91,9 @@ def remove_token(context: CommandContext, service: PushService, token: str) -> D
 
 
 def test_notification(context: CommandContext, token: str | None) -> Decision[None]:
-    """Wake the actor's phones (None), or one of them, to see whether it works.
+    """Send a test notification to the actor's phones (None), or one of them.
 
-    Raises NoSuchPushToken, and otherwise PushNotOffered.
+    Raise NoSuchPushToken, and otherwise PushNotOffered.
     """
     if token is not None and not any(
         one.token == token for one in context.state.push_tokens.of_user[context.actor.id]
@@ -102,7 +103,7 @@ def test_notification(context: CommandContext, token: str | None) -> Decision[No
 
 
 def all_tokens_removed(state: State, user_id: int) -> list[PushTokensRemoved]:
-    """What becomes of somebody's push tokens when the key with which they came is void."""
+    """Return the change that removes an account's push tokens when its API key is replaced."""
     ids = tuple(token.id for token in state.push_tokens.of_user[user_id])
     return [PushTokensRemoved(user_id=user_id, token_ids=ids)] if ids else []
 

@@ -1,4 +1,4 @@
-"""Accounts that are deactivated for good: what was of their person is taken out of them."""
+"""Deleting accounts: deactivating them for good, and erasing their person's data."""
 
 import msgspec
 
@@ -24,11 +24,11 @@ from tertulia.state.state import State
 
 
 def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
-    """Deactivate an account that the actor manages, if it is not yet, and take its name, address,
-    picture, profile, status, and what it kept for itself away. `host` is of the address that it
-    has then. Returns the name of its picture; empty for none. What it wrote stays.
+    """Deactivate an account that the actor manages, and erase its name, address, picture, profile,
+    status, and private records. `host` is the host of its new address. Return the name of its
+    picture, or an empty string. Its messages stay.
 
-    Refused as `users.deactivate`, and where it was deleted already.
+    Raise Refused as `users.deactivate`, and if it's already deleted.
     """
     target = users.managed_user(context, user_id)
     if target.is_deleted:
@@ -53,7 +53,7 @@ def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
 
 
 def _own(state: State, user_id: int) -> list[AnyChange]:
-    """What takes away what the account kept for itself."""
+    """Return the changes that delete the account's private records."""
     changes: list[AnyChange] = []
     changes += [
         DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts.of_user[user_id]

@@ -1,4 +1,4 @@
-"""Feeds that bots follow: who lets them, where their entries go, and that each is told once."""
+"""Feeds (RSS and Atom) that bots post from, each entry once."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -18,14 +18,14 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_FEEDS: Final = 200
-"""Of the organization."""
+"""In the organization."""
 MAX_OF_BOT: Final = 20
 KEPT: Final = 500
-"""Marks of one feed's entries that are remembered; those that are still in it in any case."""
+"""Remembered entries of one feed, besides those that are still in it."""
 
 
 def listed(context: CommandContext, bot_id: int) -> Decision[list[Feed]]:
-    """The feeds of a bot that the actor owns or administers, the oldest first. Refused for
+    """Return the feeds of a bot that the actor owns or administers, oldest first. Raise Refused for
     others."""
     bots.managed_bot(context, bot_id)
     return Decision(sorted(context.state.feeds.of_bot[bot_id], key=lambda feed: feed.id))
@@ -34,12 +34,12 @@ def listed(context: CommandContext, bot_id: int) -> Decision[list[Feed]]:
 def add(
     context: CommandContext, bot_id: int, url: str, channel: int | str, topic: str
 ) -> Decision[Feed]:
-    """Let a bot that the actor owns or administers follow a feed, whose entries it writes in the
-    topic; with an empty one, in one that is called like the feed.
+    """Let a bot that the actor owns or administers post a feed's entries in the topic, or in one
+    with the feed's title if it's empty.
 
-    Refused for bots that are no incoming webhooks, for addresses and topics that cannot be, for a
-    feed that the bot follows there already, and for too many; NoSuchChannel for channels that the
-    actor does not see.
+    Raise Refused for bots that aren't incoming webhooks, invalid URLs and topics, feeds that the
+    bot posts there already, and too many feeds; NoSuchChannel for channels that the actor can't
+    see.
     """
     state = context.state
     bot = bots.managed_bot(context, bot_id).bot
@@ -61,9 +61,9 @@ def add(
 
 
 def feed_url(text: str) -> str:
-    """The address of a feed. Refused for what is none on the web."""
+    """Return the URL of a feed. Raise Refused if it's invalid."""
     url = text.strip()
-    # What browsers call the same by another name.
+    # Some browsers use this scheme for feeds.
     if url.lower().startswith("feed://"):
         url = "https" + url[4:]
     return bots.web_address(url, "The feed's address")
@@ -94,8 +94,8 @@ def change(
     channel: int | str | None,
     topic: str | None,
 ) -> Decision[Feed]:
-    """Change a feed of a bot that the actor owns or administers; None is to stay as it is. Returns
-    it as it is then. NoSuchItem where the bot has no such feed; else as `add`."""
+    """Change a feed of a bot that the actor owns or administers, and return it; None doesn't
+    change. Raise NoSuchItem if the bot has no such feed; otherwise as `add`."""
     before = _of_bot(context, bot_id, feed_id)
     new_url = before.url if url is None else feed_url(url)
     is_moved = new_url != before.url
@@ -120,8 +120,7 @@ def change(
 
 
 def remove(context: CommandContext, bot_id: int, feed_id: int) -> Decision[None]:
-    """End that a bot, which the actor owns or administers, follows a feed. NoSuchItem where it has
-    no such feed."""
+    """Remove a feed of a bot that the actor owns or administers. Raise NoSuchItem."""
     _of_bot(context, bot_id, feed_id)
     return Decision(None, (FeedRemoved(feed_id=feed_id),))
 
@@ -134,15 +133,15 @@ def _of_bot(context: CommandContext, bot_id: int, feed_id: int) -> Feed:
     return feed
 
 
-# What a node does with them
+# Reading feeds, by a node
 
 
 def skip_entries(
     context: CommandContext, feed: Feed, marks: Sequence[str], present: AbstractSet[str]
 ) -> Decision[None]:
-    """Note, as the server, that entries with these marks will not be told: they are too old, or
-    were there before. `present` are the marks of all that are in the feed. Refused where the feed
-    is not what it was."""
+    """Note, as the server, that entries with these IDs won't be posted: they are old, or were in
+    the feed before. `present` are the IDs of all entries in the feed. Raise Refused if the feed has
+    changed."""
     now = _unchanged(context, feed)
     unseen = tuple(mark for mark in marks if mark not in frozenset(now.seen))
     if now.has_begun and not unseen:
@@ -153,9 +152,9 @@ def skip_entries(
 def post_entry(
     context: CommandContext, feed: Feed, mark: str, present: AbstractSet[str], draft: MessageDraft
 ) -> Decision[int | None]:
-    """Send the message about an entry as the actor, the feed's bot, and note that it was told.
-    Returns the message's ID; None where it was told already. Refused where the feed is not what it
-    was, or the message cannot be sent."""
+    """Post the message about an entry as the feed's bot, and note that it was posted. Return the
+    message's ID, or None if it was posted already. Raise Refused if the feed has changed or the
+    message can't be sent."""
     now = _unchanged(context, feed)
     if context.actor.id != now.bot_id:
         raise Refused("Only the feed's bot can post its entries.")

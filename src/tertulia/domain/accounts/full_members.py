@@ -1,4 +1,4 @@
-"""When members become full members: at the end of their waiting period."""
+"""Full members: members whose waiting period has ended."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ DAY = 86400
 
 
 def next_end(state: State, now: float) -> float | None:
-    """When the next member's waiting period is over; now, where the organization has set another
-    period since it was last decided who is a full member."""
+    """Return when the next member's waiting period ends; `now` if the period was changed since full
+    members were last determined."""
     if state.is_empty:
         return None
     realm = state.realm
@@ -29,7 +29,7 @@ def next_end(state: State, now: float) -> float | None:
 
 
 def end(context: CommandContext) -> Decision[None]:
-    """Make full members of the members whose waiting period is over, as the server itself."""
+    """Make members whose waiting period has ended full members, as the server."""
     due = next_end(context.state, context.now)
     if due is None or due > context.now:
         return Decision(None)
@@ -38,8 +38,8 @@ def end(context: CommandContext) -> Decision[None]:
 
 
 def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:
-    """The change that must come before one that makes the account as it is here: the end of its
-    waiting period, where that passed while the account was no active member and had no timer."""
+    """Return the change that must come before the account gets this role or is reactivated: the end
+    of its waiting period, if that passed while the account wasn't an active member."""
     period = state.realm.waiting_period_threshold
     if (
         user.role is not Role.MEMBER
@@ -51,7 +51,7 @@ def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:
 
 
 def with_changes(state: State, changes: Sequence[FullMembersChanged]) -> State:
-    """A copy of the state with these changes (`State.with_changes`)."""
+    """Return a copy of the state with these changes (`State.with_changes`)."""
     for change in changes:
         realm = msgspec.structs.replace(
             state.realm,
@@ -63,9 +63,9 @@ def with_changes(state: State, changes: Sequence[FullMembersChanged]) -> State:
 
 
 def full_members(state: State, now: float, period: int) -> FullMembersChanged:
-    """The change that makes full members of all who joined so many days ago or earlier."""
+    """Return the change that makes everyone who joined at least `period` days ago a full member."""
     was = state.realm.full_members_joined_by
-    # Nobody joined before the epoch: a longer period makes no difference.
+    # Nobody joined before 1970: a longer period makes no difference.
     joined_by = None if period == 0 else max(int(now) - period * DAY, -1)
     members = state.users.members_by_joining
     change = FullMembersChanged(

@@ -1,4 +1,4 @@
-"""Invitations: by mail to one address each, and links that anybody may use who has them."""
+"""Invitations: by email to one address each, and links that anyone who has them can use."""
 
 import re
 from collections.abc import Iterable
@@ -22,13 +22,14 @@ DAY: Final = 86400
 MAX_WELCOME_TEXT: Final = 8000
 """Code points."""
 MAX_MINUTES: Final = 100 * 366 * 24 * 60
-"""The longest time after which an invitation can be over, beside never."""
+"""The longest time until an invitation expires, if it does."""
 _BETWEEN: Final = re.compile(r"[,\n\r]+")
 _NAMED: Final = re.compile(r"[^<>]*<([^<>]*)>")
 
 
 class InvitationTerms(Struct, frozen=True, kw_only=True):
-    """What somebody is invited to. `minutes` None never ends; `welcome_text` as in the model."""
+    """What people are invited to. If `minutes` is None, the invitation never expires.
+    `welcome_text` is as in the model."""
 
     minutes: int | None
     role: Role = Role.MEMBER
@@ -40,8 +41,8 @@ class InvitationTerms(Struct, frozen=True, kw_only=True):
 
 
 class InvitationDelivery(Struct, frozen=True, kw_only=True):
-    """How the mails go out: the server's address for the links, something random that these are
-    made of, and how many invitations may be mailed in a day."""
+    """The server's URL and a nonce for the links, and how many invitations can be emailed per
+    day."""
 
     site: str
     nonce: str
@@ -49,17 +50,15 @@ class InvitationDelivery(Struct, frozen=True, kw_only=True):
 
 
 class NotInvited(Struct, frozen=True):
-    """An address that was not invited, and why."""
+    """An address that wasn't invited, and why."""
 
     address: str
     reason: str
     is_deactivated: bool = False
-    """Whether it has an account, which is deactivated."""
+    """Whether it belongs to a deactivated account."""
 
 
 class InviteResult(Struct, frozen=True, kw_only=True):
-    """The result of inviting by mail."""
-
     invited: tuple[Invitation, ...] = ()
     not_invited: tuple[NotInvited, ...] = ()
     daily_limit_reached: bool = False
@@ -71,11 +70,11 @@ class InviteResult(Struct, frozen=True, kw_only=True):
 def invite(
     context: CommandContext, addressees: str, terms: InvitationTerms, post: InvitationDelivery
 ) -> Decision[InviteResult]:
-    """Invite the addresses, which are separated by commas or line breaks, by mail.
+    """Invite the addresses, separated by commas or line breaks, by email.
 
-    Those that have an account are left out. Nobody is invited where one of them is no address or
-    not admitted, or where it would be too many for a day: the outcome says so. Refused where the
-    actor may not invite, or not on such terms, and where there is no address.
+    Addresses with an account are skipped. If an address is invalid or not allowed, or the daily
+    limit would be exceeded, nobody is invited, and the result says why. Raise Refused if the actor
+    can't invite people, or not on such terms, and if there is no address.
     """
     state, actor = context.state, context.actor
     _require_person(actor)
@@ -119,7 +118,7 @@ def invite(
 
 
 def _addresses(text: str) -> list[str]:
-    """The addresses of a list, each once, without the names that may stand before them."""
+    """Return the addresses in a list, each once, without the names in front of them."""
     found: dict[str, str] = {}
     for part in _BETWEEN.split(text):
         named = _NAMED.fullmatch(part.strip())
@@ -132,8 +131,8 @@ def _addresses(text: str) -> list[str]:
 def create_link(
     context: CommandContext, terms: InvitationTerms, nonce: str
 ) -> Decision[Invitation]:
-    """Make a link with which anybody can join. Refused where the actor may not, or not on such
-    terms."""
+    """Create an invitation link that anyone can use. Raise Refused if the actor can't, or not on
+    such terms."""
     state, actor = context.state, context.actor
     _require_person(actor)
     permissions.require(
@@ -146,8 +145,8 @@ def create_link(
 def create_server_link(
     context: CommandContext, terms: InvitationTerms, nonce: str
 ) -> Decision[Invitation]:
-    """The same for the one who runs the server, in the actor's name: the organization's settings
-    do not bind them."""
+    """Create a link in the actor's name, as the server's operator, whom the organization's settings
+    don't bind."""
     made = _on_terms(context, terms, nonce)
     return Decision(made, [InvitationsMade(invitations=(made,))])
 
@@ -155,8 +154,8 @@ def create_server_link(
 def create_personal_link(
     context: CommandContext, text: str, terms: InvitationTerms, nonce: str
 ) -> Decision[Invitation]:
-    """The same for one address, without a mail: the link is handed over by other means. Refused
-    for an address that is in use or not admitted."""
+    """Create a link for one address without emailing it. Raise Refused for an address that is taken
+    or not allowed."""
     like = _on_terms(context, terms, nonce)
     address = addresses.usable(context.state, text)
     made = _made(context, like, like.id, address, mailed=False)
@@ -169,7 +168,7 @@ def _require_person(actor: User) -> None:
 
 
 def _on_terms(context: CommandContext, terms: InvitationTerms, nonce: str) -> Invitation:
-    """A reusable invitation on these terms. Refused where they are not the actor's to offer."""
+    """Return a reusable invitation on these terms. Raise Refused if the actor can't offer them."""
     state, actor = context.state, context.actor
     permissions.require(
         terms.role >= permissions.role_of(state, actor),
@@ -201,7 +200,7 @@ def _made(
     *,
     mailed: bool = True,
 ) -> Invitation:
-    """The same for one address."""
+    """Return a copy for one address."""
     return Invitation(
         id=invitation_id,
         inviter_id=like.inviter_id,
@@ -272,15 +271,15 @@ def _mail(invitation: Invitation, site: str) -> Mail:
 
 
 def _sent_today(state: State, now: float) -> int:
-    """How many invitations were mailed in the last 24 hours."""
+    """Return the number of invitations that were emailed in the last 24 hours."""
     return sum(at > now - DAY for one in state.invitations for at in one.sent_at)
 
 
-# Looking after them
+# Managing
 
 
 def visible_to(state: State, viewer: User, now: float) -> list[Invitation]:
-    """The usable invitations that the viewer looks after, in the order in which they were made."""
+    """Return the usable invitations that the viewer manages, oldest first."""
     return sorted(
         (one for one in state.invitations if admission.is_managed(state, one, viewer, now)),
         key=lambda one: one.id,
@@ -288,21 +287,21 @@ def visible_to(state: State, viewer: User, now: float) -> list[Invitation]:
 
 
 def revoke(context: CommandContext, invitation_id: int) -> Decision[None]:
-    """End an invitation by mail. Refused for those that are unknown, over, or not the actor's to
-    end, all alike."""
+    """Revoke an email invitation. Raise Refused for those that are unknown, expired, or not the
+    actor's to revoke, all alike."""
     invitation = _managed(context, invitation_id, reusable=False)
     return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
 
 
 def revoke_link(context: CommandContext, invitation_id: int) -> Decision[None]:
-    """End a link. Refused as `revoke`."""
+    """Revoke a link. Raise as `revoke`."""
     invitation = _managed(context, invitation_id, reusable=True)
     return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
 
 
 def resend(context: CommandContext, invitation_id: int, post: InvitationDelivery) -> Decision[None]:
-    """Mail an invitation once more. Its time is over when it was. Refused as `revoke`, and when
-    enough was mailed for a day."""
+    """Email an invitation again. It expires when it did before. Raise as `revoke`, and Refused at
+    the daily limit."""
     invitation = _managed(context, invitation_id, reusable=False)
     if _sent_today(context.state, context.now) >= post.per_day:
         raise Refused(

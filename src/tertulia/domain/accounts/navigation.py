@@ -1,4 +1,4 @@
-"""Views of the left sidebar: those that are there for everybody, and one's own."""
+"""Views in the left sidebar, and onboarding steps."""
 
 from typing import Final
 
@@ -27,9 +27,9 @@ BUILT_IN: Final = frozenset(
         "narrow/is/starred",
     }
 )
-"""The views that are there for everybody, and have names of their own."""
+"""Views that everyone has, with fixed names."""
 MAX_VIEWS = 1000
-"""Of one account."""
+"""Per account."""
 
 
 def add(
@@ -37,8 +37,8 @@ def add(
 ) -> Decision[None]:
     """Add a view, or settings of a built-in one.
 
-    Refused where the actor has one of that address or name, for a built-in view with a name or
-    another without one, and for what is blank or too long.
+    Raise Refused for a taken address or name, a built-in view with a name or another without one,
+    and for empty or long texts.
     """
     state, actor = context.state, context.actor
     address = names.view_fragment(fragment)
@@ -62,9 +62,8 @@ def add(
 def change(
     context: CommandContext, fragment: str, is_pinned: bool | None, name: str | None
 ) -> Decision[None]:
-    """Give a view another place or name; what is None stays. NoSuchView, or Refused as in `add`."""
+    """Pin, unpin, or rename a view; None doesn't change. Raise NoSuchView, or Refused as `add`."""
     if name is not None:
-        # Refused whether or not the actor has settings of the view.
         _check_nameable(fragment.strip())
     view = _own(context, fragment)
     called = _name(context, view.fragment, name)
@@ -81,7 +80,7 @@ def change(
 
 
 def remove(context: CommandContext, fragment: str) -> Decision[None]:
-    """Remove a view, or settings of a built-in one. NoSuchView."""
+    """Remove a view, or settings of a built-in one. Raise NoSuchView."""
     view = _own(context, fragment)
     removed = NavigationViewRemoved(
         user_id=context.actor.id, view_id=view.id, fragment=view.fragment
@@ -102,7 +101,7 @@ def _own(context: CommandContext, fragment: str) -> NavigationView:
 
 
 def _name(context: CommandContext, fragment: str, name: str | None) -> str | None:
-    """The name in its final form, if the view of that address may have it."""
+    """Return the name in its final form. Raise Refused if the view can't have it."""
     if name is None:
         return None
     _check_nameable(fragment)
@@ -128,20 +127,20 @@ STEPS: Final = (
     "interleaved_view_messages_fading",
     "intro_resolve_topic",
     "intro_go_to_conversation_tooltip",
-    # Of this server alone: its web client asks once whether Enter is to send.
+    # An extension: the web client asks once whether Enter sends messages.
     "enter_sends",
 )
-"""The hints that clients know, by the names that they have there."""
+"""Onboarding steps by the names that clients use."""
 
 
 def onboarding_steps_left(state: State, user_id: int) -> list[str]:
-    """The hints that the user has not seen."""
+    """Return the steps that the user hasn't seen."""
     seen = {step.name for step in state.onboarding_steps.of_user[user_id]}
     return [name for name in STEPS if name not in seen]
 
 
 def complete_onboarding_step(context: CommandContext, name: str) -> Decision[None]:
-    """The actor has seen the hint. Refused where there is none of that name."""
+    """Mark the step as seen. Raise Refused if it doesn't exist."""
     if name not in STEPS:
         raise Refused("This onboarding step doesn't exist.")
     user_id = context.actor.id

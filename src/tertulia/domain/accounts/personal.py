@@ -1,4 +1,4 @@
-"""The words of whose use somebody wants to hear."""
+"""Alert words, muted users, statuses, and quiet times."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,18 +30,18 @@ from tertulia.state.state import State
 
 MAX_LENGTH: Final = 100
 MAX_ALERT_WORDS: Final = 1000
-"""Of one account."""
+"""Per account."""
 
 
 def own_alert_words(context: CommandContext) -> Decision[list[str]]:
-    """The actor's words."""
+    """Return the actor's alert words."""
     return Decision(list(_present(context)))
 
 
 def add_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[list[str]]:
-    """Add words, without those that are there already in any case. Returns all of them.
+    """Add words, ignoring case, and return all of them.
 
-    Refused for words that are too long, or too many.
+    Raise Refused for long or too many words.
     """
     present = _present(context)
     known = {compared(word): word for word in present}
@@ -55,7 +55,7 @@ def add_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[l
 
 
 def remove_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[list[str]]:
-    """Remove words, in any case; unknown ones are passed over. Returns what is left."""
+    """Remove words, ignoring case and unknown ones. Return the others."""
     present = _present(context)
     gone = {compared(word) for word in _tidy(words)}
     return _become(context, present, tuple(w for w in present if compared(w) not in gone))
@@ -79,7 +79,7 @@ def _become(
 
 
 def mute_user(context: CommandContext, user_id: int) -> Decision[None]:
-    """Mute a user. Refused for oneself, unknown users, and users who are muted already."""
+    """Mute a user. Raise Refused for the actor, unknown users, and users who are already muted."""
     state, actor = context.state, context.actor
     user = permissions.visible_user(state, actor, user_id)
     if user.id == actor.id:
@@ -91,7 +91,7 @@ def mute_user(context: CommandContext, user_id: int) -> Decision[None]:
 
 
 def unmute_user(context: CommandContext, user_id: int) -> Decision[None]:
-    """Unmute a user. Refused where the user is not muted."""
+    """Unmute a user. Raise Refused if the user isn't muted."""
     actor = context.actor
     if (actor.id, user_id) not in context.state.muted_users:
         raise Refused("This user isn't muted.")
@@ -99,7 +99,7 @@ def unmute_user(context: CommandContext, user_id: int) -> Decision[None]:
 
 
 def muted_either_way(state: State, user_id: int) -> set[int]:
-    """The users whom this one muted, and the users who muted this one."""
+    """Return the users whom this one muted, and those who muted this one."""
     return {muted.muted_id for muted in state.muted_users.of_user[user_id]} | {
         muted.user_id for muted in state.muted_users.of_muted[user_id]
     }
@@ -107,34 +107,34 @@ def muted_either_way(state: State, user_id: int) -> set[int]:
 
 MAX_STATUS_TEXT = 60
 LATEST_END: Final = 366 * 86400
-"""Seconds from now on within which a status ends, if it does."""
+"""Seconds from now within which a status must end, if it does."""
 ENDED_AT_ONCE: Final = 500
-"""Statuses that are taken away by one command; the others follow."""
+"""Statuses that one command removes; the rest follow."""
 
 
 class NewStatus(Struct, frozen=True, kw_only=True):
-    """What is to be new; None stays as it is. An empty text or emoji name takes it away."""
+    """New values for a status; None doesn't change. An empty text or emoji name removes it."""
 
     text: str | None = None
     emoji_name: str | None = None
     emoji_code: str | None = None
     emoji_kind: EmojiKind | None = None
     ends_at: int | None = None
-    """When it is taken away, in UNIX seconds; 0 for never. None leaves it as it is where the status
-    stays what it was; a new one stays until it is changed."""
+    """When the status is removed, in UNIX seconds; 0 for never. None keeps the end if the status
+    doesn't change; a new status has no end."""
     invisible: bool | None = None
-    """Of old: the opposite of the setting `presence_enabled`."""
+    """Deprecated: the opposite of the setting `presence_enabled`."""
 
 
 def change_own(context: CommandContext, new: NewStatus) -> Decision[bool]:
-    """Change the actor's own status. Whether the actor's presence shall be seen is new, is the
-    result. Refused where nothing is given, for a text too long, an emoji unknown, and an end
-    that is over, more than a year away, or of no status."""
+    """Change the actor's own status. Return whether `presence_enabled` changed. Raise Refused for
+    empty requests, long texts, unknown emoji, and an end that is past, more than a year away, or
+    without a status."""
     return _change(context, context.actor, new)
 
 
 def change_status(context: CommandContext, user_id: int, new: NewStatus) -> Decision[bool]:
-    """The same for somebody else, by an administrator (NotPermitted otherwise)."""
+    """Change someone else's status as an administrator. Otherwise as `change_own`."""
     permissions.require_administrator(context.state, context.actor)
     user = permissions.visible_user(context.state, context.actor, user_id)
     permissions.require(user.is_active and not user.is_system_bot, "This user doesn't exist.")
@@ -142,13 +142,13 @@ def change_status(context: CommandContext, user_id: int, new: NewStatus) -> Deci
 
 
 def next_end(state: State, now: float) -> float | None:
-    """When the next status ends by itself."""
+    """Return when the next status ends."""
     first = state.statuses.by_end.first
     return None if first is None else first.ends_at
 
 
 def end_status(context: CommandContext) -> Decision[None]:
-    """Take away the statuses that are over."""
+    """Remove statuses that have ended."""
     over = context.state.statuses.by_end.between(None, context.now)
     return Decision(
         None, [status_removed(context.state, user_id) for user_id in over[:ENDED_AT_ONCE]]
@@ -156,7 +156,7 @@ def end_status(context: CommandContext) -> Decision[None]:
 
 
 def status_removed(state: State, user_id: int) -> StatusChanged:
-    """The change that leaves an account, which has a status, without one."""
+    """Return the change that removes an account's status."""
     ends_at = 0 if state.statuses[user_id].ends_at else None
     return StatusChanged(user_id=user_id, text="", emoji=NO_EMOJI, ends_at=ends_at)
 
@@ -190,12 +190,12 @@ def _change(context: CommandContext, user: User, new: NewStatus) -> Decision[boo
 def _end(
     context: CommandContext, before: UserStatus, changed: StatusChanged, wanted: int | None
 ) -> int:
-    """When the status ends that it is with the change."""
+    """Return when the changed status ends."""
     text = before.text if changed.text is None else changed.text
     emoji = (before.emoji or NO_EMOJI) if changed.emoji is None else changed.emoji
     is_new = changed.text is not None or changed.emoji is not None
     if not wanted:
-        # An end that was meant for another status does not take this one away.
+        # The end of the previous status must not remove the new one.
         return before.ends_at if wanted is None and not is_new else 0
     if not text and emoji == NO_EMOJI:
         raise Refused("There's no status to set an end time for.")
@@ -230,7 +230,7 @@ def _emoji(state: State, new: NewStatus) -> Emoji:
 LONGEST_PAUSE: Final = 366 * 86400
 """Seconds."""
 MAX_HOURS: Final = 7
-"""Of one account."""
+"""Per account."""
 _DAY_MINUTES: Final = 1440
 
 
@@ -239,11 +239,11 @@ def change_quiet_times(
     paused_until: int | UnsetType = UNSET,
     hours: Sequence[QuietHours] | UnsetType = UNSET,
 ) -> Decision[None]:
-    """Leave the actor in peace until that UNIX time (0, or one that is over, to go on), or in these
-    hours of each week.
+    """Pause the actor's notifications until that UNIX time (0, or a past time, to resume), or set
+    weekly quiet hours.
 
-    NotPermitted for bots; Refused for a pause of more than a year, for hours that cannot be, and
-    for more than `MAX_HOURS` of them.
+    Raise NotPermitted for bots; Refused for a pause longer than a year, invalid hours, and more
+    than `MAX_HOURS`.
     """
     require_person(context.actor)
     user_id = context.actor.id

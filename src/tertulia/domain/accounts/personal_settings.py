@@ -1,4 +1,4 @@
-"""Personal settings: what each may be, and how they are changed."""
+"""Checking and changing personal settings."""
 
 import zoneinfo
 from collections.abc import Iterable, Mapping
@@ -21,20 +21,20 @@ from tertulia.model.users import PersonalSettings, User
 from tertulia.state.decision import CommandContext, Decision
 
 NOTIFICATION_SOUNDS: Final = ("ding", "zulip")
-"""The sounds that there are by name. Clients bring the sounds themselves."""
+"""Names of notification sounds. Clients have the sounds."""
 SILENCE: Final = "none"
-"""What stands for no sound at all."""
+"""Stands for no sound."""
 
 RULES: Final[Mapping[str, Any]] = {
     name: one.type for name, one in declared_settings(PersonalSettings).items()
 }
-"""The type of each personal setting. Two take only values of a list: `default_language` (LANGUAGES)
-and `notification_sound`."""
+"""The type of each personal setting. `default_language` and `notification_sound` accept only listed
+values."""
 
 
 def checked(name: str, value: Any) -> Any:
-    """The setting's value, as the type of `PersonalSettings` has it. Refused for one that it
-    cannot have; KeyError for no setting."""
+    """Return the setting's value with the type that `PersonalSettings` has. Raise Refused if it's
+    invalid; KeyError for unknown settings."""
     kind = RULES[name]
     try:
         found = msgspec.convert(value, kind)
@@ -48,7 +48,6 @@ def checked(name: str, value: Any) -> Any:
 
 
 def all_checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Several of them, as `checked`."""
     return {name: checked(name, value) for name, value in values.items()}
 
 
@@ -56,28 +55,27 @@ def all_checked(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Targets(Struct, frozen=True, kw_only=True):
-    """Whose settings an administrator changes: these accounts, and the active members of these
-    groups."""
+    """Accounts, and groups with their active members, whose settings an administrator changes."""
 
     user_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     skip_if_already_edited: bool = False
-    """Leave out the accounts that have ever changed settings of their own."""
+    """Skip accounts that have changed any of their settings themselves."""
 
 
 class PasswordChange(Struct, frozen=True, kw_only=True):
-    """A new password in place of an old one, both as they are kept."""
+    """A new password in place of an old one, both hashed."""
 
     old_hash: str | None
     new_hash: str
     site: str
-    """The server's address, for the mail about it."""
+    """The server's URL, for the email about it."""
     session_id: int | None = None
-    """The session that asks, which alone goes on; None where none does."""
+    """The session of the request, which alone stays signed in; None if it has none."""
 
 
 class PersonalSettingsUpdate(Struct, frozen=True, kw_only=True):
-    """What is to be new; what is UNSET or not among the settings stays as it is."""
+    """New values for settings and account fields. Others don't change."""
 
     settings: Mapping[str, Any] = {}
     full_name: str | UnsetType = UNSET
@@ -87,20 +85,20 @@ class PersonalSettingsUpdate(Struct, frozen=True, kw_only=True):
 
 
 class ChangedSettings(Struct, frozen=True, kw_only=True):
-    """The names of the settings and fields that changed, of each account."""
+    """The names of changed settings and fields, by account."""
 
     names: Mapping[int, frozenset[str]]
 
     def users_with(self, name: str) -> list[int]:
-        """The accounts of which this is new."""
+        """Return the accounts where this has changed."""
         return [user_id for user_id, names in self.names.items() if name in names]
 
 
 def change(context: CommandContext, revision: PersonalSettingsUpdate) -> Decision[ChangedSettings]:
     """Change the actor's own settings.
 
-    Refused for values that are impossible, for a name that the organization does not let people
-    change, and for a password in place of one that is not the present one.
+    Raise Refused for invalid values, a name that the organization doesn't let people change, and a
+    wrong old password.
     """
     actor = context.actor
     changes = settings_changed(context, actor, all_checked(revision.settings))
@@ -129,10 +127,10 @@ def change(context: CommandContext, revision: PersonalSettingsUpdate) -> Decisio
 def change_for(
     context: CommandContext, targets: Targets, revision: PersonalSettingsUpdate
 ) -> Decision[ChangedSettings]:
-    """Change settings of others, for administrators (NotPermitted otherwise).
+    """Change settings of others, as an administrator.
 
-    Refused for accounts and groups unknown or deactivated, and for a name, an address or a
-    password, which are everybody's own.
+    Raise Refused for unknown or deactivated accounts and groups, and for a name, an address, or a
+    password.
     """
     permissions.require_administrator(context.state, context.actor)
     permissions.require(
@@ -154,7 +152,7 @@ def change_for(
 
 
 def timezone(text: str) -> str:
-    """An IANA name, or nothing. Refused for what is none."""
+    """Return an IANA name, or an empty string. Raise Refused for unknown names."""
     name = text.strip()
     if name and name not in _zones():
         raise Refused("This time zone doesn't exist.")
@@ -181,8 +179,8 @@ def _own_name(context: CommandContext, text: str) -> str:
 def settings_changed(
     context: CommandContext, user: User, values: Mapping[str, Any]
 ) -> list[AnyChange]:
-    """The change that gives an account's settings these values, checked already; none where they
-    have them. Who keeps no drafts on the server any more has none there."""
+    """Return the changes that give an account's settings these checked values, if they differ.
+    Turning off syncing drafts deletes them."""
     before = context.state.settings[user.id]
     new = {name: value for name, value in values.items() if getattr(before, name) != value}
     if not new:

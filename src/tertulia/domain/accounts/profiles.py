@@ -1,4 +1,4 @@
-"""The fields that profiles have: administrators decide which."""
+"""Custom profile fields, and people's values in them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -34,13 +34,13 @@ USERNAME: Final = "%(username)s"
 
 
 class ExternalService(NamedTuple):
-    """A place elsewhere where people have accounts."""
+    """A website where people have accounts."""
 
     name: str
     text: str
     hint: str
     url_pattern: str
-    """Where the account of a `%(username)s` is."""
+    """The URL of an account, with `%(username)s`."""
 
 
 SERVICES: Final[Mapping[str, ExternalService]] = {
@@ -51,12 +51,12 @@ SERVICES: Final[Mapping[str, ExternalService]] = {
         "X (Twitter)", "X", "Your X user name", "https://x.com/%(username)s"
     ),
 }
-"""The services whose accounts a field can hold by their name alone."""
+"""Services whose accounts a field can hold by name alone."""
 
 
 class FieldDetails(Struct, frozen=True, kw_only=True):
-    """What is particular to a kind: the choices, or the service and the pattern of its addresses.
-    Where a field is changed, None is to stay as it is."""
+    """Details of a field's kind: options, or the service and the pattern of its URLs. None doesn't
+    change."""
 
     choices: tuple[Choice, ...] | None = None
     account: str | None = None
@@ -64,7 +64,7 @@ class FieldDetails(Struct, frozen=True, kw_only=True):
 
 
 class ProfileFieldUpdate(Struct, frozen=True, kw_only=True):
-    """What is given about a field; None is the default, or to stay as it is."""
+    """Values for a field; None is the default, or doesn't change."""
 
     name: str | None = None
     hint: str | None = None
@@ -78,11 +78,10 @@ class ProfileFieldUpdate(Struct, frozen=True, kw_only=True):
 def create_field(
     context: CommandContext, kind: FieldKind, given: ProfileFieldUpdate
 ) -> Decision[ProfileField]:
-    """Add a field to the end, for administrators (NotPermitted otherwise). A known service gives
-    the field its name.
+    """Add a field at the end, as an administrator. A known service gives the field its name.
 
-    Refused for names blank, too long or in use, for details that do not fit the kind, and for one
-    more in the summary than there is room for.
+    Raise Refused for empty, long, or taken names, details that don't fit the kind, and too many
+    fields on the user card.
     """
     permissions.require_administrator(context.state, context.actor)
     state = context.state
@@ -105,9 +104,11 @@ def create_field(
 def change_field(
     context: CommandContext, field_id: int, given: ProfileFieldUpdate
 ) -> Decision[None]:
-    """Change a field, for administrators. What is no choice any more goes from the profiles.
+    """Change a field, as an administrator. Values that are no longer options are removed from
+    profiles.
 
-    Refused for a field unknown, for what a known service decides, and as `create`.
+    Raise Refused for unknown fields, for values that a known service determines, and as
+    `create_field`.
     """
     permissions.require_administrator(context.state, context.actor)
     state = context.state
@@ -128,7 +129,7 @@ def change_field(
 
 
 def order_fields(context: CommandContext, field_ids: Sequence[int]) -> Decision[None]:
-    """Put the fields in this order, for administrators. Refused unless it names each once."""
+    """Set the order of the fields, as an administrator. Raise Refused unless it has each once."""
     permissions.require_administrator(context.state, context.actor)
     state = context.state
     if sorted(field_ids) != sorted(field.id for field in state.profile_fields):
@@ -139,7 +140,7 @@ def order_fields(context: CommandContext, field_ids: Sequence[int]) -> Decision[
 
 
 def delete_field(context: CommandContext, field_id: int) -> Decision[None]:
-    """Take a field from all profiles, for administrators. Refused where there is none."""
+    """Delete a field from all profiles, as an administrator. Raise Refused if it doesn't exist."""
     permissions.require_administrator(context.state, context.actor)
     changes: list[AnyChange] = [
         ProfileFieldDeleted(field_id=existing_field(context.state, field_id).id)
@@ -148,7 +149,7 @@ def delete_field(context: CommandContext, field_id: int) -> Decision[None]:
 
 
 def existing_field(state: State, field_id: int) -> ProfileField:
-    """The field of that ID. Refused where there is none."""
+    """Return the field. Raise Refused if it doesn't exist."""
     field = state.profile_fields.get(field_id)
     if field is None:
         raise Refused(f"No profile field with ID {field_id} exists.")
@@ -156,7 +157,7 @@ def existing_field(state: State, field_id: int) -> ProfileField:
 
 
 def in_order(state: State) -> list[ProfileField]:
-    """All fields, as they follow each other."""
+    """Return all fields in their order."""
     return sorted(state.profile_fields, key=lambda field: (field.order, field.id))
 
 
@@ -241,7 +242,7 @@ def _url_pattern(text: str) -> str:
 
 
 def is_link(text: str) -> bool:
-    """Whether it is the whole address of a page."""
+    """Whether it's the complete URL of a page."""
     if len(text) > 2000 or re.search(r"[\s\"<>\\]", text) or not names.is_printable(text):
         return False
     try:
@@ -256,11 +257,11 @@ MAX_LONG = 500
 MAX_PEOPLE = 100
 
 FieldValue = str | Sequence[int] | None
-"""Of a field; None and what is empty take it away."""
+"""A field's value; None and empty values remove it."""
 
 
 class NewProfile(Struct, frozen=True, kw_only=True):
-    """What is to be in some fields, by their IDs."""
+    """New values by field ID."""
 
     values: tuple[tuple[int, FieldValue], ...]
     render: Callable[[CommandContext, str], Rendered]
@@ -269,20 +270,19 @@ class NewProfile(Struct, frozen=True, kw_only=True):
 def change_own(context: CommandContext, new: NewProfile) -> Decision[None]:
     """Change the actor's own profile.
 
-    Refused for fields unknown or not the actor's to change, for values that do not fit their
-    field, and for bots, which have no profile.
+    Raise Refused for unknown fields, fields that the actor can't change, values that don't fit, and
+    bots, which have no profile.
     """
     return Decision(None, changed(context, context.actor, new))
 
 
 def empty_own(context: CommandContext, field_ids: Sequence[int]) -> Decision[None]:
-    """Take what the actor's own profile has in these fields away. Refused as `change_own`."""
+    """Remove the actor's values in these fields. Raise as `change_own`."""
     return Decision(None, emptied(context, context.actor, field_ids))
 
 
 def emptied(context: CommandContext, user: User, field_ids: Sequence[int]) -> list[AnyChange]:
-    """The change that takes what somebody's profile has in these fields away. Refused as
-    `changed`."""
+    """Return the change that removes a user's values in these fields. Raise as `changed`."""
     values = tuple((field_id, None) for field_id in field_ids)
     return changed(context, user, NewProfile(values=values, render=_no_text))
 
@@ -292,8 +292,8 @@ def _no_text(_: CommandContext, content: str) -> Rendered:
 
 
 def changed(context: CommandContext, user: User, new: NewProfile) -> list[AnyChange]:
-    """The change that gives somebody's profile these values; none where it has them. Refused as
-    `change_own`; administrators change every field."""
+    """Return the change that gives a user's profile these values, if they differ. Raise as
+    `change_own`; administrators can change every field."""
     state = context.state
     if user.is_bot:
         raise Refused("Bots don't have profiles.")
@@ -324,7 +324,8 @@ def changed(context: CommandContext, user: User, new: NewProfile) -> list[AnyCha
 
 
 def _text(context: CommandContext, field: ProfileField, given: FieldValue) -> str:
-    """The value as it is kept; empty for none. Refused where it does not fit the field."""
+    """Return the value as it's stored; empty for none. Raise Refused if it doesn't fit the
+    field."""
     if given is None or not given:
         return ""
     if field.kind is FieldKind.PEOPLE:

@@ -1,4 +1,4 @@
-"""Where people's browsers and other programs are pushed to (RFC 8030)."""
+"""Push subscriptions of browsers and other programs (RFC 8030)."""
 
 import base64
 import re
@@ -16,19 +16,19 @@ from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.decision import CommandContext, Decision
 
 MAX_SUBSCRIPTIONS: Final = 30
-"""Of one account. One more takes the place of the one that was made first."""
+"""Per account. One more replaces the oldest."""
 MAX_ENDPOINT: Final = 1000
 MAX_NAME: Final = 60
 LONGEST_PAUSE: Final = 366 * 86400
 """Seconds."""
 _KEY_BYTES: Final = 65
-"""A point of P-256, not compressed."""
+"""Of an uncompressed point of P-256."""
 _SECRET_BYTES: Final = 16
 _PRINTABLE: Final = re.compile(r"[!-~]+")
 
 
 class NewSubscription(Struct, frozen=True, kw_only=True):
-    """A program that wants to be pushed to, as `PushSubscription`."""
+    """A push subscription to create, as in `PushSubscription`."""
 
     endpoint: str
     p256dh: str
@@ -40,11 +40,11 @@ class NewSubscription(Struct, frozen=True, kw_only=True):
 def subscribe(
     context: CommandContext, new: NewSubscription, may_be_plain: Callable[[str], bool]
 ) -> Decision[PushSubscription]:
-    """Push to a program of the actor's. Saying the same again changes nothing but what is new, and
-    who signs in to a browser that was another account's takes it over. `may_be_plain` tells of
-    which hosts the address need not be https.
+    """Send push notifications to a program of the actor's. Repeating it updates the keys, and takes
+    over the browser from another account. `may_be_plain` says for which hosts the endpoint need not
+    be HTTPS.
 
-    NotPermitted for bots; Refused for an address or keys that cannot be.
+    Raise NotPermitted for bots; Refused for invalid endpoints and keys.
     """
     state, actor = context.state, context.actor
     require_person(actor)
@@ -85,9 +85,9 @@ def revise(
     name: str | UnsetType = UNSET,
     paused_until: int | UnsetType = UNSET,
 ) -> Decision[PushSubscription]:
-    """Give one of the actor's another name, or leave it in peace until that UNIX time (0 to go on).
+    """Rename one of the actor's subscriptions, or pause it until that UNIX time (0 resumes it).
 
-    NoSuchItem for others; Refused for an empty name, and for a pause of more than a year.
+    Raise NoSuchItem for others; Refused for an empty name and for a pause longer than a year.
     """
     before = own(context, subscription_id)
     after = before
@@ -105,14 +105,14 @@ def revise(
 
 
 def unsubscribe(context: CommandContext, subscription_id: int) -> Decision[None]:
-    """Push no more to one of the actor's. NoSuchItem for others."""
+    """Remove one of the actor's subscriptions. Raise NoSuchItem for others."""
     one = own(context, subscription_id)
     return Decision(None, (PushUnsubscribed(user_id=one.user_id, subscription_ids=(one.id,)),))
 
 
 def forget_gone(context: CommandContext, subscription_id: int, endpoint: str) -> Decision[None]:
-    """The push service says that there is nobody at that address any more. Nothing happens where it
-    is another one by now."""
+    """Remove a subscription whose endpoint the push service no longer knows, unless it has another
+    endpoint by now."""
     one = context.state.push_subscriptions.get(subscription_id)
     if one is None or one.endpoint != endpoint:
         return Decision(None)
@@ -120,7 +120,7 @@ def forget_gone(context: CommandContext, subscription_id: int, endpoint: str) ->
 
 
 def own(context: CommandContext, subscription_id: int) -> PushSubscription:
-    """The actor's of that ID. NoSuchItem for others."""
+    """Return the actor's subscription. Raise NoSuchItem for others."""
     one = context.state.push_subscriptions.get(subscription_id)
     if one is None or one.user_id != context.actor.id:
         raise NoSuchItem("push subscription")
@@ -128,19 +128,18 @@ def own(context: CommandContext, subscription_id: int) -> PushSubscription:
 
 
 def found(context: CommandContext, subscription_id: int) -> Decision[PushSubscription]:
-    """The same, for asking only."""
+    """As `own`, as a verb."""
     return Decision(own(context, subscription_id))
 
 
 def listed(context: CommandContext) -> Decision[list[PushSubscription]]:
-    """The actor's, the newest first."""
+    """Return the actor's subscriptions, newest first."""
     found = context.state.push_subscriptions.of_user[context.actor.id]
     return Decision(sorted(found, key=lambda one: -one.id))
 
 
 def decoded(text: str) -> bytes:
-    """The bytes that a text in base64url stands for, with or without padding; none where it is no
-    such text."""
+    """Decode base64url, with or without padding. Return no bytes if it's invalid."""
     try:
         return base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), b"-_", True)
     except ValueError:
@@ -148,7 +147,7 @@ def decoded(text: str) -> bytes:
 
 
 def is_point(key: str) -> bool:
-    """Whether it is a point on P-256 in base64url."""
+    """Whether it's a point on P-256 in base64url."""
     found = decoded(key)
     if len(found) != _KEY_BYTES or found[0] != 4:
         return False

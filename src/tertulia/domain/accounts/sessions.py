@@ -1,4 +1,4 @@
-"""Sessions: signing in with a browser."""
+"""Sessions of browsers, and passwords that are reset."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,29 +17,29 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_SESSIONS: Final = 100
-"""Of one account. One more ends the one that was not used for the longest time."""
+"""Per account. One more ends the least recently used."""
 MAX_AGENT: Final = 300
 USE_SECONDS: Final = 4 * 3600
-"""That a session is used is written down this often at most: it costs no commit per request."""
+"""A session's use is stored at most this often, so that requests don't need a commit."""
 
 
 class NewSession(Struct, frozen=True, kw_only=True):
-    """A browser that is about to be signed in."""
+    """A browser that signs in."""
 
     digest: str
     agent: str
     replaced_id: int | None = None
-    """The session that it had until now, which ends."""
+    """The browser's previous session, which ends."""
     password_hash: str | None = None
-    """The password that was checked, as it was kept then; None where none was."""
+    """The stored hash that the password was checked against; None if it wasn't checked."""
     place: SignInLocation | None = None
-    """Where it is signed in from; None for no mail about it."""
+    """Where the sign-in comes from; None for no email about it."""
 
 
 def begin(context: CommandContext, new: NewSession) -> Decision[Session]:
-    """Sign the actor in. For the first time, they join now.
+    """Sign the actor in. The first sign-in lets them join.
 
-    WrongPassword where the one that was checked has been changed since; OrganizationDeactivated.
+    Raise WrongPassword if the checked password has changed since; OrganizationDeactivated.
     """
     _require_present(context, new.password_hash)
     begun = _begun(context, new, [])
@@ -57,7 +57,7 @@ def _require_present(context: CommandContext, password_hash: str | None) -> None
 def _begun(
     context: CommandContext, new: NewSession, ending: Iterable[Session]
 ) -> Decision[Session]:
-    """`ending` are sessions of the actor that end with it."""
+    """Begin a session. `ending` are sessions of the actor that it ends."""
     state, actor, now = context.state, context.actor, int(context.now)
     session = Session(
         id=state.sessions.next_id(),
@@ -84,12 +84,11 @@ def _begun(
     )
 
 
-# What becomes of them
+# Using and listing
 
 
 def use(context: CommandContext, session_id: int) -> Decision[None]:
-    """Note that the session is in use, so that it lasts longer. Nothing happens where that was
-    noted not long ago, or the session is over."""
+    """Note that the session is used, so that it lasts longer, unless that was noted recently."""
     session = context.state.sessions.get(session_id)
     if session is None or not is_stale(session, context.now):
         return Decision(None)
@@ -97,8 +96,8 @@ def use(context: CommandContext, session_id: int) -> Decision[None]:
 
 
 def confirm(context: CommandContext, session_id: int) -> Decision[None]:
-    """The password was given again in the browser with that session. NoSuchItem for one that is
-    over."""
+    """Note that the password was entered again in that session. Raise NoSuchItem if it has
+    ended."""
     session = context.state.sessions.get(session_id)
     if session is None or session.user_id != context.actor.id:
         raise NoSuchItem("session")
@@ -106,37 +105,38 @@ def confirm(context: CommandContext, session_id: int) -> Decision[None]:
 
 
 def is_stale(session: Session, now: float) -> bool:
-    """Whether a use of it would be written down."""
+    """Whether a use of the session would be stored."""
     return now - session.used_at >= USE_SECONDS
 
 
 def own(context: CommandContext, longest: int | None) -> Decision[list[Session]]:
-    """The actor's sessions that are not over, the newest first. `longest` is as of `lasts`."""
+    """Return the actor's sessions that haven't expired, newest first. `longest` is as in
+    `Session.lasts`."""
     found = context.state.sessions.of_user[context.actor.id]
     return Decision([one for one in reversed(found) if one.lasts(context.now, longest)])
 
 
-# Passwords that were forgotten
+# Resetting passwords
 
 
 class PasswordReset(Struct, frozen=True, kw_only=True):
-    """A password in place of a forgotten one. `old_hash` is the one that was forgotten."""
+    """A password in place of a forgotten one, whose hash is `old_hash`."""
 
     old_hash: str | None
     new_hash: str
     key: NewApiKey
-    """The new API key: somebody who knew the old password may have the old key too."""
+    """A new API key: people who knew the old password may have the old key."""
     site: str
-    """The server's address, for the mail about it."""
+    """The server's URL, for the email about it."""
 
 
 def reset_password(
     context: CommandContext, password: PasswordReset, new: NewSession
 ) -> Decision[Session]:
-    """Give the actor's account another password and API key, and sign them in; all other sessions
-    end. A mail informs the person.
+    """Give the actor's account another password and API key, sign them in, and end all other
+    sessions. The person gets an email.
 
-    WrongPassword where the password has been changed in the meantime; OrganizationDeactivated.
+    Raise WrongPassword if the password has changed in the meantime; OrganizationDeactivated.
     """
     state, actor = context.state, context.actor
     credential = state.credentials[actor.id]
@@ -149,16 +149,16 @@ def reset_password(
     return Decision(begun.result, [*changed, *begun.changes], mails)
 
 
-# By the operator of the server
+# As the server's operator
 
 
 def replace_password(
     context: CommandContext, user_id: int, new_hash: str, key: NewApiKey, site: str
 ) -> Decision[None]:
-    """Give a person's account another password and API key; all its sessions end. A mail tells of
-    it. This is for the operator of the server, who needs no account.
+    """Give a person's account another password and API key, and end all its sessions. The person
+    gets an email. For the server's operator.
 
-    Refused for accounts that are not active, and for bots.
+    Raise Refused for bots and accounts that aren't active.
     """
     user = _active_person(context.state, user_id)
     return Decision(
@@ -172,9 +172,8 @@ def replace_password(
 
 
 def end_access(context: CommandContext, user_id: int, key: NewApiKey) -> Decision[int]:
-    """Give a person's account another API key, and end all its sessions: every browser and every
-    program has to sign in again. Returns how many sessions there were. As `replace_password`
-    otherwise."""
+    """Give a person's account another API key and end all its sessions, so that every browser and
+    program must sign in again. Return the number of sessions. Raise as `replace_password`."""
     user = _active_person(context.state, user_id)
     changes = [
         *users.key_replaced(context.state, user.id, key),

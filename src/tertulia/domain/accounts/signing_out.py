@@ -1,5 +1,4 @@
-"""How sessions, the keys of agents and pushes end, for the verbs that end them and those that do so
-in passing."""
+"""Ending sessions, agent keys, and pushes: verbs, and changes for other verbs."""
 
 from collections.abc import Iterable
 
@@ -11,7 +10,7 @@ from tertulia.state.state import State
 
 
 def end_sessions(sessions: Iterable[Session]) -> list[SessionsEnded]:
-    """The change that ends the sessions; none where there are none."""
+    """Return the change that ends the sessions, if any."""
     over = sorted(sessions, key=lambda one: one.id)
     if not over:
         return []
@@ -24,27 +23,26 @@ def end_sessions(sessions: Iterable[Session]) -> list[SessionsEnded]:
 
 
 def end_all_sessions(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
-    """The change that ends all sessions of an account, `but` one."""
+    """Return the change that ends all sessions of an account, except `but`."""
     return end_sessions(one for one in state.sessions.of_user[user_id] if one.id != but)
 
 
 def end_agent_keys(state: State, user_id: int) -> list[AgentKeysEnded]:
-    """The change that ends the keys of all agents that act for the account; none where there are
-    none."""
+    """Return the change that revokes the keys of all agents that act for the account, if any."""
     ids = tuple(sorted(key.id for key in state.agent_keys.of_user[user_id]))
     return [AgentKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
 
 
 def end_pushes(state: State, user_id: int) -> list[PushUnsubscribed]:
-    """The change that ends the pushes to programs that have the account's API key; none where there
-    are none. Those to browsers end with their sessions."""
+    """Return the change that ends push notifications to programs that use the account's API key, if
+    any. Those to browsers end with their sessions."""
     own = state.push_subscriptions.of_user[user_id]
     ids = tuple(sorted(one.id for one in own if one.session_id is None))
     return [PushUnsubscribed(user_id=user_id, subscription_ids=ids)] if ids else []
 
 
 def end(context: CommandContext, session_id: int) -> Decision[None]:
-    """End a session of the actor's. NoSuchItem for others."""
+    """End a session of the actor's. Raise NoSuchItem for others."""
     session = context.state.sessions.get(session_id)
     if session is None or session.user_id != context.actor.id:
         raise NoSuchItem("session")
@@ -52,17 +50,17 @@ def end(context: CommandContext, session_id: int) -> Decision[None]:
 
 
 def end_others(context: CommandContext, but: int | None) -> Decision[None]:
-    """End all of the actor's sessions, `but` one."""
+    """End all of the actor's sessions except `but`."""
     return Decision(None, end_all_sessions(context.state, context.actor.id, but))
 
 
 def next_expiry(state: State, now: float) -> float | None:
-    """When the next session is over by itself."""
+    """Return when the next session expires."""
     first = state.sessions.by_use.first
     return None if first is None else first.expires_at
 
 
 def expire(context: CommandContext) -> Decision[None]:
-    """Clear away the sessions that are over."""
+    """End expired sessions."""
     over = [one for one in context.state.sessions if one.expires_at <= context.now]
     return Decision(None, end_sessions(over))

@@ -1,4 +1,4 @@
-"""People make their own accounts: with an invitation, or by signing up."""
+"""Joining: with an invitation or by signing up; rules for passwords."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -23,43 +23,42 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 SIGN_UPS: Final = "signups"
-"""The topic where new accounts are announced."""
+"""The topic where new members are announced."""
 MAX_WAITING: Final = 1000
-"""Addresses without an account that may wait for their confirmation at a time."""
+"""Addresses without an account that can wait for confirmation."""
 PAUSE: Final = 60
-"""Seconds between two mails to the same of them."""
+"""Seconds between two emails to the same address."""
 
 
 class LinkExpired(Refused):
-    """The link opens nothing any more; the sentence says why."""
+    """The link no longer works; the message says why."""
 
 
 class HasAccount(Refused):
-    """There is an account with the address already."""
+    """The address already has an account."""
 
 
 class NewMember(Struct, frozen=True, kw_only=True):
-    """Somebody who joins. `credential` is for nobody yet (`user_id` 0)."""
+    """A person who joins. The `user_id` of `credential` is still 0."""
 
     address: str
     full_name: str
     credential: Credential
     site: str
-    """The server's address, for the mail that welcomes them."""
+    """The server's URL, for the welcome email."""
 
 
-# Asking for an address to be confirmed
+# Confirming an address
 
 
 def sign_up(
     context: CommandContext, text: str, invitation_id: int | None, nonce: str, site: str
 ) -> Decision[None]:
-    """Have a link mailed to the address with which its owner can join: by a reusable invitation,
-    or without one where anybody may sign up. Whether it has an account is told to the address
-    alone.
+    """Email the address a link for joining: with a reusable invitation, or without one if anyone
+    can sign up. Only the address itself learns whether it has an account.
 
-    Over where the invitation is, or one is needed; Refused for what is no address or not admitted,
-    and where too many are waiting.
+    Raise LinkExpired if the invitation has expired, or one is required; Refused for invalid or
+    disallowed addresses, and if too many are waiting.
     """
     state = context.state
     if invitation_id is None:
@@ -75,7 +74,7 @@ def sign_up(
         raise Refused("Too many people are signing up right now. Try again tomorrow.")
     same = [c for c in waiting if c.address.casefold() == address.casefold()]
     if any(c.expires_at - addresses.CONFIRMATION_SECONDS > context.now - PAUSE for c in same):
-        return Decision(None)  # There is a mail under way already.
+        return Decision(None)  # An email was just sent.
     confirmation = Confirmation(
         id=state.confirmations.next_id(),
         address=address,
@@ -90,13 +89,13 @@ def sign_up(
 
 
 def require_open(state: State) -> None:
-    """Over where nobody can join without an invitation."""
+    """Raise LinkExpired if joining requires an invitation."""
     if state.realm.invite_required:
         raise LinkExpired("You need an invitation to join this organization.")
 
 
 def usable_invitation(state: State, invitation_id: int, now: float) -> Invitation:
-    """The invitation, if somebody can join with it. Over with the reason otherwise."""
+    """Return the invitation. Raise LinkExpired, with the reason, if nobody can join with it."""
     invitation = state.invitations.get(invitation_id)
     if invitation is None:
         raise LinkExpired("This invitation doesn't exist.")
@@ -113,7 +112,7 @@ def usable_invitation(state: State, invitation_id: int, now: float) -> Invitatio
 
 
 def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confirmation:
-    """The confirmation, if somebody can join with it. Over with the reason otherwise."""
+    """Return the confirmation. Raise LinkExpired, with the reason, if nobody can join with it."""
     confirmation = state.confirmations.get(confirmation_id)
     if confirmation is None or confirmation.user_id is not None:
         raise LinkExpired("This link has already been used, or a newer one was sent to you.")
@@ -132,11 +131,9 @@ def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confi
 def join_invited(
     context: CommandContext, invitation_id: int, joining: NewMember, render: Render
 ) -> Decision[User]:
-    """Join with an invitation. With one for an address, the account has that address, whatever
-    was asked for.
+    """Join with an invitation. If it's for an address, the account gets that one.
 
-    Over where nobody can join with it; HasAccount; Refused for an address or a name that cannot be
-    one or is not admitted.
+    Raise LinkExpired; HasAccount; Refused for invalid or disallowed addresses and names.
     """
     invitation = usable_invitation(context.state, invitation_id, context.now)
     address = invitation.address or joining.address
@@ -146,7 +143,7 @@ def join_invited(
 def join_confirmed(
     context: CommandContext, confirmation_id: int, joining: NewMember, render: Render
 ) -> Decision[User]:
-    """Join with an address that was confirmed. Raises as `join_invited`."""
+    """Join with a confirmed address. Raise as `join_invited`."""
     state = context.state
     confirmation = usable_confirmation(state, confirmation_id, context.now)
     invitation = (
@@ -158,7 +155,7 @@ def join_confirmed(
 
 
 def check(state: State, address: str, full_name: str) -> None:
-    """Refuse what joining would refuse now: before the password is hashed, which is expensive."""
+    """Raise what joining would raise, before the password is hashed, which is expensive."""
     if state.user_with_address(address) is not None:
         raise HasAccount("An account with this email address already exists.")
     addresses.usable(state, address)
@@ -177,7 +174,7 @@ def _join(
     user = users.new_account(
         context, address, joining.full_name, *([invitation.role] if invitation else [])
     )
-    # An invitation gives what its inviter has to give now, whatever it was then.
+    # An invitation gives what its inviter can give now.
     groups = (
         [group.id for group in admission.groups_of_invitation(state, invitation)]
         if invitation
@@ -198,7 +195,7 @@ def _join(
 
 
 def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
-    """Those that the invitation names, and the default ones where it says so."""
+    """Return the invitation's channels, and the default ones if it includes them."""
     named = (
         set()
         if invitation is None
@@ -214,7 +211,7 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
 
 
 def _notices(state: State, user: User, invitation: Invitation | None) -> Iterable[BotMessage]:
-    """The welcome; a word to the inviter; an announcement where the organization wants one."""
+    """Yield the welcome message, one to the inviter, and an announcement, as configured."""
     yield BotMessage(ToPeople(frozenset({user.id})), _welcome_of(state, invitation), WELCOME_BOT)
     who = bot_messages.person(user)
     if invitation is not None and invitation.tell_inviter:
@@ -228,8 +225,8 @@ def _notices(state: State, user: User, invitation: Invitation | None) -> Iterabl
 
 
 def preview_welcome(context: CommandContext, render: Render, text: str) -> Decision[int]:
-    """Send the actor, an administrator, what the Welcome Bot would say to newcomers with this text.
-    Returns the message's ID. Refused for one that is too long, or says nothing."""
+    """Send the actor, an administrator, the welcome message with this text. Return its ID. Raise
+    Refused for an empty or long text."""
     state, actor = context.state, context.actor
     permissions.require_administrator(state, actor)
     if not text.strip():
@@ -256,23 +253,23 @@ def _welcome(state: State, more: str) -> str:
 
 MAX_LENGTH: Final = 100
 _JUDGED: Final = 24
-"""Characters that are judged: it takes long for long texts that are made for it, and what is good
-is so by then."""
+"""Characters that are judged: long texts can be made to take long, and this many are enough to be
+secure."""
 
 
 class PasswordRules(Struct, frozen=True, kw_only=True):
-    """What an installation asks of new passwords. Those that people have go on."""
+    """The installation's rules for new passwords. Existing ones stay valid."""
 
     min_length: int
     min_guesses: int
-    """Guesses that somebody would need who knows how people make up passwords; 0 for any."""
+    """Guesses needed by an attacker who knows how people make up passwords; 0 for any."""
 
     def require(self, text: str, own: Iterable[str] = ()) -> str:
-        """The password as it is. Refused for one that is too short, too long, or guessed too
-        easily. `own` is what others know of its person: address, name, organization. None of these
-        is a password, whatever the installation asks for.
+        """Return the password. Raise Refused if it's too short, too long, or too easy to guess.
+        `own` is what others know about its person: address, name, organization. None of these is
+        ever allowed.
 
-        It computes for a quarter of a second at most, and so does not belong on the event loop.
+        Takes up to 250 ms, so don't call it on the event loop.
         """
         if not self.min_length <= len(text) <= MAX_LENGTH:
             raise Refused(f"Passwords must have {self.min_length} to {MAX_LENGTH} characters.")
@@ -291,28 +288,28 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
 
 
 def _own_cores(own: str) -> set[str]:
-    """Those of a name, or of an address and of what is before its @."""
+    """Return the cores of a name, or of an address and its local part."""
     return _cores(own) | _cores(own.partition("@")[0])
 
 
 def _cores(text: str) -> set[str]:
-    """The text's letters and digits, whatever their case and width, and the same without digits at
-    its ends."""
+    """Return the text's letters and digits, ignoring case and width, with and without digits at its
+    ends."""
     plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
     return {plain, plain.strip("0123456789")} - {""}
 
 
 def _guesses(text: str, own: Iterable[str]) -> int:
-    from zxcvbn import zxcvbn  # type: ignore[import-untyped]  # Its lists take a moment.
+    from zxcvbn import zxcvbn  # type: ignore[import-untyped]  # Slow to import.
 
-    # Full-width letters are typed as others are guessed.
+    # Full-width letters are as easy to guess as others.
     forms = {text[:_JUDGED], unicodedata.normalize("NFKC", text[:_JUDGED])[:_JUDGED]}
     known = sorted(_known(own))
     return min(int(zxcvbn(form, user_inputs=known)["guesses"]) for form in forms)
 
 
 def _known(own: Iterable[str]) -> set[str]:
-    """The texts and the words in them."""
+    """Return the texts and the words in them."""
     words: set[str] = set()
     for text in own:
         plain = text.casefold()[:200]

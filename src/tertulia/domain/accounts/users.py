@@ -1,4 +1,4 @@
-"""Accounts: people, and what people and bots have in common."""
+"""Accounts: creating, changing, deactivating, and reactivating them; API keys."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,6 @@ from tertulia.domain.channels import subscription_changes, visibility
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
-    Named,
     UserChanged,
     UserCreated,
     UserDeactivated,
@@ -30,7 +29,7 @@ from tertulia.model.changes import (
 from tertulia.model.errors import LastOfKind, NotPermitted, Refused
 from tertulia.model.groups import Members
 from tertulia.model.mail import Mail, MailKind
-from tertulia.model.users import Credential, NewApiKey, Role, User
+from tertulia.model.users import Credential, Named, NewApiKey, Role, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -38,8 +37,8 @@ from tertulia.state.state import State
 
 
 def find_by_address(state: State, viewer: User | None, address: str, host: str) -> User | None:
-    """The account with that address, if the viewer may know of it, and by it: the real one where
-    they see it, or the one that stands for it (`user7@` and the organization's host)."""
+    """Return the account with that address, if the viewer can see it and the address: the real one,
+    or its stand-in (`user7@` and the organization's host)."""
     user = _account_called(state, viewer, address, host)
     if user is None or (viewer is not None and not permissions.sees_user(state, viewer, user)):
         return None
@@ -61,21 +60,21 @@ def _account_called(state: State, viewer: User | None, address: str, host: str) 
 
 
 class NewUser(Struct, frozen=True, kw_only=True):
-    """A person's account that is to be created. The `user_id` of the credential is still 0."""
+    """A person's account to create. The `user_id` of the credential is still 0."""
 
     address: str
     full_name: str
     role: Role = Role.MEMBER
     credential: Credential
     awaits_arrival: bool = False
-    """As of `User`."""
+    """As in `User`."""
 
 
 def create(context: CommandContext, new: NewUser) -> Decision[User]:
-    """Create a person's account, subscribed to the default channels. Whether the actor may is not
-    checked here (`create_for_another` does; the command line need not).
+    """Create a person's account, subscribed to the default channels. Doesn't check permissions;
+    `create_for_another` does.
 
-    Refused for names and addresses that cannot be one, and for an address in use.
+    Raise Refused for invalid names and addresses, and taken addresses.
     """
     state = context.state
     user = new_account(context, new.address, new.full_name, new.role)
@@ -93,7 +92,7 @@ def create(context: CommandContext, new: NewUser) -> Decision[User]:
 def new_account(
     context: CommandContext, address: str, full_name: str, role: Role = Role.MEMBER
 ) -> User:
-    """A new person's account. Refused as `create`."""
+    """Return a new person's account. Raise as `create`."""
     state = context.state
     return User(
         id=state.users.next_id(),
@@ -106,7 +105,7 @@ def new_account(
 
 
 def check_new(context: CommandContext, address: str, full_name: str) -> Decision[None]:
-    """Refuse what `create_for_another` would refuse now: before the password is hashed, which is
+    """Raise what `create_for_another` would raise, before the password is hashed, which is
     expensive."""
     permissions.require(
         permissions.may_create_users(context.state, context.actor),
@@ -118,14 +117,13 @@ def check_new(context: CommandContext, address: str, full_name: str) -> Decision
 
 
 def create_for_another(context: CommandContext, new: NewUser) -> Decision[User]:
-    """Create a person's account, if the actor may. Refused as `create` otherwise."""
+    """Create a person's account, if the actor has permission. Raise as `create`."""
     check_new(context, new.address, new.full_name)
     return create(context, msgspec.structs.replace(new, awaits_arrival=True))
 
 
 def arrive(context: CommandContext) -> Decision[None]:
-    """The actor signs in. Where somebody else made the account and this is the first time, the
-    person joins now."""
+    """Let the actor join if this is the first sign-in to an account that someone else created."""
     if not context.actor.awaits_arrival:
         return Decision(None)
     joined = {"awaits_arrival": False, "joined_at": int(context.now)}
@@ -135,8 +133,8 @@ def arrive(context: CommandContext) -> Decision[None]:
 def created(
     state: State, user: User, credential: Credential, group_ids: Iterable[int] = ()
 ) -> UserCreated:
-    """The change that creates the account, with the credential as its own, as a member of these
-    groups and of those of its role."""
+    """Return the change that creates the account with its credential, as a member of these groups
+    and of its role's."""
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
@@ -146,7 +144,7 @@ def created(
 
 
 def free_address(state: State, text: str) -> str:
-    """The address in its final form. Refused when an account has it."""
+    """Return the address in its final form. Raise Refused if an account has it."""
     address = names.address(text)
     if state.user_with_address(address) is not None:
         raise Refused(f"An account with the email address '{address}' already exists.")
@@ -154,10 +152,10 @@ def free_address(state: State, text: str) -> str:
 
 
 def free_name(state: State, text: str, user_id: int | None = None) -> str:
-    """The name in its final form.
+    """Return the name in its final form.
 
-    Refused if it resembles a system bot's, or if it looks like the name of an active account other
-    than `user_id`. The same name again is allowed unless the organization requires unique names.
+    Raise Refused if it resembles a system bot's, or looks like the name of another active account
+    than `user_id`. Equal names are allowed unless the organization requires unique names.
     """
     name = names.full_name(text)
     bots = map(state.users.__getitem__, state.users.bots)
@@ -181,21 +179,21 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
 
 
 class AccountUpdate(Struct, frozen=True, kw_only=True):
-    """What is to be new about an account; None is to stay as it is."""
+    """New values for an account; None doesn't change."""
 
     full_name: str | None = None
     role: Role | None = None
     address: str | None = None
     profile: NewProfile | None = None
     site: str = ""
-    """The server's address, for the mail about a new e-mail address."""
+    """The server's URL, for the email about a new address."""
 
 
 def change(context: CommandContext, user_id: int, revision: AccountUpdate) -> Decision[None]:
     """Change an account that the actor manages.
 
-    Raises NotPermitted or LastOfKind where a role needs an owner's hand or takes the last owner
-    away; Refused for accounts unknown or not the actor's to change, and for impossible values.
+    Raise NotPermitted or LastOfKind if a role requires an owner or is the last owner's; Refused for
+    unknown accounts, accounts that the actor can't change, and invalid values.
     """
     state, actor = context.state, context.actor
     target = managed_user(context, user_id)
@@ -224,7 +222,7 @@ def change(context: CommandContext, user_id: int, revision: AccountUpdate) -> De
 
 
 def managed_user(context: CommandContext, user_id: int) -> User:
-    """The account, if the actor may change it. Refused otherwise."""
+    """Return the account. Raise Refused unless the actor can change it."""
     target = permissions.visible_user(context.state, context.actor, user_id)
     permissions.require(
         not target.is_system_bot
@@ -235,13 +233,13 @@ def managed_user(context: CommandContext, user_id: int) -> User:
 
 
 def check_managed(context: CommandContext, user_id: int) -> Decision[None]:
-    """Refuse where the actor may not change the account."""
+    """Raise Refused unless the actor can change the account."""
     managed_user(context, user_id)
     return Decision(None)
 
 
 def require_assignable_role(context: CommandContext, target: User, role: Role) -> Role:
-    """The role, if the actor may give it to the account. Raises as `change`."""
+    """Return the role. Raise as `change` if the actor can't give it to the account."""
     if role is target.role:
         return role
     require_person(context.actor)
@@ -273,7 +271,7 @@ def _is_person(state: State, user_id: int) -> bool:
 
 
 def changed(context: CommandContext, target: User, values: Mapping[str, Any]) -> list[AnyChange]:
-    """The change that gives the account's fields these values; none where they have them."""
+    """Return the changes that give the account's fields these values, if they differ."""
     state, now = context.state, context.now
     new = {name: value for name, value in values.items() if getattr(target, name) != value}
     if not new:
@@ -309,8 +307,8 @@ def _channels_seen(state: State, user: User) -> set[int]:
 def _with_bots(
     state: State, change: UserChanged, after: User, bots: Sequence[User]
 ) -> Iterable[AnyChange]:
-    """The change with what it does to the rights of these bots, and the ends of those
-    subscriptions that a guest's bots cannot have."""
+    """Yield the change with its effects on the rights of these bots, and the ends of subscriptions
+    that a guest's bots can't have."""
     ahead = state.with_changes(after)
     rights: dict[int, tuple[int, int]] = {}
     ended: list[AnyChange] = []
@@ -330,19 +328,18 @@ def _with_bots(
     yield from ended
 
 
-# Leaving and coming back
+# Deactivating and reactivating
 
 
 def deactivate(
     context: CommandContext, user_id: int, comment: str | None = None, site: str = ""
 ) -> Decision[None]:
-    """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
-    invitations it made are over, its browsers are signed out, and its agents have no key any more.
-    With a `comment`, be it empty, its person gets a mail that says so (`site` is the server's
-    address).
+    """Deactivate the actor's account, or one that the actor manages, with its bots. Ends its
+    invitations, sessions, and agent keys. With a `comment`, even an empty one, its person gets an
+    email (`site` is the server's URL).
 
-    LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
-    deactivated already.
+    Raise LastOfKind for the last owner; Refused for unknown accounts, accounts that the actor can't
+    deactivate, and deactivated ones.
     """
     state, actor = context.state, context.actor
     target = actor if user_id == actor.id and not actor.is_bot else managed_user(context, user_id)
@@ -373,8 +370,8 @@ def _deactivated(context: CommandContext, user: User) -> UserDeactivated:
 
 
 def _belongings(context: CommandContext, user: User) -> dict[str, Any]:
-    """Where an active account is seen beside in the list of accounts: the fields that its
-    deactivation and its reactivation have in common."""
+    """Return where the account appears besides the list of users: fields that deactivating and
+    reactivating have in common."""
     state = context.state
     group_ids, named = state.memberships.groups_of(user), _named(state, user)
     concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
@@ -396,7 +393,7 @@ def _named(state: State, user: User) -> Named:
 
 
 def _settings_naming(record: Struct, user: User) -> list[str]:
-    """The permission settings of a channel, a group or the organization that name the account."""
+    """Return the permission settings of a record that name the account."""
     return [
         name
         for name in record.__struct_fields__
@@ -405,12 +402,11 @@ def _settings_naming(record: Struct, user: User) -> list[str]:
 
 
 def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decision[None]:
-    """Reactivate an account that the actor manages. It gets another API key: whoever had the one
-    before does not come back with it. A bot whose owner is gone becomes the actor's. Nothing
-    happens where the account is active.
+    """Reactivate an account that the actor manages, if it's deactivated. It gets a new API key, so
+    that nobody can use the old one. A bot without an active owner becomes the actor's.
 
-    Refused for accounts unknown or not the actor's to reactivate, for a person whose name must be
-    unique and is taken, and for a bot that the actor may not have or whose name is in use.
+    Raise Refused for unknown accounts, accounts that the actor can't reactivate, a taken name that
+    must be unique, and bots that the actor can't own.
     """
     state, now = context.state, context.now
     target = managed_user(context, user_id)
@@ -442,7 +438,7 @@ def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decisio
 
 
 def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
-    """A bot's name in its final form. Refused when another active account has it."""
+    """Return a bot's name in its final form. Raise Refused if another active account has it."""
     name = free_name(state, text, user_id)
     same = state.users.by_name.keys(name) - {user_id}
     if any(state.users[other].is_active for other in same):
@@ -456,9 +452,8 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
 def replace_key(
     context: CommandContext, user_id: int, key: NewApiKey, site: str
 ) -> Decision[Credential]:
-    """Give the actor's own account, or one that the actor manages, another API key. Returns the
-    new credential, whose password is as before. A mail tells a person of it; `site` is where the
-    server is."""
+    """Give the actor's account, or one that the actor manages, another API key. Return the new
+    credential; its password doesn't change. A person gets an email; `site` is the server's URL."""
     target = context.actor if user_id == context.actor.id else managed_user(context, user_id)
     credential = with_key(context.state.credentials[target.id], key)
     mails = account_emails.emails_to(MailKind.KEY_CHANGED, target, site)
@@ -466,16 +461,14 @@ def replace_key(
 
 
 def with_key(credential: Credential, key: NewApiKey) -> Credential:
-    """The credential with that API key."""
     return msgspec.structs.replace(credential, key_digest=key.digest, key_sealed=key.sealed)
 
 
 def key_replaced(
     state: State, user_id: int, key: NewApiKey, password_hash: str | UnsetType = UNSET
 ) -> list[AnyChange]:
-    """The changes that give an account another API key, and a new password where there is one.
-    Push tokens that were registered with the old key are removed, and pushes to programs that have
-    it and the keys of agents end."""
+    """Return the changes that give an account another API key, and a new password if given. They
+    also remove push tokens, pushes to programs, and agent keys that came with the old one."""
     credential = with_key(state.credentials[user_id], key)
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)

@@ -1,4 +1,4 @@
-"""Which channels count as recently active, as time goes by and messages come."""
+"""Marking channels as recently active or inactive."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from tertulia.state.state import State
 
 
 def update(context: CommandContext) -> Decision[None]:
-    """Mark channels without a message for long as inactive, and others as active again."""
+    """Mark channels that had no message for a long time as inactive, and others as active again."""
     state, now = context.state, context.now
     changes = [
         channels.changed(
@@ -24,5 +24,5 @@ def update(context: CommandContext) -> Decision[None]:
 
 
 def due(state: State, now: float) -> float | None:
-    """When `update` is due, in UNIX seconds."""
+    """Return when `update` is due, in UNIX seconds."""
     return state.channels.activity.next(now)

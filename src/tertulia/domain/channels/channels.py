@@ -1,4 +1,4 @@
-"""Channels: creating, changing and archiving them."""
+"""Creating, changing, and archiving channels."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -21,14 +21,14 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 FOR_EVER = -1
-"""The value of `retention_days` for messages that are never deleted."""
+"""The value of `retention_days` that keeps messages forever."""
 
 
 class NewChannel(Struct, frozen=True, kw_only=True):
-    """A channel to be created. `rendered_description` is the HTML of `description`.
+    """A channel to create. `rendered_description` is the HTML of `description`.
 
-    With `history_public` None the kind of channel decides: public history unless it is private.
-    Settings that `groups` does not name get their defaults.
+    If `history_public` is None, the history is public unless the channel is private. Permissions
+    that aren't in `groups` get their defaults.
     """
 
     name: str
@@ -43,11 +43,11 @@ class NewChannel(Struct, frozen=True, kw_only=True):
     folder_id: int | None = None
     groups: Mapping[str, GroupSetting] = {}
     web_is_open: bool = True
-    """Whether the server lets organizations have web-public channels."""
+    """Whether the server allows web-public channels."""
 
 
 class ChannelEdit(Struct, frozen=True, kw_only=True):
-    """New values for a channel. UNSET fields stay as they are."""
+    """New values for a channel. UNSET fields don't change."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -61,11 +61,11 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
     unarchive: bool = False
     groups: Mapping[str, PermissionUpdate] = {}
     web_is_open: bool = True
-    """Whether the server lets organizations have web-public channels."""
+    """Whether the server allows web-public channels."""
 
 
 def known(state: State, actor: User, channel_id: int) -> Channel:
-    """The channel of that ID. Refused where there is none that the actor may see."""
+    """Return the channel with that ID. Raise Refused unless the actor can see it."""
     try:
         return channel_access.visible_channel(state, actor, channel_id=channel_id)
     except NoSuchChannel:
@@ -76,16 +76,17 @@ def known(state: State, actor: User, channel_id: int) -> Channel:
 
 
 def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
-    """Refuse a name that looks like that of one of these channels, other than the channel `but`."""
+    """Raise Refused for a name that looks like another of these channels' names, except for the
+    channel `but`."""
     names_of_others = (one.name for one in others if one.id != but)
     if next(names.alike_among(name, names_of_others), None) is not None:
         raise Refused(f"Another channel has a similar name: '{name}'.")
 
 
 def new_channel(context: CommandContext, new: NewChannel, channel_id: int) -> Channel:
-    """The record of the new channel. The caller makes sure that its name is free.
+    """Return the record of a new channel. The caller checks that its name isn't taken.
 
-    Refused for invalid names and combinations, and where the actor lacks a right.
+    Raise Refused for invalid names and combinations, and if the actor lacks a permission.
     """
     state, actor, now = context.state, context.actor, context.now
     name = names.channel_name(new.name)
@@ -130,12 +131,12 @@ def new_channel(context: CommandContext, new: NewChannel, channel_id: int) -> Ch
 
 
 def check_may_create(context: CommandContext, new: NewChannel) -> None:
-    """Refuse unless the actor may create a channel of this kind."""
+    """Raise Refused unless the actor can create this kind of channel."""
     permissions.require(may_create(context, new), _NOT_OF_THIS_KIND)
 
 
 def may_create(context: CommandContext, new: NewChannel) -> bool:
-    """Whether the actor may create a channel of this kind. Refused for an invalid kind."""
+    """Whether the actor can create this kind of channel. Raise Refused if no such kind exists."""
     return _may_have_kind(
         context.state,
         context.actor,
@@ -207,7 +208,7 @@ def _check_may_set_groups(state: State, actor: User, groups: Mapping[str, Any]) 
 
 
 def _check_whole(channel: Channel) -> None:
-    """Refuse invalid combinations of settings."""
+    """Raise Refused for invalid combinations of settings."""
     if channel.is_private and channel.is_web_public:
         raise Refused("A private channel can't be web-public.")
     if not channel.is_private and not channel.history_public:
@@ -226,10 +227,10 @@ def _check_whole(channel: Channel) -> None:
 def change(
     context: CommandContext, channel_id: int, edit: ChannelEdit, render: Render
 ) -> Decision[Channel]:
-    """Change the channel, with a notice in it. The result is the changed channel.
+    """Change the channel, with a message of the notification bot in it. Return the changed channel.
 
-    Refused without the right to each of the changes, for values that cannot be, and where nothing
-    would be renamed or unarchived; StaleExpectation for a permission that somebody else changed.
+    Raise Refused without permission for one of the changes, for invalid values, and if nothing
+    would be renamed or unarchived; StaleExpectation if someone else has changed a permission.
     """
     state, actor = context.state, context.actor
     channel = known(state, actor, channel_id)
@@ -248,7 +249,7 @@ def change(
         values["is_archived"] = False
         folder = state.folders.get(channel.folder_id)
         if folder is not None and folder.is_archived:
-            # A channel that is not archived cannot be in an archived folder.
+            # An archived folder has only archived channels.
             values.setdefault("folder_id", None)
     if edit.is_default is not UNSET:
         _check_may_make_default(state, actor)
@@ -314,7 +315,7 @@ def _kept(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dic
 
 
 def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
-    """The three fields of privacy if one of them is given: the others follow from it."""
+    """Return the three privacy fields if one of them is given: the others follow from it."""
     if edit.is_private is UNSET and edit.is_web_public is UNSET and edit.history_public is UNSET:
         return {}
     is_private = channel.is_private if edit.is_private is UNSET else edit.is_private
@@ -368,8 +369,8 @@ def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit)
 
 
 def archive(context: CommandContext, channel_id: int) -> Decision[None]:
-    """Archive the channel: it stays readable, nothing can be sent to it any more, and its unread
-    messages are marked as read."""
+    """Archive the channel: it stays readable, but nobody can send to it, and its messages count as
+    read."""
     state, actor = context.state, context.actor
     channel = known(state, actor, channel_id)
     permissions.require(
@@ -388,7 +389,7 @@ _PRIVACY = ("is_private", "is_web_public", "history_public")
 
 
 def changed(state: State, before: Channel, after: Channel) -> ChannelChanged:
-    """The change from `before` to `after`, with the users who gain and lose sight of the
+    """Return the change from `before` to `after`, with the users who gain and lose sight of the
     channel."""
     fields = [field for field in before.__struct_fields__ if _differ(before, after, field)]
     if any(field in _PRIVACY for field in fields):

@@ -1,4 +1,4 @@
-"""Groups of channels that a new user can choose together."""
+"""Groups of channels that a new user can choose together. Only administrators can change them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,10 +20,8 @@ MAX_DESCRIPTION: Final = 1024
 def create(
     context: CommandContext, name: str, description: str, channel_names: Sequence[str]
 ) -> Decision[int]:
-    """Create a group of channels. Returns its ID. For administrators.
-
-    Refused for a name that is none or taken; for channels as `add`.
-    """
+    """Create a group of channels and return its ID. Raise Refused for an invalid or taken name, and
+    for channels as in `add`."""
     permissions.require_administrator(context.state, context.actor)
     state = context.state
     group = DefaultChannelGroup(
@@ -38,10 +36,8 @@ def create(
 def describe(
     context: CommandContext, group_id: int, name: str | None, description: str | None
 ) -> Decision[None]:
-    """Give a group another name or description (None: as before). For administrators.
-
-    Refused where neither is given, for a group that is not there, and for a name that is taken.
-    """
+    """Change a group's name or description; None leaves it as it is. Raise Refused if both are
+    None, the group doesn't exist, or the name is taken."""
     permissions.require_administrator(context.state, context.actor)
     group = _known(context.state, group_id)
     if name is None and description is None:
@@ -55,10 +51,10 @@ def describe(
 
 
 def add(context: CommandContext, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
-    """Add channels to a group. For administrators.
+    """Add channels to a group.
 
-    NoSuchChannel for channels that the actor does not see; Refused for a group that is not there,
-    and for channels that are in it, everybody's default anyway, private or archived.
+    Raise NoSuchChannel for channels that the actor can't see; Refused for an unknown group and for
+    channels that are in it, private, archived, or default channels for everyone.
     """
     permissions.require_administrator(context.state, context.actor)
     group = _known(context.state, group_id)
@@ -68,7 +64,7 @@ def add(context: CommandContext, group_id: int, channel_names: Sequence[str]) ->
 def remove_channels(
     context: CommandContext, group_id: int, channel_names: Sequence[str]
 ) -> Decision[None]:
-    """Take channels out of a group. For administrators. Refused for those that are not in it."""
+    """Remove channels from a group. Raise Refused for channels that aren't in it."""
     permissions.require_administrator(context.state, context.actor)
     group = _known(context.state, group_id)
     gone = {_channel(context, name).id for name in channel_names}
@@ -79,14 +75,15 @@ def remove_channels(
 
 
 def remove(context: CommandContext, group_id: int) -> Decision[None]:
-    """Remove a group; its channels stay. For administrators. Refused for one that is not there."""
+    """Delete a group; its channels stay."""
     permissions.require_administrator(context.state, context.actor)
     _known(context.state, group_id)
     return Decision(None, (DefaultChannelGroupRemoved(group_id=group_id),))
 
 
 def without(state: State, channel: Channel) -> list[DefaultChannelGroupSet]:
-    """The changes that take a channel out of all groups, which are for what is open to all."""
+    """Return the changes that remove a channel from all groups, because it's no longer open to
+    all."""
     return [
         DefaultChannelGroupSet(
             group=msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Channel folders: administrators make and arrange them, everybody sees them."""
+"""Channel folders: administrators create and order them, and everyone sees them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ MAX_FOLDERS = 1000
 
 
 class FolderEdit(Struct, frozen=True, kw_only=True):
-    """New values for a folder. What is UNSET stays."""
+    """New values for a folder. UNSET fields don't change."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -30,12 +30,12 @@ class FolderEdit(Struct, frozen=True, kw_only=True):
 
 
 def in_order(state: State) -> list[ChannelFolder]:
-    """All folders, archived ones too."""
+    """Return all folders, including archived ones."""
     return sorted(state.folders, key=lambda folder: folder.order)
 
 
 def check_open(state: State, folder_id: int | None) -> None:
-    """Refuse to put a channel into a folder that does not exist or is archived."""
+    """Raise Refused if a channel can't be put into this folder: it doesn't exist or is archived."""
     folder = state.folders.get(folder_id)
     if folder_id is not None and (folder is None or folder.is_archived):
         raise Refused("This channel folder doesn't exist.")
@@ -44,11 +44,8 @@ def check_open(state: State, folder_id: int | None) -> None:
 def create(
     context: CommandContext, name: str, description: str, render: Render
 ) -> Decision[ChannelFolder]:
-    """Add a folder after the others.
-
-    NotPermitted for all but administrators; Refused for a name or description that cannot be one,
-    and a name in use.
-    """
+    """Add a folder after the others. Raise Refused for an invalid name or description, or a taken
+    name."""
     state = context.state
     permissions.require_administrator(context.state, context.actor)
     if len(state.folders) >= MAX_FOLDERS:
@@ -69,11 +66,8 @@ def create(
 def change(
     context: CommandContext, folder_id: int, edit: FolderEdit, render: Render
 ) -> Decision[None]:
-    """Change a folder.
-
-    NotPermitted for all but administrators; Refused for an unknown folder, as `create` refuses,
-    and to archive one with channels in it that are not archived.
-    """
+    """Change a folder. Raise Refused as `create`, for an unknown folder, and for archiving one that
+    contains active channels."""
     state = context.state
     permissions.require_administrator(context.state, context.actor)
     folder = state.folders.get(folder_id)
@@ -101,8 +95,8 @@ def change(
 
 
 def reorder(context: CommandContext, order: Sequence[int]) -> Decision[None]:
-    """Arrange the folders. NotPermitted for all but administrators; Refused unless `order` names
-    each folder once, archived ones too."""
+    """Set the order of the folders. Raise Refused unless `order` has each folder once, including
+    archived ones."""
     state = context.state
     permissions.require_administrator(context.state, context.actor)
     if sorted(order) != sorted(folder.id for folder in state.folders):

@@ -1,4 +1,4 @@
-"""The changes that begin and end subscriptions, for verbs of channels, users and subscriptions."""
+"""Changes that begin and end subscriptions, for verbs of channels, users, and subscriptions."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -16,14 +16,14 @@ COLORS = (
     *("#f5ce6e", "#c2726a", "#94c849", "#bd86e5", "#ee7e4a", "#a6dcbf", "#95a5fd", "#53a063"),
     *("#9987e1", "#e4523d", "#c2c2c2", "#4f8de4", "#c6a8ad", "#e7cc4d", "#c8bebf", "#a47462"),
 )
-"""The colors that channels get by themselves, in this order."""
+"""Default colors of channels, in the order in which they are assigned."""
 _COLOR: Final = attrgetter("color")
 
 
 def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
-    """The first color that none of the user's newest subscriptions has (`taken`: given in this
-    command). All colors in turn where each is used."""
-    # Asked for thousands of people at once, each with up to thousands of subscriptions.
+    """Return the first color that none of the user's newest subscriptions has. `taken` are colors
+    assigned in this command. If each color is in use, take turns."""
+    # Called for thousands of people, each with up to thousands of subscriptions.
     own = state.subscriptions.of_user[user_id]
     given = [*taken]
     newest = islice(reversed(cast(dict[int, Subscription], own).values()), len(COLORS))
@@ -37,10 +37,9 @@ def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
 def subscribed(
     state: State, channel: Channel, users: Iterable[User], colors: dict[int, str]
 ) -> Subscribed:
-    """The change that subscribes the users (who are not subscribed yet) to the channel.
+    """Return the change that subscribes users who aren't subscribed to the channel.
 
-    `colors` are chosen by the caller where they are; the others get a free one. A user who was
-    subscribed before keeps the color.
+    `colors` are by user ID; others keep their previous color, or get a free one.
     """
     people = list(users)
     chosen: dict[int, str] = {}
@@ -61,7 +60,7 @@ def subscribed(
 
 
 def unsubscribed(state: State, channel: Channel, leaving: Iterable[User]) -> Unsubscribed:
-    """The change that ends the (present) subscriptions of these people."""
+    """Return the change that ends these people's subscriptions."""
     people = list(leaving)
     return Unsubscribed(
         channel_id=channel.id,
@@ -76,13 +75,13 @@ def unsubscribed(state: State, channel: Channel, leaving: Iterable[User]) -> Uns
 
 
 def to_defaults(state: State, user: User) -> list[AnyChange]:
-    """The changes that subscribe a new user to the default channels."""
+    """Return the changes that subscribe a new user to the default channels."""
     defaults = [c for c in state.channels if c.is_default and not c.is_archived]
     return initial(state, user, defaults)
 
 
 def initial(state: State, user: User, channels: Iterable[Channel]) -> list[AnyChange]:
-    """The changes that subscribe a new user to the channels, and nothing else yet."""
+    """Return the changes that subscribe a new user to the channels."""
     changes: list[AnyChange] = []
     taken: list[str] = []
     for channel in channels:

@@ -1,4 +1,5 @@
-"""Topics after messages were deleted or moved: their counts and newest messages."""
+"""Topics: their counts and newest messages after changes, and users' visibility settings for
+them."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -18,54 +19,53 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 RESOLVED = "✔ "
-"""A topic that begins so is resolved."""
+"""The prefix of resolved topics."""
 
 Flags = Mapping[int, Mapping[int, Flag]]
-"""Everybody's sparse flags on some messages, by user and message."""
+"""Sparse flags on messages, by user and message."""
 
 
 class TopicMessage(Struct, frozen=True):
-    """A message of a topic, as far as the topic is concerned."""
+    """The fields of a message that matter to its topic."""
 
     id: int
     sent_at: int
     """UNIX seconds."""
     topic: str
-    """As it is spelled in this message."""
+    """As this message spells it."""
     mentions_all: bool = False
-    """Whether it mentions everybody who received it."""
+    """Whether it mentions everyone who received it."""
 
 
 class TopicMessages(Struct, frozen=True, kw_only=True):
-    """All messages of a topic, as they were at an entry of the log or later."""
+    """All messages of a topic, as of an entry of the log or later."""
 
     seq: int
     ids: BitMap
     young: BitMap | None = None
-    """Those that are young enough to be moved, where their age counts."""
+    """Those young enough to be moved, if there is a time limit."""
 
 
 class TopicExcerpt(Struct, frozen=True, kw_only=True):
-    """What the database says of a topic's messages: those that a command is about, and the newest
+    """What was read about a topic's messages: those that a command is about, and the newest
     others."""
 
     lines: Sequence[TopicMessage]
     """Ascending."""
     topic: TopicMessages | None = None
-    """Where others may be moved with a message, all of the topic."""
+    """All messages of the topic, if others may be moved along with one."""
     first_elsewhere: int | None
-    """The oldest message of the channel that is none of the lines'."""
+    """The oldest message of the channel that isn't among the lines."""
     holders: frozenset[int] = frozenset()
-    """Where messages are to be moved, the users who have sparse flags on them."""
+    """If messages are to be moved, users with sparse flags on them."""
     records: Sequence[tuple[BitMap, tuple[int, ...]]] = ()
-    """The messages of which users have a record of their own, and those users, each once."""
+    """Messages with the users who have a record of them, each user once."""
     newest: Sequence[Arrival] = ()
-    """Where they are to be moved to another channel, the newest of them, with their content and
-    everybody's flags."""
+    """If they move to another channel, the newest of them, with content and everyone's flags."""
 
 
 def without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic | None:
-    """The topic without some of its messages; None where none is left."""
+    """Return the topic without some of its messages, or None if it's empty then."""
     left = [line for line in excerpt.lines if line.id not in gone]
     count = topic.message_count - len(gone)
     if not count:
@@ -79,7 +79,7 @@ def without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic
 
 
 def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int]) -> Topic:
-    """The topic with some more messages, ascending, that spell it so."""
+    """Return the topic with more messages, ascending, spelled like `name`."""
     newest = come[-1]
     if topic is None:
         return Topic(
@@ -99,7 +99,7 @@ def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int])
 
 
 def first_without(channel: Channel, excerpt: TopicExcerpt, gone: Collection[int]) -> int | None:
-    """The channel's oldest message when those are gone."""
+    """Return the channel's oldest message once these are gone."""
     if channel.first_message_id not in gone:
         return channel.first_message_id
     left = [line.id for line in excerpt.lines if line.id not in gone]
@@ -107,24 +107,25 @@ def first_without(channel: Channel, excerpt: TopicExcerpt, gone: Collection[int]
 
 
 def toggles_resolution(old: str, new: str) -> bool:
-    """Whether the only difference between the two names is that one is resolved."""
+    """Whether the names differ only in that one of them is resolved."""
     return old != new and old.removeprefix(RESOLVED) == new.removeprefix(RESOLVED)
 
 
 MAX_USER_TOPICS = 20_000
-"""Topics for which one user may have a setting."""
+"""Topics that one user can have a setting for."""
 
 PARTICIPATING, SENDING, BEGINNING = 1, 2, 3
-"""What it takes for a topic to be followed or unmuted by itself; any other number is never."""
+"""When a topic is followed or unmuted automatically; any other number means never."""
 
 
 def set_visibility(
     context: CommandContext, channel_id: int, topic: str, visibility: Visibility
 ) -> Decision[None]:
-    """Follow, mute or unmute a topic, or take that back. The topic need not have messages.
+    """Follow, mute, or unmute a topic, or go back to its channel's setting. The topic need not have
+    messages.
 
-    Refused for topics that cannot be, for too many of them, and for channels whose messages the
-    actor cannot read: of those a setting can only be taken back.
+    Raise Refused for invalid topic names, too many settings, and channels that the actor can't
+    read: there, a setting can only be removed.
     """
     state, actor, now = context.state, context.actor, context.now
     if len(topic.strip()) > names.MAX_TOPIC:
@@ -146,7 +147,7 @@ def set_visibility(
 def mute_topic(
     context: CommandContext, channel: int | str, topic: str, muted: bool
 ) -> Decision[None]:
-    """Mute a topic of the channel of that ID or name, or end that. Raises as `set_visibility`."""
+    """Mute or unmute a topic of the channel with that ID or name. Raise as `set_visibility`."""
     state = context.state
     named = state.channel_named(channel) if isinstance(channel, str) else None
     channel_id = channel if isinstance(channel, int) else named.id if named else 0
@@ -159,8 +160,7 @@ def mute_topic(
 
 
 def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicChanged]:
-    """The settings of the message's topic that its sender, and users whom it mentions by name, get
-    by its being sent."""
+    """Return the settings of the topic that its sender and mentioned users get automatically."""
     state, message = context.state, sent.message
     channel = state.channels.get(message.channel_id)
     if channel is None:
@@ -170,7 +170,6 @@ def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicC
     wanted: dict[int, Visibility] = {
         user_id: Visibility.FOLLOWED
         for user_id, flags in sent.flags.items()
-        # (Where there are very many, they have this flag alone.)
         if (flags is Flag.MENTIONED or flags & Flag.MENTIONED)
         and user_id != message.sender_id
         and _settings(state, user_id).automatically_follow_topics_where_mentioned
@@ -186,14 +185,14 @@ def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicC
 
 
 _MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
-"""In ascending order of interest: of two topics that become one, the later setting wins."""
+"""In ascending order: when two topics become one, the later setting wins."""
 
 
 def after_moving(
     context: CommandContext, moved: MessagesMoved, *, joins: bool
 ) -> list[UserTopicChanged]:
-    """The settings of topics that the move leaves empty: they go with the messages, for users who
-    may read them there. `joins` is whether the new topic had messages before the move."""
+    """Move the settings of topics that the move leaves empty along with the messages, for users who
+    can read them in the new place. `joins` is whether the new topic had messages before."""
     state, now = context.state, context.now
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
@@ -211,7 +210,7 @@ def after_moving(
 
 
 def is_muted(visibility: Visibility, subscription: Subscription | None) -> bool:
-    """Whether a topic is muted for a user, by their own setting of it or with its channel."""
+    """Whether a topic is muted for a user, by their setting for it or for its channel."""
     if visibility is not Visibility.INHERIT:
         return visibility is Visibility.MUTED
     return subscription is not None and subscription.is_muted
@@ -235,7 +234,7 @@ def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -
 def _raised(
     state: State, channel: Channel, topic: str, wanted: dict[int, Visibility], now: float
 ) -> list[UserTopicChanged]:
-    """The changes for users whose setting is less than the wanted one; never for bots."""
+    """Return the changes for users whose setting is lower than the wanted one, except for bots."""
     channel_id, key, at = channel.id, topic_key(topic), int(now)
     users, count = state.users.rows, state.user_topics.of_user.count
     return [

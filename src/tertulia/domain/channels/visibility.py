@@ -1,22 +1,21 @@
-"""Which accounts gain or lose sight of channels by a change of groups or rights.
+"""Which accounts gain or lose sight of channels when groups or roles change.
 
-Which accounts guests see is found in `tertulia.state.user_visibility`, for every change.
+For which accounts guests see, see `tertulia.state.user_visibility`.
 """
 
 from collections.abc import Iterable
 
 from tertulia.domain import channel_access
-from tertulia.model.changes import ChannelSight
 from tertulia.model.channels import Channel
-from tertulia.model.groups import GroupSetting, Members
+from tertulia.model.groups import ChannelSight, GroupSetting, Members
 from tertulia.state.state import State
 
 
 def by_membership(
     before: State, after: State, group_id: int, user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
-    """Which of these accounts gain or lose sight of private channels when the group's members
-    change, by the states before and after.
+    """Return which of these accounts gain or lose sight of private channels when the group's
+    members change.
 
     Only channels with a permission that names the group, or one that contains it, are compared.
     """
@@ -30,8 +29,8 @@ def by_membership(
 def compared(
     before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
-    """Which of these accounts gain or lose sight of these channels, by the states before and
-    after."""
+    """Return which of these accounts gain or lose sight of these channels between the two
+    states."""
     found = []
     for channel in channels:
         gained: list[int] = []
@@ -54,7 +53,7 @@ def compared(
 
 
 def supergroups(state: State, group_id: int) -> frozenset[int]:
-    """The group, and every group that it is in, directly or through others."""
+    """Return the group and every group that contains it, directly or through others."""
     found = {group_id}
     grown = True
     while grown:
@@ -72,5 +71,5 @@ def _opened_to(channel: Channel, group_ids: frozenset[int]) -> bool:
 
 
 def groups_of(setting: GroupSetting) -> tuple[int, ...]:
-    """The groups that hold a permission, without their subgroups."""
+    """Return the groups that hold a permission, without their subgroups."""
     return setting.direct_subgroups if isinstance(setting, Members) else (setting,)

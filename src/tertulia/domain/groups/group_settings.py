@@ -1,4 +1,4 @@
-"""Permission settings: which there are, what each takes, and the check of what a client gives."""
+"""Permission settings: their rules, and checking values that clients send."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,14 +13,14 @@ from tertulia.state.state import State
 
 CHANNEL_CREATOR: Final = "channel_creator"
 GROUP_CREATOR: Final = "group_creator"
-"""Defaults that are no group: whoever created the channel or the group."""
+"""Defaults that aren't groups: the person who created the channel or the group."""
 
 
 class PermissionSetting(Struct, frozen=True, kw_only=True):
-    """What one permission setting takes.
+    """Which groups a permission setting accepts, by their names.
 
-    Groups are called by their names. An empty `allowed_system_groups` is no limit; the default
-    for system groups is only there for the settings of groups.
+    If `allowed_system_groups` is empty, all are allowed. Only settings of groups have a
+    `default_for_system_groups`.
     """
 
     default_group_name: str
@@ -33,7 +33,7 @@ class PermissionSetting(Struct, frozen=True, kw_only=True):
 
 
 class PermissionUpdate(Struct, frozen=True, kw_only=True):
-    """A new value for a setting, and what the client believes the present one to be."""
+    """A new value for a permission, and the value that the client believes it has."""
 
     new: GroupSetting
     old: GroupSetting | None = None
@@ -68,7 +68,6 @@ REALM_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
     for name, one in sorted(declared_settings(Realm).items())
     if isinstance(one.setting, Permission)
 }
-"""The organization's permission settings."""
 
 CHANNEL_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
     "can_add_subscribers_group": _setting("nobody"),
@@ -83,7 +82,6 @@ CHANNEL_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
     "can_send_message_group": _setting("everyone", everyone=True),
     "can_subscribe_group": _setting("nobody"),
 }
-"""A channel's permission settings."""
 
 GROUP_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
     "can_add_members_group": _setting(GROUP_CREATOR, for_system_groups="nobody"),
@@ -93,22 +91,20 @@ GROUP_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
     "can_mention_group": _setting("everyone", everyone=True, for_system_groups="nobody"),
     "can_remove_members_group": _setting("nobody", for_system_groups="nobody"),
 }
-"""A user group's permission settings."""
 
 REFUSED_SYSTEM_GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "can_mention_group": frozenset({"role:owners"})
 }
-"""Groups that a setting does not take beyond what its rule says, which clients read: the rule has
-no word for it."""
+"""Groups that a setting doesn't accept, although the rule that clients read can't say so."""
 
 
 def validated(
     state: State, name: str, rule: PermissionSetting, setting: GroupSetting
 ) -> GroupSetting:
-    """The setting in its one form, if the rule of `name` allows it.
+    """Return the setting in its normal form.
 
-    Refused for groups and people that do not exist or are deactivated, and for groups that the
-    setting does not take; SystemGroupRequired where it takes none but those.
+    Raise Refused for unknown or deactivated groups and people, and for groups that the rule of
+    `name` doesn't allow; SystemGroupRequired if it allows only system groups.
     """
     value = normalized(setting)
     if isinstance(value, int):
@@ -153,15 +149,15 @@ def _check_group(name: str, rule: PermissionSetting, group: UserGroup) -> None:
 def updated(
     state: State, name: str, rule: PermissionSetting, present: GroupSetting, given: PermissionUpdate
 ) -> GroupSetting:
-    """The new value of a setting. Raises as `checked`, and StaleExpectation where the present
-    value is not what the client believed."""
+    """Return the new value of a setting. Raise as `validated`, and StaleExpectation if the present
+    value isn't what the client believed."""
     if given.old is not None and _seen(state, given.old) != _seen(state, present):
         raise StaleExpectation(f"'{name}' has changed in the meantime.")
     return validated(state, name, rule, given.new)
 
 
 def _seen(state: State, setting: GroupSetting) -> GroupSetting:
-    """The setting as clients see it: without deactivated accounts."""
+    """Return the setting as clients see it, without deactivated accounts."""
     value = normalized(setting)
     if isinstance(value, int):
         return value

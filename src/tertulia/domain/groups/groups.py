@@ -1,4 +1,4 @@
-"""User groups: creating and changing them, and taking them out of use and into it again."""
+"""Creating, changing, deactivating, and reactivating user groups."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,19 +23,18 @@ from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.model.changes import (
     AnyChange,
-    ChannelSight,
     UserGroupChanged,
     UserGroupCreated,
     UserGroupMembersChanged,
 )
 from tertulia.model.errors import GroupInUse, GroupUse, Refused
-from tertulia.model.groups import GroupSetting, Members, UserGroup
+from tertulia.model.groups import ChannelSight, GroupSetting, Members, UserGroup
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
 class NewGroup(Struct, frozen=True, kw_only=True):
-    """A group to be. Permissions that `settings` does not name get their defaults."""
+    """A group to create. Permissions that aren't in `settings` get their defaults."""
 
     name: str
     description: str
@@ -45,7 +44,7 @@ class NewGroup(Struct, frozen=True, kw_only=True):
 
 
 class GroupEdit(Struct, frozen=True, kw_only=True):
-    """New values for a group. What is UNSET stays."""
+    """New values for a group. UNSET fields don't change."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -57,7 +56,7 @@ class GroupEdit(Struct, frozen=True, kw_only=True):
 
 
 def known(state: State, group_id: int) -> UserGroup:
-    """The group, in use or not. Refused where there is none."""
+    """Return the group, active or not. Raise Refused if it doesn't exist."""
     group = state.groups.get(group_id)
     if group is None:
         raise Refused(f"No user group with ID {group_id} exists.")
@@ -65,8 +64,8 @@ def known(state: State, group_id: int) -> UserGroup:
 
 
 def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
-    """The groups, each once, ascending. Refused where one of them does not exist or is out of
-    use."""
+    """Return the groups, each once, ascending. Raise Refused if one doesn't exist or is
+    deactivated."""
     found = tuple(sorted(set(group_ids)))
     for group_id in found:
         if known(state, group_id).deactivated:
@@ -75,13 +74,13 @@ def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def members(context: CommandContext, user_ids: tuple[int, ...]) -> tuple[int, ...]:
-    """The accounts that may come into a group, each once, ascending. Refused for those that do not
-    exist, are deactivated, or may not be seen, all alike."""
+    """Return accounts that can become members, each once, ascending. Raise Refused for those that
+    don't exist, are deactivated, or can't be seen, all alike."""
     return tuple(sorted(user.id for user in subscriptions.accounts(context, user_ids)))
 
 
 def managed(context: CommandContext, group_id: int) -> UserGroup:
-    """The group, if the actor may change it. Refused otherwise."""
+    """Return the group. Raise Refused unless the actor can change it."""
     state = context.state
     group = known(state, group_id)
     permissions.require(
@@ -103,10 +102,10 @@ def _free_name(state: State, text: str, group_id: int | None = None) -> str:
 
 
 def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
-    """Create a group. Whoever may do that chooses its first members and subgroups freely.
+    """Create a group. Its creator chooses the first members and subgroups freely.
 
-    Refused without the right, for names that cannot be one or are taken, for people and groups
-    that do not exist, and for permissions that cannot be held by those named.
+    Raise Refused without permission, for invalid or taken names, unknown people or groups, and
+    invalid permissions.
     """
     state, actor, now = context.state, context.actor, context.now
     permissions.require(
@@ -137,10 +136,10 @@ def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
 
 
 def change(context: CommandContext, group_id: int, edit: GroupEdit) -> Decision[None]:
-    """Change a group, or take it into use again.
+    """Change a group, or reactivate it.
 
-    Refused for groups unknown or not the actor's to change, where nothing is asked for, and as
-    `create`; StaleExpectation for a permission that somebody else changed.
+    Raise Refused for unknown groups, groups that the actor can't change, and empty requests, and as
+    `create`; StaleExpectation if someone else has changed a permission.
     """
     state = context.state
     group = managed(context, group_id)
@@ -170,10 +169,10 @@ def _changed(group: UserGroup, values: Mapping[str, Any]) -> list[UserGroupChang
 
 
 def deactivate(context: CommandContext, group_id: int) -> Decision[None]:
-    """Take a group out of use: it can be neither mentioned nor chosen for a permission.
+    """Deactivate a group: nobody can mention it or choose it for a permission.
 
-    Refused for groups unknown, not the actor's to change, or deactivated already. GroupInUse
-    where permissions or other groups refer to it.
+    Raise Refused for unknown groups, groups that the actor can't change, and deactivated groups;
+    GroupInUse if permissions or other groups refer to it.
     """
     group = managed(context, group_id)
     permissions.require(not group.deactivated, "This group is already deactivated.")
@@ -184,8 +183,8 @@ def deactivate(context: CommandContext, group_id: int) -> Decision[None]:
 
 
 def _uses(context: CommandContext, group: UserGroup) -> Iterable[GroupUse]:
-    """What would be left with a group that is out of use. Archived channels and other groups that
-    are out of use do not count, nor does what the group says of itself."""
+    """Yield what refers to the group, other than the group itself, archived channels, and
+    deactivated groups."""
     state = context.state
     others = [other for other in state.groups if other.id != group.id and not other.deactivated]
     supergroups = tuple(sorted(other.id for other in others if group.id in other.subgroups))
@@ -210,7 +209,7 @@ def _naming(record: Struct, names: Iterable[str], group: UserGroup) -> tuple[str
 
 
 class MembersEdit(Struct, frozen=True, kw_only=True):
-    """Users and groups to bring into a group, and to take out of it."""
+    """Users and groups to add to a group, and to remove from it."""
 
     add: tuple[int, ...] = ()
     remove: tuple[int, ...] = ()
@@ -221,11 +220,11 @@ class MembersEdit(Struct, frozen=True, kw_only=True):
 def change_members(
     context: CommandContext, group_id: int, edit: MembersEdit, render: Render
 ) -> Decision[None]:
-    """Change who is directly in a group: all of it, or nothing. People whom somebody else brings
-    in or takes out are told.
+    """Change a group's direct members: all or nothing. People whom someone else adds or removes get
+    a message.
 
-    Refused for groups and people that do not exist, without the right to each part of it, for
-    those who are members already or are none, and where a group would come to contain itself.
+    Raise Refused for unknown groups and people, without permission for each part, for people who
+    are or aren't members already, and if a group would contain itself.
     """
     state = context.state
     group = known(state, group_id)
@@ -328,7 +327,8 @@ def _visibility_changes(
 def _messages(
     context: CommandContext, group: UserGroup, change: UserGroupMembersChanged
 ) -> list[BotMessage]:
-    """The messages to people whom somebody else added or removed; none where they are too many."""
+    """Return the messages to people whom someone else added or removed; none if they are too
+    many."""
     state, actor = context.state, context.actor
     people = [*change.added, *change.removed]
     if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:

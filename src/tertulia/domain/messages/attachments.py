@@ -1,4 +1,4 @@
-"""Uploaded files: adding and deleting them, and which of them a message links."""
+"""Uploaded files: names, limits, adding and removing them, and the files that a message links."""
 
 import mimetypes
 import re
@@ -20,23 +20,23 @@ from tertulia.state.state import State
 
 MIB: Final = 2**20
 UNLIMITED: Final = -1
-"""In place of a number of MiB: this person's files may come to as much as they like."""
+"""Stands for no limit in place of a number of MiB."""
 NOTHING: Final[Mapping[int, int]] = {}
 
 
 class StorageUse(Struct, frozen=True, kw_only=True):
-    """How much room a person's files take, with those of their bots. In bytes."""
+    """Storage that a person's files take, including those of their bots. In bytes."""
 
     used: int
     limit: int | None
-    """None without a limit."""
+    """None: no limit."""
     own_limit_mib: int | None = None
-    """The exception for this person, in MiB, or `UNLIMITED`; None where there is none."""
+    """This person's own limit in MiB, or `UNLIMITED`; None if they have none."""
 
 
 def storage_use(state: State, user: User) -> StorageUse:
-    """The room of the person, or of the bot's owner. Bots of nobody, the server's own, have no
-    limit, and keep no files themselves."""
+    """Return the storage use of the person, or of the bot's owner. The server's own bots have no
+    limit, and keep no files."""
     person = state.users.person_of(user)
     own = person.upload_quota_mib
     mib = state.realm.upload_quota_per_user_mib if own is None else own
@@ -48,16 +48,15 @@ def storage_use(state: State, user: User) -> StorageUse:
 
 
 def is_limited(state: State, user: User, quota: int | None) -> bool:
-    """Whether anything says how much the user's files may come to."""
+    """Whether any limit applies to the user's files."""
     return quota is not None or storage_use(state, user).limit is not None
 
 
 def check_upload_quota(
     state: State, user: User, size: int, quota: int | None, reserved: Mapping[int, int] = NOTHING
 ) -> None:
-    """Refuse (UploadQuotaReached) where so many more bytes of the user's are more than their limit
-    allows, or in all more than `quota` does. `reserved` are the bytes of files that have begun to
-    arrive, by whose they are: there is no room for others where these will be."""
+    """Raise UploadQuotaReached if `size` more bytes exceed the user's limit, or `quota` for all
+    files. `reserved` are the bytes of unfinished uploads by account."""
     room = storage_use(state, user)
     if room.limit is not None:
         accounts = state.users.accounts_of(state.users.person_of(user))
@@ -70,8 +69,7 @@ def check_upload_quota(
 
 
 def get_storage_use(context: CommandContext, user_id: int) -> Decision[StorageUse]:
-    """The room of a person, for themselves and for administrators. Refused for others, and for
-    accounts that are no person's."""
+    """Return a person's storage use, for themselves and administrators. Raise Refused for bots."""
     target = permissions.visible_user(context.state, context.actor, user_id)
     if target.id != context.actor.id:
         permissions.require_administrator(context.state, context.actor)
@@ -80,10 +78,10 @@ def get_storage_use(context: CommandContext, user_id: int) -> Decision[StorageUs
 
 
 def set_limit(context: CommandContext, user_id: int, mib: int | None) -> Decision[None]:
-    """Give a person a limit of their own, in MiB, or `UNLIMITED`; None takes it away. What is there
-    already stays. For administrators.
+    """Give a person their own limit in MiB, or `UNLIMITED`; None removes it. Existing files stay.
+    For administrators.
 
-    Refused for what is no limit, and for accounts that are no person's.
+    Raise Refused for invalid limits and for bots.
     """
     permissions.require_administrator(context.state, context.actor)
     target = users.managed_user(context, user_id)
@@ -102,7 +100,7 @@ def _require_person(user: User) -> None:
 
 NAMELESS: Final = "uploaded-file"
 MAX_NAME: Final = 200
-"""Characters of a file's name; longer ones lose the part before their ending."""
+"""Characters of a file's name. Longer names keep their extension."""
 UNKNOWN_TYPE: Final = "application/octet-stream"
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _guesses = mimetypes.MimeTypes()
@@ -121,15 +119,14 @@ for _ending, _type in {
 
 
 def display_name(name: str) -> str:
-    """The file's name as its owner reads it: without the directories that it was in, and without
-    characters that cannot be seen."""
+    """Return the file's name for people: without directories and invisible characters."""
     last = re.split(r"[/\\]", name)[-1]
     seen = "".join(c for c in last if unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Co", "Cn"})
     return _shortened(seen.strip()) or NAMELESS
 
 
 def name_in_path(name: str) -> str:
-    """The file's name as a part of its address: letters and digits of any script, `-`, `_`, `.`."""
+    """Return the file's name for its URL: letters and digits of any script, `-`, `_`, and `.`."""
     normal = unicodedata.normalize("NFKC", name)
     kept = re.sub(r"[^\w\s.-]", "", normal).strip()
     joined = _shortened(re.sub(r"[-\s]+", "-", kept))
@@ -137,7 +134,7 @@ def name_in_path(name: str) -> str:
 
 
 def _shortened(name: str) -> str:
-    """At most `MAX_NAME` characters, the ending among them."""
+    """Cut the name to `MAX_NAME` characters, keeping its extension."""
     if len(name) <= MAX_NAME:
         return name
     stem, dot, ending = name.rpartition(".")
@@ -147,7 +144,7 @@ def _shortened(name: str) -> str:
 
 
 def media_type(said: str, name: str) -> str:
-    """The file's type: what the uploader said, or what its name tells where that says nothing."""
+    """Return the file's type, from the uploader or from its name."""
     plain = said.partition(";")[0].strip().lower()
     if _MEDIA_TYPE.fullmatch(plain) and plain != UNKNOWN_TYPE:
         return plain
@@ -156,25 +153,24 @@ def media_type(said: str, name: str) -> str:
 
 DAY = 86400
 REMOVED_AT_ONCE = 100
-"""Files that are removed together at most."""
+"""Files that one command removes."""
 
 
 class NewFile(Struct, frozen=True, kw_only=True):
-    """A file that has arrived whole, and belongs to nobody yet."""
+    """A completely uploaded file that nobody owns yet."""
 
     key: str
-    """Random; nobody can guess it."""
+    """Random, so that nobody can guess it."""
     name: str
-    """As the uploader calls it."""
+    """As the uploader named it."""
     media_type: str
-    """As the uploader says; may be empty."""
+    """As the uploader gave it; may be empty."""
     size: int
     """Bytes."""
     picture: ImageInfo | None = None
 
 
 def path_of(state: State, new: NewFile) -> str:
-    """By what a new file will be known."""
     name = name_in_path(display_name(new.name))
     return f"{state.realm.id}/{new.key[:2]}/{new.key}/{name}"
 
@@ -185,11 +181,10 @@ def add(
     quota: int | None,
     reserved: Mapping[int, int] = NOTHING,
 ) -> Decision[Attachment]:
-    """The file is the actor's from now on. `quota` are the bytes that all files together may have,
-    and `reserved` those of others that have begun to arrive, by whose they are. Nothing changes
-    where it is already.
+    """Make the actor the file's owner. `quota` is the limit for all files in bytes, and `reserved`
+    are the bytes of unfinished uploads by account. Change nothing if the file was added already.
 
-    Raises UploadQuotaReached.
+    Raise UploadQuotaReached.
     """
     state = context.state
     path = path_of(state, new)
@@ -212,10 +207,8 @@ def add(
 
 
 def remove(context: CommandContext, attachment_id: int) -> Decision[None]:
-    """Delete a file, for its owner or an administrator. Messages that link it stay as they are.
-
-    Refused where there is no such file, and alike where it is not the actor's.
-    """
+    """Delete a file, for its owner or an administrator. Messages that link it don't change. Raise
+    Refused if the actor can't."""
     attachment = context.state.attachments.get(attachment_id)
     actor = context.actor
     if attachment is None or not (
@@ -230,14 +223,14 @@ def _removed(attachment: Attachment) -> AttachmentRemoved:
 
 
 def unclaimed_due(days: int, state: State, _now: float) -> float | None:
-    """When the next file that no message links is old enough to go, in UNIX seconds."""
+    """Return when the next unlinked file is old enough to remove, in UNIX seconds."""
     oldest = state.uploads.oldest_unclaimed
     return None if oldest is None else oldest + days * DAY
 
 
 def remove_unclaimed(context: CommandContext, days: int) -> Decision[int]:
-    """Remove some of the files that were uploaded so long ago, and that no message links. Returns
-    how many."""
+    """Remove some files that were uploaded at least `days` ago and that no message links. Return
+    their number."""
     ids = context.state.uploads.unclaimed(context.now - days * DAY, REMOVED_AT_ONCE)
     changes = [_removed(context.state.attachments[attachment_id]) for attachment_id in ids]
     return Decision(len(changes), changes)
@@ -252,8 +245,7 @@ def remove_unlinked(context: CommandContext, attachment_ids: Collection[int]) ->
 
 
 def files_deleted(context: CommandContext, attachment_ids: Collection[int]) -> Decision[None]:
-    """The files of these attachments, which are gone, are deleted. Another node may have said so
-    already."""
+    """Note that the files of these removed attachments are deleted, unless another node has."""
     known = tuple(sorted(id_ for id_ in attachment_ids if id_ in context.state.removed_files))
     return Decision(None, (FilesDeleted(attachment_ids=known),) if known else ())
 
@@ -262,7 +254,7 @@ def files_deleted(context: CommandContext, attachment_ids: Collection[int]) -> D
 
 
 def linked(state: State, content: str) -> Sequence[Attachment]:
-    """The files that a message of this content links, as far as they exist, each once."""
+    """Return the existing files that the content links, each once."""
     found: dict[int, Attachment] = {}
     for paths in linked_paths(content):
         known = (state.uploads.at_path(path) for path in paths)
@@ -275,8 +267,8 @@ def linked(state: State, content: str) -> Sequence[Attachment]:
 def claimed(
     state: State, sender_id: int, content: str, opened: Collection[int]
 ) -> Sequence[Attachment]:
-    """Those of the linked files that the message opens to its readers: the sender's own, and those
-    of others that the sender may open (`opened`)."""
+    """Return the linked files that the message gives its readers access to: the sender's own, and
+    those of others that the sender can open (`opened`)."""
     return [
         attachment
         for attachment in linked(state, content)

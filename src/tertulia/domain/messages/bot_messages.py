@@ -1,4 +1,4 @@
-"""Messages of the server's bots about a change, as part of the same decision."""
+"""Messages that the server's bots post about a change, as part of the same decision."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -20,21 +20,20 @@ from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
 CHANNEL_EVENTS = "channel events"
-"""The topic for what happens to the channel itself."""
+"""The topic for events of the channel itself."""
 NEW_CHANNELS = "new channels"
 CLIENT = "Internal"
 
 Render = Callable[[CommandContext, str], Rendered]
-"""Markdown to HTML, as the actor of a moment writes it."""
+"""Renders Markdown to HTML, as the context's actor writes it."""
 
 
 class BotMessage(Struct, frozen=True):
-    """A message to send in a bot's name."""
+    """A message to post as one of the server's bots."""
 
     to: ToChannel | ToPeople
     content: str
     sender_id: int = NOTIFICATION_BOT
-    """The bot."""
 
 
 def post(
@@ -44,10 +43,10 @@ def post(
     new: Sequence[Channel] = (),
     users: Sequence[User] = (),
 ) -> list[MessageSent]:
-    """The messages of the bots, in order. They notify nobody by a mention, whatever they quote.
+    """Return the changes that post the messages, in order. Mentions in them notify nobody.
 
-    `new` are channels, and `users` accounts, that the same decision creates: the notices can be
-    sent to them, link them and mention them.
+    `new` and `users` are channels and accounts that the same decision creates: messages can be sent
+    to them, link them, and mention them.
     """
     state = context.state.with_changes(*new, *users) if new or users else context.state
     seen = msgspec.structs.replace(context, state=state)
@@ -77,7 +76,7 @@ def post(
 def in_channel(
     state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS
 ) -> BotMessage:
-    """A notice in a topic of the channel, or in its general chat where it has no other."""
+    """Return a message in a topic of the channel, or in its general chat if it has only that."""
     policy = channel.topics_policy
     if policy is TopicsPolicy.INHERIT:
         policy = TopicsPolicy(state.realm.topics_policy)
@@ -90,8 +89,8 @@ def in_channel(
 def channels_created(
     context: CommandContext, channels: Sequence[Channel], *, announce: bool
 ) -> list[BotMessage]:
-    """The notices of new channels: one in each of them, and one of those that are not private in
-    the channel for announcements."""
+    """Return the messages about new channels: one in each, and one about the public ones in the
+    channel for announcements."""
     state = context.state
     found: list[BotMessage] = []
     public = [channel for channel in channels if not channel.is_private]
@@ -110,7 +109,7 @@ def channels_created(
 
 
 def subscribed_by(actor: User, user_id: int, channels: Sequence[Channel]) -> BotMessage:
-    """The notice to a user whom somebody else subscribed to channels."""
+    """Return the message to a user whom someone else subscribed to channels."""
     one = len(channels) == 1
     which = f"channel {_links(channels)}" if one else f"channels {_links(channels)}"
     text = f"{person(actor)} subscribed you to the {which}."
@@ -118,7 +117,7 @@ def subscribed_by(actor: User, user_id: int, channels: Sequence[Channel]) -> Bot
 
 
 def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> BotMessage:
-    """The notice to a user whom somebody else added to a user group, or removed from it."""
+    """Return the message to a user whom someone else added to a group, or removed from it."""
     done = "added you to" if added else "removed you from"
     return BotMessage(
         ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
@@ -126,7 +125,7 @@ def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -
 
 
 def channel_changed(context: CommandContext, before: Channel, after: Channel) -> list[BotMessage]:
-    """The notices of a change of a channel, in it."""
+    """Return the messages about changes of a channel, in it."""
     state = context.state
     if not state.realm.send_channel_events_messages or after.is_archived:
         return []
@@ -180,12 +179,12 @@ _RIGHTS = {
 
 
 def person(user: User) -> str:
-    """A mention that notifies nobody."""
+    """Return a silent mention."""
     return f"@_**{user.full_name}|{user.id}**"
 
 
 def privacy(channel: Channel) -> str:
-    """The kind of channel, in words."""
+    """Return the type of the channel in words."""
     if channel.is_web_public:
         return "Web-public"
     if not channel.is_private:
@@ -194,8 +193,8 @@ def privacy(channel: Channel) -> str:
 
 
 def quoted(text: str, kind: str = "text") -> str:
-    """The text in a block that nothing in it can end: as it was typed (`text`), or as what it is
-    among messages (`quote`)."""
+    """Return the text in a fenced block that it can't end: literal (`text`), or rendered (`quote`,
+    `spoiler`)."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence} {kind}\n{text}\n{fence}"
@@ -210,7 +209,7 @@ def _retention(channel: Channel) -> str:
         case None:
             return "as long as the organization's"
         case -1:
-            return "for ever"
+            return "forever"
         case days:
             return counted(days, "day")
 

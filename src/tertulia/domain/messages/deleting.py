@@ -1,4 +1,4 @@
-"""Deleting messages."""
+"""Deleting messages: by people, with an account, and at the end of their retention."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,27 +19,25 @@ from tertulia.state.state import State
 
 DAY: Final = 86400
 BATCH = 300
-"""Messages that one command deletes at most, so that others have their turn between two."""
+"""Messages that one command deletes at most, so that others aren't delayed."""
 _OF_ENTRY: Final = 100
-"""Messages of one entry at most: some clients take an event for each, and an entry has IDs for 128
-events."""
+"""Messages per entry: some clients get an event for each, and an entry has IDs for 128 events."""
 
 
 class MessagesToDelete(Struct, frozen=True, kw_only=True):
-    """Messages of one conversation that are to be deleted, as they were at an entry of the log."""
+    """Messages of one conversation to delete, as of an entry of the log."""
 
     seq: int
     messages: Sequence[Message]
     excerpt: TopicExcerpt
-    """Of their topic."""
     flags: Flags = {}
-    """Everybody's sparse flags on them."""
+    """Sparse flags of all users on them."""
     direct_last_id: int = 0
     """The newest other message of their direct conversation."""
 
 
 def delete(context: CommandContext, doomed: MessagesToDelete) -> Decision[None]:
-    """Delete the messages. Refused where the actor may not; Conflict."""
+    """Delete the messages. Raise Refused without permission; Conflict."""
     _require_unchanged(context.state, doomed)
     for message in doomed.messages:
         require_readable(context, message)
@@ -48,19 +46,18 @@ def delete(context: CommandContext, doomed: MessagesToDelete) -> Decision[None]:
 
 
 class DeletionScope(Struct, frozen=True, kw_only=True):
-    """Where messages are."""
+    """Kinds of conversations."""
 
     open: bool = False
-    """Public channels."""
     closed: bool = False
-    """The other channels."""
+    """All channels that aren't public."""
     direct: bool = False
 
     def __bool__(self) -> bool:
         return self.open or self.closed or self.direct
 
     def have(self, state: State, channel_id: int | None) -> bool:
-        """Whether they have the channel (None: direct conversations)."""
+        """Whether the channel (None: direct conversations) is included."""
         if channel_id is None:
             return self.direct
         return self.closed if state.channels[channel_id].is_private else self.open
@@ -69,8 +66,8 @@ class DeletionScope(Struct, frozen=True, kw_only=True):
 def delete_written(
     context: CommandContext, doomed: MessagesToDelete, places: DeletionScope
 ) -> Decision[None]:
-    """Delete messages because their author's account goes, for administrators, whoever could read
-    or delete them otherwise. Those that were moved out of these places stay. Conflict."""
+    """Delete messages along with their author's account, for administrators, whether they can read
+    them or not. Messages that were moved out of the scope stay. Raise Conflict."""
     state = context.state
     permissions.require_administrator(state, context.actor)
     _require_unchanged(state, doomed)
@@ -80,11 +77,11 @@ def delete_written(
 
 
 def expire(context: CommandContext, doomed: MessagesToDelete, before: int) -> Decision[bool]:
-    """Delete messages because they are older than messages are kept. For the server itself.
-    Returns whether they are deleted.
+    """Delete messages at the end of their retention, as the server. Return whether they are
+    deleted.
 
-    `before` (UNIX seconds) is when the newest of them may have been sent; those of an organization
-    or channel that keeps them longer by now stay. Conflict.
+    `before` (UNIX seconds) is when the newest of them may have been sent; they stay if they are
+    kept longer by now. Raise Conflict.
     """
     _require_unchanged(context.state, doomed)
     limit = kept_since(context.state, doomed.messages[0].channel_id, context.now)
@@ -94,8 +91,8 @@ def expire(context: CommandContext, doomed: MessagesToDelete, before: int) -> De
 
 
 def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
-    """Messages of the channel (None: direct ones) are kept that were sent then or later, in UNIX
-    seconds; None where all are."""
+    """Return the time (UNIX seconds) since when messages of the channel (None: direct ones) are
+    kept; None if all are."""
     days = state.realm.message_retention_days
     channel = state.channels.get(channel_id)
     if channel is not None and channel.retention_days is not None:
@@ -111,14 +108,14 @@ def _require_unchanged(state: State, doomed: MessagesToDelete) -> None:
 
 
 def _deleted(state: State, doomed: MessagesToDelete) -> tuple[MessagesDeleted, ...]:
-    """The changes that delete the messages, the newest first."""
+    """Return the changes that delete the messages, newest first."""
     begins = range(0, len(doomed.messages), _OF_ENTRY)
     return tuple(_part_deleted(state, doomed, begin) for begin in reversed(begins))
 
 
 def _part_deleted(state: State, doomed: MessagesToDelete, begin: int) -> MessagesDeleted:
-    """The change that deletes an entry's messages from that one on, when those after them are
-    gone."""
+    """Return the change that deletes one entry's messages, starting with that one, once later ones
+    are gone."""
     one = doomed.messages[0]
     every = [message.id for message in doomed.messages]
     left, ids = every[:begin], tuple(every[begin : begin + _OF_ENTRY])
@@ -178,7 +175,7 @@ def _require_right(context: CommandContext, message: Message) -> None:
 
 
 def require_may_delete_any(context: CommandContext, channel_id: int) -> None:
-    """Refuse to who may not delete the messages of others in the channel."""
+    """Raise Refused unless the actor can delete other people's messages in the channel."""
     state, actor = context.state, context.actor
     channel = state.channels[channel_id]
     permissions.require(

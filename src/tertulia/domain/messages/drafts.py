@@ -1,4 +1,4 @@
-"""Drafts: what an author has begun to write, the same on every device."""
+"""Drafts and saved snippets, which sync between a person's devices."""
 
 from collections.abc import Sequence
 
@@ -21,11 +21,9 @@ from tertulia.state.state import State
 
 
 class DraftContent(Struct, frozen=True, kw_only=True):
-    """What a draft shall be."""
-
     kind: DraftKind
     to: tuple[int, ...]
-    """One channel, or people; whatever it is for a draft to nobody."""
+    """The channel or the people; ignored for drafts without a destination."""
     topic: str
     content: str
     edited_at: float | None = None
@@ -33,9 +31,9 @@ class DraftContent(Struct, frozen=True, kw_only=True):
 
 
 def create(context: CommandContext, writings: Sequence[DraftContent]) -> Decision[tuple[int, ...]]:
-    """Keep drafts of the actor's, all or none. Returns their IDs, in order.
+    """Save drafts, all or none. Return their IDs, in order.
 
-    QuotaReached; Refused where drafts are turned off, and for what `Writing` cannot be.
+    Raise QuotaReached; Refused if syncing drafts is turned off, and for invalid content.
     """
     _require_synchronized(context)
     state, actor = context.state, context.actor
@@ -49,7 +47,7 @@ def create(context: CommandContext, writings: Sequence[DraftContent]) -> Decisio
 
 
 def edit(context: CommandContext, draft_id: int, writing: DraftContent) -> Decision[None]:
-    """Put something else in a draft's place. NoSuchItem, or Refused as in `create`."""
+    """Replace a draft. Raise NoSuchItem, or Refused as `create`."""
     _require_synchronized(context)
     before = _own(context, draft_id)
     draft = _draft(context, before.id, writing)
@@ -57,27 +55,28 @@ def edit(context: CommandContext, draft_id: int, writing: DraftContent) -> Decis
 
 
 def delete(context: CommandContext, draft_id: int) -> Decision[None]:
-    """Delete a draft. NoSuchItem, or Refused where drafts are turned off."""
+    """Delete a draft. Raise NoSuchItem; Refused if syncing drafts is turned off."""
     _require_synchronized(context)
     draft = _own(context, draft_id)
     return Decision(None, (DraftDeleted(user_id=context.actor.id, draft_id=draft.id),))
 
 
 def listed(context: CommandContext) -> Decision[list[SavedDraft]]:
-    """The actor's drafts, those edited last first. Refused where drafts are turned off."""
+    """Return the actor's drafts, last edited first. Raise Refused if syncing drafts is turned
+    off."""
     _require_synchronized(context)
     return Decision(of_user(context.state, context.actor.id))
 
 
 def of_user(state: State, user_id: int) -> list[SavedDraft]:
-    """Somebody's drafts, those edited last first."""
+    """Return a user's drafts, last edited first."""
     return sorted(
         state.drafts.of_user[user_id], key=lambda draft: (draft.edited_at, draft.id), reverse=True
     )
 
 
 def all_deleted(state: State, user_id: int) -> list[DraftDeleted]:
-    """What becomes of somebody's drafts when they turn keeping them off."""
+    """Return the changes for a user who turns syncing drafts off."""
     return [
         DraftDeleted(user_id=user_id, draft_id=draft.id, unsynchronized=True)
         for draft in state.drafts.of_user[user_id]
@@ -133,11 +132,11 @@ def _addressed(context: CommandContext, writing: DraftContent) -> tuple[int, ...
 
 
 MAX_SNIPPETS = 1000
-"""Of one owner."""
+"""Per account."""
 
 
 def create_snippet(context: CommandContext, title: str, content: str) -> Decision[int]:
-    """Keep a snippet. Returns its ID. Refused for what is blank or too long."""
+    """Save a snippet and return its ID. Raise Refused if it's empty or too long."""
     state, actor = context.state, context.actor
     if state.snippets.of_user.count(actor.id) >= MAX_SNIPPETS:
         raise Refused(f"You can have at most {MAX_SNIPPETS} saved snippets.")
@@ -154,8 +153,8 @@ def create_snippet(context: CommandContext, title: str, content: str) -> Decisio
 def edit_snippet(
     context: CommandContext, snippet_id: int, title: str | None, content: str | None
 ) -> Decision[None]:
-    """Give a snippet another title or text; what is None stays. NoSuchItem, or Refused as in
-    `create`, and where there is nothing to change."""
+    """Change a snippet's title or content; None leaves it. Raise NoSuchItem; Refused as
+    `create_snippet`, and if there is nothing to change."""
     before = _own_of_snippets(context, snippet_id)
     if title is None and content is None:
         raise Refused("Nothing to change: give a new title or new content.")
@@ -168,7 +167,7 @@ def edit_snippet(
 
 
 def delete_snippet(context: CommandContext, snippet_id: int) -> Decision[None]:
-    """Delete a snippet. NoSuchItem."""
+    """Delete a snippet. Raise NoSuchItem."""
     snippet = _own_of_snippets(context, snippet_id)
     return Decision(None, (SnippetDeleted(user_id=context.actor.id, snippet_id=snippet.id),))
 

@@ -1,4 +1,4 @@
-"""Editing what a message says."""
+"""Editing the content of messages, and showing link previews in them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -16,27 +16,27 @@ from tertulia.state.recent_writes import entries_of
 from tertulia.state.state import State
 
 GRACE_SECONDS: Final = 20
-"""Who began to type within the limit is let finish."""
+"""Time to finish an edit that was begun within the limit."""
 _BY_CONTENT: Final = ANY_MENTION | Flag.HAS_ALERT_WORD
-"""Flags that follow from what a message says."""
+"""Flags that follow from a message's content."""
 
 
 class LoadedMessage(Struct, frozen=True, kw_only=True):
-    """A message as it was at an entry of the log, read before it is decided about."""
+    """A message as of an entry of the log, read before the verb decides."""
 
     seq: int
     message: Message
     flags: Mapping[int, Flag] = {}
-    """Everybody's sparse flags on it."""
+    """Sparse flags of all users on it."""
     read_by: Collection[int] = frozenset()
     """Those of `may_be_unread` who had marked it as read."""
     has_widget: bool = False
-    """Whether it is a poll, a list or a form."""
+    """Whether it's a poll, a to-do list, or a form."""
 
 
 def require_current(context: CommandContext, found: LoadedMessage, *more: object) -> Message:
-    """The message that was found, if the actor may read it. Conflict where it (or one of the
-    other things) has changed since; Refused where it is not there for the actor."""
+    """Return the message if the actor can read it. Raise Conflict if it, or one of the other items,
+    has changed since; NoSuchMessage if the actor can't read it."""
     if context.state.recent_writes.since(found.seq, (*entries_of(found.message), *more)):
         raise Conflict
     require_readable(context, found.message)
@@ -44,7 +44,7 @@ def require_current(context: CommandContext, found: LoadedMessage, *more: object
 
 
 def require_readable(context: CommandContext, message: Message) -> None:
-    """Refuse as if there were no such message, unless the actor may read it."""
+    """Raise NoSuchMessage unless the actor can read it."""
     if not channel_access.reads_message(context.state, context.actor, message):
         raise NoSuchMessage
 
@@ -52,9 +52,10 @@ def require_readable(context: CommandContext, message: Message) -> None:
 def edit(
     context: CommandContext, found: LoadedMessage, composed: sending.ComposedMessage
 ) -> Decision[tuple[int, ...]]:
-    """Give a message of one's own new content. Returns the files that are not linked any more.
+    """Change the content of the actor's own message. Return the files that it no longer links.
 
-    Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Conflict.
+    Raise Refused if the organization or its time limit doesn't allow it; WildcardNotAllowed;
+    Conflict.
     """
     message, state = require_current(context, found), context.state
     require_editable(context, message)
@@ -105,7 +106,7 @@ def edit(
 
 
 def require_editable(context: CommandContext, message: Message) -> None:
-    """Refuse unless what the message says may be edited by the actor, now."""
+    """Raise Refused unless the actor can edit the message's content now."""
     realm = context.state.realm
     if message.sender_id != context.actor.id:
         raise Refused("Only the sender can edit the content of a message.")
@@ -121,7 +122,7 @@ def require_editable(context: CommandContext, message: Message) -> None:
 
 
 def receivers(state: State, message: Message) -> Iterable[int]:
-    """Everybody to whom the message was delivered."""
+    """Return everyone the message was delivered to."""
     if message.channel_id is None:
         return state.directs[message.direct_id].members
     ever = state.subscriptions.of_channel[message.channel_id]
@@ -129,7 +130,7 @@ def receivers(state: State, message: Message) -> Iterable[int]:
 
 
 def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> Iterable[int]:
-    """Return everybody to whom the message counts as unread unless they marked it as read."""
+    """Return everyone for whom the message is unread unless they marked it as read."""
     if message.channel_id is None:
         return state.directs[message.direct_id].members
     return (
@@ -141,7 +142,7 @@ def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> 
 
 
 def read_by(state: State, found: LoadedMessage) -> tuple[int, ...]:
-    """Return those who have marked the message as read: by now, if that is loaded."""
+    """Return the people who have marked the message as read: by now, if that is in memory."""
     message, loaded = found.message, state.unread.readers
     return tuple(
         sorted(
@@ -157,7 +158,7 @@ def read_by(state: State, found: LoadedMessage) -> tuple[int, ...]:
 
 
 def _gained(these: Mapping[int, Flag], others: Mapping[int, Flag]) -> dict[int, Flag]:
-    """What is in these flags and not in the others."""
+    """Return the flags in `these` that aren't in `others`."""
     found = {user_id: flag & ~others.get(user_id, Flag(0)) for user_id, flag in these.items()}
     return {user_id: flag for user_id, flag in sorted(found.items()) if flag}
 
@@ -176,10 +177,10 @@ def _with(
 def show_preview(
     context: CommandContext, pending: PendingPreview, found: LoadedMessage, rendered: Rendered
 ) -> Decision[None]:
-    """Show the message as it is rendered with its previews, as the server itself. Nothing happens
-    where it does not await these any more: it says something else now, or another node was faster.
+    """Show the message with its link previews, as the server. Do nothing if it no longer waits for
+    these previews, because it was edited or another node was faster.
 
-    Conflict where the message has changed in another way since it was found.
+    Raise Conflict if the message has changed in another way.
     """
     state, message = context.state, found.message
     if state.pending_previews.get(message.id) != pending:
@@ -189,7 +190,7 @@ def show_preview(
     if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
         return give_up(context, pending)
     change = MessageEdited(
-        # A file that it shows may have been deleted since it was written.
+        # A file that it shows may have been deleted in the meantime.
         message=msgspec.structs.replace(
             message,
             rendered=rendered.html,
@@ -204,7 +205,7 @@ def show_preview(
 
 
 def give_up(context: CommandContext, pending: PendingPreview) -> Decision[None]:
-    """The message awaits its previews no longer. Nothing happens where it does not anyway."""
+    """Stop waiting for the message's link previews."""
     if context.state.pending_previews.get(pending.message_id) != pending:
         return Decision(None)
     return Decision(None, (PreviewsGivenUp(message_id=pending.message_id),))

@@ -1,4 +1,4 @@
-"""What readers do with messages: read, star, collapse."""
+"""Marking messages as read or unread, and setting readers' flags."""
 
 from collections.abc import Sequence
 
@@ -6,16 +6,16 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain import channel_access
-from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, UnreadMessage
+from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, Refused
-from tertulia.model.messages import Flag, Message, MessagePlace
+from tertulia.model.messages import Flag, Message, MessagePlace, UnreadMessage
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.unread import Unread, UnreadIndex
 
 
 class KnownMessage(Struct, frozen=True, kw_only=True):
-    """A message that the actor may read, and the actor's relation to it."""
+    """A message that the actor can read, with their flags on it."""
 
     message: Message
     flags: Flag
@@ -24,21 +24,21 @@ class KnownMessage(Struct, frozen=True, kw_only=True):
 
 
 class FlagUpdate(Struct, frozen=True, kw_only=True):
-    """How many messages changed, and the channels whose messages were left as they are."""
+    """The number of changed messages, and the channels whose messages were ignored."""
 
     changed: int = 0
     ignored: frozenset[int] = frozenset()
 
 
 def _is_new(context: CommandContext, known: KnownMessage) -> bool:
-    """Whether the actor has no relation to the message yet."""
+    """Whether the actor has no record of the message yet."""
     return not (
         known.flags & Flag.RECORD or context.state.received(context.actor.id, known.message)
     )
 
 
 def mark_read(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[FlagUpdate]:
-    """Mark the messages as read. None is ignored."""
+    """Mark the messages as read."""
     ids = tuple(known.message.id for known in messages if not known.is_read)
     if not ids:
         return Decision(FlagUpdate())
@@ -47,8 +47,8 @@ def mark_read(context: CommandContext, messages: Sequence[KnownMessage]) -> Deci
 
 
 def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[FlagUpdate]:
-    """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
-    which are archived, are ignored: nothing counts as unread there."""
+    """Mark the messages as unread. Messages of archived channels, and of channels that the actor
+    isn't subscribed to, are ignored: they can't be unread."""
     state, actor = context.state, context.actor
     ignored: set[int] = set()
     unread: list[UnreadMessage] = []
@@ -90,7 +90,7 @@ def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> De
 def change(
     context: CommandContext, messages: Sequence[KnownMessage], flag: Flag, added: bool
 ) -> Decision[FlagUpdate]:
-    """Set or clear a sparse flag. None is ignored."""
+    """Set or clear a sparse flag."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
     if not changed:
         return Decision(FlagUpdate())
@@ -108,17 +108,15 @@ def change(
     )
 
 
-# Everything at once, of what is unread at that moment (which must be loaded: `state.unread`).
+# Marking all unread messages of a conversation, which must be loaded (`state.unread`).
 
 MAX_AT_ONCE = 50_000
 """Messages that one change marks."""
 
 
 def mark_everything_read(context: CommandContext) -> Decision[bool]:
-    """Mark all that is unread as read, the oldest first. Returns whether nothing is left.
-
-    Raises Conflict where it is not known what is unread.
-    """
+    """Mark all unread messages as read, oldest first. Return whether none are left. Raise Conflict
+    if they aren't loaded."""
     ids = _unread_ids(context)
     is_all = len(ids) <= MAX_AT_ONCE
     change = MessagesRead(
@@ -128,14 +126,14 @@ def mark_everything_read(context: CommandContext) -> Decision[bool]:
 
 
 def mark_channel_read(context: CommandContext, channel_id: int) -> Decision[None]:
-    """Mark the channel's messages as read. Raises NoSuchChannel, Conflict."""
+    """Mark the channel's messages as read. Raise NoSuchChannel, Conflict."""
     _visible(context, channel_id)
     return _read(context, _unread(context).channels.get(channel_id, ()))
 
 
 def mark_topic_read(context: CommandContext, channel_id: int, topic: str) -> Decision[None]:
-    """Mark a topic's messages as read. Raises NoSuchChannel, Conflict; Refused for a topic of
-    which the actor knows no message."""
+    """Mark a topic's messages as read. Raise NoSuchChannel, Conflict, or Refused for a topic that
+    the actor can't see."""
     _visible(context, channel_id)
     key = topic_key(topic)
     state = context.state
@@ -154,7 +152,7 @@ def mark_topic_read(context: CommandContext, channel_id: int, topic: str) -> Dec
 
 
 def mark_given_read(context: CommandContext, message_ids: Sequence[int]) -> Decision[None]:
-    """Mark these messages as read, as far as they are unread. Raises Conflict."""
+    """Mark those of the messages that are unread as read. Raise Conflict."""
     unread = _unread_ids(context)
     return _read(context, [m for m in message_ids if m in unread])
 

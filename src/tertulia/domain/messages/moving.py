@@ -1,4 +1,4 @@
-"""Moving messages to another topic or channel; resolving topics."""
+"""Moving messages to another topic or channel, and resolving topics."""
 
 import contextlib
 from collections import defaultdict
@@ -46,33 +46,32 @@ from tertulia.state.state import State
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """What a client asks for. A topic or channel that is None stays as it is."""
+    """The requested move. None leaves the topic or channel as it is."""
 
     topic: str | None = None
     channel_id: int | None = None
     propagation: Propagation = Propagation.ONE
     tell_old: bool = False
-    """Leave a notice in the old topic."""
+    """Post a message about the move in the old topic."""
     tell_new: bool = True
-    """Leave a notice in the new topic."""
+    """Post a message about the move in the new topic."""
 
 
 BATCH = 400
-"""Messages that one entry of the log moves at most, unless it renames their topic. Of a move in
-pieces to another channel, it moves up to twice as many."""
+"""Messages that one entry of the log moves at most, unless it renames their topic. A move to
+another channel in batches moves up to twice as many."""
 
 
 class MovePlan(Struct, frozen=True):
-    """A move that nothing forbids."""
+    """A move that is allowed."""
 
     source: Channel
     target: Channel
     topic: str
-    """What the topic is called that they are moved to."""
+    """The name of the topic that they move to."""
     ids: BitMap
-    """The messages to be moved."""
     is_whole: bool
-    """Whether these are all of their topic."""
+    """Whether they are all messages of their topic."""
     renames: bool
     """Whether the topic gets a name that no other topic has."""
     joins: bool
@@ -82,8 +81,8 @@ class MovePlan(Struct, frozen=True):
 def plan_move(
     context: CommandContext, found: LoadedMessage, excerpt: TopicExcerpt, wanted: Move
 ) -> MovePlan:
-    """What the move would be, of which nothing but the topic's messages needs to be known. Raises
-    as `move`."""
+    """Check the move and return its plan. Needs only the IDs of the topic's messages. Raise as
+    `move`."""
     message = require_current(context, found, found.message.conversation)
     if message.channel_id is None:
         raise Refused("Direct messages don't have a topic and can't be moved.")
@@ -128,12 +127,13 @@ def move(
     wanted: Move,
     render: Render,
 ) -> Decision[int | None]:
-    """Move the message, and with it others of its topic. Returns None; or where that takes several
-    pieces, which are all allowed now, the ID of the `TopicMove` that `move_piece` goes on with.
+    """Move the message, and others of its topic with it. Return None, or the ID of a `TopicMove` if
+    `move_batch` must move the messages in several batches. Permissions are checked now for all of
+    them.
 
-    `excerpt` has all messages of the topic, if more than the one may be moved; and where these are
-    not too many for one piece and the topic is not renamed, what `preconditions` reads of them.
-    Refused where the actor may not, TooOldToMove, NoSuchChannel, Conflict.
+    `excerpt` has all messages of the topic if more than one may move; and what `preconditions`
+    reads about them, if they fit one batch and the topic isn't renamed. Raise Refused,
+    TooOldToMove, NoSuchChannel, or Conflict.
     """
     plan = plan_move(context, found, excerpt, wanted)
     state, message = context.state, found.message
@@ -192,7 +192,7 @@ def _place(message: Message, plan: MovePlan, wanted: Move) -> dict[str, Any]:
 
 
 def _under_way(state: State, message: Message, plan: MovePlan, wanted: Move) -> int | None:
-    """The ID of the move in pieces that the same request began before, if it hasn't ended."""
+    """Return the ID of the unfinished move that the same request began earlier, if any."""
     place = _place(message, plan, wanted)
     there = [place[name] for name in _SAME]
     for known in state.topic_moves:
@@ -204,7 +204,7 @@ def _under_way(state: State, message: Message, plan: MovePlan, wanted: Move) -> 
 def _begun(
     context: CommandContext, message: Message, plan: MovePlan, wanted: Move
 ) -> Decision[int | None]:
-    """The move in pieces."""
+    """Begin a move in batches."""
     state = context.state
     place = _place(message, plan, wanted)
     spans = channel_access.readable_spans(state, context.actor, plan.source)
@@ -226,30 +226,30 @@ def _begun(
 
 
 _SAME: Final = ("channel_id", "topic", "new_channel_id", "new_topic", "propagation")
-"""What two requests to move a topic have in common where they are one."""
+"""Fields in which two requests for the same move are equal."""
 
 
 class MoveBatch(Struct, frozen=True, kw_only=True):
-    """The next messages of a move, as they were at an entry of the log."""
+    """The next messages of a move, as of an entry of the log."""
 
     move: TopicMove
     seq: int
     found: LoadedMessage | None
-    """The message by which the move was requested, if it is among them."""
+    """The message by which the move was requested, if it's among them."""
     excerpt: TopicExcerpt
     ids: Sequence[int]
     is_last: bool
 
 
 def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Decision[bool]:
-    """Move the next messages of an allowed move. Returns whether more are left. Conflict."""
+    """Move the next messages of a move. Return whether more are left. Raise Conflict."""
     state, move = context.state, piece.move
     if state.topic_moves.get(move.id) is None:
         return Decision(False)
     place = (move.channel_id, topic_key(move.topic))
     excerpt = piece.excerpt
     read = (*piece.ids, *(line.id for line in excerpt.lines), excerpt.first_elsewhere)
-    # What is sent to the topic in the meantime isn't moved, and must not hold up the move.
+    # New messages in the topic aren't moved, and must not delay the move.
     if state.topic_moves[move.id] != move or state.recent_writes.since(
         piece.seq, (renaming(*place), moving(*place), *read)
     ):
@@ -260,7 +260,7 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
         lines = [line for line in excerpt.lines if line.id in ids]
         change = _moved(context, move, piece.found, excerpt, lines)
         changes = [change, *topics.after_moving(context, change, joins=move.joins)]
-    # Where the messages stay in the topic, what is left does not follow from that.
+    # If the messages stay in the topic, only the ranges say which are left.
     left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
     is_last = piece.is_last or not left
     after = msgspec.structs.replace(move, ranges=left, has_begun=move.has_begun or bool(ids))
@@ -271,7 +271,7 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
         wanted = Move(tell_old=move.tell_old, tell_new=move.tell_new)
         user = state.users[move.user_id]
         written = _notices(state, user, move, wanted, is_all=move.is_whole, count=move.count)
-        # Even if the channel no longer takes messages, the move has to end.
+        # The move must end even if the channel no longer accepts messages.
         with contextlib.suppress(Refused):
             changes += bot_messages.post(context, written, render)
     return Decision(not is_last, changes)
@@ -285,10 +285,10 @@ def edit_and_move(
     wanted: Move,
     render: Render,
 ) -> Decision[tuple[tuple[int, ...], int | None]]:
-    """Edit a message and move it: both or neither. Returns the files that it no longer links, and
-    what `move` returns.
+    """Edit a message and move it: both or neither. Return the files that it no longer links, and
+    the result of `move`.
 
-    A topic that is the message's own already is no move. Raises as `editing.edit` and `move`.
+    A topic that the message already has is no move. Raise as `editing.edit` and `move`.
     """
     edited = editing.edit(context, found, composed)
     if wanted.channel_id is None and wanted.topic is not None:
@@ -348,8 +348,8 @@ def _check_rights(
 
 
 def age_limit(context: CommandContext, *, is_between: bool) -> int | None:
-    """Seconds after which the actor may not move a message within its channel (or, where it
-    `is_between` channels, to another one); None for no limit."""
+    """Return after how many seconds the actor can't move a message within its channel, or between
+    channels. None: no limit."""
     realm = context.state.realm
     if permissions.is_moderator(context.state, context.actor):
         return None
@@ -366,8 +366,8 @@ def _check_age(
     *,
     is_between: bool,
 ) -> None:
-    """TooOldToMove, or Refused for one message, unless the actor is a moderator or all are young
-    enough."""
+    """Raise TooOldToMove (Refused for a single message) if a message is too old for the actor to
+    move."""
     limit = age_limit(context, is_between=is_between)
     if limit is None:
         return
@@ -389,7 +389,7 @@ def _check_age(
 def _renamed(
     context: CommandContext, found: LoadedMessage, plan: MovePlan, wanted: Move
 ) -> MessagesMoved:
-    """The change that gives a topic with all of its messages a name that no other topic has."""
+    """Return the change that renames a topic with all of its messages."""
     message = found.message
     topic = context.state.topics[(plan.source.id, topic_key(message.topic))]
     after = msgspec.structs.replace(topic, key=topic_key(plan.topic), name=plan.topic)
@@ -418,8 +418,8 @@ def _moved(
     excerpt: TopicExcerpt,
     moved: Sequence[TopicMessage],
 ) -> MessagesMoved:
-    """The change that moves these messages. `found` is that by which it was requested, if it is
-    one of them."""
+    """Return the change that moves these messages. `found` is the message by which it was
+    requested, if it's one of them."""
     state = context.state
     ids = tuple(line.id for line in moved)
     source, target = state.channels[move.channel_id], state.channels[move.new_channel_id]
@@ -485,7 +485,7 @@ def _flags_after(found: LoadedMessage, mentioned: Groups, ids: Sequence[int]) ->
 
 
 class _Moved:
-    """The messages that are moved, and which parts of them are readable or unread for whom."""
+    """The moved messages, and which of them are readable or unread for whom."""
 
     def __init__(self, ids: tuple[int, ...]) -> None:
         self.ids = ids
@@ -493,18 +493,19 @@ class _Moved:
         self._places: dict[Spans, Places] = {}
 
     def places(self, spans: Spans) -> Places:
-        """The places of the spans' messages. Users with equal places are treated together."""
+        """Return the positions of the spans' messages. Users with equal positions are handled
+        together."""
         found = self._places.get(spans)
         if found is None:
             found = self._places[spans] = places(self.ids, spans)
         return found
 
     def at(self, some: Places) -> BitMap:
-        """The IDs at these places."""
+        """Return the IDs at these positions."""
         return ids_at(self.ids, self.whole, some)
 
     def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
-        """The parts of them that are not empty, each with its users."""
+        """Return the non-empty parts, each with its users."""
         found: dict[IdRanges, list[int]] = defaultdict(list)
         for part, user_ids in parts:
             if part:
@@ -516,8 +517,8 @@ class _Moved:
 def _kept_unread(
     context: CommandContext, source: Channel, target: Channel, moved: _Moved, excerpt: TopicExcerpt
 ) -> tuple[Groups, Groups]:
-    """What must be marked as read for subscribers of the new channel so that the move makes nothing
-    unread; and of what they must get a record, so that it stays unread."""
+    """Return which messages to mark as read for subscribers of the new channel, so that the move
+    makes nothing unread; and which to record for them, so that they stay unread."""
     state = context.state
     alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
     old = state.subscriptions.of_channel[source.id]
@@ -546,7 +547,7 @@ def _kept_unread(
         own = before - then
         kept.append((own if target.history_public else own & moved.at(received), users))
     for recorded, holders in excerpt.records:
-        # What is unread only by a record would be unread again when they subscribe.
+        # Messages that are unread because of a record would be unread again when they subscribe.
         away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
         if away:
             read.append((recorded & moved.whole, away))
@@ -556,7 +557,8 @@ def _kept_unread(
 def _losing(
     context: CommandContext, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
 ) -> Groups:
-    """The users who could read messages in the old channel and cannot in the new one, and which."""
+    """Return users who could read messages in the old channel but not in the new one, with the
+    messages."""
     state = context.state
     old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
@@ -573,8 +575,8 @@ def _losing(
 
 
 def _gaining(context: CommandContext, source: Channel, target: Channel, moved: _Moved) -> Groups:
-    """The subscribers of the new channel who could not read messages in the old one and can now,
-    with these."""
+    """Return subscribers of the new channel who couldn't read messages in the old one, with the
+    messages."""
     state = context.state
     old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
@@ -593,21 +595,21 @@ def _gaining(context: CommandContext, source: Channel, target: Channel, moved: _
 
 
 def _open_to_members(channel: Channel) -> bool:
-    """Whether all but guests may read all of it."""
+    """Whether everyone but guests can read all of it."""
     return not channel.is_private and channel.history_public
 
 
 def _opens(source: Channel, target: Channel) -> bool:
-    """Whether the messages may become readable for others than subscribers: for queues of all
-    public channels."""
+    """Whether people other than subscribers may gain access: queues of all public channels then
+    need the messages."""
     return not target.is_private and not _open_to_members(source)
 
 
 def _arrivals(
     excerpt: TopicExcerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
 ) -> tuple[Arrival, ...]:
-    """The newest messages as they are in the new channel, each with the flags of the users who
-    could not read it before."""
+    """Return the newest messages as they are in the new channel, with the flags of users who
+    couldn't read them before."""
     replace = msgspec.structs.replace
     newcomers = [(ids_of(some, moved.whole), frozenset(users)) for some, users in new_to]
     found = []
@@ -627,8 +629,8 @@ def _arrivals(
 def _mentioned(
     context: CommandContext, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
 ) -> Groups:
-    """The users whom the moved messages to everybody mention: those who received them in the old
-    channel and can read them in the new one."""
+    """Return users whom a wildcard in the messages mentions: they received it in the old channel
+    and can read it in the new one."""
     state = context.state
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:
@@ -675,15 +677,15 @@ def _notices(
 
 
 def _named(reading: Channel, channel: Channel, topic: str) -> str:
-    """A topic as a notice in the channel `reading` names it: not by its name, where some readers
-    of the notice may not know of its channel."""
+    """Return how a message in the channel `reading` names a topic: without its name if some readers
+    may not see its channel."""
     if channel.id != reading.id and not _open_to_readers_of(reading, channel):
         return "another channel"
     return _link(channel, topic)
 
 
 def _open_to_readers_of(reading: Channel, channel: Channel) -> bool:
-    """Whether every reader of the one channel may know of the other one."""
+    """Whether every reader of the first channel can see the other one."""
     return channel.is_web_public or not (channel.is_private or reading.is_web_public)
 
 

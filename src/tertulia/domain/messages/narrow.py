@@ -1,6 +1,6 @@
-"""Narrows: a client's terms compiled to conditions, and the scope of messages its user may read.
+"""Compiling the narrow terms of a client to conditions.
 
-Operators have their present names here; `wire` translates older ones.
+Operators have their current names here; `wire` translates older ones.
 """
 
 import re
@@ -25,15 +25,13 @@ from tertulia.state.state import State
 
 RESOLVED_PREFIX = "✔ "
 _LISTED = 500
-"""Up to so many resolved topics are listed in a condition; for more, it tests the prefix."""
+"""If more topics than this are resolved, test the prefix instead of listing them."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
 """Words and phrases in all search terms of one narrow."""
 
 
 class NarrowTerm(Struct, frozen=True):
-    """One term of a narrow, as the client sent it."""
-
     operator: str
     operand: str | int | list[int] | list[str]
     negated: bool = False
@@ -43,17 +41,16 @@ _OF_ONESELF = frozenset({"in", "dm", "dm-including", "group-dm-with"})
 
 
 def needs_account(term: NarrowTerm) -> bool:
-    """Whether the term is about its reader: what they were sent, starred, muted, have not read.
-    That makes no sense without an account."""
+    """Whether the term is about its reader, for example about their stars or unread messages."""
     return term.operator in _OF_ONESELF or (term.operator == "is" and term.operand != "resolved")
 
 
 class NarrowReader(Struct, frozen=True):
-    """Who reads, and what compiling needs to know of them.
+    """The person who reads.
 
-    `user` None is a spectator. `host` is the one in the made-up addresses that stand for hidden
-    ones. `unread` are the reader's unread messages, needed for `is:unread`. `conversation` is the
-    message that a `with` term names, if the reader may see it.
+    `user` is None for a spectator. `host` is used in the addresses that stand for hidden ones.
+    `unread` is only needed for `is:unread`. `conversation` is the message of a `with` term, if the
+    reader can see it.
     """
 
     state: State
@@ -64,10 +61,10 @@ class NarrowReader(Struct, frozen=True):
 
 
 def terms_of(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> tuple[Term, ...]:
-    """The terms, compiled.
+    """Compile the terms.
 
-    Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
-    may not see, as for those that do not exist.
+    Raise BadNarrow for unknown operators and operands, and for channels and people that the reader
+    can't see.
     """
     if sum(term.operator == "with" for term in asked) > 1:
         raise BadNarrow("only one 'with' term is allowed")
@@ -84,7 +81,7 @@ def terms_of(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> tuple[Term, .
 
 
 def _with_conversation(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
-    """The terms, with `with` replaced by the conversation that its message is in now."""
+    """Replace `with` by the conversation that its message is in now."""
     if not any(term.operator == "with" for term in asked):
         return list(asked)
     message = reader.conversation
@@ -119,7 +116,7 @@ def _text(term: NarrowTerm) -> str:
 
 
 def message_id_of(term: NarrowTerm) -> int | None:
-    """The message ID that is the term's operand, as a number or in digits; None for anything
+    """Return the message ID that is the term's operand, as a number or digits; None for anything
     else."""
     operand = term.operand
     if isinstance(operand, str) and _ID.fullmatch(operand):
@@ -189,7 +186,7 @@ def _channels(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
 
 
 def open_channels(reader: NarrowReader) -> list[Channel]:
-    """The channels whose whole history the reader may read."""
+    """Return the channels whose whole history the reader can read."""
     if reader.user is None:
         return [c for c in reader.state.channels if channel_access.open_to_spectators(c)]
     return channel_access.channels_read_whole(reader.state, reader.user)
@@ -272,7 +269,7 @@ def _is(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
 
 
 def _resolved(state: State) -> Condition:
-    """The resolved topics, one by one if they are few."""
+    """Return the condition for resolved topics: a list if they are few."""
     prefix = topic_key(RESOLVED_PREFIX)
     topics = frozenset(
         (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
@@ -288,7 +285,7 @@ def _muted_channels(reader: NarrowReader) -> frozenset[int]:
 
 
 def _topics_with(reader: NarrowReader, *settings: Visibility) -> frozenset[tuple[int, str]]:
-    """The topics to which the reader gave one of these visibilities."""
+    """Return the topics that the reader gave one of these visibilities."""
     own = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
     return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
 
@@ -307,7 +304,7 @@ def _unless_muted(reader: NarrowReader) -> list[Term]:
 
 
 def without_muted(reader: NarrowReader, terms: Sequence[Term]) -> list[Term]:
-    """Terms that leave out muted channels and topics, unless the narrow names them itself."""
+    """Return terms that leave out muted channels and topics, unless the narrow names them."""
     named = any(
         isinstance(term.condition, narrow.InChannels) and not term.negated for term in terms
     )
@@ -390,7 +387,7 @@ _OPERATORS: dict[str, Operator] = {
 
 
 def received_spans(reader: NarrowReader) -> tuple[ChannelSpan, ...]:
-    """The ranges of channels' messages that were delivered to the reader."""
+    """Return the ranges of channels' messages that were delivered to the reader."""
     user = reader.user
     if user is None:
         return ()
@@ -402,8 +399,8 @@ def received_spans(reader: NarrowReader) -> tuple[ChannelSpan, ...]:
 
 
 def spans_received(state: State, user: User, channel_id: int) -> Sequence[tuple[int, int | None]]:
-    """The ranges (`Subscription.spans`) of a channel's messages that were delivered to the user,
-    who may still read them."""
+    """Return the ranges of a channel's messages that were delivered to the user and that they can
+    still read."""
     subscription = state.subscription(user.id, channel_id)
     return () if subscription is None else _open_spans(state, user, subscription)
 
@@ -412,7 +409,7 @@ def _open_spans(
     state: State, user: User, subscription: Subscription
 ) -> Sequence[tuple[int, int | None]]:
     spans = subscription.spans
-    # Whoever is subscribed reads it.
+    # Subscribers can always read it.
     if (spans and spans[-1][1] is None) or channel_access.reads_channel(
         state, user, state.channels[subscription.channel_id]
     ):
@@ -421,7 +418,7 @@ def _open_spans(
 
 
 def everything_readable(reader: NarrowReader) -> Scope:
-    """All that the reader may read, received or not."""
+    """Return everything that the reader can read, received or not."""
     open_ids = frozenset(channel.id for channel in open_channels(reader))
     return Scope(
         user_id=reader.user.id if reader.user else None,
@@ -432,7 +429,7 @@ def everything_readable(reader: NarrowReader) -> Scope:
 
 
 def received_scope(state: State, user: User) -> Scope:
-    """What the user received, or has a record of."""
+    """Return what the user received or has a record of."""
     reader = NarrowReader(state=state, user=user, host="")
     return Scope(
         user_id=user.id,
@@ -447,11 +444,11 @@ def scope_of(
     terms: Sequence[Term],
     received: Callable[[State, User], Scope] = received_scope,
 ) -> Scope:
-    """What a narrow of these terms is about, of what the reader may read: where they name channels,
-    these channels' open history; otherwise what was received.
+    """Return which of the messages that the reader can read a narrow is about: the history of the
+    channels it names, or else what was received.
 
-    A single message (`id`, `with`) may be any that the reader can read. `received` is
-    `received_scope`, or what keeps its answers.
+    `id` can be any message that the reader can read. `received` is `received_scope` or a cache of
+    it.
     """
     if reader.user is None:
         return Scope(user_id=None, channel_ids=frozenset(c.id for c in open_channels(reader)))
@@ -477,8 +474,8 @@ def scope_of(
 
 
 def scope_reached(reader: NarrowReader, terms: Sequence[Term], reach: Reach) -> Scope:
-    """What a narrow of these terms is about, of what an agent of the reader's reaches: as
-    `scope_of`; for one that reaches certain channels alone, the open history of those."""
+    """As `scope_of`, limited to the reach of the reader's agent. If that is limited to channels,
+    include their whole history."""
     named = any(isinstance(one.condition, narrow.InChannels) and not one.negated for one in terms)
     if named or reach.channel_ids is None:
         whole = scope_of(reader, terms)
@@ -488,7 +485,7 @@ def scope_reached(reader: NarrowReader, terms: Sequence[Term], reach: Reach) -> 
 
 
 def limited_to_reach(scope: Scope, reach: Reach) -> Scope:
-    """The part of the scope that the agent reaches."""
+    """Return the part of the scope that the agent reaches."""
     return Scope(
         user_id=scope.user_id,
         channel_ids=frozenset(filter(reach.reaches, scope.channel_ids)),

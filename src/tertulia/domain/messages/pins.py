@@ -12,10 +12,10 @@ from tertulia.state.state import State
 
 
 def pin(context: CommandContext, found: LoadedMessage) -> Decision[None]:
-    """Pin the message for everybody who can read it. One that is pinned already stays as it is.
+    """Pin the message for everyone who can read it, unless it's pinned already.
 
-    Raises NoSuchMessage, Conflict, NotPermitted (`permissions.may_pin`), and Refused for direct
-    messages and where the channel has `MAX_PINS` already.
+    Raise NoSuchMessage, Conflict, Refused without permission, for direct messages, and if the
+    channel has `MAX_PINS`.
     """
     state, actor = context.state, context.actor
     message = require_current(context, found)
@@ -37,8 +37,8 @@ def pin(context: CommandContext, found: LoadedMessage) -> Decision[None]:
 
 
 def unpin(context: CommandContext, message_id: int) -> Decision[None]:
-    """Take the pin of a message away, whoever's it is. NoSuchItem where it is not pinned, or is not
-    to be read by the actor; NotPermitted."""
+    """Unpin a message, whoever pinned it. Raise NoSuchItem if it isn't pinned or the actor can't
+    read it; Refused without permission."""
     state, actor = context.state, context.actor
     pinned = state.pins.get(message_id)
     if pinned is None or not channel_access.reads_message(

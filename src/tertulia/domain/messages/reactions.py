@@ -1,4 +1,4 @@
-"""Reacting to messages."""
+"""Reactions, and polls, to-do lists, and forms (widgets), which consist of submessages."""
 
 import re
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ MAX_EMOJI: Final = 100
 MAX_OF_PERSON: Final = 50
 """Reactions of one account to one message."""
 MAX_UNDER_WAY: Final = 50
-"""Reactions to one message that are decided at the same moment: so close to `MAX_EMOJI`, one is
-decided after the other."""
+"""Reactions to one message that may be decided concurrently: this close to `MAX_EMOJI`, they are
+decided one after the other."""
 
 
 class ReactedMessage(Struct, frozen=True, kw_only=True):
-    """A message as it was at the log's entry `seq`: the actor's flags on it, its reactions, and
-    who has a record of it although it was not delivered to them."""
+    """A message as of the log's entry `seq`, with the actor's flags, its reactions, and users who
+    have a record of it although it wasn't delivered to them."""
 
     seq: int
     message: Message
@@ -37,7 +37,8 @@ class ReactedMessage(Struct, frozen=True, kw_only=True):
 
 
 class RequestedEmoji(Struct, frozen=True, kw_only=True):
-    """The emoji of a request. `neutral`: the request names its kind by the neutral word."""
+    """The emoji of a request. `neutral` means that the request uses the neutral name of its
+    kind."""
 
     name: str | None = None
     code: str | None = None
@@ -48,9 +49,8 @@ class RequestedEmoji(Struct, frozen=True, kw_only=True):
 def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
     """Add a reaction.
 
-    Raises NoSuchMessage, ReactionExists, Conflict, and Refused for what is no emoji. With an
-    emoji that the message has already, its name is that of the first one who used it, and it may
-    be deactivated by now.
+    Raise NoSuchMessage, ReactionExists, Conflict, and Refused for unknown emoji. An emoji that the
+    message already has keeps its name there, even if it's deactivated by now.
     """
     state, actor = context.state, context.actor
     _check(context, on)
@@ -83,7 +83,7 @@ def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -
 
 
 def _check_emoji(context: CommandContext, on: ReactedMessage) -> None:
-    """Refuse an emoji that the message doesn't have yet, where it has too many."""
+    """Raise Refused for one more emoji if the message has too many."""
     present = len({(one.kind, one.code) for one in on.reactions})
     if present >= MAX_EMOJI:
         raise Refused(
@@ -96,7 +96,7 @@ def _check_emoji(context: CommandContext, on: ReactedMessage) -> None:
 
 
 def _like(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -> Reaction | None:
-    """A reaction with the same emoji, whoever's it is."""
+    """Return anyone's reaction with the same emoji."""
     code, kind = wanted.code, wanted.kind
     if code is None:
         try:
@@ -114,7 +114,7 @@ def take_back(
 ) -> Decision[None]:
     """Remove the actor's own reaction.
 
-    Raises NoSuchMessage, NoSuchReaction, Conflict, and Refused for what is no emoji.
+    Raise NoSuchMessage, NoSuchReaction, Conflict, and Refused for unknown emoji.
     """
     _check(context, on)
     if wanted.name is None and wanted.code is None:
@@ -130,7 +130,8 @@ def take_back(
 def _own(
     context: CommandContext, own: Sequence[Reaction], wanted: RequestedEmoji
 ) -> Reaction | None:
-    """Which of the actor's reactions is meant. A name that was right when they reacted still is."""
+    """Return the requested one of the actor's reactions. A name that was right at the time still
+    is."""
     of_kind = [one for one in own if wanted.kind in {None, one.kind}]
     if wanted.code is not None:
         return next((one for one in of_kind if one.code == wanted.code), None)
@@ -153,14 +154,14 @@ def _check(context: CommandContext, on: ReactedMessage) -> None:
 WIDGET: Final = "widget"
 """The only kind of submessage."""
 MAX_SUBMESSAGE: Final = 10_000
-"""Characters of a submessage's JSON text."""
+"""Characters of a submessage's JSON."""
 MAX_SUBMESSAGES_OF_MESSAGE: Final = 1_000_000
 """Bytes of all submessages of one message."""
 MAX_SUBMESSAGES_OF_PERSON: Final = 100_000
 """Bytes of one account's submessages of one message."""
 MAX_SUBMESSAGES_UNDER_WAY: Final = 100
-"""Submessages of one size that are decided at the same moment: so close to a limit, one is decided
-after the other."""
+"""Submessages of one size that may be decided concurrently: this close to a limit, they are decided
+one after the other."""
 _COMMAND: Final = re.compile(r"/(poll|todo)(?=\s|$)")
 _BULLET: Final = re.compile(r"^[-*]\s*")
 _COUNTER: Final = "submessages"
@@ -171,7 +172,7 @@ _TaskKey = Annotated[str, Meta(pattern=r"^(canned|[0-9]{1,16}),[0-9]{1,16}$")]
 
 
 class _Strict(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """A submessage by a client: these fields and no others."""
+    """A submessage from a client: these fields and no others."""
 
 
 class _NewOption(_Strict, frozen=True, tag="new_option"):
@@ -207,7 +208,7 @@ _FORMS: Final[dict[str, Any]] = {
     "poll": _NewOption | _Vote | _Question,
     "todo": _NewTask | _Strike | _Title,
 }
-"""The submessages that each kind of widget takes."""
+"""Submessages that each kind of widget accepts."""
 _ONLY_AUTHOR: Final = (_Question, _Title)
 
 
@@ -236,7 +237,7 @@ class _Begun(Struct, frozen=True, kw_only=True):
 
 
 def form(text: str) -> str:
-    """The JSON of a form that a bot sends, if it is valid. Refused otherwise."""
+    """Return the JSON of a form that a bot sends. Raise Refused if it's invalid."""
     try:
         msgspec.json.decode(text, type=_Form)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -247,8 +248,8 @@ def form(text: str) -> str:
 
 
 def begun_by(content: str) -> str | None:
-    """The content of the first submessage of a message that begins with `/poll` or `/todo`; None
-    for others."""
+    """Return the content of the first submessage of a message that begins with `/poll` or `/todo`;
+    None for others."""
     match = _COMMAND.match(content)
     if match is None:
         return None
@@ -264,7 +265,7 @@ def begun_by(content: str) -> str | None:
 
 
 def next_id(state: State) -> int:
-    """The ID of the next submessage."""
+    """Return the ID of the next submessage."""
     counter = state.counters.get(_COUNTER)
     return counter.last + 1 if counter else 1
 
@@ -278,12 +279,11 @@ def add_submessage(
     kind: str,
     content: str,
 ) -> Decision[None]:
-    """Add a submessage to a message's widget. `present` are its submessages so far, and `holders`
-    the users with a record of the message although it was not delivered to them, both at the
-    entry `seq`.
+    """Add a submessage to a message's widget. `present` are its submessages, and `holders` users
+    with a record of a message that wasn't delivered to them, as of the entry `seq`.
 
-    Raises NoSuchMessage, Conflict, and Refused for messages without a widget and for submessages
-    that this widget, or this actor, cannot have.
+    Raise NoSuchMessage, Conflict, and Refused for messages without a widget and for submessages
+    that this widget doesn't accept from the actor.
     """
     state, actor = context.state, context.actor
     if not channel_access.reads_message(state, actor, message):
@@ -320,7 +320,7 @@ def add_submessage(
 def _check_room(
     context: CommandContext, message: Message, present: Sequence[Submessage], seq: int, size: int
 ) -> None:
-    """Refuse so many more bytes where the message, or the actor, has too many on it."""
+    """Raise Refused if the message or the actor has no room for so many more bytes."""
     actor_id, of_message = context.actor.id, ("submessages", message.id)
     own = sum(len(one.content.encode()) for one in present if one.sender_id == actor_id)
     everybody = sum(len(one.content.encode()) for one in present)

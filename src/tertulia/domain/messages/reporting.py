@@ -1,4 +1,4 @@
-"""Messages that somebody reports to the moderators."""
+"""Reporting messages to moderators."""
 
 from typing import Final
 
@@ -21,17 +21,16 @@ KINDS: Final = {
     "norms": "Against the rules of this place",
     OTHER: "Another reason",
 }
-"""What may be wrong with a message, and what it is called."""
+"""Reasons for a report."""
 
 
 def report(
     context: CommandContext, render: Render, message: Message | None, kind: str, description: str
 ) -> Decision[None]:
-    """Tell the moderators, in their channel, that something is wrong with the message (`kind`: one
-    of `KINDS`).
+    """Report the message to the moderators, in their channel (`kind`: one of `KINDS`).
 
-    NoSuchMessage where there is none that the actor may read. Refused where the organization has no
-    such channel, for a description that is too long, and where one is needed.
+    Raise NoSuchMessage if the actor can't read it; Refused if the organization has no such channel,
+    and for a description that is too long or missing.
     """
     state, actor = context.state, context.actor
     channel = state.channels.get(state.realm.moderation_request_channel_id)

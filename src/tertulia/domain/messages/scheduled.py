@@ -1,7 +1,7 @@
-"""Messages that are sent later.
+"""Scheduled messages and reminders.
 
-What is scheduled could be sent at that moment, and is sent as any message is: with the rights that
-its author has when its time has come.
+A scheduled message must be one that its author could send now. It's sent with the permissions that
+they have when it's due.
 """
 
 from collections.abc import Iterable
@@ -27,18 +27,18 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_SCHEDULED = 1000
-"""Of one author."""
+"""Per author."""
 MAX_TEXT = 4_000_000
-"""Characters of content and HTML of all messages that one person has scheduled, and again of all
-their reminders: every node keeps them in memory."""
+"""Characters of content and HTML of one person's scheduled messages, and of their reminders: every
+node keeps them in memory."""
 
 
 def schedule(
     context: CommandContext, draft: sending.MessageDraft, deliver_at: int
 ) -> Decision[int]:
-    """Send the message at that time (UNIX seconds). Returns the ID of what waits.
+    """Schedule the message for that time (UNIX seconds). Return the scheduled message's ID.
 
-    Refused for a time that is over, where too many wait, and as `messages.send` refuses.
+    Raise Refused for past times and too many messages, and as `sending.send`.
     """
     state, actor = context.state, context.actor
     require_future(context, deliver_at)
@@ -55,10 +55,10 @@ def change(
     draft: sending.MessageDraft | None,
     deliver_at: int | None,
 ) -> Decision[bool]:
-    """Put another message in its place (None: the same), or set another time (None: the same).
+    """Replace the message or its time; None keeps it.
 
-    `before` is what was looked at to write `draft`: False where it is not so any more. One that
-    could not be sent needs another time. NoSuchItem, or Refused as in `schedule`.
+    `before` is what `draft` was made from: return False if it has changed since. A message that
+    couldn't be sent needs a new time. Raise NoSuchItem, or Refused as `schedule`.
     """
     if own(context.state, context.actor.id, before.id) != before:
         return Decision(False)
@@ -77,13 +77,13 @@ def change(
 
 
 def delete(context: CommandContext, scheduled_id: int) -> Decision[None]:
-    """Do not send it. NoSuchItem."""
+    """Delete a scheduled message. Raise NoSuchItem."""
     scheduled = own(context.state, context.actor.id, scheduled_id)
     return Decision(None, (_removed(scheduled),))
 
 
 def own(state: State, user_id: int, scheduled_id: int) -> ScheduledMessage:
-    """What the user has scheduled under that ID. NoSuchItem."""
+    """Return the user's scheduled message. Raise NoSuchItem."""
     scheduled = state.scheduled_messages.get(scheduled_id)
     if scheduled is None or scheduled.user_id != user_id:
         raise NoSuchItem("scheduled message")
@@ -91,14 +91,13 @@ def own(state: State, user_id: int, scheduled_id: int) -> ScheduledMessage:
 
 
 def of_user(state: State, user_id: int) -> list[ScheduledMessage]:
-    """What somebody has scheduled, in the order of its times."""
+    """Return a user's scheduled messages in the order of their times."""
     return sorted(
         state.scheduled_messages.of_user[user_id], key=lambda one: (one.deliver_at, one.id)
     )
 
 
 def destination(scheduled: ScheduledMessage) -> sending.ToChannel | sending.ToPeople:
-    """Where it goes."""
     if scheduled.channel_id is not None:
         return sending.ToChannel(topic=scheduled.topic, channel_id=scheduled.channel_id)
     return sending.ToPeople(frozenset(scheduled.user_ids))
@@ -110,8 +109,8 @@ def deliver(
     scheduled: ScheduledMessage,
     draft: sending.MessageDraft,
 ) -> Decision[None]:
-    """Send a message whose time has come, of which `draft` was made. Where that is refused it
-    fails, and its author is told; what has been changed or deleted meanwhile is left alone."""
+    """Send a message that is due, from its `draft`. If that is refused, it fails and its author
+    gets a message. If it was changed or deleted in the meantime, do nothing."""
     if context.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
     as_author = msgspec.structs.replace(context, actor_id=scheduled.user_id)
@@ -126,9 +125,8 @@ def deliver(
 def send_now(
     context: CommandContext, scheduled: ScheduledMessage, draft: sending.MessageDraft
 ) -> Decision[sending.Sent | None]:
-    """Send one's own message before its time, of which `draft` was made: it is sent and waits no
-    more, in one step. None where it is not as it was looked at any more. NoSuchItem, or Refused as
-    any message is: then it goes on waiting."""
+    """Send the actor's own message before its time, from its `draft`. Return None if it has changed
+    in the meantime. Raise NoSuchItem, or Refused as `sending.send`: it stays scheduled then."""
     if own(context.state, context.actor.id, scheduled.id) != scheduled:
         return Decision(None)
     sent = sending.send(context, draft)
@@ -138,22 +136,22 @@ def send_now(
 def give_up(
     context: CommandContext, render: Render, scheduled: ScheduledMessage, reason: str
 ) -> Decision[None]:
-    """The message cannot be sent, for that reason: it fails, and its author is told. What has been
-    changed or deleted meanwhile is left alone."""
+    """Let the message fail for that reason, and send its author a message. Do nothing if it was
+    changed or deleted in the meantime."""
     if context.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
     return Decision(None, _failed(context, render, scheduled, reason))
 
 
 def require_future(context: CommandContext, deliver_at: int) -> None:
-    """Refuse a time (UNIX seconds) that is not to come."""
+    """Raise Refused unless the time (UNIX seconds) is in the future."""
     permissions.require(deliver_at > context.now, "The scheduled time must be in the future.")
 
 
 def require_text_room(
     kept: Iterable[ScheduledMessage | Reminder], added: ScheduledMessage | Reminder
 ) -> None:
-    """Refuse what would make a person's scheduled messages, or reminders, too large together."""
+    """Raise Refused if a person's scheduled messages, or reminders, become too large."""
     size = sum(len(one.content) + len(one.rendered) for one in kept if one.id != added.id)
     if size + len(added.content) + len(added.rendered) > MAX_TEXT:
         raise Refused(
@@ -180,7 +178,7 @@ def _failed(
 def _as_scheduled(
     context: CommandContext, scheduled_id: int, draft: sending.MessageDraft, deliver_at: int
 ) -> ScheduledMessage:
-    """The message as it would be sent now, to be sent later. Refused as `messages.send` refuses."""
+    """Return the message as it would be sent now. Raise as `sending.send`."""
     actor = context.actor
     (would_be,) = sending.deliver([(context, draft)])
     message = would_be.message
@@ -208,7 +206,7 @@ def _removed(scheduled: ScheduledMessage) -> ScheduledMessageRemoved:
 
 
 MAX_REMINDERS = 1000
-"""Of one account."""
+"""Per account."""
 MAX_QUOTED = 8000
 """Characters of the message that a reminder quotes."""
 
@@ -221,10 +219,10 @@ def set_reminder(
     deliver_at: int,
     note: str,
 ) -> Decision[int]:
-    """Remind the actor of the message at that time (UNIX seconds). Returns the reminder's ID.
+    """Remind the actor of the message at that time (UNIX seconds). Return the reminder's ID.
 
-    `message` is what was found under `message_id`. Refused where there is none that the actor may
-    read, for a time that is over, for a note that is too long, and where too many wait.
+    `message` is what was found under `message_id`. Raise Refused if the actor can't read it, for
+    past times, long notes, and too many reminders.
     """
     state, actor = context.state, context.actor
     if message is None or not channel_access.reads_message(state, actor, message):
@@ -249,7 +247,7 @@ def set_reminder(
 
 
 def delete_reminder(context: CommandContext, reminder_id: int) -> Decision[None]:
-    """Do not remind of it. NoSuchItem."""
+    """Delete a reminder. Raise NoSuchItem."""
     reminder = context.state.reminders.get(reminder_id)
     if reminder is None or reminder.user_id != context.actor.id:
         raise NoSuchItem("reminder")
@@ -257,15 +255,15 @@ def delete_reminder(context: CommandContext, reminder_id: int) -> Decision[None]
 
 
 def reminders_of(state: State, user_id: int) -> list[Reminder]:
-    """Somebody's reminders, in the order of their times."""
+    """Return a user's reminders in the order of their times."""
     return sorted(state.reminders.of_user[user_id], key=lambda one: (one.deliver_at, one.id))
 
 
 def deliver_reminder(
     context: CommandContext, render: Render, reminder: Reminder, message: Message | None
 ) -> Decision[None]:
-    """Remind somebody, if their account is active, of a message as it is now (None: it is gone).
-    They are shown what they may still read."""
+    """Remind an active user of a message as it is now (None: deleted). They see what they can still
+    read."""
     state = context.state
     if state.reminders.get(reminder.id) != reminder:
         return Decision(None)
@@ -275,18 +273,16 @@ def deliver_reminder(
     if message is not None and channel_access.reads_message(state, reader, message):
         text = _heading(state, message) + _noted(reminder.note) + _quoted(state, message)
     else:
-        text = "You asked to be reminded of a message that you cannot read any more."
+        text = "You asked to be reminded of a message that you can no longer read."
         text += _noted(reminder.note)
     notice = BotMessage(ToPeople(frozenset({reader.id})), text)
-    # It quotes what the reader can read, and links what they can see.
     as_reader = msgspec.structs.replace(context, actor_id=reader.id)
     sent = bot_messages.post(as_reader, [notice], render)
     return Decision(None, (*sent, _removed_of_reminders(reminder)))
 
 
 def give_up_reminder(context: CommandContext, render: Render, reminder: Reminder) -> Decision[None]:
-    """The reminder cannot show the message: the user gets a message that says so, without
-    anything that it says."""
+    """Tell the user that the reminder can't show its message."""
     state = context.state
     if state.reminders.get(reminder.id) != reminder:
         return Decision(None)

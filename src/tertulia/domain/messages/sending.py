@@ -1,4 +1,4 @@
-"""Sending messages: who receives them, with which flags, and what refuses them."""
+"""Sending messages: who can send where, who receives the message, and with which flags."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -19,12 +19,12 @@ from tertulia.state.idempotency import channel_destination, direct_destination, 
 from tertulia.state.state import State
 
 WILDCARD_FREE = 15
-"""Mentioning more people at once takes a permission."""
+"""Mentioning more people than this with a wildcard requires a permission."""
 
 
 class ToChannel(Struct, frozen=True, tag="channel"):
-    """A destination: a topic of a channel, by ID or by name. For the server's own messages it can
-    be the channel itself (`channel`), which the same decision may create."""
+    """A topic of a channel, by ID or by name. Messages of the server's bots can give the channel
+    itself, which the same decision may create."""
 
     topic: str
     channel_id: int | None = None
@@ -33,35 +33,32 @@ class ToChannel(Struct, frozen=True, tag="channel"):
 
 
 class ToPeople(Struct, frozen=True, tag="people"):
-    """A destination: other people, by ID. The sender belongs to it in any case."""
+    """Other people, by ID. The sender always belongs to the conversation."""
 
     user_ids: frozenset[int]
 
 
 class ComposedMessage(Struct, frozen=True, kw_only=True):
-    """What a message says: `content` is final (`names.message_content`) and rendered."""
+    """A message's text: final `content` (`names.message_content`), and its rendering."""
 
     content: str
     rendered: Rendered
     topic_participants: frozenset[int] = frozenset()
-    """Who wrote in the topic before, where the message mentions them all."""
+    """People who wrote in the topic before, if the message mentions them all."""
     opened_attachments: frozenset[int] = frozenset()
-    """Those of the linked files that are not the author's, and that the author may open."""
+    """Linked files that the author doesn't own, but can open."""
 
 
 class MessageDraft(ComposedMessage, frozen=True, kw_only=True):
-    """A message to send."""
-
     to: ToChannel | ToPeople
     client: str = ""
     read_by_sender: bool = False
     queue_id: str | None = None
     local_id: str | None = None
     form: str | None = None
-    """A form to choose from (`widgets.form`), as which it is shown."""
+    """JSON of a form that the message is shown as (`reactions.form`)."""
     identity: str | None = None
-    """What identifies the request if its content differs between attempts; otherwise the content
-    does."""
+    """Identifies the request if its content differs between attempts."""
 
     def request_digest(self, state: State, sender_id: int) -> str:
         """Return a digest of destination and content; empty without a queue ID and a local ID."""
@@ -111,10 +108,8 @@ def sent_before(context: CommandContext, draft: MessageDraft) -> int | None:
 
 
 def deliver(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[MessageSent]:
-    """Return the changes that send these messages, in order, each in its sender's context.
-
-    Raises as `send` does.
-    """
+    """Return the changes that send these messages, each in its sender's context, in order. Raise as
+    `send`."""
     begun: dict[tuple[int, ...], DirectConversation] = {}
     sent: list[MessageSent] = []
     begun_widgets = 0
@@ -213,7 +208,7 @@ def _to_channel(
 def check_wildcards(
     context: CommandContext, channel: Channel, rendered: Rendered, participants: Collection[int]
 ) -> None:
-    """WildcardNotAllowed where a message notifies more people than the actor may at once."""
+    """Raise WildcardNotAllowed if a wildcard mention notifies more people than the actor can."""
     state = context.state
     if not rendered.mentions_all and not rendered.mentions_topic:
         return
@@ -232,16 +227,16 @@ def mentions(
     *,
     direct: bool = False,
 ) -> dict[int, Flag]:
-    """The mention flags of receivers who are mentioned: by name, in a group, or as participants of
-    the topic. In a direct conversation everybody is a participant.
+    """Return the mention flags of the receivers: mentioned by name, in a group, or as participants
+    of the topic. In a direct conversation, everyone is a participant.
 
-    Refused where the actor may not notify a group that the message names.
+    Raise Refused if the actor can't mention one of the groups.
     """
     named = rendered.mentions | _members_mentioned(context, rendered)
     everybody = direct and rendered.mentions_all
     if not named and not rendered.mentions_topic and not everybody:
         return {}
-    if not rendered.mentions_topic and not everybody:  # They may be very many.
+    if not rendered.mentions_topic and not everybody:  # Fast for many receivers.
         return dict.fromkeys((one for one in receivers if one in named), Flag.MENTIONED)
     flags: dict[int, Flag] = {}
     for user_id in receivers:
@@ -256,7 +251,8 @@ def mentions(
 
 
 def _members_mentioned(context: CommandContext, rendered: Rendered) -> frozenset[int]:
-    """The members of the mentioned groups. Refused where the actor may not mention one of them."""
+    """Return the members of mentioned groups. Raise Refused if the actor can't mention one of
+    them."""
     state, found = context.state, frozenset[int]()
     for group_id in sorted(rendered.mentioned_groups):
         group = state.groups[group_id]
@@ -271,20 +267,21 @@ def _members_mentioned(context: CommandContext, rendered: Rendered) -> frozenset
 def _flag_alerted(
     state: State, draft: MessageDraft, flags: dict[int, Flag], receives: Callable[[int], bool]
 ) -> None:
-    """Flag the message for the recipients who have an alert word that is in it."""
+    """Flag the message for recipients who have one of its words as an alert word."""
     for user_id in state.alerts.alerted_by(draft.content):
         if receives(user_id):
             flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
 
 
 def _muters(state: State, sender: User, receives: Callable[[int], bool]) -> tuple[int, ...]:
-    """The recipients who muted the sender."""
+    """Return the recipients who muted the sender."""
     muters = state.muted_users.of_muted[sender.id]
     return tuple(muted.user_id for muted in muters if receives(muted.user_id))
 
 
 def postable_channel(context: CommandContext, to: ToChannel) -> Channel:
-    """The destination channel. NoSuchChannel, or Refused when the actor may not post there."""
+    """Return the destination channel. Raise NoSuchChannel, or Refused if the actor can't send
+    there."""
     state, actor = context.state, context.actor
     channel = (
         state.channels.get(to.channel_id)
@@ -303,7 +300,8 @@ def postable_channel(context: CommandContext, to: ToChannel) -> Channel:
 
 
 def check_topic(state: State, actor: User, channel: Channel, topic: str) -> None:
-    """Refuse a topic that the channel's policy or the actor's rights do not allow."""
+    """Raise Refused for a topic that the channel's policy or the actor's permissions don't
+    allow."""
     policy = channel.topics_policy
     if policy is TopicsPolicy.INHERIT:
         policy = TopicsPolicy(state.realm.topics_policy)
@@ -353,10 +351,10 @@ def _to_people(
 
 
 def direct_members(context: CommandContext, user_ids: Iterable[int]) -> tuple[int, ...]:
-    """The people of a direct conversation, the actor among them, ascending.
+    """Return the people of a direct conversation, including the actor, ascending.
 
-    Refused for unknown, unseen or deactivated people, and where the organization's rules for
-    direct messages forbid it.
+    Raise Refused for unknown, invisible, and deactivated people, and if the organization's rules
+    for direct messages forbid it.
     """
     state, actor = context.state, context.actor
     others = sorted(set(user_ids) - {actor.id})

@@ -1,4 +1,4 @@
-"""Telling others that one types. Nothing of it is written down."""
+"""Typing notifications. They aren't stored."""
 
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages import editing, sending
@@ -35,10 +35,9 @@ def in_topic(
 
 
 def edit(context: CommandContext, message: Message | None, started: bool) -> Decision[EditTyping]:
-    """Announce to the readers of a message of the actor's that it is being edited.
+    """Announce to the readers of the actor's message that it's being edited.
 
-    Refused where there is no message that the actor may read, where it is somebody else's, and
-    where its text cannot be edited any more.
+    Raise NoSuchMessage if the actor can't read it, and Refused if they can't edit it.
     """
     state, actor, now = context.state, context.actor, context.now
     if message is None or not channel_access.reads_message(state, actor, message):

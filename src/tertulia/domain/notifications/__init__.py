@@ -1,1 +1,1 @@
-"""Who is notified of a message, and when."""
+"""Who is notified about a message, and when."""

@@ -1,4 +1,4 @@
-"""The digest: on which day, and who gets one."""
+"""Digest emails, and unsubscribing from emails."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -14,17 +14,17 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 AWAY_SECONDS: Final = 5 * 86400
-"""Who was there within that time gets none."""
+"""People who were active within this time get no digest."""
 SPAN_SECONDS: Final = 7 * 86400
-"""What was written within that time is in it."""
+"""The period that a digest covers."""
 PUT_OFF_LONGEST: Final = 6 * 86400
-"""Whoever is left in peace for longer gets none this week: the next one is not far then."""
+"""If someone's quiet time lasts longer, skip the digest: the next one is due soon."""
 HOUR: Final = 6
-"""From that hour (UTC) of the organization's day on."""
+"""The first hour (UTC) of the digest day when digests are sent."""
 
 
 def day_of(realm: Realm, now: float) -> str | None:
-    """The date, as YYYY-MM-DD, if digests are sent now: on the organization's day."""
+    """Return the date (YYYY-MM-DD) if digests are sent now, on the organization's digest day."""
     then = datetime.fromtimestamp(now, UTC)
     if not realm.digest_emails_enabled or realm.deactivated:
         return None
@@ -33,8 +33,8 @@ def day_of(realm: Realm, now: float) -> str | None:
 
 
 def wants_digest(state: State, user_id: int, seen_at: float, now: float) -> bool:
-    """Whether the account gets a digest, perhaps when it is not left in peace any more. `seen_at`
-    is when its person was last there, in UNIX seconds; 0 for never."""
+    """Whether the account gets a digest, perhaps after a quiet time. `seen_at` is when its person
+    was last active, in UNIX seconds; 0 for never."""
     user, until = state.users[user_id], quiet.quiet_until(state, user_id, now)
     return (
         user.is_active
@@ -47,13 +47,13 @@ def wants_digest(state: State, user_id: int, seen_at: float, now: float) -> bool
 
 
 def accounts_after(state: State, user_id: int) -> Iterator[int]:
-    """The accounts with greater IDs, ascending."""
+    """Yield the accounts with greater IDs, ascending."""
     return (one for one in sorted(state.users.rows) if one > user_id)
 
 
 def includes_topic(state: State, user_id: int, channel_id: int, key: str) -> bool:
-    """Whether the user is subscribed to the channel and has muted neither it nor the topic of that
-    key."""
+    """Whether the user's digest includes the topic: they are subscribed, and muted neither the
+    channel nor the topic."""
     own = state.subscription(user_id, channel_id)
     if own is None or not own.is_active or state.channels[channel_id].is_archived:
         return False
@@ -75,8 +75,8 @@ _SETTINGS: Final[Mapping[Unsubscribing, Mapping[str, bool]]] = {
 
 
 def unsubscribe(context: CommandContext, user_id: int, what: Unsubscribing) -> Decision[None]:
-    """No more such mails to the account. Those about what it has missed are turned off for the
-    channels too for which it had chosen them."""
+    """Turn off that kind of email for the account. For missed messages, also in the channels that
+    the user turned it on for."""
     user = context.state.users[user_id]
     changes: list[AnyChange] = list(
         personal_settings.settings_changed(context, user, _SETTINGS[what])

@@ -1,4 +1,4 @@
-"""When somebody is left in peace: while they have paused, and in their quiet hours."""
+"""Quiet times: paused notifications and weekly quiet hours."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -10,14 +10,13 @@ from tertulia.model.users import User
 from tertulia.state.state import State
 
 QuietSpan = tuple[int, int]
-"""From when to when, in UNIX seconds."""
+"""Begin and end, in UNIX seconds."""
 
 _DAY: Final = timedelta(days=1)
 
 
 def zone_of(user: User) -> tzinfo:
-    """Where somebody's clock is: by UTC as long as they have not said it, or where the machine does
-    not know the zone any more."""
+    """Return the user's time zone, or UTC if it's unset or unknown."""
     try:
         return ZoneInfo(user.timezone) if user.timezone else UTC
     except ZoneInfoNotFoundError:
@@ -25,15 +24,14 @@ def zone_of(user: User) -> tzinfo:
 
 
 def spans(state: State, user: User, since: float, until: float) -> list[QuietSpan]:
-    """The times in which somebody is left in peace, in order: those that are not over at one time
-    and begin by another one. What follows at once on each other is one. (What holds at the
-    beginning may have begun earlier.)"""
+    """Return the user's quiet times that overlap the given period, in order, with adjacent ones
+    merged. The first may have begun earlier."""
     times = state.quiet_times.get(user.id)
     return [] if times is None else spans_of(times, zone_of(user), since, until)
 
 
 def spans_of(times: QuietTimes, zone: tzinfo, since: float, until: float) -> list[QuietSpan]:
-    """The same, of somebody whose clock is there."""
+    """As `spans`, for these quiet times in this time zone."""
     found = list(_hours(times, zone, since, until))
     if times.paused_until > since:
         found.append((int(since), times.paused_until))
@@ -49,14 +47,15 @@ def spans_of(times: QuietTimes, zone: tzinfo, since: float, until: float) -> lis
 
 
 def leave_no_time(hours: Sequence[QuietHours]) -> bool:
-    """Whether the hours are the whole week."""
+    """Whether the hours cover the whole week."""
     begin, end = 0, 7 * 86400
     always = QuietTimes(user_id=0, hours=tuple(hours))
     return any(one <= begin and other >= end for one, other in spans_of(always, UTC, begin, end))
 
 
 def quiet_until(state: State, user_id: int, now: float) -> int | None:
-    """Until when at least somebody is left in peace who is now; None for others."""
+    """Return the time until which the user is in a quiet time at least; None if they aren't in
+    one."""
     if user_id not in state.quiet_times:
         return None
     present = spans(state, state.users[user_id], now, now)
@@ -64,7 +63,7 @@ def quiet_until(state: State, user_id: int, now: float) -> int | None:
 
 
 def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Iterator[QuietSpan]:
-    # What began on the day before may not be over; where clocks are changed, a day is longer.
+    # Hours that began the day before may still last, and a day can have 25 hours.
     day = datetime.fromtimestamp(since, zone).date() - 2 * _DAY
     last = datetime.fromtimestamp(until, zone).date()
     while day <= last:
@@ -76,7 +75,6 @@ def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Itera
 
 
 def _at(day: date, minutes: int, zone: tzinfo) -> int:
-    """When the clock there shows it. Of a time that it shows twice, the first; of one that it
-    leaves out, as much later."""
+    """Return when the clock shows that time: the first of two, or later if the clock skips it."""
     wall = datetime(day.year, day.month, day.day) + timedelta(minutes=minutes)
     return int(wall.replace(tzinfo=zone).timestamp())

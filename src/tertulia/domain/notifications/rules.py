@@ -1,8 +1,7 @@
-"""Whom a message concerns so that they are told of it, and why: the one rule for every way of
-telling.
+"""Who is notified about a message, and why: one rule for all notification methods.
 
-It is about what people have chosen. Whether they have read it meanwhile, are just here, or may not
-see it any more is looked at when they are told (`telling`).
+The rule follows people's settings. Whether they have read the message, are active, or can no longer
+read it is checked when the notification is sent.
 """
 
 from collections.abc import Mapping
@@ -23,39 +22,34 @@ from tertulia.state.state import State
 
 
 class NotificationMethod(Enum):
-    """A way of telling somebody."""
-
     DESKTOP = "desktop"
-    """A note on the screen, by a client that is open. It decides by itself, by the same rule."""
+    """A desktop notification. The client decides by itself, by the same rule."""
     SOUND = "sound"
     """A sound, likewise."""
     PUSH = "push"
-    """To a phone or a browser that is closed."""
+    """A push notification to a phone or a closed browser."""
     MAIL = "mail"
 
 
 class NotificationReason(Enum):
-    """Why somebody is told of a message."""
+    """Why someone is notified about a message."""
 
     DIRECT = "direct"
-    """It was written to them."""
     MENTIONED = "mentioned"
     """It mentions them, or a group that they are in."""
     WILDCARD = "wildcard"
-    """It mentions everybody in the channel, or who takes part in the topic."""
+    """It mentions everyone in the channel, or the topic's participants."""
     ALERTED = "alerted"
-    """It contains one of their alert words."""
     FOLLOWED = "followed"
-    """It is in a topic that they follow."""
     CHANNEL = "channel"
-    """They want to be told of everything in the channel."""
+    """They turned on notifications for the whole channel."""
 
 
 class _Choices(Struct, frozen=True):
-    """The settings by which a way is chosen."""
+    """The settings for one notification method."""
 
     personal: str
-    """For what is addressed to somebody."""
+    """For messages addressed to the person."""
     followed: str
     channel: str
     alerts: bool = False
@@ -90,21 +84,21 @@ _CHOICES: Final[Mapping[NotificationMethod, _Choices]] = {
 _WHILE_AWAY: Final = frozenset({NotificationMethod.PUSH, NotificationMethod.MAIL})
 
 Recipients = Mapping[NotificationReason, BitMap]
-"""Who is told and why; nobody is there twice."""
+"""Notified people by reason, each person once."""
 
 
 def recipients(
     state: State, message: Message, flags: Mapping[int, Flag], way: NotificationMethod
 ) -> dict[NotificationReason, BitMap]:
-    """Whom the message concerns so that they want to be told of it in this way, and why. `flags`
-    are the sparse flags that people have on it.
+    """Return who is notified about the message by this method, and why. `flags` are the sparse
+    flags on it.
 
-    Never its sender, bots, and who has muted the sender. It costs a few operations on sets,
-    however many people there are.
+    Leaves out the sender, bots, and people who muted the sender. Takes a few set operations,
+    however many people are concerned.
     """
     choices = _CHOICES[way]
     if message.sender_id == WELCOME_BOT and way in _WHILE_AWAY:
-        return {}  # Whoever has just joined is welcomed by a mail of its own.
+        return {}  # New members get a welcome email.
     if message.direct_id is not None:
         people = BitMap(state.directs[message.direct_id].members)
         found = {NotificationReason.DIRECT: state.personal_choices.among(people, choices.personal)}
@@ -121,7 +115,6 @@ def recipients(
 
 
 def all_recipients(found: Recipients) -> BitMap:
-    """All whom a message concerns."""
     return BitMap.union(BitMap(), *found.values())
 
 
@@ -132,8 +125,8 @@ def new_recipients(
     gained: Mapping[int, Flag],
     way: NotificationMethod,
 ) -> BitMap:
-    """Whom an edited message concerns because of the mentions that they `gained`, and did not
-    before. `flags` are the sparse flags afterwards."""
+    """Return who is notified about an edited message because of the mentions that they `gained`,
+    and wasn't before. `flags` are the sparse flags afterwards."""
     before = {user_id: flag & ~gained.get(user_id, Flag(0)) for user_id, flag in flags.items()}
     return all_recipients(recipients(state, message, flags, way)) - all_recipients(
         recipients(state, message, before, way)
@@ -177,24 +170,24 @@ def _in_channel(
 
 
 ACTIVE_SECONDS: Final = 200
-"""For so long after somebody last did something in a client they count as being here: as long as
-clients show them as active."""
+"""How long a person counts as active after their last action in a client: as long as clients show
+it."""
 RECHECK_SECONDS: Final = 100
-"""Whoever is here when they were to be told is looked at again after so long."""
+"""When to check an active person again before notifying them."""
 MAX_ACTIVE_SECONDS: Final = 3600
-"""Who was here all the time for so long after they were to be told, without reading it, has seen in
-a client that there is something, and is not told any more."""
+"""A person who was active for this long without reading the message isn't notified: they have seen
+in a client that something is unread."""
 QUIET_RECHECK_SECONDS: Final = 1800
-"""Whoever is left in peace is looked at again after so long, or at the end: it may come earlier
-than was said."""
+"""When to check a person in a quiet time again, unless it ends sooner: the quiet time may be
+shortened."""
 QUIET_RECHECKS: Final = 48
-"""Where the end is further away, after this part of the time until then..."""
+"""For long quiet times, check again after this fraction of the rest..."""
 MAX_QUIET_RECHECK_SECONDS: Final = 6 * 3600
-"""... and after so long at the latest. What waits for weeks is not looked at every half hour."""
+"""... but at least this often."""
 
 
 class MessageRecipients(Struct, frozen=True):
-    """A message, and whom an entry of the log makes it concern."""
+    """A message, and the people whom an entry of the log makes it notify."""
 
     message: Message
     people: BitMap
@@ -203,8 +196,8 @@ class MessageRecipients(Struct, frozen=True):
 def recipients_of_change(
     state: State, change: AnyChange, way: NotificationMethod
 ) -> MessageRecipients | None:
-    """Whom the change makes a message concern: one that was sent, or by mentioning them in what it
-    says now. None for most changes."""
+    """Return whom the change notifies about a message: one that was sent, or that mentions them
+    after an edit. None for most changes."""
     match change:
         case MessageSent(message=message, gone=False):
             found = all_recipients(recipients(state, message, change.flags, way))
@@ -218,7 +211,7 @@ def recipients_of_change(
 
 
 def by_delay(state: State, people: BitMap, way: NotificationMethod) -> Mapping[int, BitMap]:
-    """The people by how many seconds after a message they want to be told of it."""
+    """Return the people by the delay, in seconds, with which they are notified."""
     if way is not NotificationMethod.MAIL:
         return {0: people} if people else {}
     found: dict[int, BitMap] = {}
@@ -231,16 +224,16 @@ def by_delay(state: State, people: BitMap, way: NotificationMethod) -> Mapping[i
 
 
 def only_while_away(state: State, user_id: int, way: NotificationMethod) -> bool:
-    """Whether the user is told in this way only while they are not here."""
+    """Whether the user is notified by this method only while they aren't active."""
     return not (
         way is NotificationMethod.PUSH and state.settings[user_id].enable_online_push_notifications
     )
 
 
 def next_quiet_check(way: NotificationMethod, now: float, until: int) -> float | None:
-    """When somebody is looked at again who is left in peace until then, to be told in this way;
-    None where they are not told any more: of what rings. (The end by full minutes, so that many are
-    looked at together.)"""
+    """Return when to check a person again whose quiet time lasts `until`; None if the notification
+    is dropped: all but emails. Ends are rounded up to minutes, so that many people are checked
+    together."""
     if way is not NotificationMethod.MAIL:
         return None
     wait = min((until - now) / QUIET_RECHECKS, MAX_QUIET_RECHECK_SECONDS)
@@ -248,6 +241,6 @@ def next_quiet_check(way: NotificationMethod, now: float, until: int) -> float |
 
 
 def may_notify(state: State, user_id: int, message: Message) -> bool:
-    """Whether the user has an account, and may read the message, at this moment."""
+    """Whether the user is active and can read the message now."""
     user = state.users[user_id]
     return user.is_active and channel_access.reads_message(state, user, message)

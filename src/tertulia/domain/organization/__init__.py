@@ -1,1 +1,1 @@
-"""The organization: its settings, and what administrators set up for everybody."""
+"""The organization: its settings, and what administrators set up for everyone."""

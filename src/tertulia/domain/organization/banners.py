@@ -1,4 +1,4 @@
-"""Banners: what owners and administrators tell everybody, for a time."""
+"""Announcements that administrators show to everyone for some time, as banners."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from tertulia.state.state import State
 MAX_CONTENT: Final = 500
 """Characters."""
 MAX_BANNERS: Final = 5
-"""At the same time: more would leave no room for anything else."""
+"""At the same time: more would cover the screen."""
 MAX_SECONDS: Final = 366 * 86400
 TOPIC: Final = "announcements"
 
@@ -22,11 +22,11 @@ TOPIC: Final = "announcements"
 def post(
     context: CommandContext, content: str, seconds: int, announce: bool, render: Render
 ) -> Decision[Banner]:
-    """Tell everybody something for so many seconds. With `announce`, the notification bot says it
-    in the channel for announcements too, where there is one: not every client has banners.
+    """Show everyone a banner for that many seconds. With `announce`, the notification bot also
+    posts it in the channel for announcements, since not every client shows banners.
 
-    For administrators. Refused for a text that is empty or too long, for a time that is, and where
-    there are `MAX_BANNERS` already.
+    For administrators. Raise Refused for an invalid text or duration, and if there are
+    `MAX_BANNERS`.
     """
     state, actor = context.state, context.actor
     permissions.require_administrator(state, actor)
@@ -59,7 +59,7 @@ def post(
 
 
 def end(context: CommandContext, banner_id: int) -> Decision[None]:
-    """Show it no more, to anybody. For administrators. NoSuchItem for one that is not there."""
+    """Remove a banner. For administrators. Raise NoSuchItem."""
     permissions.require_administrator(context.state, context.actor)
     if banner_id not in context.state.banners:
         raise NoSuchItem("announcement")
@@ -67,11 +67,11 @@ def end(context: CommandContext, banner_id: int) -> Decision[None]:
 
 
 def next_end(state: State, _now: float) -> float | None:
-    """When the first of them is over, in UNIX seconds."""
+    """Return when the first banner ends, in UNIX seconds."""
     return min((banner.ends_at for banner in state.banners), default=None)
 
 
 def end_old(context: CommandContext) -> Decision[None]:
-    """End those whose time is over."""
+    """Remove banners that have ended."""
     over = sorted(one.id for one in context.state.banners if one.ends_at <= context.now)
     return Decision(None, (BannersEnded(banner_ids=tuple(over)),) if over else ())

@@ -1,4 +1,4 @@
-"""Of which domains the e-mail addresses of new accounts may be."""
+"""Email domains that new accounts can have. Only owners can change them."""
 
 import re
 from typing import Final
@@ -19,7 +19,7 @@ MAX_DOMAIN: Final = 253
 
 
 def add(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[Domain]:
-    """Add a domain. For owners. Refused for what is no domain, and for one that is there."""
+    """Add a domain. Raise Refused if it's invalid or already on the list."""
     permissions.require_owner(context.state, context.actor)
     state = context.state
     final = name.strip().lower()
@@ -32,7 +32,7 @@ def add(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[
 
 
 def change(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[None]:
-    """Say whether a domain's subdomains count. For owners. Refused for one that is not there."""
+    """Set whether a domain's subdomains are allowed. Raise Refused if it isn't on the list."""
     permissions.require_owner(context.state, context.actor)
     domain = _known(context.state, name)
     if domain.allow_subdomains == allow_subdomains:
@@ -42,9 +42,9 @@ def change(context: CommandContext, name: str, allow_subdomains: bool) -> Decisi
 
 
 def remove(context: CommandContext, name: str) -> Decision[None]:
-    """Remove a domain. For owners. Refused for one that is not there.
+    """Remove a domain. Raise Refused if it isn't on the list.
 
-    With the last domain the restriction to domains ends: nobody could come in any more.
+    Removing the last domain turns the restriction off: otherwise nobody could join.
     """
     permissions.require_owner(context.state, context.actor)
     state = context.state
@@ -56,7 +56,7 @@ def remove(context: CommandContext, name: str) -> Decision[None]:
 
 
 def named(state: State, name: str) -> Domain | None:
-    """The organization's domain of that name, without regard to case."""
+    """Return the domain with that name, ignoring case."""
     final = name.strip().lower()
     return next((domain for domain in state.domains if domain.name == final), None)
 

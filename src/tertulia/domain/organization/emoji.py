@@ -1,4 +1,4 @@
-"""Which emoji there are, and the organization's own."""
+"""Finding emoji by name, and custom emoji."""
 
 import re
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from tertulia.state.state import State
 
 MAX_NAME: Final = 100
 MAX_OF_PERSON: Final = 500
-"""Emoji that one person and their bots can add, deactivated ones included: all clients load them.
+"""Emoji that one person and their bots can add, including deactivated ones: all clients load them.
 Administrators can add any number."""
 _NAME: Final = re.compile(r"[0-9a-z_-]*[0-9a-z]")
 _KINDS: Final[Sequence[EmojiKind]] = (EmojiKind.CUSTOM, EmojiKind.EXTRA, EmojiKind.UNICODE)
-"""In the order in which a name is looked up."""
+"""The order in which a name is looked up."""
 
 
 def code_of(state: State, name: str, kind: EmojiKind) -> str | None:
-    """The code of the emoji of that kind and name, if there is one (and it is active)."""
+    """Return the code of the active emoji of that kind and name, if it exists."""
     match kind:
         case EmojiKind.CUSTOM:
             emoji_id = state.custom_emoji.by_name.get(name)
@@ -38,11 +38,8 @@ def code_of(state: State, name: str, kind: EmojiKind) -> str | None:
 def chosen(
     state: State, name: str, code: str | None = None, kind: EmojiKind | None = None
 ) -> Emoji:
-    """The emoji of that name; code and kind, where they are given, must be its own. A Unicode emoji
-    that clients do not know by this name gets its canonical one.
-
-    Refused where there is none.
-    """
+    """Return the emoji with that name; code and kind must match if they are given. A Unicode emoji
+    whose name clients don't know gets its canonical name. Raise Refused if it doesn't exist."""
     for one in _KINDS if kind is None else (kind,):
         found = code_of(state, name, one)
         if one is EmojiKind.UNICODE and code is not None and has_name(code, name):
@@ -58,15 +55,13 @@ def chosen(
 
 
 class NewEmoji(Struct, frozen=True, kw_only=True):
-    """An emoji to add, its pictures being in their files."""
-
     name: str
     file: str
     still: str = ""
 
 
 def check_new(context: CommandContext, name: str) -> Decision[None]:
-    """Refuse a new emoji of this name where the actor cannot add it. Decides nothing else."""
+    """Raise Refused if the actor can't add an emoji with this name."""
     state, actor = context.state, context.actor
     permissions.require(
         permissions.holds_as_member(state, actor, state.realm.can_add_custom_emoji_group),
@@ -97,7 +92,7 @@ def check_new(context: CommandContext, name: str) -> Decision[None]:
 
 
 def add(context: CommandContext, new: NewEmoji) -> Decision[int]:
-    """Add the emoji. Returns its ID. Refused as `allow`."""
+    """Add the emoji and return its ID. Raise as `check_new`."""
     check_new(context, new.name)
     emoji = CustomEmoji(
         id=context.state.custom_emoji.next_id(),
@@ -110,9 +105,9 @@ def add(context: CommandContext, new: NewEmoji) -> Decision[int]:
 
 
 def deactivate(context: CommandContext, name: str) -> Decision[None]:
-    """Offer the emoji of this name no more; the reactions with it stay.
+    """Deactivate the emoji with this name; reactions with it stay.
 
-    NoSuchItem where there is none; Refused for all but administrators and who added it.
+    Raise NoSuchItem; Refused for people other than administrators and its author.
     """
     state, actor = context.state, context.actor
     emoji_id = state.custom_emoji.by_name.get(name)

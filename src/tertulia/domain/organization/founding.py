@@ -1,4 +1,4 @@
-"""Creating the organization, with its owner and first channels."""
+"""Creating the organization with its owner and first channels."""
 
 from typing import Final
 
@@ -18,7 +18,8 @@ _FIRST_CHANNEL: Final = 1
 
 
 class NewOrganization(Struct, frozen=True, kw_only=True):
-    """An organization to be. `credential` is its owner's, for `realms.FIRST_USER`."""
+    """An organization to create. `credential` is its owner's, with `realms.FIRST_USER` as user
+    ID."""
 
     name: str
     uuid: str
@@ -29,10 +30,10 @@ class NewOrganization(Struct, frozen=True, kw_only=True):
 
 
 def found(context: CommandContext, new: NewOrganization) -> Decision[User]:
-    """Create the organization, its owner, and the channels with the owner in them: the first is
-    told who joins.
+    """Create the organization, its owner, and the channels with the owner in them. New members are
+    announced in the first one.
 
-    Refused where there is one already, and for names and addresses that cannot be one.
+    Raise Refused if an organization exists, and for invalid names and addresses.
     """
     decision = realms.found(
         context,
@@ -53,8 +54,8 @@ def found(context: CommandContext, new: NewOrganization) -> Decision[User]:
 def _opened(
     context: CommandContext, channel_id: int, new: NewChannel, owner: User
 ) -> list[AnyChange]:
-    """The changes that create a channel with the owner in it. `channels.made` cannot: it checks the
-    rights of an account that does not exist yet."""
+    """Return the changes that create a channel with the owner in it. `channels.new_channel` can't:
+    it checks the permissions of an account that doesn't exist yet."""
     channel = Channel(
         id=channel_id,
         name=names.channel_name(new.name),

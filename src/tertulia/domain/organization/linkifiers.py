@@ -1,4 +1,5 @@
-"""Linkifiers: what is written in a certain way becomes a link."""
+"""Linkifiers, which turn text that matches a pattern into links. Only administrators can change
+them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,8 +25,8 @@ _RUNS_CODE: Final = ("javascript:", "vbscript:", "data:")
 
 
 def url_template(text: str) -> tuple[str, frozenset[str]]:
-    """The template in its final form, and the names of its variables. Refused when it is none, or
-    leads to a place that runs code."""
+    """Return the template in its final form, and the names of its variables. Raise Refused if it's
+    invalid or runs code."""
     template = text.strip()
     if not template or len(template) > MAX_TEMPLATE:
         raise Refused(f"A URL template must have 1 to {MAX_TEMPLATE} characters.")
@@ -48,17 +49,17 @@ def _check_literal(text: str) -> None:
 
 MAX_PATTERN: Final = 1000
 MAX_TEXT: Final = 1000
-"""Of an example, and of a template for what is written."""
+"""Of an example, and of a reverse template."""
 MAX_ALTERNATIVES: Final = 50
 MAX_LINKIFIERS: Final = 200
 MAX_CHARACTERS: Final = 100_000
-"""Of the patterns, templates and examples of all linkifiers: every client gets them."""
+"""In the patterns, templates, and examples of all linkifiers: every client gets them."""
 MAX_PATTERN_BYTES: Final = 2 * 1024 * 1024
-"""Memory for one compiled pattern, which bounds how long it takes to compile: 35 ms."""
+"""Memory of a compiled pattern. It limits the time for compiling: 35 ms."""
 
 
 class LinkifierValues(Struct, frozen=True, kw_only=True):
-    """The new values of a linkifier. What is UNSET stays as it is."""
+    """New values of a linkifier. UNSET fields don't change."""
 
     pattern: str | UnsetType = UNSET
     url_template: str | UnsetType = UNSET
@@ -68,11 +69,10 @@ class LinkifierValues(Struct, frozen=True, kw_only=True):
 
 
 def add(context: CommandContext, given: LinkifierValues) -> Decision[int]:
-    """Add a linkifier, after all others. Returns its ID. For administrators.
+    """Add a linkifier after the others and return its ID.
 
-    Refused for a pattern that is none or is another linkifier's, for templates that are none or
-    have other variables than the pattern, for a reverse template that does not make the
-    example again, and beyond the limits.
+    Raise Refused for an invalid or taken pattern, invalid templates or variables, a reverse
+    template that doesn't reproduce the example, and beyond the limits.
     """
     permissions.require_administrator(context.state, context.actor)
     state = context.state
@@ -88,7 +88,7 @@ def add(context: CommandContext, given: LinkifierValues) -> Decision[int]:
 
 
 def change(context: CommandContext, linkifier_id: int, given: LinkifierValues) -> Decision[None]:
-    """Change a linkifier. For administrators. Refused as `add`, and for one that is not there."""
+    """Change a linkifier. Raise Refused as `add`, and if it doesn't exist."""
     permissions.require_administrator(context.state, context.actor)
     before = _known(context.state, linkifier_id)
     after = _checked(context.state, _revised(before, given))
@@ -96,14 +96,14 @@ def change(context: CommandContext, linkifier_id: int, given: LinkifierValues) -
 
 
 def remove(context: CommandContext, linkifier_id: int) -> Decision[None]:
-    """Remove a linkifier. For administrators. Refused for one that is not there."""
+    """Remove a linkifier. Raise Refused if it doesn't exist."""
     permissions.require_administrator(context.state, context.actor)
     _known(context.state, linkifier_id)
     return Decision(None, (LinkifierRemoved(linkifier_id=linkifier_id),))
 
 
 def order(context: CommandContext, linkifier_ids: Sequence[int]) -> Decision[None]:
-    """Give the linkifiers another order. For administrators. Refused unless all are named once."""
+    """Set the order of the linkifiers. Raise Refused unless each is named once."""
     permissions.require_administrator(context.state, context.actor)
     present = [linkifier.id for linkifier in context.state.linkifiers_in_order]
     if sorted(linkifier_ids) != sorted(present):
@@ -135,7 +135,7 @@ def _revised(linkifier: Linkifier, given: LinkifierValues) -> Linkifier:
 
 
 def _checked(state: State, linkifier: Linkifier) -> Linkifier:
-    """The linkifier in its final form. Refused as `add`."""
+    """Return the linkifier in its final form. Raise as `add`."""
     pattern = compiled(linkifier.pattern)
     if any(o.pattern == linkifier.pattern for o in state.linkifiers if o.id != linkifier.id):
         raise Refused("Another linkifier already has this pattern.")
@@ -161,14 +161,13 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
 
 
 def _size(linkifier: Linkifier) -> int:
-    """The characters of all its texts."""
     texts = (linkifier.example_input or "", linkifier.reverse_template or "")
     templates = (linkifier.url_template, *linkifier.alternative_url_templates)
     return sum(map(len, (linkifier.pattern, *templates, *texts)))
 
 
 def options() -> Any:
-    """How patterns are compiled. What is wrong with one is in the refusal, and is not logged."""
+    """Return options for compiling patterns. Errors aren't logged, since the refusal has them."""
     import re2  # type: ignore[import-untyped]  # it comes without types
 
     quiet = re2.Options()
@@ -178,13 +177,14 @@ def options() -> Any:
 
 
 def between_words(pattern: str) -> str:
-    """Return the pattern for where a match is not part of a word. Its first group is the match."""
+    """Return a pattern that matches only where it isn't part of a word. Its first group is the
+    match."""
     return rf"(?:^|[^\pL\pN])({pattern})(?:$|[^\pL\pN])"
 
 
 def compiled(pattern: str) -> Any:
-    """The regular expression. Refused when it is none: its time is linear, so it lacks what would
-    make it otherwise (references back, looking ahead)."""
+    """Compile the regular expression. Raise Refused if it's invalid. RE2 takes linear time, and so
+    has no backreferences or lookahead."""
     import re2
 
     if not 0 < len(pattern) <= MAX_PATTERN:
@@ -231,8 +231,8 @@ _PART: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}|[^{}]+")
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """A reverse template with its variables filled in. Refused where it is none, or names a
-    variable that there is not."""
+    """Fill in the variables of a reverse template. Raise Refused if it's invalid or names an
+    unknown variable."""
     parts: list[str] = []
     end = 0
     for part in _PART.finditer(template):

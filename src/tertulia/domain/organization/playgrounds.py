@@ -1,4 +1,4 @@
-"""Code playgrounds: where on the web code in some language can be tried."""
+"""Code playgrounds: websites that run code in a language."""
 
 from typing import Final
 
@@ -13,10 +13,10 @@ MAX_NAME: Final = 100
 
 
 def add(context: CommandContext, name: str, language: str, url_template: str) -> Decision[int]:
-    """Add a playground. Returns its ID. For administrators.
+    """Add a playground and return its ID. For administrators.
 
-    Refused for a name, a language or a template that is none, for a template with other variables
-    than `code`, and for a name that the language's playgrounds have already.
+    Raise Refused for an invalid name, language, or template, variables other than `code`, and a
+    name that the language's playgrounds already have.
     """
     permissions.require_administrator(context.state, context.actor)
     state = context.state
@@ -38,7 +38,7 @@ def add(context: CommandContext, name: str, language: str, url_template: str) ->
 
 
 def remove(context: CommandContext, playground_id: int) -> Decision[None]:
-    """Remove a playground. For administrators. Refused for one that is not there."""
+    """Remove a playground. For administrators. Raise Refused if it doesn't exist."""
     permissions.require_administrator(context.state, context.actor)
     if playground_id not in context.state.playgrounds:
         raise Refused("This playground doesn't exist.")

@@ -1,4 +1,4 @@
-"""The organization itself."""
+"""Founding, deactivating, and reactivating the organization; its languages."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -36,8 +36,8 @@ def found(
     *,
     signups_channel_id: int = -1,
 ) -> Decision[User]:
-    """Create the organization and its owner, whose credential is for `FIRST_USER`. The caller
-    creates the channel that is to be told who joins, if any, with it."""
+    """Create the organization and its owner, whose credential has the user ID `FIRST_USER`. The
+    caller creates the channel for signup announcements."""
     if not context.state.is_empty:
         raise Refused("This server already has an organization.")
     realm_name = names.realm_name(name)
@@ -80,24 +80,21 @@ def found(
 
 
 def founder_name(text: str) -> str:
-    """The founder's name in its final form. Refused when it cannot be one."""
+    """Return the founder's name in its final form. Raise Refused if it's invalid."""
     name = names.full_name(text)
     names.require_unlike(name, (bot for _, bot, _ in _BOTS))
     return name
 
 
 def deactivate(context: CommandContext) -> Decision[None]:
-    """Close the organization: nobody can do anything in it any more, and nothing is lost. For
-    owners; NotPermitted otherwise."""
+    """Deactivate the organization: nobody can use it, and nothing is deleted. For owners."""
     require_owner(context.state, context.actor)
     return Decision(None, (RealmDeactivated(),))
 
 
 def reactivate(context: CommandContext) -> Decision[None]:
-    """Open the organization again. This is for the operator of the server, who needs no account.
-
-    Refused where it is open.
-    """
+    """Reactivate the organization, as the server's operator. Raise Refused if it isn't
+    deactivated."""
     if not context.state.realm.deactivated:
         raise Refused("This organization isn't deactivated.")
     return Decision(None, (RealmReactivated(),))
@@ -161,4 +158,4 @@ LANGUAGES: Final[Mapping[str, str]] = {
     "zh-hant": "繁體中文",
     "zh-tw": "臺灣繁體中文",
 }
-"""Their own names, by their codes."""
+"""Languages' own names, by code."""

@@ -1,4 +1,4 @@
-"""The organization's settings: what each may be, who may change it, and what follows."""
+"""Changing the organization's settings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -22,9 +22,9 @@ from tertulia.model.settings import declared_settings
 from tertulia.state.decision import CommandContext, Decision
 
 NOWHERE: Final = -1
-"""In place of a channel's ID: there is none for this."""
+"""Stands for no channel in place of a channel's ID."""
 FOR_EVER: Final = -1
-"""As `message_retention_days`."""
+"""The value of `message_retention_days` that keeps messages forever."""
 MAX_URL: Final = 200
 
 VIDEO_CALLS: Final[Mapping[int, tuple[str, str]]] = {
@@ -32,24 +32,24 @@ VIDEO_CALLS: Final[Mapping[int, tuple[str, str]]] = {
     1: ("jitsi_meet", "Jitsi Meet"),
     4: ("big_blue_button", "BigBlueButton"),
 }
-"""Ways to hold a video call, by number: key and name."""
+"""Video call providers by number: key and name."""
 BIG_BLUE_BUTTON: Final = 4
-"""The one that needs a server which the operator has set."""
+"""The provider that needs a server, which the operator configures."""
 
 _SETTINGS: Final = declared_settings(Realm)
 FOR_OWNERS: Final = frozenset(name for name, one in _SETTINGS.items() if one.setting.owners_only)
-"""Settings that administrators can't change: who can join, and what gets lost."""
+"""Settings that administrators can't change: who can join, and what is deleted."""
 
 
 class OrganizationUpdate(Struct, frozen=True, kw_only=True):
-    """New values for settings of the organization: those of `Realm` by name, and permissions."""
+    """New values for settings: fields of `Realm` by name, and permissions."""
 
     values: Mapping[str, Any] = {}
     groups: Mapping[str, PermissionUpdate] = {}
 
 
 def check_may_change(context: CommandContext, fields: frozenset[str]) -> Decision[None]:
-    """Raise NotPermitted unless the actor may change all of these settings."""
+    """Raise NotPermitted unless the actor can change all of these settings."""
     permissions.require_administrator(context.state, context.actor)
     if fields & FOR_OWNERS:
         permissions.require_owner(context.state, context.actor)
@@ -57,11 +57,10 @@ def check_may_change(context: CommandContext, fields: frozenset[str]) -> Decisio
 
 
 def change(context: CommandContext, edit: OrganizationUpdate, render: Render) -> Decision[None]:
-    """Change the organization's settings: all of the given ones, or none. Values that are as
-    before change nothing.
+    """Change the organization's settings: all or none.
 
-    NotPermitted for those who may not; Refused for values that a setting cannot have, among them
-    channels that the actor cannot see; StaleExpectation, SystemGroupRequired for permissions.
+    Raise NotPermitted without permission; Refused for invalid values, including channels that the
+    actor can't see; StaleExpectation and SystemGroupRequired for permissions.
     """
     state = context.state
     check_may_change(context, frozenset([*edit.values, *edit.groups]))
@@ -87,7 +86,7 @@ def _checked(context: CommandContext, name: str, value: Any) -> Any:
 
 
 def _channel(context: CommandContext, channel_id: int) -> int:
-    """The channel's ID. Refused for one that the actor cannot see, or that is archived."""
+    """Return the channel's ID. Raise Refused if it's archived or the actor can't see it."""
     if channel_id == NOWHERE:
         return NOWHERE
     channel = channels.known(context.state, context.actor, channel_id)
@@ -153,11 +152,11 @@ _RULES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "video_chat_provider": _video_calls,
     "welcome_message_custom_text": _welcome,
 }
-"""What is to be said of a setting beyond its type."""
+"""Rules for values beyond their types."""
 
 
 def changed(context: CommandContext, values: Mapping[str, Any]) -> list[AnyChange]:
-    """The change that gives settings these values, with what follows; none where they have them."""
+    """Return the changes that give settings these values, if they differ."""
     state, realm, now = context.state, context.state.realm, context.now
     new = {name: value for name, value in values.items() if _differs(realm, name, value)}
     if not new:
@@ -176,8 +175,8 @@ def _differs(realm: Realm, name: str, value: Any) -> bool:
 
 
 def set_picture(context: CommandContext, name: str, file: str) -> Decision[RealmPicture]:
-    """Show another picture, which is the given file (empty: the one that everybody begins with).
-    `name` is a field of `Realm`. Returns the picture before. For administrators."""
+    """Replace a picture by the given file (empty: the default). `name` is a field of `Realm`.
+    Return the previous picture. For administrators."""
     permissions.require_administrator(context.state, context.actor)
     before: RealmPicture = getattr(context.state.realm, name)
     if before.file == file:
@@ -187,8 +186,8 @@ def set_picture(context: CommandContext, name: str, file: str) -> Decision[Realm
 
 
 def change_defaults(context: CommandContext, values: Mapping[str, Any]) -> Decision[None]:
-    """Change the settings that new accounts begin with, for administrators (NotPermitted
-    otherwise). Refused for values that a setting cannot have."""
+    """Change the default settings of new accounts. For administrators. Raise Refused for invalid
+    values."""
     permissions.require_administrator(context.state, context.actor)
     before = context.state.default_settings
     checked = personal_settings.all_checked(values)

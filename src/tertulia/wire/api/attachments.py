@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 from tertulia.domain.messages import attachments
 from tertulia.domain.messages.attachments import StorageUse
 from tertulia.model.attachments import ADDRESS, SHOWN, Attachment
-from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, Change, FilesDeleted
+from tertulia.model.change import Change
+from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused
 from tertulia.model.organization import MAX_MEBIBYTES
 from tertulia.model.users import User

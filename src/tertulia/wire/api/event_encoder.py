@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from tertulia.delivery import queue as event_ids
 from tertulia.delivery.encoder import CachedEntry
-from tertulia.model.changes import AnyChange, Change, Entry
+from tertulia.model.change import Change
+from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import Transient
 from tertulia.service.config import Config

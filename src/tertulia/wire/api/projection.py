@@ -13,7 +13,8 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.delivery.queue import Numbering
-from tertulia.model.changes import Change, Entry
+from tertulia.model.change import Change
+from tertulia.model.changes import Entry
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.model.users import User
 from tertulia.state.state import State

@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
-from tertulia.model.changes import ChannelChanged, ChannelCreated, ChannelSight
+from tertulia.model.changes import ChannelChanged, ChannelCreated
 from tertulia.model.channels import Channel
+from tertulia.model.groups import ChannelSight
 from tertulia.state.folds import revised
 from tertulia.state.state import State
 from tertulia.wire.api.channels.objects import WIRE_NAMES, excluded, post_policy

@@ -9,12 +9,12 @@ from tertulia.domain import channel_access
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.model.changes import (
     FullMembersChanged,
-    Named,
     UserGroupChanged,
     UserGroupCreated,
     UserGroupMembersChanged,
 )
 from tertulia.model.groups import SystemGroup
+from tertulia.model.users import Named
 from tertulia.state.folds import revised
 from tertulia.wire.api.channels.events import (
     ChannelUpdateEvent,

@@ -4,8 +4,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tertulia.domain import channel_access
-from tertulia.model.changes import Named, UserChanged, UserCreated, UserDeactivated, UserReactivated
-from tertulia.model.users import User
+from tertulia.model.changes import UserChanged, UserCreated, UserDeactivated, UserReactivated
+from tertulia.model.users import Named, User
 from tertulia.state.folds import revised
 from tertulia.wire.api.bots import (
     BotAddEvent,

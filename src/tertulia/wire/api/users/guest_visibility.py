@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from pyroaring import BitMap, FrozenBitMap
 
 from tertulia.domain import permissions
-from tertulia.model.changes import UserVisibility, UserVisibilityChanged
-from tertulia.model.users import Role
+from tertulia.model.changes import UserVisibilityChanged
+from tertulia.model.users import Role, UserVisibility
 from tertulia.state.state import State
 from tertulia.state.user_visibility import bitmap
 from tertulia.wire.api.events import EncodedEvent, Event, encoded

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tertulia.domain import permissions
-from tertulia.model.changes import ChannelSight, UserChanged
+from tertulia.model.changes import UserChanged
+from tertulia.model.groups import ChannelSight
 from tertulia.model.users import Role, User
 from tertulia.wire.api.administration import DefaultChannelGroupsEvent, default_channel_groups
 from tertulia.wire.api.bots import (
