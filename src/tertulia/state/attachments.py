@@ -1,4 +1,4 @@
-"""Uploaded files, and which messages link them: the indexes over their tables."""
+"""Attachments and the messages that link them: index and folds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AttachmentIndex(Index):
-    """The uploaded files by their uploader, path and messages, and those that nothing links."""
+    """Attachments by uploader, path, and message, and those that nothing links."""
 
     def __init__(
         self,
@@ -32,25 +32,25 @@ class AttachmentIndex(Index):
         claims: Table[AttachmentMessage],
         unsent: Iterable[Table[Any]],
     ) -> None:
-        """`claims` are the links in messages. What the `content` of the records of `unsent` links
-        is in use too, although nothing of it was sent yet."""
+        """`claims` are links in messages. Links in the `content` of `unsent` records count as use
+        too."""
         self._attachments = attachments
         self.of_user = Grouped(attachments, lambda attachment: attachment.user_id)
         self.claims_of = Grouped(claims, lambda claim: claim.attachment_id)
-        """The links to a file, by the file's ID."""
+        """Links by attachment ID."""
         self.of_message = Grouped(claims, lambda claim: claim.message_id)
-        """The links in a message, by the message's ID."""
+        """Links by message ID."""
         self._by_key = Unique(attachments, lambda attachment: attachment.key)
         self.space_used = 0
-        """Bytes of all files together."""
+        """Bytes of all files."""
         self._space_of: Counter[int] = Counter()
-        """The same of each account."""
+        """Bytes by account."""
         self._unused: set[tuple[int, int]] = set()
-        """When each file that nothing links was uploaded, and its ID."""
+        """Unlinked files: upload time and ID."""
         self._oldest: list[tuple[int, int]] = []
-        """A heap of them, with some that are linked by now."""
+        """A heap of them, and of some that are linked now."""
         self._unsent_links: Counter[str] = Counter()
-        """How often a file is linked in what was not sent yet, by the file's path."""
+        """The number of links in unsent texts, by path."""
         self.follow(attachments, self._attachment_changed)
         self.follow(claims, self._claim_changed)
         for table in unsent:
@@ -72,11 +72,10 @@ class AttachmentIndex(Index):
             del self._space_of[user_id]
 
     def space_of(self, user_id: int) -> int:
-        """Bytes of the account's files together."""
         return self._space_of[user_id]
 
     def largest(self, limit: int) -> Sequence[tuple[int, int]]:
-        """The accounts whose files come to most bytes, and how many, the largest first."""
+        """Return the accounts whose files take most bytes, largest first, with the bytes."""
         return heapq.nsmallest(limit, self._space_of.items(), key=lambda one: (-one[1], one[0]))
 
     def _claim_changed(
@@ -107,33 +106,32 @@ class AttachmentIndex(Index):
             heapq.heappush(self._oldest, entry)
 
     def at_path(self, path: str) -> Attachment | None:
-        """The file that has this path."""
         found = self.with_key(key_in(path))
         return None if found is None or found.path != path else found
 
     def with_key(self, key: str) -> Attachment | None:
-        """The file whose path has this key in it."""
+        """Return the file with that key in its path."""
         attachment_id = self._by_key.get(key)
         return None if attachment_id is None else self._attachments[attachment_id]
 
     def message_ids(self, attachment_id: int) -> tuple[int, ...]:
-        """The messages that link the file, ascending."""
+        """Return the messages that link the file, ascending."""
         return tuple(claim.message_id for claim in self.claims_of[attachment_id])
 
     def linked_by(self, message_ids: Iterable[int]) -> tuple[int, ...]:
-        """The files that these messages link, ascending."""
+        """Return the files that these messages link, ascending."""
         found = {one.attachment_id for id_ in message_ids for one in self.of_message[id_]}
         return tuple(sorted(found))
 
     def unclaimed(self, until: float, limit: int) -> Sequence[int]:
-        """The IDs of files that were uploaded until that UNIX time and that neither a message nor
-        anything unsent links: the oldest, at most so many."""
+        """Return at most `limit` of the oldest files that were uploaded until that UNIX time and
+        that nothing links."""
         oldest = heapq.nsmallest(limit, self._unused)
         return [attachment_id for created_at, attachment_id in oldest if created_at <= until]
 
     @property
     def oldest_unclaimed(self) -> int | None:
-        """When the oldest of these files was uploaded, in UNIX seconds."""
+        """When the oldest unlinked file was uploaded, in UNIX seconds."""
         while self._oldest and self._oldest[0] not in self._unused:
             heapq.heappop(self._oldest)
         return self._oldest[0][0] if self._oldest else None
@@ -143,7 +141,7 @@ FOLDS = Folds()
 
 
 def claim(state: State, message_id: int, attachment_ids: Iterable[int]) -> None:
-    """The message links these files."""
+    """Link these files to the message."""
     for attachment_id in attachment_ids:
         state.attachment_messages.put(
             AttachmentMessage(attachment_id=attachment_id, message_id=message_id)
@@ -151,7 +149,7 @@ def claim(state: State, message_id: int, attachment_ids: Iterable[int]) -> None:
 
 
 def release(state: State, message_id: int, attachment_ids: Iterable[int] | None = None) -> None:
-    """The message does not link these files any more; or none at all, because it is gone."""
+    """Unlink these files, or all, from the message."""
     for record in state.uploads.of_message[message_id]:
         if attachment_ids is None or record.attachment_id in attachment_ids:
             state.attachment_messages.remove((record.attachment_id, message_id))

@@ -1,4 +1,4 @@
-"""Channels, their subscribers and topics: the tables and their indexes."""
+"""Channels, subscriptions, topics, and channel folders: tables, indexes, and folds."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 RECENTLY = 180 * 86400
-"""Seconds without a message, after which a channel is not recently active any more."""
+"""Seconds without a message after which a channel isn't recently active."""
 
 
 def is_active(channel: Channel, now: float) -> bool:
-    """Whether the channel was created, or had a message, not too long before `now`."""
+    """Whether the channel was created, or had a message, recently."""
     return now - max(channel.created_at, channel.last_message_at or 0) < RECENTLY
 
 
 class ChannelActivity(Index):
-    """An index of channels: when the `is_recently_active` of each may have to change.
+    """When `is_recently_active` of channels must change.
 
-    It is asked after every commit, so it keeps the times in a heap: times that are over or do not
-    hold any more are removed when they come to its top.
+    Checked after every commit, so the times are in a heap; outdated ones are removed when they
+    reach the top.
     """
 
     def __init__(self, channels: Table[Channel]) -> None:
@@ -48,12 +48,12 @@ class ChannelActivity(Index):
         if after is None or (before is not None and _facts(before) == _facts(after)):
             return
         newest = max(after.created_at, after.last_message_at or 0)
-        # An inactive one with a new message is due at once.
+        # An inactive one with a new message is due immediately.
         time = newest + RECENTLY if after.is_recently_active else 0
         heapq.heappush(self._times, (time, after.id))
 
     def next(self, now: float) -> float | None:
-        """When the `is_recently_active` of a channel is to change, in UNIX seconds."""
+        """Return when `is_recently_active` of a channel is to change, in UNIX seconds."""
         while self._times and self._times[0][0] <= now:
             time, channel_id = self._times[0]
             channel = self._channels[channel_id]
@@ -68,8 +68,6 @@ def _facts(channel: Channel) -> tuple[int | None, bool]:
 
 
 class ChannelTable(Table[Channel]):
-    """The channels, archived ones too."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_name = Unique(self, lambda channel: channel.name.casefold())
@@ -78,7 +76,7 @@ class ChannelTable(Table[Channel]):
 
 
 class SubscriptionTable(Table[Subscription]):
-    """Who is subscribed to what, and who was: see `Subscription.is_active`."""
+    """Present and past subscriptions: see `Subscription.is_active`."""
 
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
@@ -89,8 +87,6 @@ class SubscriptionTable(Table[Subscription]):
 
 
 class TopicTable(Table[Topic]):
-    """The topics that have messages."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_channel = Nested(self, "channel_id", "key")
@@ -100,8 +96,8 @@ class TopicTable(Table[Topic]):
 
 
 class TopicsByNewestMessage(TableIndex[Topic]):
-    """The topics of each channel in the order of their newest messages: sorted when they are first
-    asked for, and then kept in order."""
+    """The topics of each channel in the order of their newest messages, sorted on first use and
+    then kept in order."""
 
     def __init__(self, topics: TopicTable) -> None:
         self._ordered: dict[int, list[Topic]] = {}
@@ -114,7 +110,7 @@ class TopicsByNewestMessage(TableIndex[Topic]):
             return
         if before is not None:
             index = bisect_left(found, before.last_message_id, key=_newest_message)
-            # While a topic takes in another one, both have the same newest message.
+            # While two topics are merged, both have the same newest message.
             while found[index].key != before.key:
                 index += 1
             del found[index]
@@ -126,8 +122,8 @@ class TopicsByNewestMessage(TableIndex[Topic]):
         self._ordered = {**self._ordered, **{one: [*self._ordered[one]] for one in changed}}
 
     def __getitem__(self, channel_id: int) -> Sequence[Topic]:
-        """The channel's topics, the one with the newest message last. Not to be changed, nor kept:
-        it changes with the state."""
+        """Return the channel's topics, the one with the newest message last. Don't change or keep
+        it."""
         found = self._ordered.get(channel_id)
         if found is None:
             topics = cast(TopicTable, self.table).of_channel[channel_id]
@@ -140,7 +136,7 @@ _newest_message = attrgetter("last_message_id")
 
 
 class MessageCounts(TableIndex[Topic]):
-    """How many messages each channel has, by its ID."""
+    """The number of messages by channel."""
 
     def __init__(self, topics: Table[Topic]) -> None:
         self._counts: dict[int, int] = {}
@@ -158,20 +154,20 @@ class MessageCounts(TableIndex[Topic]):
 
     @property
     def by_channel(self) -> Mapping[int, int]:
-        """The channels that have any, not to be changed."""
+        """Channels with messages. Don't change it."""
         return self._counts
 
 
 class ActiveSubscribers(Index):
-    """The active accounts that are subscribed to each channel: found when they are first asked for,
-    and then kept in step."""
+    """The active accounts that are subscribed to each channel, found on first use and then kept
+    current."""
 
     def __init__(self, users: Table[User], subscriptions: SubscriptionTable) -> None:
         self._users, self._subscriptions = users, subscriptions
         self._found: dict[int, tuple[int, ...]] = {}
         self._sets: dict[int, BitMap] = {}
         self._newest: dict[int, int] = {}
-        """Of the channels in `_sets`, see `newest_since`."""
+        """Of the channels in `_sets`: see `newest_since`."""
         self.follow(users, self._user_changed)
         self.follow(subscriptions, self._subscription_changed)
 
@@ -182,18 +178,18 @@ class ActiveSubscribers(Index):
         return made
 
     def __getitem__(self, channel_id: int) -> tuple[int, ...]:
-        """Their IDs, ascending."""
+        """Return their IDs, ascending."""
         found = self._found.get(channel_id)
         if found is None:
             found = self._found[channel_id] = tuple(self.as_set(channel_id))
         return found
 
     def as_set(self, channel_id: int) -> BitMap:
-        """The same as a set, not to be changed nor to be kept: it changes with the state."""
+        """Return them as a set. Don't change or keep it."""
         found = self._sets.get(channel_id)
         if found is None:
             users, people, newest = self._users.rows, [], 0
-            # Without a call for each of them: after a start all channels are asked for.
+            # No calls, for speed: after a start, this runs for all channels.
             for user_id, subscription in self._subscriptions.of_channel[channel_id].items():
                 spans = subscription.spans
                 if spans and spans[-1][1] is None and users[user_id].is_active:
@@ -204,8 +200,7 @@ class ActiveSubscribers(Index):
         return found
 
     def newest_since(self, channel_id: int) -> int:
-        """A message after which nobody was subscribed who is so now: all of them received what
-        came later."""
+        """Return a message such that all present subscribers received everything after it."""
         self.as_set(channel_id)
         return self._newest[channel_id]
 
@@ -235,7 +230,7 @@ class ActiveSubscribers(Index):
 
 
 class ChannelShards(Shards[Channel]):
-    """The channels with their subscribers, in shards of channel IDs."""
+    """Channels with their subscribers, in shards of channel IDs."""
 
     def __init__(
         self, channels: Table[Channel], users: Table[User], subscriptions: SubscriptionTable

@@ -1,5 +1,4 @@
-"""Who shares a channel or a direct conversation with whom: the accounts that a guest may know of
-where the organization limits that."""
+"""People who share a channel or a direct conversation: the accounts that limited guests see."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -14,11 +13,11 @@ from tertulia.state.messages import DirectConversationTable
 from tertulia.state.tables import Index
 
 REMEMBERED = 1024
-"""Gains that are remembered."""
+"""Remembered gains."""
 
 
 class Gain(NamedTuple):
-    """That some accounts could see others from an entry of the log on."""
+    """Accounts that became visible to viewers with an entry of the log."""
 
     seq: int
     viewers: BitMap
@@ -26,11 +25,11 @@ class Gain(NamedTuple):
 
 
 class Contacts(Index):
-    """For each account that is asked about, the accounts it shares something with, as a bitmap.
+    """For each requested account, those it shares something with, as a bitmap. Don't change it.
 
-    A bitmap is made when it is first asked for and then kept in step, so an organization that
-    limits nobody pays nothing. The caller must not change it. Deactivated accounts are contacts as
-    they were before, and the subscribers of an archived channel still share it.
+    Bitmaps are made on first use and then kept current, so that organizations without limits pay
+    nothing. Deactivated accounts remain contacts, and subscribers of archived channels still share
+    them.
     """
 
     def __init__(self, subscriptions: SubscriptionTable, directs: DirectConversationTable) -> None:
@@ -39,23 +38,21 @@ class Contacts(Index):
         self._subscribers: dict[int, BitMap] = {}
         self._shared: dict[int, BitMap] = {}
         self._kept = BitMap()
-        """The accounts that have a bitmap in `_shared`."""
+        """Accounts that have a bitmap in `_shared`."""
         self._joined: dict[int, BitMap] = {}
-        """By channel, who was subscribed since a bitmap was last asked for: they are added to the
-        bitmaps of the others when one is asked for again, all at once."""
+        """New subscribers by channel, added to others' bitmaps all at once on the next use."""
         self._left: set[int] = set()
-        """Channels that somebody left since then: the bitmaps of their subscribers are dropped."""
+        """Channels that someone left: their subscribers' bitmaps are dropped on the next use."""
         self._gains: deque[Gain] = deque(maxlen=REMEMBERED)
         self.gainers = BitMap()
-        """Who could see more accounts at some time since the state was loaded: each of them may
-        have been shown less than they would be now."""
+        """Accounts that could see more accounts at some time since the state was loaded."""
         self.merged = 0
-        """How many bitmaps were put together, for tests of what it costs."""
+        """The number of merged bitmaps, for tests."""
         self.follow(subscriptions, self._subscription_changed)
         self.follow(directs, self._direct_changed)
 
     def subscribers(self, channel_id: int) -> BitMap:
-        """Who is subscribed to the channel, deactivated accounts too."""
+        """Return the channel's subscribers, including deactivated accounts."""
         found = self._subscribers.get(channel_id)
         if found is None:
             ever = self._subscriptions.of_channel[channel_id]
@@ -64,8 +61,8 @@ class Contacts(Index):
         return found
 
     def of(self, user_id: int) -> BitMap:
-        """The accounts with which this one shares a channel or a direct conversation; itself too,
-        where there is one."""
+        """Return the accounts that share a channel or a direct conversation with this one,
+        including itself."""
         self._apply_changes()
         found = self._shared.get(user_id)
         if found is None:
@@ -74,7 +71,7 @@ class Contacts(Index):
         return found
 
     def apart_from(self, user_id: int, left: Mapping[int, BitMap]) -> BitMap:
-        """The same if those accounts were not subscribed to those channels."""
+        """As `of`, if those accounts weren't subscribed to those channels."""
         found = BitMap()
         for channel_id, subscription in self._subscriptions.of_user[user_id].items():
             gone = left.get(channel_id)
@@ -88,13 +85,13 @@ class Contacts(Index):
         return found
 
     def gained(self, seq: int, viewers: Iterable[int], user_ids: BitMap) -> None:
-        """Remember that these viewers can see these accounts from that entry on."""
+        """Remember that these viewers can see these accounts since that entry."""
         gain = Gain(seq, BitMap(viewers), user_ids)
         self._gains.append(gain)
         self.gainers |= gain.viewers
 
     def gained_since(self, seq: int, viewer_id: int, user_id: int) -> bool:
-        """Whether the viewer can see the account only since an entry after that one, as far as is
+        """Whether the viewer can see the account only since an entry after that one, as far as
         remembered."""
         for gain in reversed(self._gains):
             if gain.seq <= seq:

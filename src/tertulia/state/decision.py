@@ -1,4 +1,4 @@
-"""What a verb sees when it decides, and what it answers."""
+"""The input and output of verbs."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class CommandContext(Struct, frozen=True):
-    """The point of the log at which a command decides."""
+    """What a verb sees: the state, the time, and the actor."""
 
     state: State
     now: float
@@ -24,12 +24,12 @@ class CommandContext(Struct, frozen=True):
 
     @property
     def actor(self) -> User:
-        """The account in whose name the command is."""
         return self.state.users[self.actor_id]
 
 
 class Decision(Struct, Generic[T], frozen=True):
-    """The changes that a command asks for, in order, and what it answers when they are made.
+    """The output of a verb: changes, in order, and the result for the caller once they are
+    committed.
 
     `mails` are stored in the same commit, and sent afterwards.
     """
@@ -40,5 +40,5 @@ class Decision(Struct, Generic[T], frozen=True):
 
 
 Verb = Callable[..., Decision[T]]
-"""A command: `verb(context, *arguments)`. It raises `Refused`, or decides; it does no I/O, and it
-does not alter the state: what it asks for is folded when it has returned."""
+"""A command: `verb(context, *arguments)`. It raises `Refused` or decides. It does no I/O and
+doesn't alter the state: changes are folded after it returns."""

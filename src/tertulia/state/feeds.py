@@ -1,4 +1,4 @@
-"""Feeds that bots follow: the table and its index."""
+"""Feeds: table and folds."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 class FeedTable(Table[Feed]):
-    """All feeds."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_bot = Grouped(self, lambda feed: feed.bot_id)

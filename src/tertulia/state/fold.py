@@ -1,4 +1,4 @@
-"""Folding entries of the log into the state: nothing else writes to it."""
+"""Folding entries of the log into the state. Nothing else writes to the state."""
 
 from typing import Final
 
@@ -36,11 +36,11 @@ FOLDS: Final = Folds(
         **users.FOLDS,
     }
 )
-"""One for each change: a test holds this against the changes there are."""
+"""The fold of each change."""
 
 
 def fold(state: State, entry: Entry) -> None:
-    """Bring the state from `entry.seq - 1` to `entry.seq`."""
+    """Fold the entry `state.seq + 1`."""
     if entry.seq != state.seq + 1:
         raise ValueError(f"entry {entry.seq} cannot follow {state.seq}")
     state.unread.seq = entry.seq

@@ -1,4 +1,4 @@
-"""How a fold is declared, and what folds have in common."""
+"""Declaring folds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ R = TypeVar("R", bound=Struct)
 
 
 class Folds(dict[type[Change], "Callable[[State, Entry], None]"]):
-    """The folds of one noun's changes."""
+    """Folds by change."""
 
     def of(self, kind: type[C]) -> Callable[[Callable[[State, C], None]], None]:
         """Declare the function as the fold of that change."""
 
         def register(function: Callable[[State, C], None]) -> None:
-            # The change is of `kind`: by that it is looked up.
+            # Folds are looked up by the type of the change.
             self[kind] = lambda state, entry: function(state, entry.change)  # type: ignore[arg-type]
 
         return register
@@ -47,13 +47,13 @@ def _for_each(state: State, entry: Entry, table: str, method: str, field: str) -
 
 
 def revised(record: R, values: Mapping[str, Any]) -> R:
-    """The record with new values, which may be as they are in memory or as they are in JSON."""
+    """Return the record with new values, either as in memory or as in JSON."""
     fields = _fields(type(record))
     new = {}
     for name, value in values.items():
         field = fields[name]
         converted = msgspec.convert(value, field.type)
-        # A default is left out where it is written down, and known by being the very same.
+        # Defaults are omitted when the record is encoded, which compares by identity.
         new[name] = field.default if converted == field.default else converted
     return msgspec.structs.replace(record, **new)
 

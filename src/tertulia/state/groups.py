@@ -1,4 +1,4 @@
-"""User groups, and who is in them: the table, its indexes, and what follows from roles."""
+"""User groups and their members: tables, indexes, and folds."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ _ROLE_OF_GROUP = {
 
 
 class GroupTable(Table[UserGroup]):
-    """The user groups, those of the roles too."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_name = Unique(self, lambda group: group.name.casefold())
@@ -41,7 +39,7 @@ class GroupTable(Table[UserGroup]):
 
 
 class NamedMembers(TableIndex[UserGroup]):
-    """The accounts that each group names as its members, deactivated ones too, as a set."""
+    """Accounts that each group names as members, including deactivated ones."""
 
     def __init__(self, groups: Table[UserGroup]) -> None:
         self._members: dict[int, frozenset[int]] = {}
@@ -59,13 +57,13 @@ class NamedMembers(TableIndex[UserGroup]):
 
 
 class Memberships(Index):
-    """Who is in which group, by name, by role or through subgroups. What was found is remembered
-    until something changes."""
+    """Members of groups, by name, by role, and through subgroups. Results are cached until
+    something changes."""
 
     def __init__(self, users: UserTable, groups: GroupTable, realms: Table[Realm]) -> None:
         self._users, self._groups, self._realms = users, groups, realms
         self.version = next_version()
-        """Another one after each change of a group, or of who is in which."""
+        """Changes with each group, and with its members."""
         self._members: dict[int, frozenset[int]] = {}
         self._limited: BitMap | None = None
         self.follow(users, self._user_changed)
@@ -91,7 +89,7 @@ class Memberships(Index):
     # Members of a group
 
     def direct_members(self, group: UserGroup) -> Collection[int]:
-        """The users who are in the group itself, deactivated ones left out."""
+        """Return the active users who are in the group itself."""
         users = self._users
         if not group.is_system:
             return [user_id for user_id in group.members if users[user_id].is_active]
@@ -103,8 +101,8 @@ class Memberships(Index):
         return () if role is None else users.active_by_role.keys(role)
 
     def members(self, setting: GroupSetting) -> frozenset[int]:
-        """The active accounts that are in the group (or hold the permission), directly or through
-        subgroups. A large group costs nothing to ask for again."""
+        """Return the active accounts in the group (or with the permission), directly or through
+        subgroups. Cached."""
         if isinstance(setting, Members):
             people = {
                 user_id for user_id in setting.direct_members if self._users[user_id].is_active
@@ -120,7 +118,7 @@ class Memberships(Index):
         return found
 
     def subgroups(self, group_id: int) -> frozenset[int]:
-        """The groups that are in the group, directly or through others."""
+        """Return the groups in the group, directly or through others."""
         found: set[int] = set()
         pending = list(self._groups[group_id].subgroups)
         while pending:
@@ -133,13 +131,14 @@ class Memberships(Index):
     # Groups of an account
 
     def groups_of(self, user: User) -> tuple[int, ...]:
-        """The groups whose direct member the account is while it is active, ascending."""
+        """Return the groups that the account is a direct member of while it is active,
+        ascending."""
         members = self._groups.named_members
         named = [g.id for g in self._groups if not g.is_system and user.id in members[g.id]]
         return tuple(sorted([*self.system_groups_of(user), *named]))
 
     def system_groups_of(self, user: User) -> tuple[int, ...]:
-        """The system groups that an account of this role is directly in, ascending."""
+        """Return the system groups that the account is directly in, ascending."""
         if user.is_system_bot:
             return ()
         groups = [group.value for group, role in _ROLE_OF_GROUP.items() if role is user.role]
@@ -148,10 +147,9 @@ class Memberships(Index):
         return tuple(sorted(groups))
 
     def is_full_member(self, user: User) -> bool:
-        """Whether a member's waiting period is over; everyone above a member is a full one.
+        """Whether a member's waiting period has ended. Higher roles are full members too.
 
-        It is over when the log says so (`FullMembersChanged`), so that everybody who looks at one
-        entry of the log agrees.
+        It ends when the log says so (`FullMembersChanged`), so that all readers of an entry agree.
         """
         if user.role is not Role.MEMBER:
             return user.role < Role.MEMBER
@@ -159,7 +157,7 @@ class Memberships(Index):
         return joined_by is None or user.joined_at <= joined_by
 
     def holds(self, user: User, setting: GroupSetting) -> bool:
-        """Whether the user is in the group (or holds the permission), directly or through
+        """Whether the user is in the group (or has the permission), directly or through
         subgroups."""
         if not user.is_active:
             return False
@@ -198,11 +196,11 @@ class Memberships(Index):
             case _:
                 return user.role <= _ROLE_OF_GROUP[group]
 
-    # Guests who see not everybody
+    # Limited guests
 
     def is_limited_guest(self, user: User) -> bool:
-        """Whether the account, while it is active, has the rights of a guest who may not know of
-        every account: those of its owner, where it is a bot (see `permissions.role_of`)."""
+        """Whether the account, if active, has the rights of a guest who can't see all accounts: its
+        owner's rights, if it's a bot (see `permissions.role_of`)."""
         accounts = [user]
         if user.bot is not None and user.bot.owner_id is not None:
             owner = self._users[user.bot.owner_id]
@@ -217,8 +215,7 @@ class Memberships(Index):
 
     @property
     def limited_guests(self) -> BitMap:
-        """The accounts of which that is true, not to be changed. None where the organization
-        limits nobody."""
+        """The limited guests; empty if the organization limits none. Don't change it."""
         if self._limited is None:
             users = self._users
             self._limited = BitMap(
@@ -228,7 +225,7 @@ class Memberships(Index):
 
 
 def _decisive(user: User) -> tuple[Role, int, bool, int | None]:
-    """What decides in which groups of the roles the account is, and whose rights it has."""
+    """Return what decides which system groups the account is in, and whose rights it has."""
     owner_id = None if user.bot is None else user.bot.owner_id
     return user.role, user.joined_at, user.is_active, owner_id
 

@@ -1,4 +1,4 @@
-"""Idempotent sends: repeating a send that was not answered makes no second message."""
+"""Idempotent sends: repeating a request doesn't send the message twice."""
 
 import hashlib
 from collections import OrderedDict
@@ -10,13 +10,13 @@ from tertulia.model.channels import topic_key
 from tertulia.state.messages import DirectConversationTable
 
 KEPT: Final = 10_000
-"""Sends that are remembered. The oldest are forgotten first."""
+"""Remembered sends. The oldest are forgotten first."""
 RECALLED: Final = KEPT
-"""Entries at the end of the log that are searched for sends when the state is loaded. So a send is
-recognized, also after a restart, until this many entries have followed it."""
+"""Entries at the end of the log that are searched for sends when the state is loaded, so that sends
+are recognized after a restart."""
 
 _Key = tuple[int, str]
-"""The sender, and a digest of the IDs and of what was asked for: the IDs themselves may be long."""
+"""The sender, and a digest of the request."""
 
 
 def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
@@ -32,12 +32,12 @@ def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
 
 
 def channel_destination(channel_id: int, topic: str) -> tuple[str, ...]:
-    """Return a topic as a part of what was asked for."""
+    """Return a topic as part of a request's digest."""
     return "channel", str(channel_id), topic_key(topic)
 
 
 def direct_destination(members: Iterable[int]) -> tuple[str, ...]:
-    """Return a direct conversation as a part of what was asked for."""
+    """Return a direct conversation as part of a request's digest."""
     return "direct", *map(str, sorted(members))
 
 
@@ -49,7 +49,7 @@ class SentMessages:
         self._ids: OrderedDict[_Key, int] = OrderedDict()
 
     def note(self, change: AnyChange) -> None:
-        """Remember the message if the change is a send with a queue ID and a local ID."""
+        """Remember the message if it was sent with a queue ID and a local ID."""
         if not isinstance(change, MessageSent) or not (change.queue_id and change.local_id):
             return
         digest = change.request_digest or self._digest(change, change.queue_id, change.local_id)
@@ -58,7 +58,7 @@ class SentMessages:
             self._ids.popitem(last=False)
 
     def _digest(self, change: MessageSent, queue_id: str, local_id: str) -> str:
-        """Return the digest of a send that version 0.1 recorded without one, from its message."""
+        """Return the digest of a send without one, from version 0.1."""
         message = change.message
         if message.direct_id is not None:
             place = direct_destination(self._directs[message.direct_id].members)

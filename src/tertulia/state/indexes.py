@@ -1,4 +1,4 @@
-"""Kinds of indexes over one table, each of which a copy of the table with changes has too."""
+"""Kinds of indexes over one table, which copies of the table with changes have too."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
@@ -17,20 +17,18 @@ R = TypeVar("R", bound=Struct)
 
 
 class TableIndex(Index, ABC, Generic[R]):
-    """An index over the records of one table."""
-
     def __init__(self, table: Table[R]) -> None:
         self.table = table
         self.follow(table, self._update)
 
     @abstractmethod
     def _update(self, before: R | None, after: R | None) -> None:
-        """Follow a record that was put, replaced (both) or removed (`after` is None)."""
+        """Follow a record that was added, replaced (both), or removed (`after` is None)."""
 
     @abstractmethod
     def _detach(self, records: Collection[R]) -> None:
-        """Own what this has in common with the index of which it is a copy, as far as changes of
-        these records (before and after) alter it."""
+        """Copy what is shared with the original index and changes with these records (before and
+        after)."""
 
     def with_tables(self, instead: Callable[[Any], Any]) -> Self:
         made = self._copy_over(instead)
@@ -43,8 +41,7 @@ class TableIndex(Index, ABC, Generic[R]):
 
 
 class Unique(TableIndex[R]):
-    """The key of the one record of which `of` says a value; records of which it says None are left
-    out."""
+    """The key of the record with a value of `of`. Records with None are left out."""
 
     def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
         self._of = of
@@ -71,12 +68,12 @@ class Unique(TableIndex[R]):
 
 
 class Subset(TableIndex[R]):
-    """The IDs of those records of which something is true."""
+    """The IDs of records that pass a test."""
 
     def __init__(self, table: Table[R], test: Callable[[R], bool]) -> None:
         self._test = test
         self.ids = BitMap()
-        """Not to be changed."""
+        """Don't change it."""
         super().__init__(table)
 
     def _update(self, before: R | None, after: R | None) -> None:
@@ -96,8 +93,7 @@ class Subset(TableIndex[R]):
 
 
 class Grouped(TableIndex[R]):
-    """The records by what `of` says of them, for example their owner; those of which it says None
-    are left out."""
+    """Records by a value, such as their owner. Records with None are left out."""
 
     def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
         self._of = of
@@ -118,25 +114,25 @@ class Grouped(TableIndex[R]):
         self._groups = {**self._groups, **{value: {**self._groups[value]} for value in changed}}
 
     def __getitem__(self, value: Any) -> Sequence[R]:
-        """The records of one group, in the order of their keys; empty where there are none."""
+        """Return one group's records in the order of their keys, or an empty sequence."""
         group = self._groups.get(value)
         return [group[key] for key in sorted(group)] if group else ()
 
     def keys(self, value: Any) -> KeysView[Key]:
-        """The keys of one group's records."""
+        """Return the keys of one group's records."""
         return self._groups.get(value, {}).keys()
 
     def count(self, value: Any) -> int:
-        """How many records the group has."""
+        """Return the number of records in the group."""
         return len(self._groups.get(value, ()))
 
     def __iter__(self) -> Iterator[Any]:
-        """The values of which there are records."""
+        """Yield the values that have records."""
         return iter(self._groups)
 
 
 class Nested(TableIndex[R]):
-    """The records by a field of their key, then by another one: by channel, then by user."""
+    """Records by a field of their key, then by another one: by channel, then by user."""
 
     def __init__(self, table: Table[R], outer: str, inner: str) -> None:
         self._outer: Callable[[R], Any] = attrgetter(outer)
@@ -145,7 +141,7 @@ class Nested(TableIndex[R]):
         super().__init__(table)
 
     def _update(self, before: R | None, after: R | None) -> None:
-        # The fields are of the key: a record that replaces another has the same.
+        # The fields are part of the key, so a replaced record has the same ones.
         if after is not None:
             self._groups.setdefault(self._outer(after), {})[self._inner(after)] = after
         elif before is not None:
@@ -159,7 +155,7 @@ class Nested(TableIndex[R]):
         self._groups = {**self._groups, **{value: {**self._groups[value]} for value in changed}}
 
     def __getitem__(self, value: Any) -> Mapping[Any, R]:
-        """The records with that outer value, by the inner one; empty where there are none."""
+        """Return the records with that outer value, by the inner one."""
         return self._groups.get(value, _NOTHING)
 
 
@@ -168,7 +164,7 @@ _NOBODY: AbstractSet[Any] = frozenset()
 
 
 class Inverted(TableIndex[R]):
-    """The keys of the records by each of the values that `of` says of them, for example members."""
+    """Keys of records by each of several values, such as their members."""
 
     def __init__(self, table: Table[R], of: Callable[[R], Iterable[Any]]) -> None:
         self._of = of
@@ -190,13 +186,12 @@ class Inverted(TableIndex[R]):
         self._keys = {**self._keys, **{value: {*self._keys[value]} for value in changed}}
 
     def __getitem__(self, value: Any) -> AbstractSet[Key]:
-        """The keys of the records with that value, not to be changed."""
+        """Return the keys of the records with that value. Don't change it."""
         return self._keys.get(value, _NOBODY)
 
 
 class Ordered(TableIndex[R]):
-    """The records in ascending order of what `of` says of them, a time for example; those of which
-    it says None are left out."""
+    """Records in ascending order of a value, such as a time. Records with None are left out."""
 
     def __init__(self, table: Table[R], of: Callable[[R], float | None]) -> None:
         self._of = of
@@ -220,23 +215,23 @@ class Ordered(TableIndex[R]):
         return None if record is None or value is None else (value, self.table.noun.key_of(record))
 
     def __iter__(self) -> Iterator[R]:
-        """The records in order. They must not change meanwhile."""
+        """Yield the records in order. They must not change in the meantime."""
         return (self.table[key] for _, key in self._places)
 
     @property
     def first(self) -> R | None:
-        """The record that comes first, if there is any; of equal ones, that of the lowest key."""
+        """The first record, if any; of equal ones, the one with the lowest key."""
         return self.table[self._places[0][1]] if self._places else None
 
     def between(self, after: float | None, until: float | None) -> Sequence[Key]:
-        """The keys, ascending, of the records with a value above the one and not above the other
-        (None for no limit)."""
+        """Return the keys, ascending, of the records with after < value <= until (None: no
+        limit)."""
         begin = 0 if after is None else self._end_of(after)
         end = len(self._places) if until is None else self._end_of(until)
         return sorted(key for _, key in self._places[begin:end])
 
     def next(self, after: float) -> float | None:
-        """The lowest value above that one."""
+        """Return the lowest value above this one."""
         index = self._end_of(after)
         return self._places[index][0] if index < len(self._places) else None
 
@@ -245,8 +240,8 @@ class Ordered(TableIndex[R]):
 
 
 class FieldVersion(TableIndex[R]):
-    """A number that is another one after each change in what `of` says of a record; that a record
-    is new or removed is none."""
+    """A number that changes with a value of any record, but not when records are added or
+    removed."""
 
     def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
         self._of = of

@@ -1,4 +1,4 @@
-"""Folds of invitations, and of addresses that are to be confirmed."""
+"""Invitations and confirmations: folds."""
 
 from __future__ import annotations
 

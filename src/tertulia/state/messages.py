@@ -1,4 +1,4 @@
-"""Direct conversations: the table and its indexes."""
+"""Messages and direct conversations: table and folds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DirectConversationTable(Table[DirectConversation]):
-    """Who has ever written to each other. The members of a conversation stay the same."""
+    """Direct conversations. Their members never change."""
 
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
@@ -43,12 +43,12 @@ def _(state: State, change: changes.PreviewsGivenUp) -> None:
 
 
 def await_previews(state: State, message_id: int) -> None:
-    """The message awaits previews of what it links since the entry that is being folded."""
+    """Note that the message waits for link previews since the entry that is being folded."""
     state.pending_previews.put(PendingPreview(message_id=message_id, seq=state.seq + 1))
 
 
 def forget_previews(state: State, message_id: int) -> None:
-    """The message awaits none, if it did."""
+    """Note that the message waits for none."""
     if message_id in state.pending_previews:
         state.pending_previews.remove(message_id)
 
@@ -173,8 +173,8 @@ def _(state: State, change: changes.MessagesMoved) -> None:
 
 
 def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], name: str) -> None:
-    """Continue moves in progress from a renamed topic, and to it. End those that would only spell
-    some of its messages in another way, or move them to the name that all of them have now."""
+    """Continue moves in progress from a renamed topic, and to it. End those that would only respell
+    some of its messages, or move them to the name that all of them have now."""
     for move in list(state.topic_moves):
         here, there = (
             (move.channel_id, topic_key(move.topic)),
@@ -220,7 +220,7 @@ def _settle(
     emptied: tuple[tuple[int, str], ...],
     first_message_ids: Mapping[int, int | None],
 ) -> None:
-    """The topics and channels as they are without some messages, or with some more."""
+    """Update topics and channels after messages were added or removed."""
     for key in emptied:
         state.topics.remove(key)
     for topic in topics:

@@ -1,7 +1,7 @@
-"""What people have chosen about notices, as sets of people: so that whom a message concerns is
-found by a few operations on sets, however many they are.
+"""People's notification settings as sets of people, so that a message's recipients are found by a
+few set operations.
 
-Only those are kept who have chosen otherwise than a new account has it.
+Only people whose choice differs from the default are stored.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ from tertulia.state.tables import Index, Table
 
 _USUAL: Final = PersonalSettings(user_id=0)
 DEFAULT_EMAIL_DELAY: Final = _USUAL.email_notifications_batching_period_seconds
-"""Seconds for which mails wait where somebody has not chosen."""
+"""Seconds by which emails are delayed by default."""
 _PERSONAL: Final = (
     "enable_desktop_notifications",
     "enable_sounds",
@@ -39,7 +39,7 @@ _OF_CHANNELS: Final[Mapping[str, str]] = {
     "email_notifications": "enable_channel_email_notifications",
     "wildcard_mentions_notify": "wildcard_mentions_notify",
 }
-"""A subscription's own choices, each with the setting that holds where it has none."""
+"""A subscription's settings, each with the general setting for None."""
 _general = attrgetter(*_OF_CHANNELS.values())
 _own = attrgetter(*_OF_CHANNELS)
 _USUALLY: Final[tuple[bool, ...]] = _general(_USUAL)
@@ -48,17 +48,17 @@ _NOBODY: Final = BitMap()
 
 
 class PersonalChoices(TableIndex[PersonalSettings]):
-    """Who has which setting otherwise than usual."""
+    """People whose settings differ from the defaults."""
 
     def __init__(self, settings: Table[PersonalSettings]) -> None:
         self._others = {name: BitMap() for name in _PERSONAL}
         self.periods: dict[int, BitMap] = {}
-        """Who has chosen how long mails wait, by the seconds. Not to be changed."""
+        """People with another email delay, by seconds. Don't change it."""
         super().__init__(settings)
 
     def _update(self, before: PersonalSettings | None, after: PersonalSettings | None) -> None:
         if after is None:
-            return  # An account's settings stay.
+            return  # Settings are never removed.
         user_id = after.user_id
         for name, others in self._others.items():
             if getattr(after, name) is not getattr(_USUAL, name):
@@ -81,21 +81,21 @@ class PersonalChoices(TableIndex[PersonalSettings]):
         self.periods = {period: BitMap(people) for period, people in self.periods.items()}
 
     def among(self, people: BitMap, name: str) -> BitMap:
-        """Those of the people who have the setting turned on."""
+        """Return those of the people who have the setting turned on."""
         others = self._others[name]
         return people - others if getattr(_USUAL, name) else people & others
 
 
 class ChannelChoices(Index):
-    """Who of a channel's subscribers has it otherwise than usual, by their own choice for the
-    channel or by their general one; and who has muted it."""
+    """Subscribers for whom a channel differs from the defaults, by their setting for the channel or
+    their general one; and those who muted it."""
 
     def __init__(self, subscriptions: SubscriptionTable, settings: Table[PersonalSettings]) -> None:
         self._subscriptions, self._settings = subscriptions, settings
         self._others: dict[str, dict[int, BitMap]] = {name: {} for name in _OF_CHANNELS}
         self._muted: dict[int, BitMap] = {}
         self._unusual: set[int] = set()
-        """Whose general choices are others than the usual ones."""
+        """People whose general settings differ from the defaults."""
         self.follow(subscriptions, self._subscription_changed)
         self.follow(settings, self._settings_changed)
 
@@ -133,17 +133,17 @@ class ChannelChoices(Index):
         _put(self._muted, one, is_in=is_active and one.is_muted)
 
     def among(self, people: BitMap, channel_id: int, name: str) -> BitMap:
-        """Those of the channel's subscribers among the people who have that choice turned on."""
+        """Return those of the subscribers who have the setting turned on."""
         others = self._others[name].get(channel_id, _NOBODY)
         return people - others if getattr(_USUAL, _OF_CHANNELS[name]) else people & others
 
     def muted(self, channel_id: int) -> BitMap:
-        """The subscribers who have muted the channel. Not to be changed."""
+        """Return the subscribers who muted the channel. Don't change it."""
         return self._muted.get(channel_id, _NOBODY)
 
 
 def _put(table: dict[int, BitMap], one: Subscription, *, is_in: bool) -> None:
-    """Take the subscriber in, or out."""
+    """Add or remove the subscriber."""
     people = table.get(one.channel_id)
     if is_in:
         if people is None:
@@ -156,7 +156,7 @@ def _put(table: dict[int, BitMap], one: Subscription, *, is_in: bool) -> None:
 
 
 class TopicChoices(TableIndex[UserTopic]):
-    """Who follows, mutes or unmutes each topic."""
+    """People who follow, mute, or unmute each topic."""
 
     def __init__(self, user_topics: Table[UserTopic]) -> None:
         self._people: dict[tuple[int, str, Visibility], BitMap] = {}
@@ -177,5 +177,5 @@ class TopicChoices(TableIndex[UserTopic]):
         self._people = {key: BitMap(people) for key, people in self._people.items()}
 
     def __call__(self, channel_id: int, key: str, visibility: Visibility) -> BitMap:
-        """The people who have set the topic of that key so. Not to be changed."""
+        """Return the people with that setting of the topic. Don't change it."""
         return self._people.get((channel_id, key, visibility), _NOBODY)

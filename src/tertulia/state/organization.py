@@ -1,4 +1,4 @@
-"""Folds of linkifiers, domains, playgrounds and other lists of the organization."""
+"""The organization, its lists, and banners: folds."""
 
 from __future__ import annotations
 

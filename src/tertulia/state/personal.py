@@ -1,4 +1,4 @@
-"""What users keep for themselves: the tables and their indexes."""
+"""Records of one account, such as drafts, devices, and alert words: tables, indexes, and folds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Struct)
 
 
 class PersonalTable(Table[R]):
-    """Records with a `user_id`: that of the account whose they are."""
+    """Records with a `user_id`, their owner."""
 
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
@@ -35,16 +35,12 @@ class PersonalTable(Table[R]):
 
 
 class MutedUserTable(PersonalTable[MutedUser]):
-    """Who has muted whom."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_muted = Grouped(self, lambda muted: muted.muted_id)
 
 
 class UserTopicTable(PersonalTable[UserTopic]):
-    """The topics that users follow, mute or unmute."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_topic = Grouped(self, lambda topic: (topic.channel_id, topic.key))
@@ -52,16 +48,12 @@ class UserTopicTable(PersonalTable[UserTopic]):
 
 
 class ProfileValueTable(PersonalTable[ProfileValue]):
-    """What users say of themselves in the organization's profile fields."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_field = Grouped(self, lambda value: value.field_id)
 
 
 class StatusTable(Table[UserStatus]):
-    """What users say that they are doing."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_end = Ordered(self, lambda status: status.ends_at or None)
@@ -69,25 +61,19 @@ class StatusTable(Table[UserStatus]):
 
 
 class ScheduledMessageTable(PersonalTable[ScheduledMessage]):
-    """Messages that are to be sent later."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_time = Ordered(self, lambda one: None if one.failed else one.deliver_at)
-        """Those that are still to be tried."""
+        """Those that haven't failed."""
 
 
 class ReminderTable(PersonalTable[Reminder]):
-    """Messages of which users want to be reminded."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_time = Ordered(self, lambda reminder: reminder.deliver_at)
 
 
 class PushSubscriptionTable(PersonalTable[PushSubscription]):
-    """Where people's programs are pushed to."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_endpoint = Unique(self, lambda one: one.endpoint)
@@ -98,11 +84,11 @@ _RUN: Final = re.compile(r"[^\W_]+")
 
 
 class AlertWordIndex(Index):
-    """The users by their alert words."""
+    """Users by their alert words."""
 
     def __init__(self, alert_words: Table[AlertWords]) -> None:
         self.users_by_word: dict[str, set[int]] = {}
-        """By the word as it is compared."""
+        """By the case-folded word."""
         self._words_by_run: dict[str, set[str]] = {}
         self.follow(alert_words, self._words_changed)
 
@@ -128,12 +114,12 @@ class AlertWordIndex(Index):
             del self._words_by_run[run]
 
     def alerted_by(self, text: str) -> set[int]:
-        """The users of whose words at least one is in the text: in any case, and as whole words."""
+        """Return the users with an alert word in the text, ignoring case, as whole words."""
         if not self.users_by_word:
             return set()
         plain = compared(text)
         found: set[int] = set()
-        # Words without a letter or digit are under no run of the text.
+        # Words without letters and digits have the empty run.
         for run in {*_RUN.findall(plain), ""} & self._words_by_run.keys():
             for word in self._words_by_run[run]:
                 users = self.users_by_word[word]
@@ -143,7 +129,7 @@ class AlertWordIndex(Index):
 
 
 def compared(word: str) -> str:
-    """The word, or a text, in the form in which case makes no difference."""
+    """Return the word, or a text, case-folded for comparison."""
     return word.casefold()
 
 
@@ -153,7 +139,7 @@ def _first_run(word: str) -> str:
 
 
 def _contains(text: str, word: str) -> bool:
-    """Whether the word is in the text, with no letter, digit or underscore beside it."""
+    """Whether the word is in the text as a whole word."""
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
@@ -199,7 +185,7 @@ def _(state: State, change: changes.QuietTimesChanged) -> None:
 
 @FOLDS.of(changes.EventIdsUsedUp)
 def _(state: State, change: changes.EventIdsUsedUp) -> None:
-    """The entry alone is what it is about."""
+    """Only the entry's number matters."""
 
 
 FOLDS.puts(changes.DraftsCreated, "drafts", "drafts")

@@ -1,4 +1,4 @@
-"""Pinned messages: the table and its index."""
+"""Pinned messages: table and folds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 
 class PinTable(Table[Pin]):
-    """The messages that are pinned in channels."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_channel = Grouped[Pin](self, lambda pin: pin.channel_id)
 
     def newest_first(self, channel_id: int) -> Sequence[Pin]:
-        """Those of a channel, in the order in which they are shown."""
+        """Return a channel's pins in the order in which they are shown."""
         found = self.of_channel[channel_id]
         return sorted(found, key=lambda pin: (pin.pinned_at, pin.message_id), reverse=True)
 
@@ -42,8 +40,7 @@ def _(state: State, change: changes.MessageUnpinned) -> None:
 
 
 def take_pins_along(state: State, message_ids: BitMap, move: changes.MessagesMoved) -> None:
-    """The pins of messages that were moved are where the messages are. Of more than a channel may
-    have, those that were pinned first are given up."""
+    """Move the pins of moved messages. If the channel has too many, remove the oldest."""
     for pin in state.pins.of_channel[move.channel_id]:
         if pin.message_id in message_ids:
             state.pins.put(
@@ -54,7 +51,7 @@ def take_pins_along(state: State, message_ids: BitMap, move: changes.MessagesMov
 
 
 def forget_pins(state: State, message_ids: Iterable[int]) -> None:
-    """The messages are gone, and their pins with them."""
+    """Remove the pins of deleted messages."""
     for message_id in message_ids:
         if message_id in state.pins:
             state.pins.remove(message_id)

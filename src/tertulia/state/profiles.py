@@ -1,4 +1,4 @@
-"""Folds of statuses and profiles."""
+"""Statuses and profiles: folds."""
 
 from __future__ import annotations
 

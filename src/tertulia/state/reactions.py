@@ -1,4 +1,4 @@
-"""Folds of what people add to messages of others, and of the organization's emoji."""
+"""Reactions, submessages, and custom emoji: table and folds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 
 class CustomEmojiTable(Table[CustomEmoji]):
-    """The organization's own emoji, deactivated ones too."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_name = Unique(self, lambda emoji: None if emoji.deactivated else emoji.name)
-        """The active ones."""
+        """Active ones."""
         self.of_author = Grouped(self, lambda emoji: emoji.author_id)
 
 

@@ -1,5 +1,5 @@
-"""What recent entries have written, so that a command that read the database before it decides
-knows whether what it read is still true (see `Conflict`)."""
+"""Recent writes, so that a command that read the database before it decides knows whether that is
+still true (see `Conflict`)."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
@@ -8,17 +8,16 @@ from itertools import takewhile
 from tertulia.model.messages import Message
 
 KEPT = 50_000
-"""Things that are remembered. Of those that are forgotten it is only known that they were written
-at `floor` or before.
+"""Remembered items. Of forgotten ones, only `floor` is known: the latest entry that wrote to them.
 
-A thing is an ID, or a tuple of at most three IDs and the key of a topic, whose length is bounded
-(`domain.names.MAX_TOPIC`): 170 bytes for a message, 280 for a conversation with a usual name, and
-never more than 1,000. All of them take 8 to 14 MiB, and at most 50."""
+An item is an ID, or a tuple of at most three IDs and a topic's key, whose length is limited
+(`domain.names.MAX_TOPIC`): 170 bytes for a message, 280 for a usual conversation, and never more
+than 1,000. All of them take 8 to 14 MiB, and at most 50.
+"""
 
 
 def message_in(thing: Hashable) -> int | None:
-    """The message that the thing is, or belongs to as a reaction or a part of a widget does; None
-    for a conversation."""
+    """Return the message that the item is or belongs to; None for a conversation."""
     match thing:
         case int():
             return thing
@@ -29,33 +28,32 @@ def message_in(thing: Hashable) -> int | None:
 
 
 def entries_of(message: Message) -> tuple[Hashable, ...]:
-    """The things of which one is written to where the message changes, or its topic is renamed
-    with all of its messages."""
+    """Return the items that are written when the message changes, or its whole topic is renamed."""
     channel_id, key, _ = message.conversation
     return message.id, renaming(channel_id, key)
 
 
 def renaming(channel_id: int | None, key: str) -> Hashable:
-    """What is written to where a topic is renamed, in place of each of its messages."""
+    """Return the item that is written when a whole topic is renamed, instead of each message."""
     return "renamed", channel_id, key
 
 
 def moving(channel_id: int | None, key: str) -> Hashable:
-    """What is written to where messages are moved to a topic or out of it. Unlike the
-    conversation, nothing is written to it where messages are sent."""
+    """Return the item that is written when messages are moved to a topic or out of it, but not when
+    messages are sent."""
     return "moved", channel_id, key
 
 
 class RecentWrites:
-    """The newest entry that wrote to each thing: a message by its ID, a conversation by its key,
-    what people add to a message by a name, its ID, and more."""
+    """The newest entry that wrote to each item: a message by its ID, a conversation by its key,
+    additions to a message by a name, its ID, and more."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, int] = OrderedDict()
         self.floor = 0
 
     def note(self, things: Iterable[Hashable], seq: int) -> None:
-        """The entry writes to these things."""
+        """Note that the entry writes to these items."""
         for thing in things:
             self._last[thing] = seq
             self._last.move_to_end(thing)
@@ -63,14 +61,14 @@ class RecentWrites:
             _, self.floor = self._last.popitem(last=False)
 
     def since(self, seq: int, things: Iterable[Hashable]) -> bool:
-        """Whether one of the things was written to after that entry, as far as is known."""
+        """Whether one of the items was, or may have been, written after that entry."""
         if self.floor > seq:
             return True
         return any(self._last.get(thing, 0) > seq for thing in things)
 
     def after(self, seq: int) -> list[Hashable] | None:
-        """All things that were written to after that entry, the last ones first; None where some
-        of them are forgotten."""
+        """Return all items that were written after that entry, newest first; None if some are
+        forgotten."""
         if self.floor > seq:
             return None
         newest_first = reversed(self._last.items())

@@ -1,4 +1,4 @@
-"""Which bots' services are told of a message."""
+"""Which bots' services are called about a message."""
 
 import re
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ _COMMAND: Final = re.compile(r"/([a-z][a-z0-9_-]{0,29})(?:\s|$)")
 
 
 def calls_for(state: State, message: Message) -> list[ServiceCall]:
-    """The calls that a message which was just sent leads to: of bots that it is sent to directly,
-    that it mentions by name, or whose command it is. None for what bots write, so that they do not
-    talk to each other for ever. Whether a bot may read it is looked at when it is called."""
+    """Return the calls for a message that was just sent: to bots that it's sent to directly, that
+    it mentions by name, or whose command it is. None for bots' messages, so that bots don't talk to
+    each other forever. The bot's access is checked later."""
     if not state.users.services.ids:
         return []
     sender = state.users.get(message.sender_id)

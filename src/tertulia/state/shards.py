@@ -1,4 +1,4 @@
-"""A table's records in shards of IDs, for answers that are made of all of them."""
+"""Tables in shards of IDs, for responses that contain all records."""
 
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
@@ -12,15 +12,14 @@ R = TypeVar("R", bound=Struct)
 
 
 class Shards(Index, Generic[R]):
-    """An index: the IDs of a table's records by shards of IDs, and a version of each shard that is
-    another one after a change of a record in it, in this table or in another one that says more of
-    its records.
+    """The IDs of a table's records in shards, each with a version that changes with its records, or
+    with records of another table that belong to them.
 
-    So what is made of a shard is made once, and again when its version is another.
+    Encoded shards are reused until their version changes.
     """
 
     SIZE = 128
-    """IDs of a shard. A power of two."""
+    """IDs per shard: a power of two."""
 
     def __init__(self, table: Table[R]) -> None:
         self.table = table
@@ -29,8 +28,8 @@ class Shards(Index, Generic[R]):
         self.follow(table, self._update)
 
     def also(self, table: Table[Any], of: Callable[[Any], int]) -> None:
-        """Count a change of the other table's records as one of the record with the ID that `of`
-        says."""
+        """Count changes of the other table's records as changes of the record with the ID `of`
+        them."""
 
         def update(before: Any, after: Any) -> None:
             self.touch(of(before if after is None else after))
@@ -46,11 +45,12 @@ class Shards(Index, Generic[R]):
             self._ids[key // self.SIZE].remove(key)
 
     def touch(self, key: int) -> None:
-        """Give the shard of the record with that ID another version."""
+        """Change the version of the shard with that ID."""
         self._versions[key // self.SIZE] = next_version()
 
     def __iter__(self) -> Iterator[tuple[int, Sequence[int], int]]:
-        """The first ID of each shard that has records, its IDs, and its version; ascending."""
+        """Yield the first ID of each shard that has records, its IDs, and its version;
+        ascending."""
         for number in sorted(self._ids):
             if self._ids[number]:
                 yield number * self.SIZE, self._ids[number], self._versions[number]

@@ -1,4 +1,4 @@
-"""One organization in memory: its tables, and the indexes that questions are answered from."""
+"""The organization in memory: its tables, and indexes over several of them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -92,16 +92,16 @@ _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
     "user_topics": UserTopicTable,
     "users": UserTable,
 }
-"""The tables that have indexes, with them."""
+"""Table classes of nouns that have indexes."""
 _NOT_OF_TABLES: Final = {"seq", "unread", "recent_writes", "sent", "_changed"}
-"""What a state has besides its tables and indexes: a copy with changes shares it."""
+"""Attributes besides tables and indexes. A copy with changes shares them."""
 
 
 class State:
     """The fold of the log up to `seq`.
 
-    It is read anywhere on the event loop and written by `tertulia.state.fold` alone. Every
-    attribute but those of `_NOT_OF_TABLES` is a table or an index over tables.
+    Anything on the event loop can read it, and only `tertulia.state.fold` writes to it. Every
+    attribute except those in `_NOT_OF_TABLES` is a table or an index.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class State:
             noun.table: _TABLES.get(noun.table, Table)(noun) for noun in NOUNS
         }
         self._changed: set[str] = set()
-        """The tables that may have changed since they were last asked: there are many more."""
+        """Tables that may have changed since `take_dirty`."""
         for table in self.tables.values():
             table.changed = self._changed
         self.realms: Table[Realm] = self.tables["realm"]
@@ -189,7 +189,7 @@ class State:
         """Channels with their subscribers."""
 
     def _counting(self, table: str) -> Callable[[Struct | None, Struct | None], None]:
-        """Write down the highest ID of records that may be gone."""
+        """Return a watcher that stores the highest ID of removable records."""
 
         def count(before: Struct | None, after: Struct | None) -> None:
             if before is None and after is not None:
@@ -206,13 +206,13 @@ class State:
         records: Mapping[str, Iterable[Struct]],
         sent: Iterable[AnyChange] = (),
     ) -> "State":
-        """The state as the database's tables have it after the log's entry `seq`. `sent` are the
+        """Load the state as of the log's entry `seq` from the database's tables. `sent` are the
         changes of the newest entries (`SentMessages.recall`)."""
         state = cls()
         state.seq = seq
         state.recent_writes.floor = seq
         state.unread.settle(seq)
-        # The counters last: loading a record counts it, and the highest may be gone.
+        # Counters last: loading records counts them, and the highest may have been removed.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
             for row in rows:
@@ -226,7 +226,7 @@ class State:
         return state
 
     def take_dirty(self) -> dict[str, dict[Key, Any]]:
-        """The records that changed since this was last asked, by table and key."""
+        """Return the records that changed since the last call, by table and key."""
         tables = [self.tables[name] for name in self._changed]
         self._changed.clear()
         return {table.noun.table: table.take_dirty() for table in tables if table.dirty}
@@ -234,12 +234,12 @@ class State:
     # Copies with changes
 
     def with_changes(self, *records: Struct) -> "State":
-        """The state with these records added or replaced, as a change is about to make them: what
-        follows from a change is found before it is folded.
+        """Return the state with these records added or replaced, to derive what follows from a
+        change before it is folded.
 
-        The copy is for reading, and only until an entry is folded. Tables without changes are
-        shared; an index over tables with changes is made from the original's when it is first
-        asked for, or raises StaleIndexError.
+        The copy is read-only, and valid until an entry is folded. It shares tables without changes.
+        An index over tables with changes is copied when it is first used, or raises
+        StaleIndexError.
         """
         by_type = defaultdict(list)
         for record in records:
@@ -255,12 +255,12 @@ class State:
         return copied
 
     _original: "State | None" = None
-    """What this is a copy of."""
+    """The state that this is a copy of."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # Only what a copy does not have yet comes here.
+            # Called only for what the copy doesn't have yet.
             original = self._original
             if original is None or name.startswith("__"):
                 raise AttributeError(f"State has no attribute {name}")
@@ -273,7 +273,7 @@ class State:
                 if any(self._instead_of(table) is not table for table in found.tables):
                     found = found.with_tables(self._instead_of)
             elif name not in _NOT_OF_TABLES:
-                raise AttributeError(f"{name} is not there in a copy of the state")
+                raise AttributeError(f"{name} isn't available in a copy of the state")
             setattr(self, name, found)
             return found
 
@@ -284,49 +284,47 @@ class State:
 
     @property
     def realm(self) -> Realm:
-        """The organization. There is one once its first entry is folded."""
+        """The organization, which exists once the log's first entry is folded."""
         return self.realms[1]
 
     @property
     def is_empty(self) -> bool:
-        """Whether no organization has been created yet."""
         return not len(self.realms)
 
     @property
     def is_closed(self) -> bool:
-        """Whether the organization is deactivated: nothing is done in it then."""
+        """Whether the organization is deactivated."""
         return not self.is_empty and self.realm.deactivated
 
     @property
     def default_settings(self) -> PersonalSettings:
-        """The settings of new accounts: those kept under the user ID 0, and the organization's
+        """The settings of new accounts: those stored under the user ID 0, with the organization's
         language."""
         kept = self.settings.get(0) or PersonalSettings(user_id=0)
         return msgspec.structs.replace(kept, default_language=self.realm.default_language)
 
     @property
     def linkifiers_in_order(self) -> list[Linkifier]:
-        """The linkifiers, the one that wins over the others first."""
         return sorted(self.linkifiers, key=lambda linkifier: (linkifier.order, linkifier.id))
 
     @property
     def last_message_id(self) -> int:
-        """The newest ID given to a message; 0 before the first."""
+        """The newest message ID; 0 before the first message."""
         counter = self.counters.get("messages")
         return counter.last if counter else 0
 
     def user_with_address(self, address: str) -> User | None:
-        """The account with this real address, without regard to case."""
+        """Return the account with that real address, ignoring case."""
         user_id = self.users.by_address.get(address.strip().casefold())
         return None if user_id is None else self.users[user_id]
 
     def channel_named(self, name: str) -> Channel | None:
-        """The channel of this name, without regard to case; archived ones too."""
+        """Return the channel with that name, archived or not, ignoring case."""
         channel_id = self.channels.by_name.get(name.strip().casefold())
         return None if channel_id is None else self.channels[channel_id]
 
     def subscription(self, user_id: int, channel_id: int) -> Subscription | None:
-        """The user's relation to the channel, present or past."""
+        """Return the user's subscription, present or past."""
         return self.subscriptions.get((channel_id, user_id))
 
     def is_subscribed(self, user_id: int, channel_id: int) -> bool:
@@ -334,11 +332,11 @@ class State:
         return subscription is not None and subscription.is_active
 
     def subscribers(self, channel_id: int) -> tuple[int, ...]:
-        """The active accounts that are subscribed, ascending."""
+        """Return the active accounts that are subscribed, ascending."""
         return self.active_subscribers[channel_id]
 
     def channel_ids_of(self, user_id: int) -> list[int]:
-        """The channels to which the user is subscribed."""
+        """Return the channels that the user is subscribed to."""
         return [
             channel_id
             for channel_id, subscription in self.subscriptions.of_user[user_id].items()
@@ -346,13 +344,13 @@ class State:
         ]
 
     def visibility(self, user_id: int, channel_id: int, key: str) -> Visibility:
-        """Whether the user follows, mutes or unmutes the topic of that key."""
+        """Return the user's setting of the topic with that key."""
         topic = self.user_topics.get((user_id, channel_id, key))
         return Visibility.INHERIT if topic is None else topic.visibility
 
     def unread_since(self, subscription: Subscription) -> int:
-        """The newest message of the channel that counts as read unless the subscriber marked it as
-        unread: those before the subscription, or before the channel was archived."""
+        """Return the newest message that counts as read unless the subscriber marked it as unread:
+        the last one before the subscription, or before the channel was archived."""
         return max(subscription.since, self.channels[subscription.channel_id].read_until)
 
     def received(self, user_id: int, message: Placed) -> bool:

@@ -1,5 +1,4 @@
-"""Records in memory, by key, with a note of those that are yet to be written to the database; and
-what every index of them has in common."""
+"""Tables of records in memory that track changes, and the base of their indexes."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
@@ -16,41 +15,41 @@ _versions = count(1)
 
 
 def next_version() -> int:
-    """A number that nothing had before, in no state of this process."""
+    """Return a number that is unique in this process."""
     return next(_versions)
 
 
 class StaleIndexError(RuntimeError):
-    """An index was asked for in a copy with changes that it does not follow."""
+    """The index can't follow a copy with changes."""
 
 
 class Table(Generic[R]):
     """All records of one noun. Records are immutable; a change puts a new one in place.
 
-    A subclass declares the noun's indexes as attributes (`tertulia.state.indexes`).
+    Subclasses declare indexes as attributes (`tertulia.state.indexes`).
     """
 
     original: "Table[R] | None" = None
-    """What this is a copy of (`with_records`)."""
+    """The table that this is a copy of (`with_records`)."""
 
     def __init__(self, noun: Noun) -> None:
         self.noun = noun
         self.rows: dict[Key, R] = {}
         self.dirty: set[Key] = set()
         self.changed: set[str] = set()
-        """Where the table's name is put when it changes: tables of one state share it."""
+        """Gets the table's name when it changes; shared by the tables of a state."""
         self.highest = 0
-        """The largest ID that was ever given, where the key is an ID."""
+        """The largest ID ever given, if keys are IDs."""
         self.version = next_version()
-        """Another one after each change."""
+        """Changes with each change of the table."""
         self._watchers: list[Callable[[R | None, R | None], None]] = []
         self.replaced: list[tuple[R | None, R]] = []
-        """What a copy has instead of what is in the original: pairs of before and after."""
+        """Of a copy: what differs from the original, as pairs of before and after."""
         self._copied_at = 0
 
     def watch(self, watcher: Callable[[R | None, R | None], None]) -> None:
-        """Call it as `(before, after)` from now on: `before` is None for a new record, `after` for
-        one that is removed. Indexes use `Index.follow`."""
+        """Call `watcher(before, after)` for each change: `before` is None for a new record, `after`
+        for a removed one. Indexes use `Index.follow`."""
         self._watchers.append(watcher)
 
     def put(self, record: R) -> None:
@@ -68,7 +67,7 @@ class Table(Generic[R]):
             watcher(before, record)
 
     def remove(self, key: Key) -> None:
-        """Take the record away. A missing one is a KeyError."""
+        """Remove the record. Raise KeyError if it doesn't exist."""
         self._require_original()
         before = self.rows.pop(key)
         self.dirty.add(key)
@@ -97,11 +96,11 @@ class Table(Generic[R]):
         return len(self.rows)
 
     def next_id(self) -> int:
-        """An ID that no record has, and none ever had (if the noun says that it is removable)."""
+        """Return an ID that no record has, or ever had (if the noun is removable)."""
         return self.highest + 1
 
     def take_dirty(self) -> dict[Key, R | None]:
-        """What changed since this was last asked: the record by key, None where it is gone."""
+        """Return the records that changed since the last call, by key; None for removed ones."""
         changed: dict[Key, Any] = {key: self.rows.get(key) for key in self.dirty}
         self.dirty.clear()
         return changed
@@ -109,11 +108,10 @@ class Table(Generic[R]):
     # Copies with changes
 
     def with_records(self, records: Iterable[R]) -> Self:
-        """A copy in which these records are added or replaced, for reading while the original is
-        as it is now.
+        """Return a copy with these records added or replaced, to read while the original doesn't
+        change.
 
-        Each index of the copy is made when it is first asked for, from the original's; one that
-        cannot follow raises StaleIndexError.
+        Each index is copied when it is first used; one that can't be raises StaleIndexError.
         """
         copied = object.__new__(type(self))
         Table.__init__(copied, self.noun)
@@ -127,13 +125,13 @@ class Table(Generic[R]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # Only what a copy does not have yet comes here.
+            # Called only for what the copy doesn't have yet.
             original = self.original
             if original is None or name.startswith("__"):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name}")
             found = getattr(original, name)
             if not isinstance(found, Index):
-                raise AttributeError(f"{name} is not there in a copy of {self.noun.table}")
+                raise AttributeError(f"{name} isn't available in a copy of {self.noun.table}")
             if original.version != self._copied_at:
                 raise StaleIndexError(f"{self.noun.table} changed since this copy was made")
             made = found.with_tables(lambda table: self if table is original else table)
@@ -142,23 +140,23 @@ class Table(Generic[R]):
 
 
 class Index:
-    """What is kept in step with tables: it follows each change of their records."""
+    """Derived data that follows each change of tables' records."""
 
     tables: tuple[Table[Any], ...] = ()
-    """Those that it follows."""
+    """The tables that it follows."""
 
     def follow(self, table: Table[R], update: Callable[[R | None, R | None], None]) -> None:
-        """Call `update` for each change of the table's records, see `Table.watch`."""
+        """Call `update` for each change of the table's records; see `Table.watch`."""
         self.tables = (*self.tables, table)
         table.watch(update)
 
     def with_tables(self, instead: Callable[[Any], Any]) -> "Index":
-        """The index of copies with changes: `instead` gives for each table the one to look at."""
-        raise StaleIndexError(f"{type(self).__name__} does not follow a copy with changes")
+        """Return a copy for copied tables: `instead` returns the copy of a table."""
+        raise StaleIndexError(f"{type(self).__name__} can't follow a copy with changes")
 
     def _copy_over(self, instead: Callable[[Any], Any]) -> Self:
-        """A shallow copy that follows none of its tables: those of a copy do not change, and the
-        others must not keep it for ever."""
+        """Return a shallow copy that follows no tables: copies don't change, and originals must not
+        keep it alive."""
         made = copy.copy(self)
         made.tables = tuple(map(instead, self.tables))
         return made

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 ROOM: Final = 48 * 2**20
-"""Bytes that everything loaded may take. What questions under way need is never evicted."""
+"""Memory for everything loaded, in bytes. Data that is in use is never evicted."""
 RECOUNTED: Final = 256
-"""After as many questions, the bytes are counted again: bitmaps also grow between questions."""
+"""After this many uses, all sizes are counted again: bitmaps also grow between uses."""
 _BITMAP_BYTES: Final = 120
-"""Of a bitmap besides its serialized form, and..."""
+"""Of a bitmap besides its serialized form..."""
 _CONTAINER_BYTES: Final = 56
-"""... of each of its containers: as measured with glibc's `mallinfo2`."""
+"""... and of each of its containers, as measured with glibc's `mallinfo2`."""
 _TOPIC_BYTES: Final = 300
-"""Of a topic: its bitmap, its key, and its place in a dictionary."""
+"""Of a topic: its bitmap, its key, and its dictionary entry."""
 _MESSAGE_BYTES: Final = 4
-"""Of a message in the bitmaps of its channel and its topic."""
+"""Of a message in the bitmaps of its channel and topic."""
 
 P = ParamSpec("P")
 
@@ -41,7 +41,7 @@ Ids = Sequence[int] | BitMap
 
 
 def bytes_of(bitmap: BitMap) -> int:
-    """Return how much memory the bitmap takes."""
+    """Return the bitmap's size in memory."""
     containers: int = bitmap.get_statistics()["n_containers"]
     return _BITMAP_BYTES + sys.getsizeof(bitmap) + _CONTAINER_BYTES * containers
 
@@ -58,15 +58,15 @@ class ChannelMessages:
     topics: dict[str, BitMap]
     """By topic key."""
     wildcards: BitMap
-    """Those that mention everybody."""
+    """Messages that mention everyone."""
     used_at: int = 0
-    """The number of the last question that used it, here and below."""
+    """The number of the last use (`UnreadIndex.questions`), here and below."""
     counted: int = 0
     """The size that the index has counted, here and below."""
     version: int = field(default_factory=next_version)
-    """Another one after each change of its messages, and of how its topics are spelled."""
+    """Changes with its messages and the spelling of its topics."""
     made: dict[Hashable, bytes] = field(default_factory=dict)
-    """What whoever asks has made of it, by what they call it: kept until its next change."""
+    """A cache for callers, by their keys, cleared by the next change."""
     _stored: int = 0
     """The size of the bitmaps."""
 
@@ -75,7 +75,7 @@ class ChannelMessages:
         self._stored = _bytes(self.all, self.wildcards) + topics
 
     def changed(self) -> None:
-        """Give it another version."""
+        """Update the version and clear the cache."""
         self.version = next_version()
         self.made.clear()
 
@@ -124,29 +124,29 @@ class DirectMessages:
 
 @dataclass
 class ReadState:
-    """What one user has read, and the messages on which they have sparse flags, by flag."""
+    """What one user has read, and their messages with sparse flags, by flag."""
 
     read: BitMap
     flagged: dict[Flag, BitMap]
     used_at: int = 0
     counted: int = 0
     channel_ids: Sequence[int] = ()
-    """The channels that count, found when they were last asked for..."""
+    """The channels that can have unread messages, cached..."""
     channels_of: tuple[int, int] = (0, 0)
-    """... of these versions of the subscriptions and the channels."""
+    """... for these versions of the subscriptions and channels."""
     fresh: dict[int, "ChannelUnread"] = field(default_factory=dict)
-    """What is unread of channels, as it was last found."""
+    """Unread messages of channels, cached..."""
     fresh_of: tuple[int, int] = (0, 0)
-    """The versions of the subscriptions and the channels then."""
+    """... for these versions of the subscriptions and channels."""
     touched: BitMap = field(default_factory=BitMap)
     """Messages that were marked since then."""
     unread: "Unread | None" = None
-    """All that is unread, as it was last found..."""
+    """All unread messages, cached..."""
     unread_of: tuple[int, int, int] = (0, 0, 0)
-    """... of these versions of the index, the subscriptions and the channels."""
+    """... for these versions of the index, the subscriptions, and the channels."""
 
     def with_any(self, flags: Flag) -> BitMap:
-        """The messages that have one of the flags."""
+        """Return the messages that have one of the flags."""
         return BitMap.union(BitMap(), *(ids for flag, ids in self.flagged.items() if flag & flags))
 
     @property
@@ -159,8 +159,8 @@ class ReadState:
         return found
 
     def forget_found(self) -> bool:
-        """Forget what was last found to be unread, which takes several times what it is found from.
-        Returns whether there was something."""
+        """Clear the caches, which are several times larger than the rest. Return whether there were
+        any."""
         had_some = bool(self.fresh) or self.unread is not None
         self.fresh, self.fresh_of, self.touched = {}, (0, 0), BitMap()
         self.unread, self.unread_of = None, (0, 0, 0)
@@ -168,27 +168,27 @@ class ReadState:
 
 
 class ChannelUnread(NamedTuple):
-    """What one user has not read of a channel."""
+    """A user's unread messages of a channel."""
 
     version: int
-    """The channel's messages then."""
+    """The version of the channel's messages."""
     since: int
     """`State.unread_since` then."""
     ids: BitMap
-    """Where that is all of them, the channel's own bitmap."""
+    """The channel's own bitmap if all of its messages are unread."""
     mentioning: BitMap
-    """Those of them that mention everybody, and the user with everybody."""
+    """Those that mention everyone, and so the user."""
     size: int
     """Bytes in memory, besides the channel's own bitmap."""
 
 
 @dataclass
 class Unread:
-    """One user's unread messages, by conversation. It is kept: not the caller's to change."""
+    """A user's unread messages, by conversation. Cached: don't change it."""
 
     all: BitMap
     channels: dict[int, BitMap] = field(default_factory=dict)
-    """By channel ID, as `fresh`."""
+    """By channel ID, shared with `ReadState.fresh`."""
     directs: dict[int, BitMap] = field(default_factory=dict)
     """By conversation ID."""
     mentions: BitMap = field(default_factory=BitMap)
@@ -215,26 +215,26 @@ def _made_fresh(
     if fresh and fresh.min() <= since:
         recorded = reader.with_any(Flag.RECORD)
         fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
-    # A wildcard mentions the users who received it: a reader's record does not mean that.
+    # A wildcard mentions users who received it. A record doesn't mean that.
     wildcards = channel.wildcards & fresh
     mentioning = BitMap(filter(subscription.covers, wildcards)) if wildcards else _NOTHING
     size = _FRESH_BYTES + (bytes_of(mentioning) if mentioning else 0)
     if fresh is not every:
-        fresh.shrink_to_fit()  # A difference has the room of what it was taken from.
+        fresh.shrink_to_fit()  # A difference has the capacity of its minuend.
         size += bytes_of(fresh)
     return ChannelUnread(channel.version, since, fresh, mentioning, size)
 
 
 _NOTHING: Final = BitMap()
 _FRESH_BYTES: Final = 200
-"""Of one `Fresh` and its place in a dictionary."""
+"""Of a `ChannelUnread` and its dictionary entry."""
 
 
 def _folded(
     change: Callable[Concatenate["UnreadIndex", P], None],
 ) -> Callable[Concatenate["UnreadIndex", P], None]:
-    """A change that the fold makes. It's kept until it is on disk and no load is under way that
-    began before it: it may have to be made in what is being loaded."""
+    """Mark a change that the fold makes. It's kept until it is on disk and no load is in progress
+    that began before it, because it may have to be applied to what is being loaded."""
 
     @wraps(change)
     def made(self: "UnreadIndex", /, *arguments: P.args, **keywords: P.kwargs) -> None:
@@ -246,8 +246,6 @@ def _folded(
 
 
 class UnreadIndex:
-    """The loaded bitmaps of messages and readers."""
-
     def __init__(self) -> None:
         self.channels: OrderedDict[int, ChannelMessages] = OrderedDict()
         """The least recently used first, here and below."""
@@ -256,25 +254,24 @@ class UnreadIndex:
         self.seq = 0
         """The entry that is being folded, or was folded last."""
         self.questions = 0
-        """How many there were: see `note_question`."""
+        """The number of uses: see `note_question`."""
         self.used = 0
-        """Bytes in memory, as they were last counted."""
+        """Bytes in memory, as last counted."""
         self._version = next_version()
-        """Another one after each change of messages and of what anybody has read of them, and where
-        messages aren't loaded any more."""
+        """Changes with messages, with what anyone has read, and when messages are evicted."""
         self._recent: deque[tuple[int, Callable[[UnreadIndex], None]]] = deque()
         """The changes that `_folded` keeps, by entry."""
         self._durable = 0
         self._loading: list[int] = []
-        """The entry at which each load under way began."""
+        """The entry at which each load in progress began."""
         self._held: list[int] = []
-        """The question at which each use under way began: see `held`."""
+        """The use at which each `held` began."""
 
     def _made_of(self, state: "State") -> tuple[int, int, int]:
         return self._version, state.subscriptions.version, state.channels.version
 
     def missing(self, state: "State", user_id: int) -> MissingBitmaps:
-        """What `of` needs for the user and is not loaded yet."""
+        """Return what must be loaded before `of`."""
         reader = self.readers.get(user_id)
         if reader is not None and reader.unread_of == self._made_of(state):
             return MissingBitmaps(reader=False, channel_ids=[], direct_ids=[])
@@ -286,7 +283,7 @@ class UnreadIndex:
         )
 
     def _channel_ids(self, state: "State", user_id: int) -> Sequence[int]:
-        """The channels of which something may be unread to the user."""
+        """Return the channels where the user can have unread messages."""
         reader = self.readers.get(user_id)
         made_of = state.subscriptions.version, state.channels.version
         if reader is not None and reader.channels_of == made_of:
@@ -299,7 +296,7 @@ class UnreadIndex:
 
     @_folded
     def sent(self, message: Message) -> None:
-        """A message was sent."""
+        """Add a sent message."""
         if message.channel_id is not None:
             channel = self.channels.get(message.channel_id)
             if channel is not None:
@@ -311,7 +308,7 @@ class UnreadIndex:
 
     @_folded
     def mentions_all(self, message: Message) -> None:
-        """A message mentions everybody now, or does not any more."""
+        """Update whether a message mentions everyone."""
         channel = self.channels.get(message.channel_id or 0)
         if channel is not None:
             channel.changed()
@@ -321,11 +318,11 @@ class UnreadIndex:
 
     @_folded
     def moved(self, ids: BitMap, old: tuple[int, str], new: tuple[int, str]) -> None:
-        """Messages went from one topic (channel and key) to another."""
+        """Move messages from one topic (channel and key) to another."""
         source, target = self.channels.get(old[0]), self.channels.get(new[0])
         wildcards = BitMap()
         if source is not None:
-            # In another channel each whom they mention has a flag that says so.
+            # In another channel, mentioned users have a flag instead.
             wildcards = source.wildcards & ids if source is target else wildcards
             source.take_out(ids, old[1])
         if target is not None:
@@ -340,7 +337,7 @@ class UnreadIndex:
         key: str,
         direct_id: int | None,
     ) -> None:
-        """Messages of one conversation are gone; `key` is the topic's."""
+        """Delete messages of one conversation; `key` is the topic's."""
         ids = BitMap(message_ids)
         channel = self.channels.get(channel_id or 0)
         if channel is not None:
@@ -353,7 +350,7 @@ class UnreadIndex:
 
     @_folded
     def forget(self, user_id: int, ids: BitMap) -> None:
-        """A user has no sparse flags on these messages any more."""
+        """Remove a user's sparse flags on these messages."""
         reader = self.readers.get(user_id)
         if reader is not None:
             reader.touched |= ids
@@ -362,13 +359,13 @@ class UnreadIndex:
 
     @_folded
     def began(self, direct_id: int) -> None:
-        """A direct conversation began, so all of it is known."""
+        """Add a new direct conversation, all of which is known."""
         if direct_id not in self.directs:
             self._add(self.directs, direct_id, DirectMessages(BitMap()))
 
     @_folded
     def mark(self, user_id: int, message_ids: Ids, *, read: bool) -> None:
-        """A user's messages became read or unread."""
+        """Mark a user's messages as read or unread."""
         reader = self.readers.get(user_id)
         if reader is None:
             return
@@ -380,7 +377,7 @@ class UnreadIndex:
 
     @_folded
     def flag(self, user_id: int, message_ids: Ids, flag: Flag, *, added: bool) -> None:
-        """A user's messages gained or lost a sparse flag."""
+        """Set or clear a sparse flag on a user's messages."""
         reader = self.readers.get(user_id)
         if reader is None:
             return
@@ -393,7 +390,8 @@ class UnreadIndex:
                 ids.difference_update(BitMap(message_ids))
 
     def of(self, state: "State", user_id: int) -> Unread:
-        """What the user has not read, by conversation. All that `missing` names must be loaded."""
+        """Return the user's unread messages, by conversation. Everything in `missing` must be
+        loaded."""
         reader, made_of = self.readers[user_id], self._made_of(state)
         if reader.unread is not None and reader.unread_of == made_of:
             return reader.unread
@@ -413,7 +411,7 @@ class UnreadIndex:
         return unread
 
     def by_topic(self, channel_id: int, ids: BitMap) -> list[tuple[str, BitMap]]:
-        """Those of the channel's messages by topic key, of the topics that have any."""
+        """Return those of the channel's messages by topic key."""
         found = []
         left = len(ids)
         for key, every in self.channels[channel_id].topics.items():
@@ -425,10 +423,10 @@ class UnreadIndex:
         return found
 
     def unread_ids(self, state: "State", user_id: int) -> BitMap:
-        """What the user has not read. All that `missing` names must be loaded.
+        """Return the user's unread messages. Everything in `missing` must be loaded.
 
-        Messages of the present subscriptions and of direct conversations are unread until read;
-        others only where the user gave them a record of their own and made them unread.
+        Messages of present subscriptions and of direct conversations are unread until they are
+        marked as read; others only if the user marked them as unread.
         """
         reader = self.readers[user_id]
         own = state.directs.of_user[user_id]
@@ -440,7 +438,7 @@ class UnreadIndex:
     def _fresh(
         self, state: "State", reader: ReadState, user_id: int
     ) -> list[tuple[int, ChannelUnread]]:
-        """The channels in which the user has something unread, each with it."""
+        """Return the channels where the user has unread messages, with these."""
         touched, before = reader.touched, reader.fresh
         own, loaded = state.subscriptions.of_user[user_id], self.channels
         made_of = state.subscriptions.version, state.channels.version
@@ -467,8 +465,8 @@ class UnreadIndex:
 
     @contextmanager
     def loading(self) -> Iterator[None]:
-        """While something is read from the database to be installed, which must see everything that
-        is on disk when this begins."""
+        """Wrap a read from the database for `install`. It must see everything that is on disk when
+        this begins."""
         began = self._durable
         self._loading.append(began)
         try:
@@ -484,8 +482,8 @@ class UnreadIndex:
         channels: Mapping[int, ChannelMessages],
         directs: Mapping[int, DirectMessages],
     ) -> None:
-        """Add what was read at that entry of the log while it was `loading`. The index must have
-        come to that entry, and may be further: the later changes are made in it too."""
+        """Add what was read at that entry of the log while `loading`. If the index is at a later
+        entry, apply the changes since then."""
         self.questions += 1
         late = UnreadIndex()
         late.readers.update(readers)
@@ -505,7 +503,7 @@ class UnreadIndex:
         self.make_room()
 
     def settle(self, seq: int) -> None:
-        """The entries up to that one are on disk."""
+        """Note that the entries up to this one are on disk."""
         self._durable = seq
         self._forget_changes()
 
@@ -514,7 +512,7 @@ class UnreadIndex:
         while self._recent and self._recent[0][0] <= until:
             self._recent.popleft()
 
-    # Room
+    # Memory
 
     def _add(self, table: "OrderedDict[int, Any]", key: int, one: Any) -> None:
         one.used_at, one.counted = self.questions, 0
@@ -528,8 +526,8 @@ class UnreadIndex:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Don't evict what is loaded or used by a question from now on until the end. Each use
-        takes memory: there must not be many at a time."""
+        """Don't evict what is loaded or used until the end. Each takes memory: limit how many run
+        concurrently."""
         self.questions += 1
         began = self.questions
         self._held.append(began)
@@ -539,7 +537,8 @@ class UnreadIndex:
             self._held.remove(began)
 
     def note_question(self, state: "State", user_id: int) -> None:
-        """What the user has not read is about to be used: note it, so that it is evicted last."""
+        """Note that the user's unread messages are about to be used, so that they are evicted
+        last."""
         self.questions += 1
         channels, directs, number = self.channels, self.directs, self.questions
         self.readers[user_id].used_at = number
@@ -557,12 +556,12 @@ class UnreadIndex:
         self.make_room()
 
     def make_room(self) -> None:
-        """Evict the least recently used until the rest fits: first what was found to be unread,
-        then what it is found from. What the last question used stays, and what is `held`, but
-        for what was found: that is used at once."""
+        """Evict the least recently used data until the rest fits: caches first, then bitmaps. Keeps
+        what the last use needs, and what is `held` except for caches, which are used
+        immediately."""
         if self.used <= ROOM:
             return
-        left = ROOM * 7 // 8  # So that there isn't an eviction at each question.
+        left = ROOM * 7 // 8  # So that not each use evicts something.
         spared = min([self.questions, *self._held])
         for reader in self.readers.values():
             if self.used <= left or reader.used_at >= self.questions:

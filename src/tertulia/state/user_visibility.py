@@ -1,8 +1,8 @@
 """Which accounts become visible or invisible to guests by a change.
 
-This cannot be derived later, so it is written to the log as a change of its own: before the change
-that makes accounts visible, and after the one that makes them invisible. It concerns only guests
-whom the organization limits (`Memberships.limited_guests`).
+This can't be derived later, so it's written to the log as a change of its own: before the change
+that makes accounts visible, and after the one that makes them invisible. It concerns only limited
+guests (`Memberships.limited_guests`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 Sets = dict[int, BitMap]
-"""Accounts, by the guest who sees them."""
+"""Accounts by the guest who sees them."""
 AT_ONCE: Final = 40
-"""Accounts of one entry: an entry has room for their events (`delivery/queue.py`)."""
+"""Accounts per entry: an entry has a limited number of event IDs (`delivery/queue.py`)."""
 
 
 class VisibilityChange(NamedTuple):
-    """What a change makes visible and invisible. Each set may contain the guest's own ID."""
+    """What a change makes visible and invisible. Sets may contain the guest's own ID."""
 
     gained: Sets
     lost: Sets
@@ -38,8 +38,8 @@ _NOTHING = VisibilityChange({}, {})
 
 
 def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChange]:
-    """The decided changes, and a `UserVisibilityChanged` before or after each that needs one. Each
-    change must be folded before the next is taken from the iterator."""
+    """Yield the changes, and a `UserVisibilityChanged` before or after each that needs one. The
+    caller must fold each change before taking the next."""
     for change in decided:
         found = moved(state, change)
         if found is _NOTHING:
@@ -53,7 +53,7 @@ def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChang
 
 
 def _parts(sets: Sets) -> Iterator[Sets]:
-    """The sets in parts that concern `AT_ONCE` accounts at most."""
+    """Split the sets into parts with at most `AT_ONCE` accounts."""
     everybody = BitMap.union(BitMap(), *sets.values())
     for first in range(0, len(everybody), AT_ONCE):
         some = everybody[first : first + AT_ONCE]
@@ -62,7 +62,7 @@ def _parts(sets: Sets) -> Iterator[Sets]:
 
 
 def moved(state: State, change: AnyChange) -> VisibilityChange:
-    """What the change makes visible and invisible to guests if it is folded next."""
+    """Return what the change makes visible and invisible to guests if it's folded next."""
     find = _FINDERS.get(type(change))
     if find is None or state.is_empty:
         return _NOTHING
@@ -73,7 +73,8 @@ def moved(state: State, change: AnyChange) -> VisibilityChange:
 
 
 def _people(state: State, sets: Sets) -> Sets:
-    """The sets without bots, whom everybody sees, and without guests who see only themselves."""
+    """Return the sets without bots, whom everyone sees, and without guests who see only
+    themselves."""
     bots = state.users.bots.ids
     found = {guest_id: user_ids - bots for guest_id, user_ids in sets.items()}
     return {
@@ -84,7 +85,7 @@ def _people(state: State, sets: Sets) -> Sets:
 
 
 def grouped(sets: Sets) -> tuple[UserVisibility, ...]:
-    """One record for all guests with equal sets."""
+    """Return one record for all guests with equal sets."""
     groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for guest_id, user_ids in sorted(sets.items()):
         groups.setdefault(id_ranges(user_ids), []).append(guest_id)
@@ -94,13 +95,13 @@ def grouped(sets: Sets) -> tuple[UserVisibility, ...]:
 
 
 def id_ranges(user_ids: BitMap) -> tuple[tuple[int, int], ...]:
-    """The IDs as ranges, each with its first and its last."""
+    """Return the IDs as ranges, each with its first and its last."""
     firsts, lasts = user_ids - user_ids.shift(1), user_ids - user_ids.shift(-1)
     return tuple(zip(firsts, lasts, strict=True))
 
 
 def bitmap(users: Iterable[tuple[int, int]]) -> BitMap:
-    """The IDs in these ranges."""
+    """Return the IDs in these ranges."""
     found = BitMap()
     for first, last in users:
         found.add_range(first, last + 1)
@@ -157,7 +158,8 @@ def _user_changed(state: State, change: changes.UserChanged) -> VisibilityChange
 
 
 def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> VisibilityChange:
-    """What these accounts see more or less of, because they are limited now or not any more."""
+    """Return what these accounts see more or less of, because they become limited guests or no
+    longer are."""
     before, everybody = state.memberships.limited_guests, BitMap(state.users.rows)
     gained, lost = Sets(), Sets()
     for user_id in user_ids:

@@ -1,4 +1,4 @@
-"""Accounts, and what they sign in with: the tables and their indexes."""
+"""Accounts, credentials, sessions, and agent keys: tables and folds."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class UserTable(Table[User]):
-    """The accounts: people, bots, and the system's own bots."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_address = Unique(self, lambda user: user.address.casefold())
@@ -32,36 +30,36 @@ class UserTable(Table[User]):
         self.active_by_role = Grouped(self, _active_role)
         """Without the system's bots."""
         self.bots = Subset(self, lambda user: user.is_bot)
-        """Deactivated ones and the system's too."""
+        """Including deactivated ones and the system's."""
         self.of_owner = Grouped(self, _owner_id)
-        """The bots of each person, deactivated ones too."""
+        """The bots of each person, including deactivated ones."""
         self.services = Subset(self, _has_service)
-        """Active bots whose service, of outgoing webhooks or embedded, is told of messages."""
+        """Active bots that have a service: outgoing webhooks and embedded bots."""
         self.guests = Subset(self, lambda user: user.is_guest)
-        """Deactivated ones too."""
+        """Including deactivated ones."""
         self.usual = Subset(self, _is_usual)
-        """The active people with the role of a member: most of all accounts."""
+        """Active people with the role of a member: most accounts."""
         self.members_by_joining = Ordered(self, _member_since)
-        """The active accounts with the role of a member, oldest first."""
+        """Active accounts with the role of a member, oldest first."""
         self.activity = FieldVersion(self, lambda user: user.is_active)
-        """Another number after somebody was deactivated or came back."""
+        """Changes when an account is deactivated or reactivated."""
 
     def bots_of(self, owner_id: int) -> list[User]:
-        """The active bots that the person owns, in ascending order of ID."""
+        """Return the person's active bots, by ascending ID."""
         return [bot for bot in self.of_owner[owner_id] if bot.is_active]
 
     def person_of(self, user: User) -> User:
-        """The owner of a bot. The account itself if it is a person's, or a bot without an owner."""
+        """Return a bot's owner, or the account itself if it has none."""
         return self[user.person_id]
 
     def accounts_of(self, person: User) -> Iterator[int]:
-        """The IDs of the account and of its bots, deactivated ones too."""
+        """Yield the IDs of the account and of its bots, including deactivated ones."""
         yield person.id
         yield from self.of_owner.keys(person.id)
 
     @property
     def maybe_guests(self) -> BitMap:
-        """The accounts that can have no more than a guest's rights, deactivated ones too."""
+        """Accounts that can have only a guest's rights, including deactivated ones."""
         return self.guests.ids | self.bots.ids
 
 
@@ -87,26 +85,20 @@ def _member_since(user: User) -> int | None:
 
 
 class CredentialTable(Table[Credential]):
-    """The passwords and API keys, in the forms in which they are kept."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_key_digest = Unique(self, lambda credential: credential.key_digest)
 
 
 class SessionTable(PersonalTable[Session]):
-    """The browsers that are signed in."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_digest = Unique(self, lambda session: session.digest)
         self.by_use = Ordered(self, lambda session: session.used_at)
-        """The one that was not used for the longest time first."""
+        """Least recently used first."""
 
 
 class AgentKeyTable(PersonalTable[AgentKey]):
-    """What agents prove themselves with."""
-
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_digest = Unique(self, lambda key: key.digest)
@@ -190,7 +182,7 @@ def _(state: State, change: changes.SessionConfirmed) -> None:
 @FOLDS.of(changes.SessionsEnded)
 def _(state: State, change: changes.SessionsEnded) -> None:
     for session_id in change.session_ids:
-        # Whoever has signed out of a browser is not called there any more.
+        # Signing out of a browser ends its push notifications.
         for one in state.push_subscriptions.of_session[session_id]:
             state.push_subscriptions.remove(one.id)
         state.sessions.remove(session_id)
