@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.service.config import Config
 from tertulia.state.state import State
-from tertulia.state.unread import Unread
+from tertulia.state.unread_bitmaps import Unread
 from tertulia.store import message_marks, queries
 from tertulia.store.database import Connection
 from tests import postgres

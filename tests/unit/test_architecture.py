@@ -241,6 +241,7 @@ SHOWS_ROLES = {
     Path("domain/accounts/signup.py"),
     Path("domain/channel_access.py"),
     Path("domain/permissions.py"),
+    Path("domain/accounts/deactivation.py"),
     Path("domain/accounts/users.py"),
     Path("domain/accounts/full_members.py"),
     Path("model/users.py"),

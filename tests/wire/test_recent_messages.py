@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.messages import narrow as narrows
+from tertulia.domain.messages import scopes
 from tertulia.model.changes import Unsubscribed
 from tertulia.model.errors import Conflict
 from tertulia.model.narrow import Scope
@@ -307,7 +307,7 @@ async def test_received_messages_are_cached_until_they_change(talk: Talk) -> Non
         state = talk.org.node.state
         users = [state.users[user_id] for user_id in people]
         found = [kept.of(state, user) for user in users]
-        assert found == [narrows.received_scope(state, user) for user in users], happens.__name__
+        assert found == [scopes.received_scope(state, user) for user in users], happens.__name__
         assert found == [few.of(state, user) for user in users]
         # Sending doesn't change them.
         assert happens is not sent or all(map(operator.is_, found, before))

@@ -17,7 +17,8 @@ from tertulia.model.errors import Refused, TooOften
 from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
 from tertulia.state import unread
-from tertulia.state.unread import UnreadIndex, bytes_of
+from tertulia.state.unread import UnreadIndex
+from tertulia.state.unread_bitmaps import bytes_of
 from tertulia.store import message_marks, topics
 from tertulia.store.database import Connection
 from tertulia.store.readers import current_requester

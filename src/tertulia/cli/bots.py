@@ -22,7 +22,7 @@ from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import RoleName
 from tertulia.cli.tables import day
 from tertulia.domain.accounts import bots as verbs
-from tertulia.domain.accounts import users
+from tertulia.domain.accounts import deactivation
 from tertulia.model.users import BotKind, User
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
@@ -160,5 +160,5 @@ async def reactivate(caller: Caller, who: Who) -> Printed:
     If its owner is deactivated, the organization's first owner becomes its owner.
     """
     found = account_of_bot(caller.state, who)
-    await caller.submit(users.reactivate, found.id, caller.node.vault.new_key())
+    await caller.submit(deactivation.reactivate, found.id, caller.node.vault.new_key())
     return done(f"{found.address} is active.")

@@ -26,7 +26,7 @@ from tertulia.cli.options import ROLES, Password, RoleName
 from tertulia.cli.tables import day, facts, mib, moment
 from tertulia.cli.terminal import password_from
 from tertulia.domain import names
-from tertulia.domain.accounts import sessions
+from tertulia.domain.accounts import deactivation, sessions
 from tertulia.domain.accounts import users as verbs
 from tertulia.domain.messages import attachments
 from tertulia.domain.messages.deleting import DeletionScope
@@ -292,7 +292,7 @@ async def reactivate(caller: Caller, who: Who) -> Printed:
     The person's bots stay deactivated: see `tertulia bots reactivate`.
     """
     found = account_of_person(caller.state, who)
-    await caller.submit(verbs.reactivate, found.id, caller.node.vault.new_key())
+    await caller.submit(deactivation.reactivate, found.id, caller.node.vault.new_key())
     return done(f"{found.address} is active.")
 
 

@@ -11,7 +11,7 @@ from tertulia.demo.story import (
     Person,
     ScriptedMessage,
 )
-from tertulia.domain.channels import subscriptions, topics
+from tertulia.domain.channels import subscription_settings, topics
 from tertulia.domain.messages import drafts, flags, scheduled
 from tertulia.model.drafts import DraftKind
 from tertulia.model.messages import Flag
@@ -60,8 +60,8 @@ def personal_acts(
 
 async def _set_property(builder: Builder, who: str, channel: str, name: str) -> None:
     channel_id = builder.channel(channel).id
-    given = subscriptions.SubscriptionProperty(channel_id=channel_id, name=name, value=True)
-    await builder.submit(who, subscriptions.set_properties, [given])
+    given = subscription_settings.SubscriptionProperty(channel_id=channel_id, name=name, value=True)
+    await builder.submit(who, subscription_settings.set_properties, [given])
 
 
 async def _set_visibility(

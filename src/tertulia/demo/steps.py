@@ -19,7 +19,15 @@ from tertulia.demo.story import (
     picture,
 )
 from tertulia.domain import names
-from tertulia.domain.accounts import avatars, bots, personal, personal_settings, profiles, users
+from tertulia.domain.accounts import (
+    avatars,
+    bots,
+    deactivation,
+    personal,
+    personal_settings,
+    profiles,
+    users,
+)
 from tertulia.domain.channels import channels, folders, subscriptions
 from tertulia.domain.groups import groups
 from tertulia.domain.organization import emoji, settings
@@ -249,4 +257,4 @@ async def _create_group(builder: Builder, group: Entry) -> None:
 
 
 async def _deactivate(builder: Builder, name: str) -> None:
-    await builder.submit(builder.owner, users.deactivate, builder.user(name).id)
+    await builder.submit(builder.owner, deactivation.deactivate, builder.user(name).id)

@@ -13,7 +13,7 @@ from tertulia.log.head_watch import CatchingUp
 from tertulia.log.replica import Replica
 from tertulia.log.requests import ANSWER_SECONDS, Inbox, Snapshot
 from tertulia.model.errors import Unavailable
-from tertulia.state.unread import ChannelMessages, DirectMessages, ReadState
+from tertulia.state.unread_bitmaps import ChannelMessages, DirectMessages, ReadState
 from tertulia.store import installation, log_entries, message_marks, queries
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase

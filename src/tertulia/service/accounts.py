@@ -1,7 +1,7 @@
 """Deactivating and deleting accounts, and the rules for passwords."""
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import erasing, users
+from tertulia.domain.accounts import deactivation, erasing, users
 from tertulia.domain.accounts.signup import PasswordRules
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
@@ -29,12 +29,12 @@ async def leave(
         if erased:
             await _erase(caller, user_id)
         else:
-            await caller.submit(users.deactivate, user_id, comment, site)
+            await caller.submit(deactivation.deactivate, user_id, comment, site)
         return True
     permissions.require_administrator(caller.state, caller.user)
     caller.consider(users.check_managed, user_id)
     if caller.state.users[user_id].is_active:
-        await caller.submit(users.deactivate, user_id, comment, site)
+        await caller.submit(deactivation.deactivate, user_id, comment, site)
     every = (caller.state.users[one] for one in caller.state.users.bots)
     bots = [bot.id for bot in every if bot.bot and bot.bot.owner_id == user_id]
     complete = await deleting.delete_written(caller, [*bots, user_id], places)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access, names, permissions, quotas
-from tertulia.domain.accounts import avatars, users
+from tertulia.domain.accounts import avatars, deactivation, users
 from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.domain.messages.sending import ToPeople
@@ -349,4 +349,4 @@ def replace_key(
 
 
 def deactivate(context: CommandContext, bot_id: int) -> Decision[None]:
-    return users.deactivate(context, managed_bot(context, bot_id).id)
+    return deactivation.deactivate(context, managed_bot(context, bot_id).id)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tertulia.domain.accounts import admission, personal, profiles, users
+from tertulia.domain.accounts import admission, deactivation, personal, profiles, users
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -28,14 +28,14 @@ def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
     status, and private records. `host` is the host of its new address. Return the name of its
     picture, or an empty string. Its messages stay.
 
-    Raise Refused as `users.deactivate`, and if it's already deleted.
+    Raise Refused as `deactivation.deactivate`, and if it's already deleted.
     """
     target = users.managed_user(context, user_id)
     if target.is_deleted:
         raise Refused("This account is already deleted.")
     changes: list[AnyChange] = []
     if target.is_active:
-        changes += users.deactivate(context, user_id).changes
+        changes += deactivation.deactivate(context, user_id).changes
     blank = {
         "is_deleted": True,
         "full_name": f"Deleted user {target.id}",

@@ -23,13 +23,10 @@ from tertulia.model.changes import (
     CredentialChanged,
     UserChanged,
     UserCreated,
-    UserDeactivated,
-    UserReactivated,
 )
 from tertulia.model.errors import LastOfKind, NotPermitted, Refused
-from tertulia.model.groups import Members
 from tertulia.model.mail import Mail, MailKind
-from tertulia.model.users import Credential, Named, NewApiKey, Role, User
+from tertulia.model.users import Credential, NewApiKey, Role, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -246,7 +243,7 @@ def require_assignable_role(context: CommandContext, target: User, role: Role) -
     permissions.require_administrator(context.state, context.actor)
     if Role.OWNER in {role, target.role}:
         permissions.require_owner(context.state, context.actor)
-        _keep_an_owner(context.state, target)
+        require_another_owner(context.state, target)
     return role
 
 
@@ -256,7 +253,7 @@ def require_person(actor: User) -> None:
         raise NotPermitted("Bots can't do this.")
 
 
-def _keep_an_owner(state: State, target: User) -> None:
+def require_another_owner(state: State, target: User) -> None:
     owners = {
         user_id
         for user_id in state.users.active_by_role.keys(Role.OWNER)
@@ -329,112 +326,6 @@ def _with_bots(
 
 
 # Deactivating and reactivating
-
-
-def deactivate(
-    context: CommandContext, user_id: int, comment: str | None = None, site: str = ""
-) -> Decision[None]:
-    """Deactivate the actor's account, or one that the actor manages, with its bots. Ends its
-    invitations, sessions, and agent keys. With a `comment`, even an empty one, its person gets an
-    email (`site` is the server's URL).
-
-    Raise LastOfKind for the last owner; Refused for unknown accounts, accounts that the actor can't
-    deactivate, and deactivated ones.
-    """
-    state, actor = context.state, context.actor
-    target = actor if user_id == actor.id and not actor.is_bot else managed_user(context, user_id)
-    if not target.is_active:
-        raise Refused("This account is already deactivated.")
-    if target.is_owner and not target.is_bot:
-        _keep_an_owner(state, target)
-    mails: list[Mail] = []
-    if comment is not None:
-        mails = account_emails.emails_to(
-            MailKind.DEACTIVATED, target, site, comment=comment.strip()
-        )
-    return Decision(
-        None,
-        [
-            *(_deactivated(context, user) for user in [target, *state.users.bots_of(target.id)]),
-            *signing_out.end_all_sessions(state, target.id),
-            *signing_out.end_agent_keys(state, target.id),
-            *signing_out.end_pushes(state, target.id),
-            *admission.invitations_withdrawn(state, target),
-        ],
-        mails,
-    )
-
-
-def _deactivated(context: CommandContext, user: User) -> UserDeactivated:
-    return UserDeactivated(**_belongings(context, user))
-
-
-def _belongings(context: CommandContext, user: User) -> dict[str, Any]:
-    """Return where the account appears besides the list of users: fields that deactivating and
-    reactivating have in common."""
-    state = context.state
-    group_ids, named = state.memberships.groups_of(user), _named(state, user)
-    concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
-    return {
-        "user_id": user.id,
-        "channel_ids": tuple(sorted(state.channel_ids_of(user.id))),
-        "group_ids": group_ids,
-        "named": named,
-        "deactivated_groups": tuple(sorted(g for g in concerned if state.groups[g].deactivated)),
-    }
-
-
-def _named(state: State, user: User) -> Named:
-    return Named(
-        channels=tuple((c.id, name) for c in state.channels for name in _settings_naming(c, user)),
-        groups=tuple((g.id, name) for g in state.groups for name in _settings_naming(g, user)),
-        realm=tuple(_settings_naming(state.realm, user)),
-    )
-
-
-def _settings_naming(record: Struct, user: User) -> list[str]:
-    """Return the permission settings of a record that name the account."""
-    return [
-        name
-        for name in record.__struct_fields__
-        if isinstance(holder := getattr(record, name), Members) and user.id in holder.direct_members
-    ]
-
-
-def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decision[None]:
-    """Reactivate an account that the actor manages, if it's deactivated. It gets a new API key, so
-    that nobody can use the old one. A bot without an active owner becomes the actor's.
-
-    Raise Refused for unknown accounts, accounts that the actor can't reactivate, a taken name that
-    must be unique, and bots that the actor can't own.
-    """
-    state, now = context.state, context.now
-    target = managed_user(context, user_id)
-    if target.is_active:
-        return Decision(None)
-    if target.is_deleted:
-        raise Refused("This account is deleted.")
-    first = full_members.overdue(state, target, now)
-    ahead = msgspec.structs.replace(context, state=full_members.with_changes(state, first))
-    changes: list[AnyChange] = [
-        *key_replaced(state, target.id, key),
-        *first,
-        UserReactivated(**_belongings(ahead, target)),
-    ]
-    if target.bot is None:
-        free_name(state, target.full_name, target.id)
-        return Decision(None, changes)
-    require_person(context.actor)
-    permissions.require(
-        permissions.may_create_bot(state, context.actor, target.bot.kind),
-        "You don't have permission to have this type of bot.",
-    )
-    free_bot_name(state, target.full_name, target.id)
-    owner = state.users.get(target.bot.owner_id)
-    if owner is None or not owner.is_active:
-        bot = msgspec.structs.replace(target.bot, owner_id=context.actor.id)
-        changes += changed(context, target, {"bot": bot})
-    return Decision(None, changes)
 
 
 def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:

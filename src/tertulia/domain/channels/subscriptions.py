@@ -1,6 +1,5 @@
 """Who is subscribed to which channel, and each subscriber's own settings of it."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -11,7 +10,7 @@ from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage, Render
-from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, SubscriptionChanged
+from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
@@ -26,20 +25,6 @@ BATCH_SUBSCRIPTIONS = 1000
 """Subscriptions that one decision begins or ends: what is more is done in several."""
 BATCH_CHANNELS = 50
 """Channels that one decision is about."""
-PROPERTIES = (
-    "color",
-    "is_muted",
-    "pin_to_top",
-    "desktop_notifications",
-    "audible_notifications",
-    "push_notifications",
-    "email_notifications",
-    "wildcard_mentions_notify",
-)
-"""A subscriber's own settings of a channel."""
-GENERAL = frozenset(PROPERTIES[3:])
-"""Those without a value of their own where one's general settings hold."""
-_COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 
 Principals = Sequence[int] | None
 """People by ID; None for the actor."""
@@ -444,56 +429,3 @@ def exchange(
 
 
 # One's own settings
-
-
-class SubscriptionProperty(Struct, frozen=True, kw_only=True):
-    """A new value of one's own for a channel."""
-
-    channel_id: int
-    name: str
-    value: bool | str | None
-    """None: as one's general settings say."""
-
-
-def set_properties(
-    context: CommandContext, given: Sequence[SubscriptionProperty]
-) -> Decision[None]:
-    """Change one's own settings of channels: all of them, or none.
-
-    Refused for channels that the actor is not subscribed to, unknown settings, and wrong values.
-    """
-    changes = []
-    for one in given:
-        if not context.state.is_subscribed(context.actor.id, one.channel_id):
-            raise Refused(f"You aren't subscribed to channel {one.channel_id}.")
-        name, value = _checked(one)
-        changes.append(
-            SubscriptionChanged(
-                channel_id=one.channel_id,
-                user_id=context.actor.id,
-                property=name,
-                value=value,
-                archived=context.state.channels[one.channel_id].is_archived,
-            )
-        )
-    return Decision(None, changes)
-
-
-def _checked(given: SubscriptionProperty) -> tuple[str, bool | str | None]:
-    if given.name not in PROPERTIES:
-        raise Refused(f"There's no setting named '{given.name[:50]}'.")
-    if given.name == "color":
-        return given.name, color(given.value)
-    if given.value is None and given.name in GENERAL:
-        return given.name, None
-    if not isinstance(given.value, bool):
-        raise Refused(f"'{given.name}' must be true or false.")
-    return given.name, given.value
-
-
-def color(value: bool | str | None) -> str:
-    """A color as `#rrggbb` in lower case. Refused when it is none."""
-    text = value.strip().lower() if isinstance(value, str) else ""
-    if not _COLOR.fullmatch(text):
-        raise Refused("A color must be written like #a1b2c3.")
-    return text if len(text) == 7 else "#" + "".join(digit * 2 for digit in text[1:])

@@ -11,7 +11,8 @@ from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.messages import Flag, Message, MessagePlace, UnreadMessage
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.state.unread import Unread, UnreadIndex
+from tertulia.state.unread import UnreadIndex
+from tertulia.state.unread_bitmaps import Unread
 
 
 class KnownMessage(Struct, frozen=True, kw_only=True):

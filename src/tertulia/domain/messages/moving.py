@@ -1,8 +1,7 @@
 """Moving messages to another topic or channel, and resolving topics."""
 
 import contextlib
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,12 +9,12 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain import channel_access, names, permissions
-from tertulia.domain.channel_access import ChannelReaders
 from tertulia.domain.channels import topics
-from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage, TopicMessages
+from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessages
 from tertulia.domain.messages import bot_messages, editing, sending
 from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.domain.messages.editing import LoadedMessage, require_current
+from tertulia.domain.messages.move_effects import moved_change
 from tertulia.domain.messages.sending import ComposedMessage, ToChannel
 from tertulia.model.changes import (
     AnyChange,
@@ -25,19 +24,12 @@ from tertulia.model.changes import (
     TopicMoveStarted,
 )
 from tertulia.model.channels import Channel, topic_key
-from tertulia.model.edits import Arrival, Groups, TopicMove
+from tertulia.model.edits import TopicMove
 from tertulia.model.errors import Conflict, Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
-from tertulia.model.messages import Flag, Message, Propagation
+from tertulia.model.messages import Message, Propagation
 from tertulia.model.ranges import (
-    IdRanges,
-    Places,
-    Spans,
-    ids_at,
     ids_in_spans,
-    ids_of,
-    places,
-    ranges_of,
 )
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
@@ -147,7 +139,7 @@ def move(
         lines = [line for line in excerpt.lines if line.id in plan.ids]
         if len(lines) != len(plan.ids):
             raise Conflict
-        change = _moved(
+        change = moved_change(
             context,
             TopicMove(
                 **_place(message, plan, wanted),
@@ -258,7 +250,7 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
     ids = frozenset(piece.ids)
     if ids:
         lines = [line for line in excerpt.lines if line.id in ids]
-        change = _moved(context, move, piece.found, excerpt, lines)
+        change = moved_change(context, move, piece.found, excerpt, lines)
         changes = [change, *topics.after_moving(context, change, joins=move.joins)]
     # If the messages stay in the topic, only the ranges say which are left.
     left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
@@ -408,241 +400,6 @@ def _renamed(
         read_by=tuple(sorted(found.read_by)),
         mentions_all=message.mentions_all,
         whole_topic=plan.ids.serialize(),
-    )
-
-
-def _moved(
-    context: CommandContext,
-    move: TopicMove,
-    found: LoadedMessage | None,
-    excerpt: TopicExcerpt,
-    moved: Sequence[TopicMessage],
-) -> MessagesMoved:
-    """Return the change that moves these messages. `found` is the message by which it was
-    requested, if it's one of them."""
-    state = context.state
-    ids = tuple(line.id for line in moved)
-    source, target = state.channels[move.channel_id], state.channels[move.new_channel_id]
-    topic = move.new_topic
-    gone = frozenset(ids)
-    before = state.topics[(source.id, topic_key(move.topic))]
-    rest = topics.without(before, excerpt, gone)
-    there = (target.id, topic_key(topic))
-    same = there == (before.channel_id, before.key)
-    after = topics.joined(rest if same else state.topics.get(there), target.id, topic, ids)
-    kept = [after] if same or rest is None else [rest, after]
-    firsts: dict[int, int | None] = {}
-    marked_read: Groups = ()
-    recorded: Groups = ()
-    lost: Groups = ()
-    mentioned: Groups = ()
-    new_to: Groups = ()
-    arrivals: tuple[Arrival, ...] = ()
-    if source.id != target.id:
-        firsts = {
-            source.id: topics.first_without(source, excerpt, gone),
-            target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
-        }
-        concerned = _Moved(ids)
-        marked_read, recorded = _kept_unread(context, source, target, concerned, excerpt)
-        lost = _losing(context, source, target, concerned, excerpt.holders)
-        to_all = _Moved(tuple(line.id for line in moved if line.mentions_all))
-        mentioned = _mentioned(context, source, target, concerned, to_all)
-        new_to = _gaining(context, source, target, concerned)
-        if new_to or _opens(source, target):
-            arrivals = _arrivals(excerpt, concerned, new_to, target, topic)
-    return MessagesMoved(
-        message_ids=ids,
-        anchor_id=move.anchor_id,
-        channel_id=source.id,
-        topic=move.topic,
-        new_channel_id=target.id,
-        new_topic=topic,
-        propagation=move.propagation,
-        topics=tuple(kept),
-        emptied=((before.channel_id, before.key),) if rest is None and not same else (),
-        first_message_ids=firsts,
-        lost=lost,
-        marked_read=marked_read,
-        recorded=recorded,
-        mentioned=mentioned,
-        flags={} if found is None else _flags_after(found, mentioned, ids),
-        read_by=() if found is None else tuple(sorted(found.read_by)),
-        mentions_all=found is not None and found.message.mentions_all and source.id == target.id,
-        new_to=new_to,
-        arrivals=arrivals,
-        to_public_history=source.id != target.id and target.history_public,
-    )
-
-
-def _flags_after(found: LoadedMessage, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
-    flags, moved = dict(found.flags), BitMap(ids)
-    for some, users in mentioned:
-        if found.message.id in ids_of(some, moved):
-            for user_id in users:
-                flags[user_id] = flags.get(user_id, Flag(0)) | Flag.CHANNEL_WILDCARD_MENTIONED
-    return dict(sorted(flags.items()))
-
-
-class _Moved:
-    """The moved messages, and which of them are readable or unread for whom."""
-
-    def __init__(self, ids: tuple[int, ...]) -> None:
-        self.ids = ids
-        self.whole = BitMap(ids)
-        self._places: dict[Spans, Places] = {}
-
-    def places(self, spans: Spans) -> Places:
-        """Return the positions of the spans' messages. Users with equal positions are handled
-        together."""
-        found = self._places.get(spans)
-        if found is None:
-            found = self._places[spans] = places(self.ids, spans)
-        return found
-
-    def at(self, some: Places) -> BitMap:
-        """Return the IDs at these positions."""
-        return ids_at(self.ids, self.whole, some)
-
-    def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
-        """Return the non-empty parts, each with its users."""
-        found: dict[IdRanges, list[int]] = defaultdict(list)
-        for part, user_ids in parts:
-            if part:
-                found[ranges_of(part, self.whole)].extend(user_ids)
-        groups = ((some, tuple(sorted(users))) for some, users in found.items())
-        return tuple(sorted(groups, key=lambda group: group[1][0]))
-
-
-def _kept_unread(
-    context: CommandContext, source: Channel, target: Channel, moved: _Moved, excerpt: TopicExcerpt
-) -> tuple[Groups, Groups]:
-    """Return which messages to mark as read for subscribers of the new channel, so that the move
-    makes nothing unread; and which to record for them, so that they stay unread."""
-    state = context.state
-    alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
-    old = state.subscriptions.of_channel[source.id]
-    readers = ChannelReaders(state, source)
-    record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
-    for user_id, there in state.subscriptions.of_channel[target.id].items():
-        if there.is_active:
-            here = old.get(user_id)
-            was_new = None
-            if here is not None and here.is_active:
-                was_new = moved.places(((state.unread_since(here), None),))
-            is_new = moved.places(((state.unread_since(there), None),))
-            received = moved.places(there.spans)
-            number = record_of.get(user_id, -1)
-            known: Places = ()
-            if number >= 0:
-                known = moved.places(readers.spans(state.users[user_id]))
-            alike[(was_new, is_new, number, received, known)].append(user_id)
-    read: list[tuple[BitMap, Iterable[int]]] = []
-    kept: list[tuple[BitMap, Iterable[int]]] = []
-    for (was_new, is_new, number, received, known), users in alike.items():
-        recorded = excerpt.records[number][0] & moved.whole if number >= 0 else BitMap()
-        before = BitMap() if was_new is None else moved.at(was_new) | recorded & moved.at(known)
-        then = moved.at(is_new)
-        read.append(((then | recorded) - before, users))
-        own = before - then
-        kept.append((own if target.history_public else own & moved.at(received), users))
-    for recorded, holders in excerpt.records:
-        # Messages that are unread because of a record would be unread again when they subscribe.
-        away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
-        if away:
-            read.append((recorded & moved.whole, away))
-    return moved.grouped(read), moved.grouped(kept)
-
-
-def _losing(
-    context: CommandContext, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
-) -> Groups:
-    """Return users who could read messages in the old channel but not in the new one, with the
-    messages."""
-    state = context.state
-    old, new = ChannelReaders(state, source), ChannelReaders(state, target)
-    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
-    for user_id in {*state.subscriptions.of_channel[source.id], *holders}:
-        user = state.users[user_id]
-        before = moved.places(old.spans(user))
-        if before:
-            after = moved.places(new.spans(user))
-            if after != before:
-                alike[(before, after)].append(user_id)
-    return moved.grouped(
-        (moved.at(before) - moved.at(after), users) for (before, after), users in alike.items()
-    )
-
-
-def _gaining(context: CommandContext, source: Channel, target: Channel, moved: _Moved) -> Groups:
-    """Return subscribers of the new channel who couldn't read messages in the old one, with the
-    messages."""
-    state = context.state
-    old, new = ChannelReaders(state, source), ChannelReaders(state, target)
-    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
-    subscribers: Iterable[int] = state.subscribers(target.id)
-    if _open_to_members(source):
-        subscribers = state.users.maybe_guests & BitMap(subscribers)
-    for user_id in subscribers:
-        user = state.users[user_id]
-        before = moved.places(old.spans(user))
-        after = moved.places(new.spans(user))
-        if after != before:
-            alike[(before, after)].append(user_id)
-    return moved.grouped(
-        (moved.at(after) - moved.at(before), users) for (before, after), users in alike.items()
-    )
-
-
-def _open_to_members(channel: Channel) -> bool:
-    """Whether everyone but guests can read all of it."""
-    return not channel.is_private and channel.history_public
-
-
-def _opens(source: Channel, target: Channel) -> bool:
-    """Whether people other than subscribers may gain access: queues of all public channels then
-    need the messages."""
-    return not target.is_private and not _open_to_members(source)
-
-
-def _arrivals(
-    excerpt: TopicExcerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
-) -> tuple[Arrival, ...]:
-    """Return the newest messages as they are in the new channel, with the flags of users who
-    couldn't read them before."""
-    replace = msgspec.structs.replace
-    newcomers = [(ids_of(some, moved.whole), frozenset(users)) for some, users in new_to]
-    found = []
-    for one in excerpt.newest:
-        if one.message is None or one.message_id not in moved.whole:
-            continue
-        flags = {
-            user_id: flag
-            for user_id, flag in one.flags.items()
-            if any(one.message_id in ids and user_id in users for ids, users in newcomers)
-        }
-        message = replace(one.message, channel_id=target.id, topic=topic, mentions_all=False)
-        found.append(replace(one, message=message, flags=dict(sorted(flags.items()))))
-    return tuple(found)
-
-
-def _mentioned(
-    context: CommandContext, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
-) -> Groups:
-    """Return users whom a wildcard in the messages mentions: they received it in the old channel
-    and can read it in the new one."""
-    state = context.state
-    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
-    if to_all.ids:
-        readers = ChannelReaders(state, target)
-        for user_id, subscription in state.subscriptions.of_channel[source.id].items():
-            received = to_all.places(subscription.spans)
-            if received:
-                after = to_all.places(readers.spans(state.users[user_id]))
-                alike[(received, after)].append(user_id)
-    return moved.grouped(
-        (to_all.at(received) & to_all.at(after), users)
-        for (received, after), users in alike.items()
     )
 
 

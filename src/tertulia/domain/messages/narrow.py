@@ -8,16 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
-from pyroaring import BitMap
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import users
+from tertulia.domain.messages.scopes import (
+    NarrowReader,
+    open_channels,
+    own_directs,
+    received_spans,
+)
 from tertulia.model import narrow
-from tertulia.model.agents import Reach
-from tertulia.model.channels import Channel, Subscription, topic_key
+from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import BadNarrow
-from tertulia.model.messages import ANY_MENTION, Flag, Message
-from tertulia.model.narrow import ChannelSpan, Condition, Scope, Term
+from tertulia.model.messages import ANY_MENTION, Flag
+from tertulia.model.narrow import Condition, Term
 from tertulia.model.tokenizer import phrases_of
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
@@ -43,21 +47,6 @@ _OF_ONESELF = frozenset({"in", "dm", "dm-including", "group-dm-with"})
 def needs_account(term: NarrowTerm) -> bool:
     """Whether the term is about its reader, for example about their stars or unread messages."""
     return term.operator in _OF_ONESELF or (term.operator == "is" and term.operand != "resolved")
-
-
-class NarrowReader(Struct, frozen=True):
-    """The person who reads.
-
-    `user` is None for a spectator. `host` is used in the addresses that stand for hidden ones.
-    `unread` is only needed for `is:unread`. `conversation` is the message of a `with` term, if the
-    reader can see it.
-    """
-
-    state: State
-    user: User | None
-    host: str
-    unread: BitMap = BitMap()
-    conversation: Message | None = None
 
 
 def terms_of(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> tuple[Term, ...]:
@@ -185,13 +174,6 @@ def _channels(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.InChannels(ids))
 
 
-def open_channels(reader: NarrowReader) -> list[Channel]:
-    """Return the channels whose whole history the reader can read."""
-    if reader.user is None:
-        return [c for c in reader.state.channels if channel_access.open_to_spectators(c)]
-    return channel_access.channels_read_whole(reader.state, reader.user)
-
-
 def _topic(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.InTopic(topic_key(names.topic_name(_text(term)))))
 
@@ -223,23 +205,17 @@ def _among_directs(direct_ids: frozenset[int]) -> Condition:
     return narrow.InDirect(direct_ids) if direct_ids else narrow.Nothing()
 
 
-def _own_directs(reader: NarrowReader) -> frozenset[int]:
-    if reader.user is None:
-        return frozenset()
-    return frozenset(reader.state.directs.of_user[reader.user.id])
-
-
 def _dm_including(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
-    return _one(term, _among_directs(_own_directs(reader) & theirs))
+    return _one(term, _among_directs(own_directs(reader) & theirs))
 
 
 def _group_dm_with(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
     groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
-    return _one(term, _among_directs(_own_directs(reader) & groups))
+    return _one(term, _among_directs(own_directs(reader) & groups))
 
 
 def _is(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
@@ -247,7 +223,7 @@ def _is(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
         case "dm" if term.negated:
             return _one(term, narrow.AnyDirect())
         case "dm":
-            return _one(term, _among_directs(_own_directs(reader)))
+            return _one(term, _among_directs(own_directs(reader)))
         case "starred":
             return _one(term, narrow.HasFlag(Flag.STARRED))
         case "unread":
@@ -384,112 +360,3 @@ _OPERATORS: dict[str, Operator] = {
 
 
 # Scope
-
-
-def received_spans(reader: NarrowReader) -> tuple[ChannelSpan, ...]:
-    """Return the ranges of channels' messages that were delivered to the reader."""
-    user = reader.user
-    if user is None:
-        return ()
-    return tuple(
-        ChannelSpan(channel_id, after, until)
-        for channel_id, subscription in reader.state.subscriptions.of_user[user.id].items()
-        for after, until in _open_spans(reader.state, user, subscription)
-    )
-
-
-def spans_received(state: State, user: User, channel_id: int) -> Sequence[tuple[int, int | None]]:
-    """Return the ranges of a channel's messages that were delivered to the user and that they can
-    still read."""
-    subscription = state.subscription(user.id, channel_id)
-    return () if subscription is None else _open_spans(state, user, subscription)
-
-
-def _open_spans(
-    state: State, user: User, subscription: Subscription
-) -> Sequence[tuple[int, int | None]]:
-    spans = subscription.spans
-    # Subscribers can always read it.
-    if (spans and spans[-1][1] is None) or channel_access.reads_channel(
-        state, user, state.channels[subscription.channel_id]
-    ):
-        return spans
-    return ()
-
-
-def everything_readable(reader: NarrowReader) -> Scope:
-    """Return everything that the reader can read, received or not."""
-    open_ids = frozenset(channel.id for channel in open_channels(reader))
-    return Scope(
-        user_id=reader.user.id if reader.user else None,
-        channel_ids=open_ids,
-        spans=tuple(s for s in received_spans(reader) if s.channel_id not in open_ids),
-        direct_ids=_own_directs(reader),
-    )
-
-
-def received_scope(state: State, user: User) -> Scope:
-    """Return what the user received or has a record of."""
-    reader = NarrowReader(state=state, user=user, host="")
-    return Scope(
-        user_id=user.id,
-        spans=received_spans(reader),
-        direct_ids=_own_directs(reader),
-        recorded=frozenset(channel.id for channel in open_channels(reader)),
-    )
-
-
-def scope_of(
-    reader: NarrowReader,
-    terms: Sequence[Term],
-    received: Callable[[State, User], Scope] = received_scope,
-) -> Scope:
-    """Return which of the messages that the reader can read a narrow is about: the history of the
-    channels it names, or else what was received.
-
-    `id` can be any message that the reader can read. `received` is `received_scope` or a cache of
-    it.
-    """
-    if reader.user is None:
-        return Scope(user_id=None, channel_ids=frozenset(c.id for c in open_channels(reader)))
-    named: frozenset[int] | None = None
-    for term in terms:
-        if isinstance(term.condition, narrow.InChannels) and not term.negated:
-            ids = term.condition.channel_ids
-            named = ids if named is None else named & ids
-    if named is None:
-        if any(isinstance(term.condition, narrow.HasId) and not term.negated for term in terms):
-            return everything_readable(reader)
-        return received(reader.state, reader.user)
-    whole: set[int] = set()
-    spans: list[ChannelSpan] = []
-    for channel_id in named:
-        channel = reader.state.channels[channel_id]
-        if channel_access.reads_whole_history(reader.state, reader.user, channel):
-            whole.add(channel_id)
-        else:
-            parts = spans_received(reader.state, reader.user, channel_id)
-            spans += (ChannelSpan(channel_id, after, until) for after, until in parts)
-    return Scope(user_id=reader.user.id, channel_ids=frozenset(whole), spans=tuple(spans))
-
-
-def scope_reached(reader: NarrowReader, terms: Sequence[Term], reach: Reach) -> Scope:
-    """As `scope_of`, limited to the reach of the reader's agent. If that is limited to channels,
-    include their whole history."""
-    named = any(isinstance(one.condition, narrow.InChannels) and not one.negated for one in terms)
-    if named or reach.channel_ids is None:
-        whole = scope_of(reader, terms)
-    else:
-        whole = everything_readable(reader)
-    return limited_to_reach(whole, reach)
-
-
-def limited_to_reach(scope: Scope, reach: Reach) -> Scope:
-    """Return the part of the scope that the agent reaches."""
-    return Scope(
-        user_id=scope.user_id,
-        channel_ids=frozenset(filter(reach.reaches, scope.channel_ids)),
-        spans=tuple(span for span in scope.spans if reach.reaches(span.channel_id)),
-        direct_ids=scope.direct_ids if reach.directs else frozenset(),
-        recorded=frozenset(filter(reach.reaches, scope.recorded)),
-    )

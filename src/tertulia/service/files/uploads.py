@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia import pictures
-from tertulia.domain.messages import attachments, narrow
+from tertulia.domain.messages import attachments, scopes
 from tertulia.domain.messages.attachments import NewFile
 from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.model.errors import Conflict, FilesUnavailable, Unavailable, UploadQuotaReached
@@ -149,12 +149,12 @@ class FileAccess:
 
     def _readable(self) -> Scope:
         node, user = self._node, self._user
-        reader = narrow.NarrowReader(
+        reader = scopes.NarrowReader(
             state=node.state,
             user=None if user is None else node.state.users[user.id],
             host=node.config.address_host,
         )
-        return narrow.everything_readable(reader)
+        return scopes.everything_readable(reader)
 
 
 async def may_open(node: Node, user: User | None, file: Attachment) -> bool:

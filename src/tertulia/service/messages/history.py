@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain.messages import narrow
+from tertulia.domain.messages import narrow, scopes
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
 from tertulia.model.agents import Reach
@@ -77,7 +77,7 @@ async def find_messages(
 
     Raises BadNarrow, and Refused for an invalid anchor or number.
     """
-    reader = narrow.NarrowReader(
+    reader = scopes.NarrowReader(
         state=node.state,
         user=user,
         host=node.config.address_host,
@@ -114,11 +114,11 @@ async def find_messages(
 
 
 def _scope(
-    node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: MessageQuery
+    node: Node, reader: scopes.NarrowReader, terms: Sequence[Term], query: MessageQuery
 ) -> Scope:
     if query.reach is None:
-        return narrow.scope_of(reader, terms, node.received_scopes.of)
-    return narrow.scope_reached(reader, terms, query.reach)
+        return scopes.scope_of(reader, terms, node.received_scopes.of)
+    return scopes.scope_reached(reader, terms, query.reach)
 
 
 async def _read(
@@ -173,7 +173,7 @@ async def _conversation(
 
 
 async def _anchor(
-    node: Node, query: MessageQuery, reader: narrow.NarrowReader, terms: Sequence[Term]
+    node: Node, query: MessageQuery, reader: scopes.NarrowReader, terms: Sequence[Term]
 ) -> int:
     match query.anchor:
         case None:
@@ -196,7 +196,7 @@ async def _anchor(
 
 
 async def _first_unread_in(
-    node: Node, reader: narrow.NarrowReader, terms: Sequence[Term], query: MessageQuery
+    node: Node, reader: scopes.NarrowReader, terms: Sequence[Term], query: MessageQuery
 ) -> int:
     wanted = (
         *terms,
@@ -239,14 +239,14 @@ def _numbers(query: MessageQuery) -> tuple[int, int]:
 
 
 def _by_ids(
-    reader: narrow.NarrowReader, terms: tuple[Term, ...], query: MessageQuery
+    reader: scopes.NarrowReader, terms: tuple[Term, ...], query: MessageQuery
 ) -> Callable[[Connection], Page]:
     ids = query.ids or []
     if len(ids) > MAX_PAGE:
         raise Refused(f"You can request at most {MAX_PAGE} messages at a time.")
-    scope = narrow.everything_readable(reader)
+    scope = scopes.everything_readable(reader)
     if query.reach is not None:
-        scope = narrow.limited_to_reach(scope, query.reach)
+        scope = scopes.limited_to_reach(scope, query.reach)
     search = MessageSearch(scope, terms, 0, 0, 0)
 
     def find(connection: Connection) -> Page:

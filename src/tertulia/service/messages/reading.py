@@ -18,7 +18,7 @@ from tertulia.model.users import User
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.node import Node
 from tertulia.state.recent_writes import entries_of
-from tertulia.state.unread import ReadState
+from tertulia.state.unread_bitmaps import ReadState
 from tertulia.store import message_marks, queries, topics
 from tertulia.store.database import Connection
 from tertulia.store.message_details import MessageDetails

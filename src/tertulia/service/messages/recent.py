@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from tertulia.domain.messages import narrow
+from tertulia.domain.messages import scopes
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope
@@ -260,7 +260,7 @@ class ReceivedScopes:
     def of(self, state: State, user: User) -> Scope:
         """Like `narrow.received_scope`."""
         if state.users[user.id] is not user:
-            return narrow.received_scope(state, user)  # An outdated record of the account.
+            return scopes.received_scope(state, user)  # An outdated record of the account.
         versions = (
             state.subscriptions.version,
             state.channels.version,
@@ -274,7 +274,7 @@ class ReceivedScopes:
         ):
             self._kept.move_to_end(user.id)
             return kept[1]
-        scope = narrow.received_scope(state, user)
+        scope = scopes.received_scope(state, user)
         self._drop(user.id)
         self._kept[user.id] = versions, scope
         self._channels += _size_of(scope)

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec import Struct
 
 from tertulia.domain import channel_access
-from tertulia.domain.messages import narrow
+from tertulia.domain.messages import scopes
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Matches, MessageSearch, Term
@@ -160,9 +160,9 @@ async def _older(
     node: Node, user: User, terms: tuple[Term, ...], before: int, begun: _Begun
 ) -> tuple[Page, MessageExtras]:
     """Older matches from the database, and the user's relations to all matches."""
-    reader = narrow.NarrowReader(state=node.state, user=user, host=node.config.address_host)
+    reader = scopes.NarrowReader(state=node.state, user=user, host=node.config.address_host)
     search = MessageSearch(
-        scope=narrow.scope_of(reader, terms, node.received_scopes.of),
+        scope=scopes.scope_of(reader, terms, node.received_scopes.of),
         terms=terms,
         anchor=begun.last,
         before=max(before, 1),
@@ -189,7 +189,7 @@ async def _older(
 
 class _Received:
     """Whether a reader received a message, or has a record of it: the scope of a narrow without
-    channels (`narrow.scope_of`), message by message."""
+    channels (`scopes.scope_of`), message by message."""
 
     def __init__(self, state: State, user: User, first: int, marks: MessageMarks | None) -> None:
         """For messages from `first` on. `is_unsure` becomes true if the user's marks are needed but
@@ -222,7 +222,7 @@ class _Received:
         channel = self._state.channels.get(channel_id)
         if channel is None:
             return (), False  # Another node has just created it.
-        spans = narrow.spans_received(self._state, self._user, channel_id)
+        spans = scopes.spans_received(self._state, self._user, channel_id)
         return spans, channel_access.reads_whole_history(self._state, self._user, channel)
 
 

@@ -6,8 +6,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import channel_access, permissions
-from tertulia.domain.channels import channels, subscriptions
-from tertulia.domain.channels.subscriptions import SubscribeRequest, SubscriptionProperty
+from tertulia.domain.channels import channels, subscription_settings
+from tertulia.domain.channels.subscription_settings import SubscriptionProperty
+from tertulia.domain.channels.subscriptions import SubscribeRequest
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
@@ -187,7 +188,7 @@ def _principals(call: Call, given: list[int | str]) -> tuple[int, ...] | None:
 
 def _colors(named: list[NamedChannel]) -> dict[str, str]:
     return {
-        one.name.strip().casefold(): subscriptions.color(one.color)
+        one.name.strip().casefold(): subscription_settings.color(one.color)
         for one in named
         if one.color is not None
     }
@@ -311,12 +312,12 @@ def _property(channel_id: int, name: str, value: bool | str | None) -> Subscript
 async def update_subscription_property(call: Call, params: UpdateProperty) -> ApiResponse:
     """Change one of your settings for a channel."""
     given = [_property(params.stream_id, params.property, params.value)]
-    await call.submit(subscriptions.set_properties, given)
+    await call.submit(subscription_settings.set_properties, given)
     return ApiResponse()
 
 
 async def update_subscription_properties(call: Call, params: UpdateProperties) -> ApiResponse:
     """Change your settings for channels. Either all changes are made or none."""
     given = [_property(one.stream_id, one.property, one.value) for one in params.subscription_data]
-    await call.submit(subscriptions.set_properties, given)
+    await call.submit(subscription_settings.set_properties, given)
     return ApiResponse()

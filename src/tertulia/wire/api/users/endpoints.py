@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import users
+from tertulia.domain.accounts import deactivation, users
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
@@ -353,7 +353,7 @@ async def deactivate_own_user(call: Call, params: NoParams) -> ApiResponse:
     """Deactivate your own account and the bots it owns."""
     _require_person(call)
     sign_in.require_confirmed(call)
-    await call.submit(users.deactivate, call.user.id)
+    await call.submit(deactivation.deactivate, call.user.id)
     return ApiResponse()
 
 
@@ -368,7 +368,7 @@ class ReactivateUser(Params, kw_only=True, frozen=True):
 
 async def reactivate_user(call: Call, params: ReactivateUser) -> ApiResponse:
     """Reactivate an account. It gets a new API key."""
-    await call.submit(users.reactivate, params.user_id, call.node.vault.new_key())
+    await call.submit(deactivation.reactivate, params.user_id, call.node.vault.new_key())
     return ApiResponse()
 
 
