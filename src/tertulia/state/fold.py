@@ -40,7 +40,7 @@ FOLDS: Final = Folds(
 
 
 def fold(state: State, entry: Entry) -> None:
-    """Fold the entry `state.seq + 1`."""
+    """Fold the entry that follows the state's."""
     if entry.seq != state.seq + 1:
         raise ValueError(f"entry {entry.seq} cannot follow {state.seq}")
     state.unread.seq = entry.seq
