@@ -1,5 +1,4 @@
-"""What other services send, as messages: one pure function for each service, from what it sends to
-a topic and a content. Nothing here knows of accounts, channels or HTTP servers.
+"""Turning webhooks of other services into messages: a pure function for each service.
 
-`catalog` lists the services; `incoming` has the shapes that they share.
+`catalog` lists the services, and `incoming` has their common types.
 """

@@ -1,4 +1,4 @@
-"""Every service that there is an integration for."""
+"""All integrations."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -48,4 +48,4 @@ _ALL: Final = (
 )
 
 INTEGRATIONS: Final[Mapping[str, Integration]] = {one.name: one for one in _ALL}
-"""By their names."""
+"""Integrations by name."""

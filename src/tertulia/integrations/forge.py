@@ -1,4 +1,4 @@
-"""What services that host code have in common: pushes, requests to merge, issues."""
+"""Common parts of services that host code: pushes, pull requests, and issues."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from tertulia.integrations.payloads import Part, code, link, listed, paragraphs,
 from tertulia.model.numbers import counted
 
 Writer = Callable[[Part], Post | None]
-"""Makes a message of one kind of event; None of what says nothing to people. Raises Malformed."""
+"""Writes the message for one kind of event; None for events without a message. Raises Malformed."""
 
 MAX_COMMITS: Final = 10
-"""Commits of a push that are named."""
+"""Commits of a push that are listed."""
 NOTHING: Final = "0" * 40
-"""The commit that a new branch had before, and a deleted one has after."""
+"""The null commit, before a new branch and after a deleted one."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit of a push."""
+    """A commit of a push."""
 
     id: str
     message: str
@@ -28,13 +28,13 @@ class Commit:
 
     @property
     def line(self) -> str:
-        """Its first line, as an item of a list."""
+        """A list item with the first line of the message."""
         subject = short(self.message.strip().partition("\n")[0], 100) or "(without a message)"
         return f"* {subject} ({link(self.id[:11], self.url)})"
 
 
 def commits_in(payload: Part) -> list[Commit]:
-    """The commits of a push, in the form that most services have for them."""
+    """The commits of a push, in the usual format."""
     return [
         Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
         for one in payload.parts("commits")
@@ -42,14 +42,14 @@ def commits_in(payload: Part) -> list[Commit]:
 
 
 def branch_of(ref: str) -> str:
-    """The branch or tag of a full reference's name."""
+    """The branch or tag of a full reference."""
     return ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
 
 
 def pushed(
     who: str, branch: str, url: str, commits: Sequence[Commit], *, total: int = 0, forced: bool
 ) -> str:
-    """Somebody pushed commits to a branch. `total` is how many, where not all are listed."""
+    """A push to a branch. `total` is the number of commits if not all are listed."""
     number = max(total, len(commits))
     where = f"to branch {link(code(branch), '')}"
     verb = link("force-pushed" if forced else "pushed", url)
@@ -71,31 +71,28 @@ def pushed(
 
 
 def branch_made(who: str, kind: str, name: str, url: str) -> str:
-    """Somebody made a branch or a tag."""
     return f"{who} created {kind} {link(code(name), url) if url else code(name)}."
 
 
 def branch_deleted(who: str, kind: str, name: str) -> str:
-    """Somebody deleted it."""
     return f"{who} deleted {kind} {code(name)}."
 
 
 def topic_of(repository: str, kind: str = "", number: str = "", title: str = "") -> str:
-    """The topic of a thing in a repository: `name / PR #3 Title`."""
+    """The topic of an item: `repository / PR #3 Title`."""
     if not kind:
         return repository
     return f"{repository} / {kind} {number} {title}".strip()
 
 
 def said(who: str, what: str, body: str = "", ending: str = ".") -> str:
-    """A sentence, and what somebody wrote."""
+    """A sentence, followed by a quote."""
     quoted = quote(body)
     return f"{who} {what}{':' if quoted else ending}" + (f"\n\n{quoted}" if quoted else "")
 
 
 def commented(payload: Part, who: str, topic: str, on: str, event: str) -> Post | None:
-    """Somebody commented on something, or did something to the comment, as GitHub and those like
-    it tell it."""
+    """A comment event of GitHub and similar services."""
     comment = payload.part("comment")
     url = comment.url("html_url")
     match payload.word("action", "created"):

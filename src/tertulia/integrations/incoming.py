@@ -1,4 +1,4 @@
-"""What an integration is: how a service's requests become messages."""
+"""The types of an integration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from tertulia.integrations.payloads import Part
 
 
 class Unsupported(Exception):
-    """The service sends events of this kind, or says so, and there is no message for them."""
+    """An event without a message."""
 
     def __init__(self, event: str) -> None:
         self.event = event
@@ -17,82 +17,82 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class WebhookRequest:
-    """What a service sent."""
+    """A request of a service."""
 
     payload: Part
     headers: Mapping[str, str] = field(default_factory=dict)
-    """By their names in small letters."""
+    """By lowercase name."""
     body: bytes = b""
-    """As it came, for signatures."""
+    """For signatures."""
     url: str = ""
-    """The address that it was sent to, for the signatures that cover it."""
+    """The webhook's URL, for signatures that cover it."""
 
     def header(self, name: str) -> str:
-        """That header; empty where it was not sent."""
+        """A header; empty if missing."""
         return self.headers.get(name, "")
 
 
 @dataclass(frozen=True)
 class Post:
-    """A message to be."""
+    """A message to send."""
 
     topic: str
-    """Where the address names none."""
+    """Unless the URL sets one."""
     content: str
     """Markdown."""
     event: str = ""
-    """What kind of event it is about, one of the integration's; empty where it has no kinds."""
+    """The kind of event, one of the integration's; may be empty."""
     branch: str = ""
-    """Of a push."""
+    """The branch of a push."""
 
 
 @dataclass(frozen=True)
 class HandshakeReply:
-    """The service only asks whether somebody is there: what it wants to hear."""
+    """The response to a service that checks the webhook's URL."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Of the answer."""
+    """Fields of the response."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Translated = Post | HandshakeReply | None
-"""None for what says nothing to people: a ping, a change that nobody wants to hear of."""
+"""None for events without a message, such as a ping."""
 SignatureCheck = Callable[[str, WebhookRequest, float], bool]
-"""Whether a request is signed with the secret; the last argument is the time, in UNIX seconds."""
+"""Checks a signature with the secret; the last argument is the UNIX time."""
 
 
 @dataclass(frozen=True)
 class Integration:
-    """One service."""
+    """An integration of a service."""
 
     name: str
-    """In addresses."""
+    """Name in URLs."""
     title: str
-    """Its own name for itself."""
+    """The service's name."""
     translate: Callable[[WebhookRequest], Translated]
-    """Raises Unsupported, and Malformed for what cannot be the service's."""
+    """Raises Unsupported, and Malformed for invalid payloads."""
     events: Sequence[str] = ()
-    """The kinds of events that it makes messages of; none where there are no kinds."""
+    """Kinds of events; empty if it has no kinds."""
     signature: SignatureCheck | None = None
-    """None for services that sign nothing."""
+    """None if the service doesn't sign requests."""
     has_branches: bool = False
-    """Whether it tells of pushes to branches."""
+    """Whether it has pushes to branches."""
     takes_templates: bool = False
-    """Whether its messages are made by the templates of the bot's owner."""
+    """Whether bots' templates apply."""
 
 
 @dataclass(frozen=True)
 class EventFilter:
-    """Which events an address wants: kinds of them, as patterns with `*`."""
+    """A filter of events by kind, with `*` as a wildcard."""
 
     only: Sequence[str] | None = None
-    """None for all."""
+    """None for all kinds."""
     exclude: Sequence[str] = ()
     branches: Sequence[str] = ()
-    """Of which pushes are told; none for all. Patterns too."""
+    """Branches whose pushes are included, with `*`; empty for all."""
 
     def wants(self, event: str, branch: str = "") -> bool:
-        """Whether messages about it are to be sent. Those without a kind always are."""
+        """Whether the event passes. Events without a kind always do."""
         if branch and self.branches and not _matches(branch, self.branches):
             return False
         if not event:

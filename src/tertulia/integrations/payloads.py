@@ -1,4 +1,4 @@
-"""Reading what a service sent, which may be anything."""
+"""Reading payloads, which may contain anything, and writing Markdown."""
 
 import re
 from collections.abc import Iterator
@@ -7,21 +7,21 @@ from typing import Any, Final
 from urllib.parse import quote as percent
 
 _MENTION: Final = re.compile(r"@(?!\u200b|_?[^\W_])")
-"""Also where what makes a mention of it would only come behind it: from another text."""
+"""Also at the end, where following text could complete a mention."""
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FENCE: Final = re.compile(r"^\s*(~{3,}|`{3,})", re.MULTILINE)
 _TICKS: Final = re.compile(r"`+")
 MAX_QUOTE: Final = 2000
-"""Characters of a text that is quoted."""
+"""Longest quote, in characters."""
 
 
 def harmless(text: str) -> str:
-    """The text, which mentions nobody, whatever is written behind it."""
+    """The text without mentions, whatever follows it."""
     return _MENTION.sub("@\N{ZERO WIDTH SPACE}", _INVISIBLE.sub("", text))
 
 
 def address(text: str) -> str:
-    """The address, such that it can stand in a link; empty where it is none on the web."""
+    """The URL, escaped for a link; empty if it isn't a web address."""
     text = text.strip()
     if not text.lower().startswith(("http://", "https://")) or len(text) > 2000:
         return ""
@@ -29,7 +29,7 @@ def address(text: str) -> str:
 
 
 def link(text: str, url: str) -> str:
-    """The text as a link; as it is where that is no address on the web."""
+    """A link; only the text if the URL isn't a web address."""
     url = address(url)
     if not url:
         return text
@@ -48,18 +48,18 @@ def _is_balanced(text: str) -> bool:
 
 
 def short(text: str, longest: int) -> str:
-    """No more than so many characters of it."""
+    """The text, truncated to `longest` characters."""
     text = text.strip()
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
 def quote(text: str) -> str:
-    """The text as a block of its own that says so; empty where it is."""
+    """A quote block; empty for an empty text."""
     return fenced(text, "quote")
 
 
 def fenced(text: str, kind: str = "") -> str:
-    """The text as a fenced block of that kind, a language or none; empty where it is."""
+    """A fenced block, with a language or other kind; empty for an empty text."""
     text = short(text.replace("\r\n", "\n"), MAX_QUOTE)
     if not text:
         return ""
@@ -69,7 +69,7 @@ def fenced(text: str, kind: str = "") -> str:
 
 
 def code(text: str) -> str:
-    """A short text as it is, in the type of code."""
+    """Inline code."""
     text = " ".join(text.split())
     if not text:
         return ""
@@ -85,7 +85,7 @@ def listed(names: list[str]) -> str:
 
 
 def paragraphs(*parts: str) -> str:
-    """Those that are not empty, one below the other."""
+    """The non-empty parts, each on its line."""
     return "\n".join(part for part in parts if part)
 
 
@@ -96,39 +96,37 @@ def title_case(text: str) -> str:
 
 
 class Malformed(Exception):
-    """The payload isn't what the service sends. `str(error)` says why, without a period."""
+    """The payload isn't valid for the service. `str(error)` says why, without a period."""
 
 
 MAX_TEXT: Final = 20_000
-"""Characters of a text that are read: a message takes half of that."""
+"""Characters that are read of a text: a message has half of that."""
 _MISSING: Final = object()
 _SPACE: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a payload, or all of it. Paths are names with dots between (`a.b.c`).
-
-    Texts mention nobody: what others wrote elsewhere must not wake people here.
-    """
+    """A payload or a part of it. Paths are names with dots (`a.b.c`). Texts are harmless: they
+    mention nobody."""
 
     value: Any
     path: str = ""
 
     def find(self, path: str) -> "Part | None":
-        """What is at the path; None where nothing is, or null."""
+        """The value at the path; None if missing or null."""
         value = self._at(path)
         return None if value is None or value is _MISSING else Part(value, self._named(path))
 
     def part(self, path: str) -> "Part":
-        """The same. Malformed where nothing is there."""
+        """The value at the path. Raises Malformed if it is missing."""
         found = self.find(path)
         if found is None:
             raise Malformed(f"'{self._named(path)}' is missing")
         return found
 
     def parts(self, path: str = "") -> list["Part"]:
-        """The items of a list. None where nothing is there; Malformed where something else is."""
+        """The items of a list; empty if it is missing. Raises Malformed if it isn't a list."""
         found = self.find(path) if path else self
         if found is None:
             return []
@@ -137,14 +135,14 @@ class Part:
         return [Part(one, f"{found.path}[{n}]") for n, one in enumerate(found.value)]
 
     def items(self) -> Iterator[tuple[str, "Part"]]:
-        """The names and values of an object. Malformed where it is none."""
+        """The names and values of an object. Raises Malformed if it isn't an object."""
         if not isinstance(self.value, dict):
             raise Malformed(f"'{self.path}' isn't an object" if self.path else "it isn't an object")
         for name, value in self.value.items():
             yield harmless(str(name)), Part(value, self._named(str(name)))
 
     def text(self, path: str = "", default: str | None = None) -> str:
-        """A text, or a number as text. Without a default Malformed where there is none."""
+        """A text, or a number as text. Without a default, raises Malformed if it is missing."""
         found = self.find(path) if path else self
         if found is None or isinstance(found.value, dict | list):
             if default is None:
@@ -155,11 +153,11 @@ class Part:
         return harmless(str(found.value)[:MAX_TEXT])
 
     def line(self, path: str = "", default: str | None = None) -> str:
-        """The same on one line."""
+        """Like `text`, on one line."""
         return _SPACE.sub(" ", self.text(path, default)).strip()
 
     def word(self, path: str = "", default: str | None = None) -> str:
-        """A text as it is, for comparing it; not for showing it."""
+        """The unescaped text, for comparisons only."""
         found = self.find(path) if path else self
         if found is None or not isinstance(found.value, str):
             if default is None:
@@ -168,15 +166,15 @@ class Part:
         return found.value
 
     def url(self, path: str) -> str:
-        """An address on the web; empty where there is none."""
+        """A web address; empty if missing."""
         return address(self.word(path, ""))
 
     def flag(self, path: str) -> bool:
-        """Whether that is true."""
+        """Whether the value is true."""
         return self._at(path) is True
 
     def number(self, path: str, default: float | None = None) -> float:
-        """A number. Without a default Malformed where there is none."""
+        """A number. Without a default, raises Malformed if it is missing."""
         value = self._at(path)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value

@@ -1,4 +1,4 @@
-"""How services sign what they send, so that nobody else can send it."""
+"""Checking the signatures of services."""
 
 import base64
 import binascii
@@ -10,21 +10,21 @@ from typing import Final
 from tertulia.integrations.incoming import SignatureCheck, WebhookRequest
 
 TOLERANCE: Final = 300.0
-"""Seconds that a signature with a time in it may be old."""
+"""Largest age of a signature with a time."""
 
 
 def same(one: str, other: str) -> bool:
-    """Whether the texts are equal, in a time that does not depend on where they differ."""
+    """Compare texts in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
 def hex_of(secret: str, said: bytes, algorithm: str = "sha256") -> str:
-    """The HMAC of that, in hexadecimal."""
+    """The HMAC in hexadecimal."""
     return hmac.new(secret.encode(), said, algorithm).hexdigest()
 
 
 def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> SignatureCheck:
-    """The body's HMAC in hexadecimal, behind a prefix."""
+    """The body's HMAC in hexadecimal, with a prefix."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         wanted = prefix + hex_of(secret, request.body, algorithm)
@@ -36,7 +36,7 @@ def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> Signat
 def hmac_base64(
     header: str, algorithm: str = "sha256", *, with_url: bool = False
 ) -> SignatureCheck:
-    """The HMAC of the body (and of the address after it) in Base64."""
+    """The HMAC of the body, and optionally the URL, in Base64."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         said = request.body + (request.url.encode() if with_url else b"")
@@ -47,7 +47,7 @@ def hmac_base64(
 
 
 def any_of(*checks: SignatureCheck) -> SignatureCheck:
-    """One of several ways."""
+    """Any of several signatures."""
 
     def check(secret: str, request: WebhookRequest, now: float) -> bool:
         return any(one(secret, request, now) for one in checks)
@@ -56,12 +56,12 @@ def any_of(*checks: SignatureCheck) -> SignatureCheck:
 
 
 def token(header: str) -> SignatureCheck:
-    """The secret itself."""
+    """The secret as a token."""
     return lambda secret, request, _: same(secret, request.header(header).strip())
 
 
 def versions(header: str) -> SignatureCheck:
-    """`v1=…`, several of them with commas between: one of them must be right."""
+    """`v1=…`, separated by commas: one of them must match."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         wanted = f"v1={hex_of(secret, request.body)}"
@@ -72,7 +72,7 @@ def versions(header: str) -> SignatureCheck:
 
 
 def timed(header: str) -> SignatureCheck:
-    """`t=…,v1=…`: the HMAC of the time and the body, not older than `TOLERANCE`."""
+    """`t=…,v1=…`: the HMAC of the time and the body, at most `TOLERANCE` old."""
 
     def check(secret: str, request: WebhookRequest, now: float) -> bool:
         pairs = [one.strip().partition("=") for one in request.header(header).split(",")[:20]]
@@ -86,7 +86,7 @@ def timed(header: str) -> SignatureCheck:
 
 
 def web_token(header: str) -> SignatureCheck:
-    """A JSON web token by HMAC with the body's SHA-256 in it."""
+    """A JSON web token with the body's SHA-256."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         said, _dot, signature = request.header(header).strip().rpartition(".")

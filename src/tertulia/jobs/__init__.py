@@ -1,1 +1,1 @@
-"""What a node does by itself, beside answering: jobs under one supervisor."""
+"""Background jobs of a node, under one supervisor."""

@@ -1,8 +1,7 @@
-"""Making a backup each day, where the settings say to which place.
+"""Daily backups.
 
-The making is a process of its own (`tertulia backups make`): it takes the processor for long, and
-is nobody's hurry. Of several nodes, the first that sees that one is due makes it: it holds a lease,
-which it renews for as long as it lives.
+A backup is made by a separate process (`tertulia backups make`), because it needs much processor
+time. Of several nodes, the first that sees that one is due holds a lease and makes it.
 """
 
 import asyncio
@@ -27,31 +26,31 @@ from tertulia.store.database import Connection, DatabaseError
 logger = logging.getLogger("tertulia.jobs")
 
 LONGEST_SECONDS: Final = 6 * 3600.0
-"""A backup may take so long; then it is given up."""
+"""Longest duration of a backup."""
 LEASE_SECONDS: Final = 600.0
-"""A node that has not renewed its lease for so long is gone, and another one makes the backup."""
+"""A node whose lease has ended is gone, and another one makes the backup."""
 RENEWED_SECONDS: Final = 60.0
 _OTHERS_SECONDS: Final = 600.0
-"""Between two looks at whether another node has made it."""
+"""Interval of checking whether another node has made it."""
 _DAY: Final = 86400.0
 _CLAIM: Final = "backups.claim"
-"""The key of when the lease was last renewed, among the facts about the installation."""
+"""Key of the time of the last renewal."""
 _HOLDER: Final = "backups.holder"
-"""The key of whose it is: a random word."""
+"""Key of the holder's random name."""
 _LAST_WORDS: Final = 2000
-"""Characters of what a process said that failed."""
+"""Characters of a failed process's output."""
 
 
 class BackupFailed(Exception):
-    """There is none. `str(error)` says why."""
+    """The backup failed. `str(error)` says why."""
 
 
 def backups(node: Node) -> Job:
-    """A backup a day, verified and put to its place."""
+    """Make and verify a backup every day."""
     config, log = node.config, node.log
 
     async def look() -> float | None:
-        """When the last one was made, which is written down for those who ask."""
+        """Return and store when the last backup was made."""
         place = config.opened_backups()
         try:
             found = kept_backups.backups_made(await kept_backups.stored_backups(place), log.clock())
@@ -85,8 +84,8 @@ def backups(node: Node) -> Job:
 
 
 def claimed(connection: Connection, holder: str, now: float) -> bool:
-    """Whether the holder is to make one, inside the transaction that is open: no other is at it, or
-    has not been heard of for `LEASE_SECONDS`. `now` is in UNIX seconds."""
+    """Acquire the lease, in the open transaction. Return False if another holder's lease is valid.
+    `now` is in UNIX seconds."""
     at = installation.value(connection, _CLAIM)
     ahead = kept_backups.AHEAD_SECONDS
     if at is not None and -ahead <= now - float(at) < LEASE_SECONDS:
@@ -97,15 +96,14 @@ def claimed(connection: Connection, holder: str, now: float) -> bool:
 
 
 def renewed(connection: Connection, holder: str, now: float) -> None:
-    """The holder is still at it, inside the transaction that is open. BackupFailed where another
-    one is, which took it for gone."""
+    """Renew the lease, in the open transaction. Raises BackupFailed if another holder has it."""
     if installation.value(connection, _HOLDER) != holder:
         raise BackupFailed("Another node makes it, for this one was not heard of for too long.")
     installation.put(connection, _CLAIM, repr(now))
 
 
 def given_back(connection: Connection, holder: str) -> None:
-    """The holder has ended, inside the transaction that is open."""
+    """Release the lease, in the open transaction."""
     if installation.value(connection, _HOLDER) == holder:
         installation.forget(connection, _CLAIM)
         installation.forget(connection, _HOLDER)
@@ -114,8 +112,8 @@ def given_back(connection: Connection, holder: str) -> None:
 async def while_renewing(
     work: Coroutine[Any, Any, None], renew: Callable[[], Awaitable[None]]
 ) -> None:
-    """Do the work, and renew the lease meanwhile. Where that fails by what is no outage, the work
-    is ended; an outage is waited out, as the work itself may."""
+    """Do the work and renew the lease. If renewing fails, the work is canceled, except during
+    outages."""
     task = asyncio.create_task(work)
     try:
         while not (await asyncio.wait({task}, timeout=RENEWED_SECONDS))[0]:
@@ -139,20 +137,20 @@ async def _make(config: Config) -> None:
     try:
         _, said = await process.communicate()
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):  # It has just ended.
+        with contextlib.suppress(ProcessLookupError):  # It has already ended.
             process.kill()
         await process.wait()
         await asyncio.to_thread(delete_stale_directories, config.data_path)
         raise
     if process.returncode:
-        # Where it was killed, what it had made is nobody's.
+        # If it was killed, it left temporary files.
         await asyncio.to_thread(delete_stale_directories, config.data_path)
         raise BackupFailed(said.decode(errors="replace")[-_LAST_WORDS:].strip())
     logger.info("a backup was made", extra={"fields": {"to": config.backup_to}})
 
 
 def environment_of(config: Config, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which a command has just these settings, whatever gave them here."""
+    """An environment that gives a command exactly these settings."""
     kept = {
         name: value
         for name, value in environment.items()

@@ -31,15 +31,15 @@ logger = logging.getLogger("tertulia.jobs")
 R = TypeVar("R")
 
 LONGEST_SLEEP: Final = 60.0
-"""Seconds: after so long it looks again, whatever the state said (the machine's clock may jump)."""
+"""Longest sleep, because the machine's clock may jump."""
 RETRY_SECONDS: Final = 5.0
-"""After a verb that left things as they are, though something was due."""
+"""Pause after a verb that changed nothing although something was due."""
 SOON_SECONDS: Final = 0.02
-"""After a commit it looks again, and so once for all that are committed meanwhile."""
+"""Pause after a commit, to check once for many commits."""
 AT_ONCE: Final = 200
-"""Pieces of one kind that are done in one round."""
+"""Items per round."""
 ATTEMPTS: Final = 5
-"""So often an item is tried; then it is given up."""
+"""Attempts before an item is given up."""
 
 
 def due_job(
@@ -49,11 +49,11 @@ def due_job(
     verb: Verb[Any],
     *arguments: Any,
 ) -> Job:
-    """A job that lets the verb decide, as the server itself, whenever something is due.
+    """A job that submits a verb, as the server, whenever something is due.
 
-    `due` says when that is, in UNIX seconds, as of now; None where nothing waits. It is asked soon
-    after every commit, and must cost next to nothing. The verb does what is due by then; it may
-    leave a part for the next turn, which follows at once.
+    `due` returns when, in UNIX seconds, or None. It is called soon after every commit, so it must
+    be cheap. The verb handles what is due; it may leave a part for the next round, which follows
+    immediately.
     """
 
     async def once() -> float:
@@ -72,23 +72,23 @@ def due_job(
 
 @dataclass(frozen=True)
 class DueItems(Generic[R]):
-    """Records of the state, each of which has its time."""
+    """Records that each have a time."""
 
     in_order: Callable[[State], Iterable[R]]
-    """All of them, the one that is due first at the beginning."""
+    """All records, by time."""
     time: Callable[[R], float]
-    """When it is due, in UNIX seconds."""
+    """UNIX seconds."""
     key: Callable[[R], int]
     do: Callable[[R], Awaitable[None]]
-    """Reads and renders what is needed, and submits the verb that does it, which must see for
-    itself whether what was looked at is still so."""
+    """Reads and renders what is needed, and submits the verb, which must check that the record is
+    unchanged."""
     give_up: Callable[[R, str], Awaitable[None]]
-    """Submits what takes its place when it cannot be done, for this reason."""
+    """Handles a record that can't be processed, for this reason."""
 
 
 def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
-    """A job that does each of these when its time has come. One that fails is set aside, and given
-    up in the end; the others do not wait for it."""
+    """A job that processes each record when it is due. Failing records are set aside and finally
+    given up; others don't wait for them."""
     set_aside = FailedItems()
 
     def first() -> R | None:
@@ -137,7 +137,7 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
 
 
 def _pause(log: Log, due: Callable[[State, float], float | None]) -> float:
-    """Seconds until something is due; not more than 0 where it is."""
+    """Seconds until something is due; 0 or less if it is."""
     if log.state.is_closed:
         return LONGEST_SLEEP
     now = log.clock()
@@ -146,8 +146,8 @@ def _pause(log: Log, due: Callable[[State, float], float | None]) -> float:
 
 
 def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) -> Job:
-    """The job, which looks again soon after each commit that changed when something is due, and
-    after every one while something has failed."""
+    """Wake the job soon after commits that change when something is due, and after every commit
+    while an item is set aside."""
     last: float | None = None
     is_awaited = False
 
@@ -171,7 +171,7 @@ def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) 
 
 
 def messages_to_send(node: Node) -> Job:
-    """Sending what was scheduled."""
+    """Send scheduled messages."""
     waiting: DueItems[ScheduledMessage] = DueItems(
         in_order=lambda state: state.scheduled_messages.by_time,
         time=lambda message: message.deliver_at,
@@ -183,7 +183,7 @@ def messages_to_send(node: Node) -> Job:
 
 
 def messages_to_be_reminded_of(node: Node) -> Job:
-    """Bringing reminders."""
+    """Send reminders."""
 
     async def give_up(reminder: Reminder, _reason: str) -> None:
         await give_up_reminder(node, reminder)
@@ -237,11 +237,11 @@ retention_logger = logging.getLogger("tertulia.retention")
 
 RETENTION_PERIOD_SECONDS: Final = 3600.0
 DIRECT: Final = 0
-"""Stands for the direct conversations, where channels have their IDs."""
+"""Stands for direct messages in place of a channel ID."""
 
 
 def retention(log: Log) -> Job:
-    """Deleting what is too old, every hour."""
+    """Delete expired messages every hour."""
     set_aside = FailedItems()
 
     async def once() -> float:
@@ -252,7 +252,7 @@ def retention(log: Log) -> Job:
 
 
 async def expired_once(log: Log, set_aside: FailedItems | None = None) -> None:
-    """Delete what is too old by now. A channel of which that fails is set aside."""
+    """Delete expired messages. Channels that fail are set aside."""
     for channel_id in [None, *(channel.id for channel in log.state.channels)]:
         key = f"channel {channel_id or DIRECT}"
         if set_aside is not None and set_aside.is_resting(key):

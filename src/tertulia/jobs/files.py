@@ -1,5 +1,5 @@
-"""Uploaded files: those whose attachment was removed are deleted, and uploads that a crash
-interrupted are settled or thrown away. Where files are in a bucket, whether it answers."""
+"""Jobs for files: deleting removed files and unused pictures, finishing interrupted uploads, and
+checking the bucket."""
 
 import asyncio
 import logging
@@ -23,12 +23,12 @@ logger = logging.getLogger("tertulia.files")
 PERIOD_SECONDS: Final = 3600.0
 PROBE_SECONDS: Final = 60.0
 LEFTOVER_SECONDS: Final = 86400
-"""What arrived so long ago and is not in its place does not arrive any more."""
+"""Interrupted uploads are deleted after this."""
 
 
 def file_store(files: Files) -> Job:
-    """Looks whether a bucket answers. While it does not, the job is in trouble, and the server does
-    everything that needs no files."""
+    """Check that the bucket responds. If it doesn't, the job fails, and the server works without
+    files."""
 
     async def look() -> float:
         await files.probe()
@@ -38,19 +38,19 @@ def file_store(files: Files) -> Job:
 
 
 class FileCleanup:
-    """Makes the files those of the log. Several nodes may do it at once."""
+    """Brings files in line with the log. Several nodes can do this at the same time."""
 
     def __init__(self, log: Log, uploads: UploadStore, partials: PartialUploads) -> None:
         self._log = log
         self._uploads = uploads
-        # Those on the disk may be from before files were in a bucket.
+        # Local ones may be from before files were in a bucket.
         self._partials = [partials]
         if not isinstance(partials, DiskPartialUploads):
             self._partials.append(DiskPartialUploads(uploads))
         self._set_aside = FailedItems()
 
     def job(self) -> Job:
-        """Cleaning up whenever an attachment was removed, and every hour."""
+        """Clean up whenever an attachment is removed, and every hour."""
         job = Job("uploaded files", self._round, set_aside=self._set_aside)
 
         def follow(entries: Sequence[Entry]) -> None:
@@ -62,7 +62,7 @@ class FileCleanup:
 
     async def _round(self) -> float:
         await self.once()
-        # Another node may have deleted what could not be deleted here.
+        # Another node may have deleted it.
         self._set_aside.keep_only(file.path for file in self._log.state.removed_files)
         again = self._set_aside.next_attempt()
         return PERIOD_SECONDS if again is None else min(again, PERIOD_SECONDS)
@@ -79,7 +79,7 @@ class FileCleanup:
         ]
         if not removed:
             return
-        # What a failing commit could bring back is not deleted.
+        # A failing commit could bring back the attachment.
         await self._log.settled(generation)
         deleted: list[int] = []
         for file in removed:
@@ -117,8 +117,8 @@ class FileCleanup:
             await partials.delete(one)
 
     async def _finish(self, begun: Sequence[tuple[PartialUploads, tuple[int, str]]]) -> None:
-        """Write down of what arrived in pieces, and is an attachment, that it is whole: the node
-        may have been killed between the two."""
+        """Mark resumable uploads that are attachments as complete, in case the node was killed in
+        between."""
         for partials, (user_id, key) in begun:
             attachment = self._log.state.uploads.with_key(key)
             if attachment is None:
@@ -132,20 +132,20 @@ class FileCleanup:
 
 PICTURES_PERIOD_SECONDS: Final = 6 * 3600.0
 YOUNG_SECONDS: Final = 3600.0
-"""A picture that was written so recently may not be in the log yet."""
+"""Newer pictures may not be in the log yet."""
 _AT_ONCE: Final = 2000
-"""People that are looked at before others have their turn."""
+"""People per step of the event loop."""
 
 
 class PictureCleanup:
-    """Deletes them. Several nodes may do it at once."""
+    """Deletes unused pictures. Several nodes can do this at the same time."""
 
     def __init__(self, node: Node) -> None:
         self._log = node.log
         self._files = node.files
 
     def job(self) -> Job:
-        """Cleaning up every few hours."""
+        """Clean up every few hours."""
 
         async def look() -> float:
             await self.once()
@@ -154,7 +154,7 @@ class PictureCleanup:
         return Job("unused pictures", look)
 
     async def once(self) -> None:
-        """Do it now. Raises as `Files` does, and as `Log.catch_up`."""
+        """Clean up now. Raises as `Files` and `Log.catch_up`."""
         before = self._log.clock() - YOUNG_SECONDS
         old = [
             stored.path
@@ -177,7 +177,7 @@ class PictureCleanup:
             logger.info("unused pictures were deleted", extra={"fields": {"count": len(unused)}})
 
     async def _used(self) -> set[str]:
-        """The paths of all pictures that somebody or something has."""
+        """The paths of all pictures in use."""
         state = self._log.state
         used = {picture.file for picture in pictures.realm_pictures_of(state.realm)}
         for emoji in state.custom_emoji:

@@ -1,5 +1,4 @@
-"""Previews of the pages that messages link: fetched when the message has been sent, by any node,
-and then shown with it."""
+"""Link previews: fetched after a message was sent, and added to it."""
 
 import asyncio
 import logging
@@ -23,20 +22,20 @@ logger = logging.getLogger("tertulia.previews")
 AT_ONCE: Final = 8
 """Messages whose pages are fetched at the same time."""
 MAX_PAGE: Final = 512 * 1024
-"""Bytes of a page that are read: what it says about itself stands at its beginning."""
+"""Bytes of a page that are read: metadata is at the beginning."""
 FETCH_SECONDS: Final = 15.0
 KNOWN: Final = 500
-"""Pages of which is remembered what they said."""
+"""Cached previews."""
 KNOWN_SECONDS: Final = 3600.0
 SHOW_SECONDS: Final = 60.0
-"""For all pages of a message, and showing them."""
+"""Timeout for all pages of a message."""
 LONGEST_SLEEP: Final = 60.0
 
 _Working = dict[PendingPreview, asyncio.Task[None]]
 
 
 class Previewer:
-    """One node's. What a page did not answer in time has no preview: it is not asked again."""
+    """Fetches previews for one node. Pages that don't respond in time get no preview."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -47,7 +46,7 @@ class Previewer:
         self._set_aside = FailedItems()
 
     def job(self) -> Job:
-        """Showing the previews of all messages that await some."""
+        """Add previews to all messages that need them."""
         job = Job("previews", self._once, close=self._close, set_aside=self._set_aside)
         self._ended = job.want
 
@@ -60,12 +59,12 @@ class Previewer:
         return job
 
     async def _once(self) -> float:
-        """Begin with as many as there is room for; the end of each wants the next round."""
+        """Start as many as allowed. The end of each starts the next round."""
         for pending in self._next():
             task = asyncio.create_task(self._do(pending))
             self._working[pending] = task
             task.add_done_callback(partial(self._done, pending))
-        # A message may be gone, or was shown by another node.
+        # Messages may be deleted, or handled by another node.
         awaiting = self._log.state.pending_previews
         self._set_aside.keep_only(pending.message_id for pending in awaiting)
         again = self._set_aside.next_attempt()
@@ -96,7 +95,7 @@ class Previewer:
         try:
             await self._show_or_give_up(pending)
         except Exception as error:
-            # It still awaits them, and is tried again.
+            # It is retried.
             self._set_aside.failed(pending.message_id, error)
             if not is_outage(error):
                 logger.exception("previews of message %d could not be shown", pending.message_id)
@@ -109,12 +108,12 @@ class Previewer:
                 await self.show(pending)
         except (Refused, Unavailable, DatabaseError):
             raise
-        except Exception:  # A mistake of ours shall not come back for ever.
+        except Exception:  # A bug must not be retried forever.
             logger.exception("previews of message %d are given up", pending.message_id)
             await give_up_previews(self._node, pending)
 
     async def show(self, pending: PendingPreview) -> None:
-        """Fetch the previews that a message awaits, and show them with it."""
+        """Fetch a message's previews, and add them to it."""
         try:
             urls = await linked_pages(self._node, pending)
             found = await asyncio.gather(*map(self._preview, urls))
@@ -144,6 +143,6 @@ class Previewer:
                 kind = answer.headers.get("content-type", "")
                 return await pages.preview(content, answer.url, kind)
         except NotFetched as error:
-            # Whom people link is not logged.
+            # Linked addresses aren't logged.
             logger.info("no preview of a page: %s", error)
             return None

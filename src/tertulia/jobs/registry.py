@@ -36,8 +36,8 @@ from tertulia.service.webhooks.embedded import Interface
 
 
 def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Sequence[Job]:
-    """Everything that the node does by itself. `encode_call` says what bots' services are told;
-    embedded bots do by `bot_interface` what they may."""
+    """All jobs. `encode_call` encodes messages for bots' services; embedded bots use
+    `bot_interface`."""
     config, log = node.config, node.log
     sending = mails(node)
     return (
@@ -66,7 +66,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
 
 
 def _telling(node: Node, sending: Job) -> Iterator[Job]:
-    """What tells people of what they miss, by the means that there are."""
+    """Jobs for notifications, as far as their channels are turned on."""
     config, pushing = node.config, pushes(node)
     if config.tells_by_mail or config.web_push:
         yield notices(node, sending.want, pushing.want)
@@ -77,7 +77,7 @@ def _telling(node: Node, sending: Job) -> Iterator[Job]:
 
 
 def due_jobs(node: Node) -> Sequence[Job]:
-    """Those that do what is due when its time has come."""
+    """Jobs for what becomes due."""
     log, days = node.log, node.config.unclaimed_upload_days
     unclaimed = partial(attachments.unclaimed_due, days)
     return (

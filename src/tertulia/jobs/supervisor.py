@@ -1,8 +1,8 @@
-"""Runs jobs: again and again, each in its own task, whatever happens in one of them.
+"""Runs jobs repeatedly, each in its own task.
 
-A job that fails is logged, tried again with growing pauses, and named by `Supervisor.failing` until
-it succeeds; one round that an outage interrupts is no failure, but the next one is. A job whose
-work consists of items sets an item that fails aside (`FailedItems`), and goes on with the others.
+A job that fails is logged, retried with growing pauses, and listed by `JobSupervisor.failing` until
+it succeeds. The first round that an outage interrupts isn't a failure. A job that processes items
+sets failing items aside (`FailedItems`), and continues with the others.
 """
 
 import asyncio
@@ -26,26 +26,26 @@ logger = logging.getLogger("tertulia.jobs")
 
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 300.0
-"""Seconds after a failure: each pause is twice the one before, up to this."""
+"""Pauses after failures double up to this."""
 REST_SECONDS: Final = 0.05
-"""Between two rounds: what many commits brought is looked at once."""
+"""Pause between rounds, to handle many commits at a time."""
 FIRST_ROUND_SECONDS: Final = 0.25
-"""After a start, mostly: first come those who wait for the node."""
+"""Usual delay after startup: requests come first."""
 ROUND_SECONDS: Final = 600.0
-"""A round that takes longer is ended, and counts as failed."""
+"""Timeout of a round, which counts as a failure."""
 CLOSING_SECONDS: Final = 15.0
-"""How long jobs have to end when the node does."""
+"""Time to stop when the node stops."""
 SET_ASIDE: Final = 1000
-"""Items of one job that are set aside at the same time, at most: the oldest are tried again."""
+"""Maximum number of items of one job that are set aside; the oldest are retried first."""
 
 
 def pause_after(failures: int) -> float:
-    """Seconds until the next attempt at what has failed so many times, or was interrupted."""
+    """Seconds until the next attempt after that many failures."""
     return float(min(FIRST_PAUSE * 2 ** min(max(failures - 1, 0), 30), LONGEST_PAUSE))
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether the database cannot be used just now, which says nothing of what was attempted."""
+    """Whether the database isn't available, which says nothing about the work."""
     return isinstance(error, Unavailable | DatabaseError)
 
 
@@ -57,14 +57,14 @@ class _Item:
 
 
 class FailedItems:
-    """The items of a job that failed, each left alone until its next attempt."""
+    """Failed items of a job, each resting until its next attempt."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._items: OrderedDict[Hashable, _Item] = OrderedDict()
 
     def failed(self, key: Hashable, error: Exception) -> int:
-        """The item failed once more. Returns how often it did in a row."""
+        """Note a failure of the item. Return the number of consecutive failures."""
         before = self._items.pop(key, None)
         attempts = 1 if before is None else before.attempts + 1
         self._items[key] = _Item(attempts, self._clock() + pause_after(attempts), _reason(error))
@@ -73,29 +73,28 @@ class FailedItems:
         return attempts
 
     def done(self, key: Hashable) -> None:
-        """The item succeeded, or is not to be done any more."""
+        """The item succeeded or is gone."""
         self._items.pop(key, None)
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
-        """Forget all items but these: the others are gone."""
+        """Forget other items, which are gone."""
         kept = set(keys)
         for key in [key for key in self._items if key not in kept]:
             del self._items[key]
 
     def is_resting(self, key: Hashable) -> bool:
-        """Whether the item's next attempt is still to come."""
+        """Whether the item's next attempt is in the future."""
         item = self._items.get(key)
         return item is not None and item.until > self._clock()
 
     def next_attempt(self) -> float | None:
-        """Seconds until the next attempt at one of them, `FIRST_PAUSE` at least: one whose time
-        has come may have to wait for others. None where nothing is set aside."""
+        """Seconds until the next attempt at an item, at least `FIRST_PAUSE`; None without items."""
         if not self._items:
             return None
         return max(min(item.until for item in self._items.values()) - self._clock(), FIRST_PAUSE)
 
     def reasons(self) -> dict[str, str]:
-        """What is set aside, and why."""
+        """The items, with reasons."""
         return {str(key): item.reason for key, item in self._items.items()}
 
 
@@ -105,45 +104,44 @@ async def _nothing() -> None:
 
 @dataclass(eq=False)
 class Job:
-    """Work that a node does again and again."""
+    """Repeated work of a node."""
 
     name: str
     once: Callable[[], Awaitable[float]]
-    """One round. Returns the seconds until the next one, should nobody `want` it before."""
+    """Run one round. Return the seconds until the next one, unless `want` is called before."""
     round_seconds: float = ROUND_SECONDS
     first_seconds: float = FIRST_ROUND_SECONDS
-    """How long after a start the first round begins, unless it is wanted before."""
+    """Delay of the first round after startup, unless wanted before."""
     close: Callable[[], Awaitable[None]] = _nothing
-    """Ends what rounds have left running."""
+    """Stops what rounds have left running."""
     set_aside: FailedItems = field(default_factory=FailedItems)
     failures: int = 0
-    """How often its rounds failed, in a row."""
+    """Consecutive failures."""
     reason: str = ""
-    """Why the last one did."""
+    """Reason of the last failure."""
     all_failures: int = 0
-    """How many failed altogether."""
+    """Failures since the start."""
     is_interrupted: bool = False
-    """Whether an outage ended the last round, and none before it failed."""
+    """Whether an outage interrupted the last round after a successful one."""
     succeeded_at: float = 0.0
-    """When one last succeeded, in UNIX seconds; 0 where none has."""
+    """UNIX time of the last success; 0 if none."""
     begin: Callable[[], None] | None = None
-    """Has it `run`, where that waits for the first round to be due or wanted."""
+    """Starts `run`, while the job waits for its first round."""
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody wants the next round soon."""
         return self._wanted.is_set()
 
     def want(self) -> None:
-        """Begin the next round soon."""
+        """Start the next round soon."""
         self._wanted.set()
         if self.begin is not None:
             self.begin()
 
     async def run(self, report: Callable[["Job"], None]) -> None:
-        """Do it until cancelled, from now on. `report` is called after the first round, and when
-        the job begins or ceases to be in trouble."""
+        """Run until canceled. `report` is called after the first round, and when the job starts or
+        stops failing."""
         was_in_trouble: bool | None = None
         if self.is_wanted:
             await asyncio.sleep(REST_SECONDS)
@@ -164,26 +162,26 @@ class Job:
             if _is_cancelled():
                 return
             if self.failures or self.is_interrupted:
-                # Whatever wants it: it is not tried in vain without a pause.
+                # Don't retry without a pause, even if wanted.
                 await asyncio.sleep(pause)
                 continue
             await self._rest(max(pause, REST_SECONDS))
 
     async def _rest(self, seconds: float) -> None:
-        """Wait so long, or until soon after somebody wants it."""
+        """Wait, or until soon after the next round is wanted."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wanted.wait()
                 await asyncio.sleep(REST_SECONDS)
 
     def _note(self, error: Exception) -> None:
-        """The round has ended so."""
+        """Note a failure."""
         was_well = not self.failures and not self.is_interrupted
         self.is_interrupted = was_well and is_outage(error)
         if not self.is_interrupted:
             self._failed(error)
             return
-        # A database ends connections now and then, when it is restarted for instance.
+        # A database closes connections now and then, such as when it is restarted.
         logger.warning(
             "job interrupted",
             extra={"fields": {"job": self.name, "reason": _reason(error)}},
@@ -198,13 +196,13 @@ class Job:
             extra={
                 "fields": {"job": self.name, "failures": self.failures, "reason": self.reason},
             },
-            # How an outage came about is no riddle, and it concerns all jobs at once.
+            # Outages need no traceback, and concern all jobs.
             exc_info=None if is_outage(error) else error,
         )
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with it, in one sentence; None where nothing is."""
+        """What is wrong with the job, in one sentence."""
         aside = self.set_aside.reasons()
         if self.failures:
             return f"failed {counted(self.failures, 'time')} in a row: {self.reason}"
@@ -215,18 +213,17 @@ class Job:
 
 
 class JobSupervisor:
-    """One node's jobs. `report`: see `Job.run`."""
+    """Runs the jobs of one node. For `report`, see `Job.run`."""
 
     def __init__(self, report: Callable[[Job], None] = lambda _: None) -> None:
         self._jobs: list[Job] = []
         self._report = report
 
     def failing(self) -> dict[str, str]:
-        """The jobs that are in trouble, each with what is wrong."""
+        """Failing jobs, with the reason."""
         return {job.name: job.trouble for job in self._jobs if job.trouble is not None}
 
     def figures(self) -> list[JobFigures]:
-        """How all of them do."""
         return [
             JobFigures(job.name, job.succeeded_at, job.all_failures, job.trouble is not None)
             for job in self._jobs
@@ -234,8 +231,8 @@ class JobSupervisor:
 
     @asynccontextmanager
     async def running(self, jobs: Sequence[Job]) -> AsyncIterator[None]:
-        """Do these for the time of the context. Until its first round is due or wanted, nothing
-        waits for a job but a timer that it shares."""
+        """Run the jobs for the duration of the context. Until their first round, they share
+        timers."""
         self._jobs = list(jobs)
         tasks: list[asyncio.Task[None]] = []
         around = copy_context()
@@ -243,9 +240,9 @@ class JobSupervisor:
         def begin(*due: Job) -> None:
             for job in due:
                 if job.begin is None:
-                    continue  # It was wanted before its time.
+                    continue  # It was started before.
                 job.begin = None
-                # Not that of the request that wanted it: the job goes on long after that.
+                # The job outlives the request that woke it, so don't use the request's context.
                 context = around.copy()
                 task = asyncio.create_task(job.run(self._report), name=job.name, context=context)
                 task.add_done_callback(_ended)
@@ -282,10 +279,10 @@ class JobSupervisor:
 
 
 async def _closed(job: Job) -> None:
-    """Close it. What it cannot do any more, because of an outage for instance, is only logged."""
+    """Close the job. Failures, such as in an outage, are only logged."""
     try:
         await job.close()
-    except Exception as error:  # The node ends all the same.
+    except Exception as error:  # The node stops anyway.
         logger.warning(
             "a job did not end in order",
             extra={"fields": {"job": job.name, "reason": _reason(error)}},
@@ -294,13 +291,13 @@ async def _closed(job: Job) -> None:
 
 
 def _ended(task: "asyncio.Task[None]") -> None:
-    """Report a job's task that ended without being cancelled."""
+    """Log a job's task that ended without being canceled."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.critical("a job is over", exc_info=error, extra={"fields": {"job": task.get_name()}})
 
 
 def _is_cancelled() -> bool:
-    """Whether the task was cancelled. A library may have swallowed the CancelledError."""
+    """Whether the task was canceled. A library may have swallowed the CancelledError."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

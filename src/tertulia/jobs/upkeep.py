@@ -25,7 +25,7 @@ from tertulia.store.store import Store
 
 
 def heartbeats(delivery: Delivery) -> Job:
-    """Sending heartbeats to polls that have waited for long."""
+    """Send heartbeats to long polls."""
 
     async def once() -> float:
         delivery.send_heartbeats()
@@ -35,7 +35,7 @@ def heartbeats(delivery: Delivery) -> Job:
 
 
 def event_ids(delivery: Delivery) -> Job:
-    """Seeing to it that there are IDs for events that are not in the log."""
+    """Reserve IDs for events that are not in the log."""
 
     async def once() -> float:
         await delivery.renew_ids()
@@ -45,8 +45,7 @@ def event_ids(delivery: Delivery) -> Job:
 
 
 def idle_queues(delivery: Delivery) -> Job:
-    """Deleting queues that are not polled any more; storing when the others were polled, and when
-    users were last present."""
+    """Delete idle event queues, and store when the others were polled and users were present."""
 
     async def once() -> float:
         await delivery.sweep()
@@ -56,18 +55,18 @@ def idle_queues(delivery: Delivery) -> Job:
 
 
 PREFIX: Final = "job."
-"""Before the names of jobs, among the facts about the installation."""
+"""Prefix of jobs' keys."""
 
 
 def troubles(connection: Connection) -> dict[str, str]:
-    """The jobs that were in trouble by their last report, each with what is wrong."""
+    """Jobs that were failing at their last report, with the reason."""
     facts = installation.values(connection, PREFIX)
     return {key.removeprefix(PREFIX): value for key, value in facts.items() if value}
 
 
 def reporter(log: Log, known: Iterable[str]) -> Callable[[Job], None]:
-    """Stores what is wrong with a job, and when that is over. `known` are the jobs that were in
-    trouble when the node started."""
+    """Return a function that stores when a job starts and stops failing. `known` are the jobs that
+    were failing when the node started."""
     reported = set(known)
 
     def report(job: Job) -> None:
@@ -88,7 +87,7 @@ UPGRADES_PERIOD_SECONDS: Final = 15.0
 
 
 def upgrades(log: Log) -> Job:
-    """What older nodes could not live with waits for this."""
+    """Complete upgrades that wait until older nodes are gone."""
 
     async def once() -> float:
         await log.store.tend_list(nodes.forget_old)
@@ -100,14 +99,13 @@ def upgrades(log: Log) -> Job:
 
 USAGE_PERIOD_SECONDS: Final = 300.0
 USAGE_FIRST_SECONDS: Final = 20.0
-"""After a start: there is more urgent work then."""
+"""Delay after startup, which has more urgent work."""
 USAGE_ROUND_SECONDS: Final = 6 * 3600.0
-"""A large organization that was never counted takes its time; what a round that was ended has
-counted stays."""
+"""A large organization that was never counted takes long. Interrupted rounds keep their counts."""
 
 
 def usage_counts(log: Log) -> Job:
-    """Counting what is new, every five minutes, by one of the nodes."""
+    """Count usage every five minutes, on one node."""
 
     async def once() -> float:
         last = await log.store.read(usage.progress)
@@ -124,29 +122,27 @@ def usage_counts(log: Log) -> Job:
 PRUNING_PERIOD_SECONDS: Final = 3600.0
 DAY: Final = 86400
 AT_ONCE: Final = 5000
-"""Entries deleted in one transaction, so that others can write in between."""
+"""Entries per transaction, so that others can write in between."""
 ENTRIES_READ: Final = 100_000
-"""Entries of which some are looked for in one read, however long the log is."""
+"""Entries that are searched per read."""
 PRUNING_ROUND_SECONDS: Final = 6 * 3600.0
-"""A checkpoint takes as long as the organization is large, and begins anew when it is ended."""
+"""Creating a checkpoint takes long in a large organization, and starts over if interrupted."""
 COPIES_DAYS: Final = 30
-"""Copies made before migrations are kept so long."""
+"""How long copies from before migrations are kept."""
 DELETED_SECONDS: Final = 6 * 3600.0
-"""Between two removals of what deleted messages leave in SQLite's search index and write-ahead log:
-the index is rewritten each time."""
+"""Interval of removing deleted words from SQLite's search index, which is rewritten, and from the
+write-ahead log."""
 BUSY_SECONDS: Final = 60.0
-"""Before the next attempt if readers kept the write-ahead log from being emptied."""
+"""Pause if readers kept the write-ahead log from being emptied."""
 PROPAGATION_SECONDS: Final = 60.0
-"""At least so long after an erasure, or after the first start since, it is forgotten: every node
-that serves has read it from the log by then, and every client that polls has been told of what came
-before, or been told by a heartbeat that there was nothing. Else its queue ends where a node starts.
-"""
+"""Entries are kept this long after an erasure or the first start since, so that every node has read
+them, and polling clients have received them or a heartbeat. Queues of other clients end."""
 PRUNING_FIRST_SECONDS: Final = 5.0
-"""After a start, until it is seen whether anything is left to forget: that reads all of the log."""
+"""Delay after startup, because finding erasures reads the whole log."""
 
 
 def log_pruning(log: Log, retention_days: int) -> Job:
-    """Forgetting what is older than the retention time, every hour."""
+    """Prune the log every hour."""
 
     async def once() -> float:
         now = log.clock()
@@ -158,7 +154,7 @@ def log_pruning(log: Log, retention_days: int) -> Job:
 
 
 def deleted_words(store: Store) -> Job:
-    """Removing what deleted and edited messages leave in the database's own files."""
+    """Remove words of deleted and edited messages from the database's files."""
 
     async def once() -> float:
         return DELETED_SECONDS if await words_forgotten_once(store) else BUSY_SECONDS
@@ -186,15 +182,14 @@ async def words_forgotten_once(store: Store) -> bool:
 
 
 def erasures(log: Log, poll_seconds: float) -> Job:
-    """Forgetting what deleted accounts have left in the log, when all were told of it. Polls wait
-    no longer than `poll_seconds`."""
+    """Remove deleted accounts' data from the log, once all nodes and clients have seen the
+    deletion. Polls take at most `poll_seconds`."""
     delay = max(PROPAGATION_SECONDS, poll_seconds)
     waiting = [(log.clock(), log.durable)]
-    """Erasures that are to be forgotten, in order: when this node heard of it, in UNIX seconds, and
-    its entry. The first is for those that an earlier run has left: their clients come back."""
+    """Pending erasures in order: when this node heard of one (UNIX seconds), and its entry. The
+    first stands for those of previous runs."""
     kept: tuple[float, int] | None = None
-    """The first of these, as it is stored: a server that never runs for long goes on waiting where
-    it has stopped."""
+    """The first pending erasure as stored, so that restarts don't restart the wait."""
     is_begun = False
 
     async def keep_first() -> None:
@@ -243,8 +238,7 @@ def erasures(log: Log, poll_seconds: float) -> Job:
 
 
 async def pruned_once(store: Store, before: float) -> None:
-    """Forget the log's entries from before that UNIX time, as far as there is a checkpoint, which
-    is made anew where it would keep any of them."""
+    """Delete log entries from before that UNIX time, creating a checkpoint if needed."""
     until = await _newest_before(store, before)
     if until <= await store.read(log_entries.pruned):
         return
@@ -253,7 +247,7 @@ async def pruned_once(store: Store, before: float) -> None:
 
 
 async def erased_once(store: Store, last: float = math.inf) -> None:
-    """Forget everything up to the last erasure, if there is one in the log up to that entry."""
+    """Delete everything up to the last erasure in the log, up to that entry."""
     found = [erasure for erasure in await _erasures(store) if erasure.seq <= last]
     if not found:
         return
@@ -271,7 +265,7 @@ async def erased_once(store: Store, last: float = math.inf) -> None:
 
 
 async def _newest_before(store: Store, before: float) -> int:
-    """The last entry of the log's beginning in which all are older than that UNIX time."""
+    """The last entry before which all entries are older than that UNIX time."""
     after, head = await store.read(_extent)
     while after < head:
         until = min(after + ENTRIES_READ, head)
@@ -283,7 +277,7 @@ async def _newest_before(store: Store, before: float) -> int:
 
 
 async def _erasures(store: Store) -> list[AccountErasure]:
-    """All that the log says, in order."""
+    """The erasures in the log, in order."""
     found: list[AccountErasure] = []
     after, head = await store.read(_extent)
     while after < head:
@@ -298,8 +292,7 @@ def _extent(connection: Connection) -> tuple[int, int]:
 
 
 async def _require_checkpoint(store: Store, until: int) -> None:
-    """Have a checkpoint from that entry or later. One that is being made is given up when this is
-    cancelled."""
+    """Create a checkpoint at that entry or later. If canceled, stop creating it."""
     is_over = threading.Event()
     try:
         await asyncio.to_thread(
@@ -315,8 +308,8 @@ async def _forget(store: Store, until: int) -> None:
 
 
 async def _in_parts(step: Callable[[], Awaitable[bool]]) -> None:
-    """Do it until it says that nothing is left. Between two times others can write for as long as
-    one took: whoever waits for an SQLite file looks only now and then whether it is free."""
+    """Repeat the step until it returns False, pausing as long as each step took so that others can
+    write: waiting for an SQLite file means polling."""
     while True:
         began = time.monotonic()
         if not await step():

@@ -1,4 +1,4 @@
-"""Calling bots' services, and writing down what came of webhooks."""
+"""Jobs for webhooks, bots' services, and feeds."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from tertulia.service.webhooks.embedded import Interface
 from tertulia.service.webhooks.feeds import FeedReader
 
 GATHERING_SECONDS: Final = 1.0
-"""What comes in so many seconds is written together."""
+"""Lines of this period are written together."""
 LONGEST_SLEEP: Final = 60.0
 
 
 def webhook_journal(node: Node) -> Job:
-    """Writing the lines of bots' journals."""
+    """Write bots' journals."""
     journal = node.journal
 
     async def once() -> float:
@@ -33,8 +33,7 @@ def webhook_journal(node: Node) -> Job:
 
 
 def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
-    """Telling bots' services and embedded bots of messages, as soon as one is sent, and again those
-    that failed."""
+    """Call bots' services and embedded bots, with retries."""
     caller = ServiceCaller(node, encode, interface)
     job = Job("service calls", caller.once, close=caller.close)
     caller.tasks.ended = job.want
@@ -43,7 +42,7 @@ def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
 
 
 def feeds(node: Node) -> Job:
-    """Telling what is new in feeds: at once in one that was added, and then every so often."""
+    """Post new entries of feeds: immediately for a new feed, and then regularly."""
     reader = FeedReader(node)
     job = Job("feeds", reader.once, close=reader.tasks.close)
     reader.tasks.ended = job.want

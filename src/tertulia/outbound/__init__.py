@@ -1,1 +1,1 @@
-"""What the server sends and fetches by itself: mails, and pages and pictures of other servers."""
+"""Requests to other servers: email, push notifications, feeds, and linked pages."""

@@ -1,4 +1,4 @@
-"""Which network addresses the server may connect to where somebody else says so."""
+"""Network addresses that the server may connect to if someone else chooses them."""
 
 import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -16,13 +16,13 @@ _SPECIAL: Final = (
     IPv6Network("5f00::/16"),
     IPv6Network("fec0::/10"),
 )
-"""Not on the internet, which some versions of Python do not know."""
+"""Special networks that some versions of Python don't know."""
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
-"""IPv4 in the last four bytes, on networks that have only IPv6."""
+"""NAT64: the last four bytes are an IPv4 address."""
 
 
 def networks(listed: str) -> tuple[Network, ...]:
-    """Addresses and networks, separated by commas; `*` is all there are. ValueError for others."""
+    """Parse addresses and networks, separated by commas; `*` stands for all. Raises ValueError."""
     found: list[Network] = []
     for one in filter(None, (part.strip() for part in listed.split(","))):
         both = ("0.0.0.0/0", "::/0") if one == "*" else (one,)
@@ -31,11 +31,8 @@ def networks(listed: str) -> tuple[Network, ...]:
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is a machine on the internet, and not one of this network, this machine itself, a
-    cloud's metadata service, or many machines at once.
-
-    An IPv6 address that stands for one of IPv4 is public if that is.
-    """
+    """Whether it is the address of one machine on the internet: not private, local, multicast, or
+    reserved. An IPv6 address that embeds an IPv4 address is public if that is."""
     inner = embedded(address)
     if inner is not None:
         return is_public(inner)
@@ -48,7 +45,7 @@ def is_public(address: Address) -> bool:
 
 
 def embedded(address: Address) -> IPv4Address | None:
-    """The IPv4 address that one of IPv6 stands for, by a network's NAT64 or by 6to4."""
+    """The embedded IPv4 address of NAT64 and 6to4."""
     if not isinstance(address, IPv6Address):
         return None
     if address in _TRANSLATED:
@@ -57,13 +54,13 @@ def embedded(address: Address) -> IPv4Address | None:
 
 
 def is_elsewhere(address: Address) -> bool:
-    """Whether it is a machine on the internet, and another one than this."""
+    """Whether it is another machine on the internet."""
     inner = embedded(address)
     return is_public(address) and not is_local(address) and (inner is None or not is_local(inner))
 
 
 def is_local(address: Address) -> bool:
-    """Whether this machine has the address: only then can one listen there."""
+    """Whether this machine has the address, so that it can be bound."""
     family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as tried:
@@ -74,7 +71,6 @@ def is_local(address: Address) -> bool:
 
 
 def parsed(text: str) -> Address | None:
-    """The address that the text is, if it is one."""
     try:
         return ip_address(text.partition("%")[0])
     except ValueError:

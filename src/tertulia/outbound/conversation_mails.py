@@ -1,4 +1,4 @@
-"""Mails that show conversations: what somebody has missed, and the digest."""
+"""Emails with conversations: missed messages, and digests."""
 
 import hashlib
 
@@ -13,60 +13,60 @@ from tertulia.outbound.mail_templates import (
 
 
 class QuotedMessage(Struct, frozen=True, kw_only=True):
-    """A message in a mail."""
+    """A message in an email."""
 
     sender: str
     time: str
     html: str
     text: str
     is_before: bool = False
-    """Whether it is there for sense only: it was read, or does not concern the person."""
+    """Whether it is only context."""
 
 
 class QuotedConversation(Struct, frozen=True, kw_only=True):
-    """A conversation in a mail."""
+    """A conversation in an email."""
 
     name: str
     link: str
     messages: tuple[QuotedMessage, ...]
     more: str = ""
-    """What is said of messages that are left out."""
+    """A sentence about messages that are left out."""
 
     @property
     def direction(self) -> str:
-        """In which its name is written: that of a channel and topic as its letters are, while a
-        sentence of ours has its own, whoever is named in it."""
+        """Text direction of the name: automatic for channels and topics, and left-to-right for our
+        own sentences."""
         return "auto" if self.name.startswith("#") else "ltr"
 
 
 class ConversationMail(Struct, frozen=True, kw_only=True):
-    """What such a mail is made of, in the recipient's language."""
+    """Content of an email, in the recipient's language."""
 
     to: str
     language: str
     title: str
-    """Its subject."""
+    """The subject."""
     opening: str
     conversations: tuple[QuotedConversation, ...]
     link: str
-    """Where its button leads."""
+    """Target of the button."""
     button: str
     endings: tuple[str, ...]
     unsubscribe: str
-    """Where such mails are turned off without signing in."""
+    """Link that turns off such emails without signing in."""
     unsubscribe_words: str
     organization: str
     site: str
     list_id: str
     thread: str = ""
-    """What all mails of one conversation to one person have in common; empty for none."""
+    """Identifies the conversation, for threading; may be empty."""
     reply_to: str = ""
-    """Where an answer goes; empty where none arrives."""
+    """Address for replies; empty if they aren't accepted."""
     pictures: tuple[InlinePicture, ...] = ()
 
 
 def rendered(mail: ConversationMail, host: str) -> RenderedMail:
-    """The mail in words. `host` is that of the identifiers in its header."""
+    """Render the email. `host` is used in `List-Id` and message IDs."""
     facts = {"mail": mail}
     headers = [
         ("List-Id", f"<{mail.list_id}.{host}>"),
@@ -88,6 +88,6 @@ def rendered(mail: ConversationMail, host: str) -> RenderedMail:
 
 
 def thread_id(to: str, thread: str) -> str:
-    """What stands for a thread in the header of mails: it says nothing of what is in it."""
+    """The thread's ID in headers, which reveals nothing about it."""
     digest = hashlib.sha256(f"{to}\0{thread}".encode()).hexdigest()
     return f"thread-{digest[:32]}"

@@ -1,4 +1,4 @@
-"""Reading feeds, in a worker: their writers are strangers, and many of them are no XML."""
+"""Parsing feeds, in a worker: they come from strangers and are often invalid."""
 
 import calendar
 import hashlib
@@ -10,7 +10,7 @@ from tertulia.outbound.feeds import MAX_ENTRIES, MAX_TEXT, MAX_TITLE, FeedDocume
 from tertulia.outbound.html_markdown import markdown, plain
 
 _LATEST: Final = 4102444800.0
-"""2100: what claims to be of later is of no time."""
+"""The year 2100: later times are ignored."""
 
 
 def load(*_: object) -> None:
@@ -21,20 +21,20 @@ def load(*_: object) -> None:
 
 
 def parsed(document: bytes, url: str, content_type: str) -> FeedDocument | None:
-    """What the document says; None where it is no feed."""
+    """Parse the document; None if it isn't a feed."""
     import feedparser
 
     headers = {"content-location": url}
     if content_type:
         headers["content-type"] = content_type
-    # A stream: a text could be taken for an address or a path, and would be opened.
+    # A stream, because the parser would open a text that looks like an address or path.
     found: Any = feedparser.parse(
         io.BytesIO(document), response_headers=headers, sanitize_html=False
     )
     if not found.get("version"):
         return None
     entries = [_entry(one) for one in found.entries[:MAX_ENTRIES]]
-    # One that is in it twice is one entry.
+    # Drop duplicates.
     unique = {entry.mark: entry for entry in reversed(entries)}
     return FeedDocument(
         title=plain(_text(found.feed, "title"), MAX_TITLE), entries=list(reversed(unique.values()))
@@ -53,7 +53,7 @@ def _entry(one: Any) -> FeedEntry:
         mark=hashlib.blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest(),
         title=title,
         url=link,
-        # Some repeat the one in the other.
+        # Some repeat the title as text.
         text="" if text == title else text,
         at=_time(one),
     )
@@ -72,7 +72,7 @@ def _address(text: str) -> str:
 def _time(one: Any) -> float | None:
     read: Callable[[Any], int] = calendar.timegm
     for name in ("published_parsed", "updated_parsed"):
-        # Asked for what is not there, it warns or tells of something else.
+        # For missing keys, the parser warns or returns another one's value.
         if name in one and (value := one[name]):
             try:
                 at = float(read(value))

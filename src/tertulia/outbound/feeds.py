@@ -1,4 +1,4 @@
-"""What feeds say: documents in RSS, Atom or RDF, read by a worker."""
+"""RSS, Atom, and RDF feeds, parsed by a worker."""
 
 from typing import Final
 
@@ -7,12 +7,12 @@ from msgspec import Struct
 from tertulia.workers import FILES, TaskBudget, TaskFailed, TaskLimitExceeded, WorkerTask
 
 MAX_ENTRIES: Final = 200
-"""Of one document, from its beginning: there the newest are."""
+"""Entries that are read: feeds begin with the newest."""
 MAX_TITLE: Final = 200
 MAX_TEXT: Final = 1000
-"""Characters of what an entry says, in Markdown."""
+"""Characters of an entry's text in Markdown."""
 MAX_SECONDS: Final = 5.0
-"""Of the processor, for one document; a usual one takes a twentieth."""
+"""Processor time for one document; a typical one takes a twentieth."""
 PATIENCE: Final = 60.0
 ACCEPT: Final = (
     "application/atom+xml,application/rss+xml,application/rdf+xml;q=0.9,"
@@ -21,30 +21,30 @@ ACCEPT: Final = (
 
 
 class FeedEntry(Struct, frozen=True, kw_only=True):
-    """One entry."""
+    """An entry of a feed."""
 
     mark: str
-    """Stands for its identity: the same as long as the feed means the same entry."""
+    """A digest of the entry's ID."""
     title: str
-    """In one line; may be empty."""
+    """One line; may be empty."""
     url: str
-    """Empty where it has none on the web."""
+    """May be empty."""
     text: str
-    """What it says, in Markdown; may be empty."""
+    """Markdown; may be empty."""
     at: float | None
-    """When it was published, in UNIX seconds; None where it does not say."""
+    """Publication time in UNIX seconds, if known."""
 
 
 class FeedDocument(Struct, frozen=True, kw_only=True):
-    """What a document says."""
+    """A parsed feed."""
 
     title: str
     entries: list[FeedEntry]
-    """In its own order, which mostly is the newest first."""
+    """In the feed's order, usually newest first."""
 
 
 class NoFeed(Exception):
-    """The document is none that can be read. `str(error)` says why, as the end of a sentence."""
+    """The document isn't a readable feed. `str(error)` is the end of a sentence."""
 
 
 PARSED: Final[WorkerTask[FeedDocument | None]] = WorkerTask(
@@ -55,8 +55,8 @@ PARSED: Final[WorkerTask[FeedDocument | None]] = WorkerTask(
 
 
 async def parsed(document: bytes, url: str, content_type: str) -> FeedDocument:
-    """What the document says that was found at the URL. NoFeed where it is no feed, or takes too
-    long; Unanswered where too much waits."""
+    """Parse the document from the URL. Raises NoFeed if it isn't a feed or takes too long, and
+    Unanswered if too many are waiting."""
     allowance = TaskBudget(MAX_SECONDS, PATIENCE)
     try:
         found = await FILES.call(PARSED, document, url, content_type, allowance=allowance)

@@ -1,5 +1,4 @@
-"""HTML of strangers as Markdown of ours: its words, links and lists. What a reader does not need to
-understand it is left out."""
+"""Converting HTML to Markdown: text, links, and lists."""
 
 import re
 from collections.abc import Iterator
@@ -18,11 +17,11 @@ _WEB: Final = re.compile(r"https?://[^\s<>()]+", re.IGNORECASE)
 _BLANK: Final = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCED: Final = re.compile(r"^[ \t]*(?:```+|~~~+)", re.MULTILINE)
 _PARSED: Final = 200_000
-"""Characters of HTML that are looked at: more is not shown in any case."""
+"""Characters of HTML that are parsed."""
 
 
 def soup_of(html: str) -> "BeautifulSoup":
-    """The document, without what is no text."""
+    """Parse HTML, and remove elements without text."""
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(html[:_PARSED], "lxml")
@@ -32,15 +31,14 @@ def soup_of(html: str) -> "BeautifulSoup":
 
 
 def plain(html: str, limit: int) -> str:
-    """The words in one line, no more than so many characters."""
+    """The text in one line of at most `limit` characters."""
     text = soup_of(html).get_text()
     text = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def markdown(html: str, limit: int) -> str:
-    """The HTML as Markdown, no more than so many characters: whole blocks of it, or the words of
-    the first one."""
+    """Convert to at most `limit` characters: whole blocks, or the text of the first one."""
     text = whole_markdown(soup_of(html))
     blocks = [block.strip("\n") for block in _BLANK.split(text) if block.strip()]
     kept: list[str] = []
@@ -56,7 +54,7 @@ def markdown(html: str, limit: int) -> str:
 
 
 def whole_markdown(soup: "BeautifulSoup") -> str:
-    """All of the document as Markdown; its words alone where it is nested very deeply."""
+    """Convert the whole document; only its text if it is nested too deeply."""
     try:
         found = str(_converter().convert_soup(soup))
     except RecursionError:
@@ -65,7 +63,7 @@ def whole_markdown(soup: "BeautifulSoup") -> str:
 
 
 def _whole(blocks: list[str]) -> Iterator[str]:
-    """The blocks; what is fenced is one, however many blank lines it has."""
+    """Join the parts of fenced blocks."""
     open_: list[str] = []
     for block in blocks:
         open_.append(block)
@@ -80,7 +78,7 @@ def _converter() -> "MarkdownConverter":
     from markdownify import MarkdownConverter
 
     class Converter(MarkdownConverter):
-        """What our Markdown knows: links to the web, and no pictures from elsewhere."""
+        """Converts to our Markdown, with links instead of images."""
 
         def convert_a(self, element: Any, text: str, parent_tags: Any) -> str:
             return _link(text, element.get("href") or "")
@@ -90,7 +88,7 @@ def _converter() -> "MarkdownConverter":
 
         # The library looks for it by this name.
         def convert_hN(self, n: int, element: Any, text: str, parent_tags: Any) -> str:  # noqa: N802 (its name)
-            """A heading is bold, for it is within a message."""
+            """Headings become bold text."""
             words = " ".join(text.split())
             return f"\n\n**{words}**\n\n" if words and "*" not in words else f"\n\n{words}\n\n"
 

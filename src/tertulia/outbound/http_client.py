@@ -1,8 +1,7 @@
-"""Asking other servers where somebody else says which: the server's HTTP client.
+"""HTTP client for addresses that users choose.
 
-Who writes a link decides what the server asks for, so it may ask for nothing that they could not
-ask for themselves: only machines on the internet, whose address is looked up once, examined, and
-connected to; without credentials and cookies; with bounds to size, time and number.
+It connects only to public addresses, which are resolved once, checked, and connected to; it sends
+no credentials and cookies; and it limits sizes, times, and numbers of requests.
 """
 
 import asyncio
@@ -31,21 +30,21 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS: Final = 5
 MAX_URL: Final = 2000
-"""Characters of an address that is asked for."""
+"""Longest URL, in characters."""
 AT_ONCE: Final = 16
-"""Answers that are awaited at once, unless more are wanted."""
+"""Default limit of requests at the same time."""
 _SILENT_SECONDS: Final = 10.0
-"""So long an answer may pause."""
+"""Longest pause in a response."""
 _PORTS: Final = {"http": 80, "https": 443}
 WEB_PORTS: Final = frozenset(_PORTS.values())
-"""What answers on others is not meant for everybody, and may not speak HTTP."""
+"""Services on other ports aren't public, and may not use HTTP."""
 OWN_SECONDS: Final = 300.0
 """How long the addresses of this server's own name are cached."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _GONE: Final = frozenset({404, 410})
-"""Answers after which an address is forgotten."""
+"""Statuses after which an address is deleted."""
 KEPT: Final = 32
-"""Idle connections that are kept at most."""
+"""Maximum number of idle connections."""
 IDLE_SECONDS: Final = 30.0
 """How long an idle connection is kept."""
 
@@ -57,11 +56,10 @@ CHECK_SECONDS: Final = 2.0
 
 
 class NotFetched(Exception):
-    """It could not be had. `str(error)` says why, for the log."""
+    """The request failed. `str(error)` says why, for the log."""
 
     def __init__(self, reason: str, status: int = 0, wait: float = 0.0) -> None:
-        """`status` is that of the answer, where there was one, and `wait` for how many seconds it
-        asks to be left alone."""
+        """`status` is the response's, if any. `wait` is its `Retry-After` in seconds."""
         super().__init__(reason)
         self.status = status
         self.wait = wait
@@ -72,29 +70,29 @@ class NotAllowed(NotFetched):
 
 
 class NotModified(NotFetched):
-    """It is what it was when it was last had, as the request said."""
+    """The resource hasn't changed."""
 
 
 class _Broken(NotFetched):
-    """The connection ended, or carried something else than a response."""
+    """The connection ended, or its data isn't a response."""
 
 
 @dataclass(frozen=True)
 class StreamedResponse:
-    """What a server answered."""
+    """A response whose body is read by the caller."""
 
     url: str
-    """Where it was in the end."""
+    """The URL after redirects."""
     headers: Mapping[str, str]
     _chunks: Callable[[], AsyncIterator[bytes]]
 
     @property
     def media_type(self) -> str:
-        """What the server says that it is, in small letters and without parameters."""
+        """The media type in lowercase, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     async def beginning(self, size: int) -> bytes:
-        """The first bytes, at most so many."""
+        """At most the first `size` bytes of the body."""
         found = bytearray()
         async for chunk in self._chunks():
             found += chunk
@@ -103,7 +101,7 @@ class StreamedResponse:
         return bytes(found[:size])
 
     async def content(self, limit: int) -> bytes:
-        """All of it. NotFetched where it is more than the limit."""
+        """The whole body. Raises NotFetched if it is larger than `limit` bytes."""
         length = self.headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > limit:
             raise NotFetched("it is too large")
@@ -115,7 +113,7 @@ class StreamedResponse:
 
 @dataclass(frozen=True)
 class WebResponse:
-    """What a server said to what was sent to it."""
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
@@ -168,12 +166,11 @@ class Web:
     async def opened(
         self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
     ) -> AsyncIterator[StreamedResponse]:
-        """The answer to a GET of the URL, after redirections, for the time of the context. `since`
-        are headers that say which version of it is known.
+        """The response to a GET, after redirects, for the duration of the context. `since` are
+        headers of a conditional request.
 
-        Raises NotFetched: also inside of the context, where the answer does not go on, and where
-        all of it takes longer than so many seconds. NotModified where the known version is the
-        newest; Unavailable where nobody was asked, because others took all places for as long.
+        Raises NotFetched, also within the context if the body ends early or takes longer than
+        `seconds`; NotModified; and Unavailable if no other request ended within `seconds`.
         """
         async with self._place(seconds):
             try:
@@ -206,7 +203,7 @@ class Web:
             async with self._place(seconds), asyncio.timeout(seconds):
                 target = self._target(url)
                 if (connection := self._taken(target)) is not None:
-                    with contextlib.suppress(_Broken):  # The server closed it in this moment.
+                    with contextlib.suppress(_Broken):  # The server has just closed it.
                         reply = await self._sent(connection, target, headers, body, limit)
                         if reply.status not in _GONE:
                             return reply
@@ -235,7 +232,7 @@ class Web:
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
-        """A place among those that await an answer. Unavailable where none was free in time."""
+        """Wait for one of the `at_once` slots. Raises Unavailable."""
         try:
             async with asyncio.timeout(seconds):
                 await self._free.acquire()
@@ -249,7 +246,6 @@ class Web:
             self._free.release()
 
     async def close(self) -> None:
-        """End all connections."""
         self._is_closed = True
         for connection in (*self._idle, *self._in_use):
             self._end(connection)
@@ -369,14 +365,14 @@ class Web:
                 connection.end()
 
     def _target(self, url: str) -> "_Target":
-        """Where a request goes. NotFetched where it is not to be asked."""
+        """The target of a URL. Raises NotFetched if it isn't allowed."""
         target = _target(url)
         if self._ports is not None and target.origin.port not in self._ports:
             raise NotFetched(f"port {target.origin.port} isn't a standard web port")
         return target
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
-        """The host's addresses. NotFetched where one of them is not to be asked."""
+        """The host's addresses. Raises NotFetched if one of them isn't allowed."""
         literal = parsed(host)
         try:
             found = [literal] if literal is not None else await self._resolve(host, port)
@@ -388,7 +384,7 @@ class Web:
         for address in found:
             if any(address in network for network in self._networks):
                 continue
-            # Which address a name has within this network is not for whoever asks.
+            # Don't reveal addresses of names in the private network.
             said = f"{address}" if literal is not None else "the host"
             if not self._may_ask(address):
                 raise NotAllowed(f"{said} isn't on the public internet")
@@ -405,7 +401,7 @@ class Web:
         if literal is not None:
             found = frozenset({literal})
         else:
-            # Names may not be found for a moment: then the addresses stay as they were.
+            # If the lookup fails, keep the previous addresses.
             with contextlib.suppress(OSError, UnicodeError):
                 found = frozenset(await self._resolve(host, 443))
         self._own = (time.monotonic() + OWN_SECONDS, found)
@@ -431,15 +427,14 @@ class Web:
 
 
 def note_what_is_missing() -> None:
-    """httpcore asks for this package several times with each request. To find out that it is not
-    there, Python looks through all directories each time: a fifth of what a request takes."""
+    """Mark `sniffio` as missing. httpcore tries to import it several times per request, and each
+    failing search of all directories takes a fifth of a request's time."""
     if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
         sys.modules["sniffio"] = None  # type: ignore[assignment]  # "not there": see `import`
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """For how many seconds the answer asks to be left alone; 0 where it says nothing of the kind,
-    or says it by a date."""
+    """The `Retry-After` header in seconds; 0 if it is missing or a date."""
     text = headers.get("retry-after", "")
     return float(text) if text.isdecimal() and len(text) < 6 else 0.0
 
@@ -456,7 +451,7 @@ class _Target(NamedTuple):
 
 
 def _target(url: str) -> _Target:
-    """The parts of the URL. NotFetched where it is not to be asked."""
+    """Parse a URL. Raises NotFetched if it isn't allowed."""
     import httpcore
     import httpx
 
@@ -483,7 +478,7 @@ def _headers_of(response: "httpcore.Response") -> dict[str, str]:
 
 @lru_cache(4)
 def _host_of(site: str) -> str:
-    """The host of the server's own address, as it is asked for; empty where there is none."""
+    """The host of this server's own URL; may be empty."""
     import httpx
 
     try:

@@ -1,4 +1,4 @@
-"""Sends the mails that wait, each until it has left or will never leave."""
+"""Sending queued emails, with retries."""
 
 import asyncio
 import logging
@@ -20,23 +20,23 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.mail")
 
 LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
-"""How long the lease on a mail lasts: longer than an attempt can take."""
+"""Longer than an attempt takes."""
 AT_ONCE: Final = 4
-"""Mails that are under way at the same time."""
+"""Emails that are sent at the same time."""
 FIRST_PAUSE: Final = 60.0
 LONGEST_PAUSE: Final = 4 * 3600.0
-"""Seconds between two attempts: each pause is twice the one before, up to this."""
+"""Pauses after failures double up to this."""
 GIVEN_UP_AFTER: Final = 4 * 86400.0
-"""Seconds since the mail was asked for."""
+"""Seconds since the email was queued."""
 ROUND_SECONDS: Final = 120.0
-"""After so long a round ends when no mail is under way. The supervisor would end it anywhere, and
-the mails being sent then would be sent twice."""
+"""A round ends after this, between emails. If the supervisor interrupted it, emails could be sent
+twice."""
 LONGEST_SLEEP: Final = 60.0
-"""Seconds until the next look: another node may have left a mail to send."""
+"""Another node may have queued an email."""
 
 
 class Postponed(Exception):
-    """Whom the mail is for is left in peace. `until` is when to look again, in UNIX seconds."""
+    """The recipient has quiet hours until the UNIX time `until`."""
 
     def __init__(self, until: float) -> None:
         self.until = until
@@ -44,14 +44,14 @@ class Postponed(Exception):
 
 
 class RendersMails(Protocol):
-    """Renders mails."""
+    """Renders emails."""
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The rendered mail; None where what it is about is over. NotNow where it is put off."""
+        """Render an email; None if it is no longer needed. Raises Postponed."""
 
 
 class MailSender:
-    """One node's sender."""
+    """Sends emails for one node."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class MailSender:
         clock: Callable[[], float],
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` tells UNIX seconds, `elapsed` how much time has passed."""
+        """`clock` returns UNIX seconds, and `elapsed` monotonic seconds."""
         self._store = store
         self._renderer = renderer
         self._transport = transport
@@ -69,18 +69,18 @@ class MailSender:
         self._elapsed = elapsed
 
     async def once(self) -> float:
-        """Send what is to be sent now. Returns the seconds until something may be due."""
+        """Send what is due. Return the seconds until the next round."""
         await self.deliver(ROUND_SECONDS)
         due = await self._store.read(outbox.next_due)
         pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
         return min(pause, LONGEST_SLEEP)
 
     async def deliver(self, seconds: float = math.inf) -> None:
-        """Send everything that is due now; of many no more than in so many seconds."""
+        """Send everything that is due, starting no email after `seconds`."""
         until = self._elapsed() + seconds
         while not _is_cancelled() and self._elapsed() < until and await self._is_due():
             taken = await self._store.write(self._take)
-            # A failure ends this when the others are over: ended halfway, they would be sent twice.
+            # Wait for the others before failing: interrupted, they could be sent twice.
             for ended in await asyncio.gather(*map(self._send, taken), return_exceptions=True):
                 if ended is not None:
                     raise ended
@@ -93,7 +93,7 @@ class MailSender:
         return due is not None and due <= self._clock()
 
     async def _send(self, waiting: QueuedMail) -> None:
-        """One attempt. What a mail says and whom it is for is not logged."""
+        """Make one attempt. Content and recipient aren't logged."""
         facts = _facts(waiting)
         try:
             mail = await self._renderer.rendered(waiting.mail, self._clock())
@@ -105,7 +105,7 @@ class MailSender:
         except (DatabaseError, Unavailable) as error:
             await self._postpone(waiting, type(error).__name__)
             return
-        except Exception as error:  # The others do not wait for one that cannot be written.
+        except Exception as error:  # Other emails are not affected.
             logger.exception("a mail could not be written", extra={"fields": facts})
             await self._postpone_or_give_up(waiting, type(error).__name__)
             return
@@ -138,7 +138,7 @@ class MailSender:
 
     async def _postpone(self, waiting: QueuedMail, trouble: str) -> None:
         pause = min(FIRST_PAUSE * 2 ** (min(waiting.attempts, 20) - 1), LONGEST_PAUSE)
-        # So that what failed together does not come back together.
+        # Spread out retries of emails that failed together.
         until = self._clock() + pause * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
         logger.warning(
             "mail delayed",
@@ -148,11 +148,11 @@ class MailSender:
 
 
 def _facts(waiting: QueuedMail) -> dict[str, str | int]:
-    """What is logged of a mail."""
+    """Fields to log."""
     return {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
 
 
 def _is_cancelled() -> bool:
-    """Whether the task was told to end. What the SMTP library waits with may swallow it."""
+    """Whether the task was canceled. The SMTP library may swallow the CancelledError."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""The words of mails."""
+"""Rendering emails about accounts."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MailLinks(Protocol):
-    """Makes the links that open something."""
+    """Creates links that work without signing in."""
 
     def invitation(self, site: str, invitation: Invitation) -> str: ...
 
@@ -34,62 +34,62 @@ class MailLinks(Protocol):
 
 
 class InlinePicture(Struct, frozen=True, kw_only=True):
-    """A picture that comes with a mail, and is shown in it."""
+    """An attached image that the email shows."""
 
     content_id: str
-    """By which the HTML names it."""
+    """Its `Content-ID`."""
     media_type: str
     """`image/…`"""
     content: bytes
 
 
 class RenderedMail(Struct, frozen=True, kw_only=True):
-    """A mail in words, ready to be sent."""
+    """An email that is ready to be sent."""
 
     to: str
     subject: str
     text: str
     html: str
     headers: tuple[tuple[str, str], ...] = ()
-    """More of its header, by name."""
+    """Additional headers."""
     pictures: tuple[InlinePicture, ...] = ()
 
 
 class _Content(Struct, frozen=True, kw_only=True):
-    """What the template makes a mail of."""
+    """The template's variables."""
 
     subject: str
     paragraphs: tuple[str, ...]
     button: str = ""
     link: str = ""
     or_open: str = ""
-    """The link again, for those to whom the button does nothing."""
+    """The link as text, in case the button doesn't work."""
     ending: str = ""
     language: str = "en"
     unsubscribe: str = ""
-    """Where such mails are turned off; empty where they cannot be."""
+    """Link that turns off such emails; may be empty."""
 
 
 class MailTemplates:
-    """Writes mails, with what the organization knows at that moment."""
+    """Renders emails with the organization's current state."""
 
     def __init__(self, state: Callable[[], State], links: MailLinks) -> None:
         self._state = state
         self._links = links
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The same as `render`, as whoever sends mails asks for it."""
+        """`render`, for `MailSender`."""
         return self.render(mail, now)
 
     def render(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The mail in words; None where what it is about is over."""
+        """Render an email; None if it is no longer needed."""
         state = self._state()
         parts = _WRITERS[mail.kind](state, self._links, mail, now)
         return None if parts is None else _rendered(state.realm.name, mail.to, mail.site, parts)
 
 
 def test_mail(state: State, to: str, site: str) -> RenderedMail:
-    """A mail that says that mails arrive."""
+    """A test email."""
     parts = _Content(
         subject=f"Mails from {state.realm.name} arrive",
         paragraphs=("This mail was sent to see whether mails arrive. They do.",),
@@ -109,7 +109,7 @@ def _rendered(organization: str, to: str, site: str, parts: _Content) -> Rendere
 
 
 def unsubscribe_headers(address: str) -> tuple[tuple[str, str], ...]:
-    """By which mail programs turn such mails off, with one click (RFC 8058)."""
+    """Headers for one-click unsubscribing (RFC 8058)."""
     return (
         ("List-Unsubscribe", f"<{address}>"),
         ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
@@ -118,7 +118,7 @@ def unsubscribe_headers(address: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def templates() -> "jinja2.Environment":
-    """The forms of mails."""
+    """The templates' environment."""
     import jinja2  # Only where there are mails.
 
     return jinja2.Environment(
@@ -133,7 +133,7 @@ def templates() -> "jinja2.Environment":
 def _email(
     state: State, mail: Mail, name: str, language: str, facts: Mapping[str, str], link: str = ""
 ) -> _Content:
-    """The letter of that name, with the facts put in, and greeted by the `name` among them."""
+    """The content of the email with that name, with `facts` filled in."""
     emails = texts(language, "emails")
     letter = emails.texts["letters"][name]
     known = {"organization": state.realm.name, "site": mail.site, **facts}
@@ -150,7 +150,7 @@ def _email(
 
 
 def _language_at(state: State, address: str) -> str:
-    """The language of whoever has the address, or of the organization."""
+    """The language of the account with this address, or of the organization."""
     user = state.user_with_address(address)
     return language_for(state, user) if user else language_of(state.realm.default_language)
 
@@ -210,8 +210,8 @@ def _reset_password(state: State, links: MailLinks, mail: Mail, now: float) -> _
 
 
 def _account_mail(name: str, can_be_off: Unsubscribing | None = None) -> "_Writer":
-    """Writes the letter of that name about an account, in which the mail's facts can stand.
-    `can_be_off`: as what people turn such mails off."""
+    """Return a function that renders an email about an account. `can_be_off` is the kind of emails
+    that its link turns off."""
 
     def written(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
         user = state.users.get(mail.about)

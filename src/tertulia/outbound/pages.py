@@ -1,4 +1,4 @@
-"""What a web page says about itself, for link previews."""
+"""Metadata of web pages, for link previews."""
 
 import logging
 import re
@@ -25,7 +25,7 @@ _IMAGE: Final = ("og:image:secure_url", "og:image", "og:image:url", "twitter:ima
 
 
 MAX_SECONDS: Final = 3.0
-"""Of the processor, for one page; a usual one takes a hundredth."""
+"""Processor time for one page; a typical one takes a hundredth."""
 PATIENCE: Final = 30.0
 DESCRIBED: Final[WorkerTask[LinkPreview]] = WorkerTask(
     "tertulia.outbound.pages:described", LinkPreview, load="tertulia.outbound.pages:load"
@@ -33,7 +33,7 @@ DESCRIBED: Final[WorkerTask[LinkPreview]] = WorkerTask(
 
 
 async def preview(page: bytes, url: str, content_type: str) -> LinkPreview | None:
-    """The same as `described`, by a worker; None where that takes too long."""
+    """`described` in a worker; None if that fails or takes too long."""
     try:
         return await FILES.call(
             DESCRIBED, page, url, content_type, allowance=TaskBudget(MAX_SECONDS, PATIENCE)
@@ -49,8 +49,8 @@ def load(*_: object) -> None:
 
 
 def described(page: bytes, url: str, content_type: str = "") -> LinkPreview:
-    """What the page says, which may be cut off at its end; its properties are empty where it says
-    nothing. `url` is where it was found, and `content_type` the header that came with it."""
+    """The metadata of a page, which may be truncated. `url` is its address, and `content_type` its
+    header."""
     root = _parsed(page, content_type)
     if root is None:
         return LinkPreview()
@@ -82,7 +82,7 @@ def _parsed(page: bytes, content_type: str) -> "etree._Element | None":
         encoding = "utf-8"
     try:
         parser = etree.HTMLParser(encoding=encoding, no_network=True, huge_tree=False)
-    except LookupError:  # An encoding that nobody knows.
+    except LookupError:  # Unknown encoding.
         parser = etree.HTMLParser(no_network=True, huge_tree=False)
     try:
         return etree.fromstring(page, parser)
@@ -95,7 +95,7 @@ def _first(said: dict[str, str], names: Iterable[str]) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """The text in one line, without what cannot be seen, and cut off where it is too long."""
+    """The text in one line, without invisible characters, truncated."""
     text = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 

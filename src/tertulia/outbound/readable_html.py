@@ -1,5 +1,5 @@
-"""What a message says, as mail programs can show it: its HTML without classes and scripts' helpers,
-with whole addresses; and the same as plain text."""
+"""A message's HTML for email programs, without classes and with absolute URLs, and its plain
+text."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lxml import etree  # type: ignore[import-untyped]  # it comes without types
 
 HIDDEN: Final = "…"
-"""What stands for a spoiler."""
+"""Replaces spoilers."""
 _STYLES: Final[Mapping[str, str]] = {
     "blockquote": "margin:0 0 8px;padding-left:12px;border-left:3px solid #e7ddcf",
     "pre": "margin:0 0 8px;padding:8px 12px;border-radius:6px;background:#f3ece1;color:#33302b;"
@@ -33,21 +33,21 @@ _BLOCKS: Final = frozenset(
     | {f"h{level}" for level in range(1, 7)}
 )
 _OF_ITS_OWN_DIRECTION: Final = frozenset({"p", "li", "th", "td", *(f"h{n}" for n in range(1, 7))})
-"""Written from the right or from the left, as their own first letter is."""
+"""Elements with automatic text direction."""
 _EMOJI: Final = re.compile(r"\bemoji-([0-9a-f]{2,6}(?:-[0-9a-f]{2,6})*)\b")
 _THUMBNAIL: Final = re.compile(r"/user_uploads/thumbnail/(.+)/[^/]+")
 _BLANK: Final = re.compile(r"\n{3,}")
 
 
 class ReadableMessage(Struct, frozen=True, kw_only=True):
-    """A message for a mail."""
+    """A message in an email."""
 
     html: str
     text: str
 
 
 def pictures_in(html: str) -> list[str]:
-    """The paths of the uploaded pictures that the message shows, without being asked to."""
+    """The paths of uploaded images that the message shows outside of spoilers."""
     images = (one for one in _parsed(html).iter("img") if not _is_hidden(one))
     found = (_THUMBNAIL.fullmatch(image.get("src") or "") for image in images)
     return list(dict.fromkeys(unquote(match[1]) for match in found if match))
@@ -59,8 +59,8 @@ def _is_hidden(element: "etree._Element") -> bool:
 
 
 def readable(html: str, site: str, pictures: Mapping[str, str]) -> ReadableMessage:
-    """The message's HTML for mails. `site` is where its own addresses lead, and `pictures` have the
-    `Content-ID` of uploaded pictures that come along, by path; the others become links."""
+    """Convert a message's HTML. `site` is the base of relative URLs. `pictures` has the
+    `Content-ID` of attached images by path; other images become text."""
     from lxml import etree
 
     root = _parsed(html)
@@ -86,7 +86,7 @@ def _escaped(text: str) -> str:
 
 
 def _simplify(element: "etree._Element", pictures: Mapping[str, str]) -> None:
-    """Replace what needs a style sheet or a script by what does not."""
+    """Replace elements that need style sheets or scripts."""
     names = (element.get("class") or "").split()
     if "katex" in names:
         source = element.find(".//{*}annotation")
@@ -126,14 +126,14 @@ def _emoji(element: "etree._Element") -> str:
 
 
 def _name_of(element: "etree._Element") -> str:
-    """What a picture or film is called, by the link that it is in."""
+    """The name of an image or video, from its link."""
     link = element.getparent()
     title = link.get("title") if link is not None and link.tag == "a" else None
     return element.get("alt") or title or unquote((element.get("src") or "").rpartition("/")[2])
 
 
 def _clean(element: "etree._Element", site: str) -> None:
-    """Leave the attributes that mails need, with whole addresses."""
+    """Keep only the attributes that emails need, with absolute URLs."""
     for name in list(element.attrib):
         if name not in _KEPT:
             del element.attrib[name]
@@ -158,7 +158,7 @@ def _clean(element: "etree._Element", site: str) -> None:
 
 
 def _text(root: "etree._Element") -> str:
-    """The text of an element that is simple already."""
+    """The plain text of a simplified element."""
     return "".join(_inside(root))
 
 

@@ -1,4 +1,4 @@
-"""How mails leave: by SMTP, or into a directory where none is configured."""
+"""Sending email by SMTP, or writing it to a directory."""
 
 import asyncio
 import os
@@ -18,29 +18,28 @@ if TYPE_CHECKING:
     from email.message import EmailMessage
 
 TIMEOUT_SECONDS: Final = 30
-"""How long one mail may take."""
+"""Timeout of one email."""
 _FAREWELL_SECONDS: Final = 2
-"""Of that, how long the server may take to say good-bye when it has the mail."""
+"""Part of the timeout that is reserved for QUIT."""
 _LONGEST_REPLY: Final = 1000
 
 
 class Trouble(StrEnum):
-    """Why a mail did not leave, in a word."""
+    """Why an email wasn't sent."""
 
     UNREACHABLE = "unreachable"
-    """There is no connection, or it ended, or took too long."""
+    """The connection failed, ended, or timed out."""
     NOT_ENCRYPTED = "not_encrypted"
-    """The connection cannot be encrypted as the settings want it, or its certificate is none that
-    is trusted."""
+    """The connection can't be encrypted as set, or the certificate isn't trusted."""
     NOT_SIGNED_IN = "not_signed_in"
-    """The server does not take the name and the password."""
+    """The server rejects the credentials."""
     REFUSED = "refused"
-    """It does not take the mail: now, or ever."""
+    """The server rejects the email, temporarily or permanently."""
 
 
 class NotSent(Exception):
-    """The mail did not leave. `str(error)` says why, for the operator. `reply` is what the mail
-    server answered, with its code; empty where it answered nothing."""
+    """The email wasn't sent. `str(error)` says why, for the operator. `reply` is the server's reply
+    with its code; may be empty."""
 
     def __init__(self, said: str, trouble: Trouble = Trouble.UNREACHABLE, reply: str = "") -> None:
         self.trouble = trouble
@@ -49,23 +48,23 @@ class NotSent(Exception):
 
 
 class Undeliverable(NotSent):
-    """This mail will never arrive: the server refuses it for good."""
+    """The server rejects the email permanently."""
 
 
 class Delayed(NotSent):
-    """The mail could not be sent now."""
+    """The email can't be sent now."""
 
 
 class Transport(Protocol):
-    """A way for mails to leave."""
+    """Sends emails."""
 
     async def send(self, mail: RenderedMail, mail_id: str) -> None:
-        """Send the mail. Undeliverable or Delayed where it did not leave. `mail_id` is the same
-        for each attempt."""
+        """Send the email. Raises Undeliverable or Delayed. `mail_id` is the same for each
+        attempt."""
 
 
 class SmtpServer(Struct, frozen=True, kw_only=True):
-    """The server that takes the mails."""
+    """Settings of the mail server."""
 
     host: str
     port: int
@@ -73,11 +72,11 @@ class SmtpServer(Struct, frozen=True, kw_only=True):
     user: str = ""
     password: str = ""
     sender: str
-    """As in a mail's From: a bare address, or `Name <address>`."""
+    """An address, or `Name <address>`."""
 
 
 class Smtp:
-    """Sends each mail on a connection of its own."""
+    """Sends each email on a new connection."""
 
     def __init__(self, server: SmtpServer) -> None:
         self._server = server
@@ -96,7 +95,7 @@ class Smtp:
             aiosmtplib.SMTPConnectError,
             aiosmtplib.SMTPHeloError,
         ) as error:
-            # Of the connection and not of the mail: an operator can mend it.
+            # A problem of the connection, not of the email.
             raise self._delayed(error) from None
         except aiosmtplib.SMTPResponseException as error:
             raise self._failure(
@@ -125,7 +124,7 @@ class Smtp:
                 await connection.send_message(
                     message, sender=parseaddr(server.sender)[1], recipients=[mail.to]
                 )
-            # The server has the mail: what comes now changes nothing about that.
+            # The server has accepted the email: ignore later errors.
             with suppress(aiosmtplib.SMTPException, OSError):
                 async with asyncio.timeout(_FAREWELL_SECONDS):
                     await connection.quit()
@@ -133,13 +132,13 @@ class Smtp:
             connection.close()
 
     def _failure(self, code: int, said: str, line: str) -> NotSent:
-        """Of what the server answered about a mail."""
+        """The error for a reply about one email."""
         kind = Undeliverable if 500 <= code < 600 else Delayed
         reply = f"{code} {line}".rstrip()
         return kind(f"{self._server.host}: {code} {said}", Trouble.REFUSED, reply)
 
     def _delayed(self, error: Exception) -> Delayed:
-        """Of what hinders all mails."""
+        """The error for a problem that concerns all emails."""
         import aiosmtplib
 
         reply = ""
@@ -159,7 +158,7 @@ def _trouble(error: Exception) -> Trouble:
     if isinstance(error, aiosmtplib.SMTPAuthenticationError):
         return Trouble.NOT_SIGNED_IN
     if type(error) is aiosmtplib.SMTPException:
-        # The library has no kinds for these: the server cannot do what the settings want.
+        # The library has no classes for these: the server lacks what is set.
         if "STARTTLS" in said:
             return Trouble.NOT_ENCRYPTED
         if "AUTH" in said or "authentication" in said:
@@ -170,7 +169,7 @@ def _trouble(error: Exception) -> Trouble:
 
 
 def _said(error: Exception) -> str:
-    """What the server said, in one line that is not too long."""
+    """The error in one short line."""
     return _line(str(error)) or type(error).__name__
 
 
@@ -179,8 +178,7 @@ def _line(text: str, longest: int = 300) -> str:
 
 
 class Folder:
-    """Writes each mail to a file that the operator can read; for trying things out, and for
-    servers that send no mails."""
+    """Writes each email to a file, for servers that send no email."""
 
     def __init__(self, directory: Path, sender: str, clock: Callable[[], float]) -> None:
         self._directory = directory
@@ -208,8 +206,8 @@ class Folder:
 def mail_message(
     mail: RenderedMail, mail_id: str, sender: str, *, readable: bool = False
 ) -> "EmailMessage":
-    """The mail as it is sent, as text and as HTML. `readable` writes the text as it is, for
-    people who look at the file."""
+    """The email with text and HTML parts. `readable` doesn't encode them, for people who read the
+    file."""
     from email.message import EmailMessage  # Where there is something to be sent.
     from email.policy import SMTP as WIRE_POLICY
 
@@ -226,7 +224,7 @@ def mail_message(
     message.set_content(mail.text, cte=encoding)
     message.add_alternative(mail.html, subtype="html", cte=encoding)
     if mail.pictures:
-        # The second of the alternatives above, which is a message too, as the types do not say.
+        # The HTML part, whose type the library doesn't declare.
         shown = message.get_payload()[1]  # type: ignore[index]
         for picture in mail.pictures:
             main, _, sub = picture.media_type.partition("/")

@@ -1,5 +1,4 @@
-"""What goes to push services: encrypted for one program (RFC 8291), and signed so that the service
-knows which server pushes (RFC 8292)."""
+"""Web Push: encryption for a device (RFC 8291), and authorization of this server (RFC 8292)."""
 
 import base64
 import hashlib
@@ -14,24 +13,25 @@ if TYPE_CHECKING:  # It is loaded where something is pushed.
     from cryptography.hazmat.primitives.asymmetric import ec
 
 MAX_PAYLOAD: Final = 3900
-"""Bytes: encrypted it is less than the 4096 that every push service takes."""
+"""Largest payload in bytes: encrypted, it stays below the 4096 that every push service accepts."""
 TOKEN_SECONDS: Final = 12 * 3600
-"""How long a signature is good. Services take no more than a day."""
+"""Lifetime of a token. Services accept up to a day."""
 RENEWED_SECONDS: Final = TOKEN_SECONDS // 2
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Of P-256."""
+"""Order of P-256."""
 _RECORD: Final = 4096
 _ORIGINS: Final = 1000
-"""Push services whose signatures are remembered."""
+"""Cached tokens."""
 _PROGRAMS: Final = 1000
-"""Programs whose keys are remembered, as they were made of what is stored."""
+"""Cached public keys."""
 _PADDED_TO: Final = 256
-"""Lengths are rounded up, so that a push service cannot guess by them what was written."""
+"""Payloads are padded to multiples of this, to hide their length."""
 
 
 def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
-    """The payload for the program with that public key and secret, as the body of a request with
-    `Content-Encoding: aes128gcm`. ValueError where the key is none, or the payload too long."""
+    """Encrypt the payload for a device's public key and secret, as the body of a request with
+    `Content-Encoding: aes128gcm`. Raises ValueError for an invalid key, and for a payload that is
+    too long."""
     if len(payload) > MAX_PAYLOAD:
         raise ValueError("the payload is too long")
     from cryptography.hazmat.primitives import hashes
@@ -59,8 +59,8 @@ def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
 
 
 class PushKey:
-    """The installation's key for push services. Programs subscribe with its public half, and a
-    service takes their pushes from nobody else."""
+    """The installation's key for push services. Devices subscribe with its public key, so services
+    accept their pushes only from this server."""
 
     def __init__(self, seed: bytes) -> None:
         self._number = int.from_bytes(hashlib.sha512(seed).digest(), "big") % (_ORDER - 1) + 1
@@ -74,12 +74,12 @@ class PushKey:
 
     @cached_property
     def public(self) -> str:
-        """In base64url."""
+        """The public key in base64url."""
         return _text(_point(self._key.public_key()))
 
     def authorization(self, endpoint: str, contact: str, now: float) -> str:
-        """The `Authorization` header of a request to that address. `contact` is whom the service's
-        operators may ask: a `mailto:` or `https:` address. `now` is in UNIX seconds."""
+        """The `Authorization` header for an endpoint. `contact` is a `mailto:` or `https:` address
+        for the service's operators. `now` is in UNIX seconds."""
         parts = urlsplit(endpoint)
         origin = f"{parts.scheme}://{parts.netloc}"
         until, header = self._known.get(origin, (0.0, ""))

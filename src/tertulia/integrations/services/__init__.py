@@ -1,1 +1,1 @@
-"""One module for each service, or for a family of services that send alike."""
+"""One module for each service or family of services."""

@@ -1,4 +1,4 @@
-"""Alertmanager, Prometheus itself, and Grafana, whose alerts have one form."""
+"""Alertmanager, Prometheus, and Grafana, whose alerts have the same format."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,11 +9,11 @@ from tertulia.integrations.signatures import hmac_hex
 from tertulia.model.numbers import counted
 
 MAX_ALERTS: Final = 20
-"""Alerts of a group that are told one by one."""
+"""Alerts of a group that are listed."""
 EVENTS: Final = ("firing", "resolved")
 _MARKS: Final = {"firing": "🚨 **Firing**", "resolved": "✅ **Resolved**"}
 _NAMED: Final = frozenset({"alertname", "severity", "grafana_folder", "__alert_rule_uid__"})
-"""Labels that are not told, or elsewhere."""
+"""Labels that aren't listed."""
 
 
 def _labels(alert: Part, common: frozenset[str]) -> str:
@@ -81,7 +81,7 @@ def _alertmanager(request: WebhookRequest) -> Translated:
 
 
 def _prometheus(request: WebhookRequest) -> Translated:
-    """What Prometheus sends to an Alertmanager: a list, without saying what is over."""
+    """Alerts that Prometheus sends to an Alertmanager: a list, without resolved ones marked."""
     payload = request.payload
     if not isinstance(payload.value, list):
         return _alertmanager(request)

@@ -1,4 +1,4 @@
-"""Asana, which tells that something happened and not what it is called."""
+"""Asana, whose events contain IDs instead of names."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ def _line(event: Part) -> str | None:
     action = event.line("action")
     subtype = event.line("resource.resource_subtype", "")
     if kind == "story" and subtype != "comment_added":
-        return None  # The service's own account of the change that is told.
+        return None  # Asana's own description of a change that is listed anyway.
     gid = event.line("resource.gid")
     named = f"{kind} {event.line('resource.name', gid)}"
     if kind == "story":
@@ -39,7 +39,6 @@ def _linked(kind: str, named: str, gid: str) -> str:
 
 
 def translate(request: WebhookRequest) -> Translated:
-    """A request of Asana's."""
     secret = request.header("x-hook-secret")
     if secret:
         return HandshakeReply(headers={"X-Hook-Secret": secret[:200]})

@@ -1,4 +1,4 @@
-"""Bitbucket: in the cloud (`bitbucket2`), and one's own server (`bitbucket3`)."""
+"""Bitbucket Cloud (`bitbucket2`) and Bitbucket Server (`bitbucket3`)."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -27,7 +27,7 @@ _SIGNED: Final = hmac_hex("x-hub-signature", "sha256=")
 
 
 def _pushes(repository: str, told: list[str], branches: list[str]) -> Post | None:
-    """What is told of the changes of one push, and the branches that are among them."""
+    """The message about the changes of one push, and its branches."""
     if not told:
         return None
     branch = branches[0] if len(told) == len(branches) == 1 else ""

@@ -1,4 +1,5 @@
-"""Services that build and deploy: Jenkins, CircleCI, Travis CI, Netlify, Heroku, Ansible Tower."""
+"""Build and deployment services: Jenkins, CircleCI, Travis CI, Netlify, Heroku, and Ansible
+Tower."""
 
 from typing import Final
 
@@ -34,7 +35,7 @@ def _ended(status: str) -> str:
 
 
 def _jenkins(request: WebhookRequest) -> Translated:
-    """The notification plugin's form."""
+    """The notification plugin's format."""
     payload = request.payload
     name, build = payload.line("name"), payload.part("build")
     phase = build.word("phase", "FINALIZED").lower()
@@ -162,7 +163,7 @@ def _heroku(request: WebhookRequest) -> Translated:
 
 
 def _heroku_deploy(payload: Part) -> Post:
-    """Its older hook, a form."""
+    """The older deploy hook."""
     app, commit = payload.line("app"), payload.line("head", "")
     named = link(app, payload.url("url"))
     who = payload.line("user", "Somebody")

@@ -1,5 +1,4 @@
-"""Any JSON: as it is, or by the templates of the bot's owner; and services that say themselves what
-the message is."""
+"""Any JSON, and services whose users write the message: Zapier, IFTTT, and Home Assistant."""
 
 import io
 import json
@@ -9,13 +8,13 @@ from tertulia.integrations.incoming import Integration, Post, Translated, Webhoo
 from tertulia.integrations.payloads import Part, fenced
 
 MAX_SHOWN: Final = 20_000
-"""Characters of a payload that are shown as they are: a message has fewer."""
+"""Characters of a payload that are shown: more than a message has."""
 
 
 def _any_json(request: WebhookRequest) -> Translated:
     encoder = json.JSONEncoder(indent=2, ensure_ascii=False, default=str)
     text, size = io.StringIO(), 0
-    # Indented, what is deep and wide is a thousand times as long: only what is shown is made.
+    # Indentation can make it a thousand times longer, so encode only what is shown.
     for piece in encoder.iterencode(request.payload.value):
         size += text.write(piece)
         if size > MAX_SHOWN:
@@ -34,7 +33,7 @@ def _applet(request: WebhookRequest) -> Translated:
     content = payload.text("content", "")
     if content:
         return Post(topic, content)
-    # What an applet sends that was not told what to send.
+    # An applet's default fields.
     values = [payload.text(f"value{n}", "") for n in (1, 2, 3)]
     return Post(topic, "\n".join(filter(None, values)) or payload.text("content"))
 

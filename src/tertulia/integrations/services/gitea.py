@@ -1,4 +1,4 @@
-"""Gitea, Forgejo and Gogs, which send nearly what GitHub sends."""
+"""Gitea, Forgejo, and Gogs, whose payloads are like GitHub's."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -195,7 +195,7 @@ _ALSO: Final = {
 _UNTOLD: Final = frozenset(
     {"issue_label", "pull_request_label", "pull_request_sync", "pull_request_review_comment"}
 )
-"""Labels, and what is told with a review or a push."""
+"""Events without a message: labels, and what a review or push includes."""
 
 
 def _translated(*headers: str) -> Callable[[WebhookRequest], Translated]:

@@ -30,7 +30,7 @@ _QUIET: Final = frozenset(
         *("subscribed", "unsubscribed", "typed", "untyped"),
     }
 )
-"""Actions of which nobody wants to hear."""
+"""Actions without a message."""
 
 
 def _repository(payload: Part) -> str:
@@ -300,7 +300,7 @@ _ENDED: Final[Mapping[str, str]] = {
 
 
 def _run(thing: str, event: str, noun: str) -> Writer:
-    """A check or a workflow, when it has ended."""
+    """The end of a check or workflow."""
 
     def write(payload: Part) -> Post | None:
         run = payload.part(thing)
@@ -410,7 +410,7 @@ def _package(payload: Part) -> Post | None:
 
 
 def _alert(event: str, noun: str) -> Writer:
-    """What a scanner found."""
+    """An alert of a scanner."""
 
     def write(payload: Part) -> Post | None:
         alert = payload.part("alert")
@@ -467,11 +467,10 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "workflow_run": _run("workflow_run", "workflow_run", "Workflow"),
 }
 _UNTOLD: Final = frozenset({"ping", "workflow_job", "meta", "label"})
-"""Events of which nobody wants to hear."""
+"""Events without a message."""
 
 
 def translate(request: WebhookRequest) -> Translated:
-    """A request of GitHub's."""
     event = request.header("x-github-event")
     if event in _UNTOLD:
         return None

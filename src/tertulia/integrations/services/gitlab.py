@@ -99,7 +99,7 @@ def _changes(payload: Part) -> set[str]:
 
 
 def _matters(payload: Part) -> bool:
-    """Whether an update is more than labels and times."""
+    """Whether an update changes more than labels and times."""
     told = {"title", "description", "assignees", "milestone_id", "due_date", "state_id", "draft"}
     return bool(_changes(payload) & told)
 
@@ -109,7 +109,7 @@ def _merge_request(payload: Part) -> Post | None:
     action = request.word("action", "update")
     source, target = request.line("source_branch", ""), request.line("target_branch", "")
     if action == "update" and not _matters(payload):
-        return None  # More commits: a push says so.
+        return None  # New commits: the push has a message.
     number, title = f"!{request.line('iid')}", request.line("title")
     topic = topic_of(_project(payload), "MR", number, title)
     what = f"{_VERBS.get(action, action)} MR {_titled(request, '!')}"
@@ -237,7 +237,6 @@ _UNTOLD: Final = frozenset({"Emoji Hook", "Milestone Hook"})
 
 
 def translate(request: WebhookRequest) -> Translated:
-    """A request of GitLab's."""
     event = request.header("x-gitlab-event")
     if event == "System Hook":
         event = _of_system(request.payload)
@@ -249,7 +248,7 @@ def translate(request: WebhookRequest) -> Translated:
 
 
 def _of_system(payload: Part) -> str:
-    """The event that a hook of the whole server tells."""
+    """The event of a system hook."""
     name = payload.word("object_kind", payload.word("event_name", ""))
     return f"{title_case(name).title()} Hook"
 

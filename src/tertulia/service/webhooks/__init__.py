@@ -1,1 +1,1 @@
-"""Webhooks: what other services send to bots, and what bots' own services are told."""
+"""Incoming webhooks, outgoing webhooks, embedded bots, and feeds."""

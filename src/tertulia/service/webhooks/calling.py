@@ -1,4 +1,4 @@
-"""Telling bots' services of messages, until each has heard it or will never hear it."""
+"""Outgoing webhooks: calling bots' services, with retries."""
 
 import asyncio
 import hashlib
@@ -40,32 +40,30 @@ logger = logging.getLogger("tertulia.webhooks")
 AT_ONCE: Final = 16
 """Bots whose services are called at the same time by one node."""
 PER_OWNER: Final = 4
-"""Of these, those of one owner: whoever has many bots with slow services does not hold up others.
-"""
+"""Of these, bots of one owner, so that slow services of one owner don't delay others."""
 CALL_SECONDS: Final = 10.0
-"""How long a service may take."""
+"""Timeout of a call."""
 LEASE_SECONDS: Final = 120.0
-"""How long a lane is one node's: longer than its calls and answers can take, and an embedded bot
-with those that wait for it."""
+"""Longer than the calls of a lane take, including embedded bots."""
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 900.0
-"""Seconds after a failure: each pause is twice the one before, up to this."""
+"""Pauses after failures double up to this."""
 GIVEN_UP_AFTER: Final = 86_400.0
-"""Seconds since the message was sent."""
+"""Seconds since the message."""
 NOTIFY_OWNER_AFTER: Final = 5
-"""So often a service fails in a row until the bot's owner is told."""
+"""Consecutive failures before the bot's owner is notified."""
 MAX_RESPONSE: Final = 128 * 1024
-"""Bytes of an answer."""
+"""Largest response, in bytes."""
 LONGEST_SLEEP: Final = 30.0
-"""Seconds until the next look: another node may have left something."""
+"""Another node may have left something."""
 SIGNATURE: Final = "X-Tertulia-Signature"
 DELIVERY: Final = "X-Tertulia-Delivery"
 _TEMPORARY: Final = frozenset({408, 425, 429})
-"""Refusals that are worth another attempt."""
+"""Statuses that are worth a retry."""
 
 
 class EncodedCall(Struct, frozen=True):
-    """What a service is told."""
+    """The body of a call."""
 
     content_type: str
     body: bytes
@@ -74,24 +72,24 @@ class EncodedCall(Struct, frozen=True):
 Encoder = Callable[
     [Node, User, OutgoingService, ServiceCall, Message, MessageDetails, str], EncodedCall | None
 ]
-"""What the bot's service is told of the message; the last argument is the token that it knows this
-server by. None where its format has no form for such a message."""
+"""Encodes a message for a service; the last argument is the token that identifies this server.
+Returns None if the service's format can't represent the message."""
 
 
 class _ServiceReply(Struct, frozen=True):
-    """What a service says, in either format."""
+    """A service's response, in either format."""
 
     content: str | None = None
     response_string: str | None = None
     text: str | None = None
     response_not_required: bool = False
     response_type: str = ""
-    """`ephemeral` for what only the asker shall see."""
+    """`ephemeral` for a response to the sender only."""
     widget_content: msgspec.Raw | None = None
 
 
 class _Failed(Exception):
-    """Another attempt is worth while. `str(error)` says what went wrong."""
+    """The call can be retried. `str(error)` says what went wrong."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         self.wait = wait
@@ -99,7 +97,7 @@ class _Failed(Exception):
 
 
 class ServiceCaller:
-    """One node's."""
+    """Calls services and embedded bots for one node."""
 
     def __init__(self, node: Node, encode: Encoder, interface: Interface) -> None:
         self._node = node
@@ -108,11 +106,10 @@ class ServiceCaller:
         self.tasks = FairTasks(
             AT_ONCE, PER_OWNER, self._owner_of, logger, "a bot's service was not called"
         )
-        """By bot."""
+        """Running tasks, by bot ID."""
 
     async def once(self) -> float:
-        """Begin with the calls that are due, as many as there is room for. Returns the seconds
-        until something may be due; what waits for room is begun when `ended` was called."""
+        """Start the calls that are due. Return the seconds until the next round."""
         store, clock = self._node.store, self._node.clock
         if self._node.state.is_closed:
             return LONGEST_SLEEP
@@ -125,12 +122,12 @@ class ServiceCaller:
         return self.tasks.pause(lanes, clock(), LONGEST_SLEEP)
 
     async def close(self) -> None:
-        """End what is under way, and the processes of embedded bots."""
+        """Cancel running tasks, and end the processes of embedded bots."""
         await self.tasks.close()
         await self.embedded.host.close()
 
     def _owner_of(self, bot_id: int) -> int:
-        """Whose bot it is; the bot itself, where it is nobody's."""
+        """The bot's owner, or the bot itself."""
         user = self._node.state.users.get(bot_id)
         return bot_id if user is None else user.person_id
 
@@ -146,7 +143,7 @@ class ServiceCaller:
         now = node.clock()
         until = None
         if failures:
-            # So that what failed together does not come back together.
+            # Spread out retries of calls that failed together.
             pause = min(FIRST_PAUSE * 2 ** min(lane.failures, 20), LONGEST_PAUSE)
             pause *= random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
             until = now + max(pause, *(min(one.wait, LONGEST_PAUSE) for one in failures))
@@ -156,7 +153,7 @@ class ServiceCaller:
             await self._tell_owner(lane.bot_id, trouble)
 
     async def _one(self, waiting: QueuedCall) -> _Failed | None:
-        """One call. Returns why it is to be made again; None where it is over."""
+        """Make one call. Return the failure if it must be retried."""
         call = waiting.call
         try:
             outcome, reason = await self._attempt(waiting)
@@ -166,7 +163,7 @@ class ServiceCaller:
                 self._note(call.bot_id, call, "failed", str(failed))
                 return failed
             outcome, reason = "given up", str(failed)
-        except Exception as error:  # A mistake of ours shall not come back for ever.
+        except Exception as error:  # A bug must not be retried forever.
             logger.exception("a bot's service was not called")
             outcome, reason = "given up", f"Internal server error: {type(error).__name__}."
         self._note(call.bot_id, call, outcome, reason)
@@ -223,7 +220,7 @@ class ServiceCaller:
     async def _answered(
         self, bot: User, message: Message, waiting: QueuedCall, reply: WebResponse
     ) -> str:
-        """Send the service's answer, if it has one. Returns what went wrong with it."""
+        """Send the service's response as a message. Return what went wrong with it, if anything."""
         if not reply.body.strip():
             return ""
         try:
@@ -244,7 +241,7 @@ class ServiceCaller:
                 short(content, names.MAX_MESSAGE),
                 client="Outgoing webhook",
                 read_by_sender=False,
-                # Made twice, the call has one answer.
+                # A repeated call has one response.
                 queue_id="service",
                 local_id=waiting.id,
                 form=None if form is None else _text_of(form),
@@ -279,15 +276,14 @@ class ServiceCaller:
 
 
 def signed(token: str, body: bytes, now: float) -> str:
-    """What the service can verify the request by: the time, and the HMAC of the time, a dot and
-    the body with its token."""
+    """The signature: the time, and the HMAC of the time, a dot, and the body."""
     at = str(int(now))
     proof = hmac.new(token.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
     return f"t={at},v1={proof}"
 
 
 def _text_of(form: msgspec.Raw) -> str:
-    """Some send it as JSON, some as text that is JSON."""
+    """Some services send JSON, others a string that contains JSON."""
     decoded = msgspec.json.decode(form)
     return decoded if isinstance(decoded, str) else bytes(form).decode()
 
@@ -295,7 +291,7 @@ def _text_of(form: msgspec.Raw) -> str:
 def _destination(
     node: Node, bot: User, message: Message, *, only_to_asker: bool
 ) -> ToChannel | ToPeople:
-    """Where the answer goes: to the conversation of the message, or to its sender alone."""
+    """The message's conversation, or its sender alone."""
     if only_to_asker:
         return ToPeople(frozenset({message.sender_id}))
     if message.channel_id is not None:
@@ -305,8 +301,9 @@ def _destination(
 
 
 def services_web(config: Config) -> Web:
-    """By any port, at public addresses and those that the operator lists."""
+    """The HTTP client for services: any port, at public addresses and in
+    `outgoing_webhook_networks`."""
     networks = addresses.networks(config.outgoing_webhook_networks)
-    # So that no call waits for those of others, who have slow services.
+    # So that no call waits for slow services of others.
     at_once = AT_ONCE * webhooks.MAX_PARALLEL
     return Web(config.external_url, ports=None, networks=networks, at_once=at_once)

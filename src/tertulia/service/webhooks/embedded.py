@@ -1,4 +1,4 @@
-"""Telling embedded bots of messages: on the road of services' calls, by a pipe and not by HTTP."""
+"""Embedded bots: passing messages to their processes, like calls to services."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,20 +21,19 @@ BUSY: Final = "The server is busy or shutting down."
 
 
 class ApiResponse(Struct, frozen=True):
-    """What the interface says to a bot."""
+    """A response of the API to a bot."""
 
     status: int
     content: dict[str, Any]
 
 
 Interface = Callable[[User, str, Mapping[str, Any], str], Awaitable[ApiResponse]]
-"""Does something as the bot by the HTTP interface, with the bot's own rights: one of the operations
-that bots have, with its fields. The last argument marks what is done, so that it is not done twice;
-empty where that does not matter."""
+"""Performs an API operation with its fields as the bot. The last argument is an idempotency key;
+empty if repeating is harmless."""
 
 
 class EmbeddedBots:
-    """One node's."""
+    """Embedded bots of one node."""
 
     def __init__(self, node: Node, interface: Interface) -> None:
         self._node = node
@@ -45,10 +44,10 @@ class EmbeddedBots:
             logger.warning("an embedded bot isn't available", extra={"fields": fields})
 
     async def tell(self, bot_id: int, waiting: QueuedCall) -> tuple[WebhookOutcome, str]:
-        """Have the bot handle the message, after those that it was to be told of before. Returns
-        what came of it; NotNow where it is to be tried again."""
+        """Have the bot handle the message after previous ones, and return the outcome. Raises
+        NotNow if it must be retried."""
         async with self.host.turn(bot_id):
-            # Everything is as of now: it may have waited.
+            # It may have waited: look at the current state.
             bot = self._node.state.users[bot_id]
             service = bot.bot.embedded if bot.bot else None
             if service is None:
@@ -92,7 +91,7 @@ class EmbeddedBots:
 
 
 class _RequestIds:
-    """What the requests of one message are marked by: the same when it is handled again."""
+    """Idempotency keys of the requests for one message: the same on a retry."""
 
     def __init__(self, call_id: str) -> None:
         self._call_id = call_id

@@ -1,4 +1,4 @@
-"""Reading the feeds that bots follow, and telling what is new in them, each entry once."""
+"""Reading RSS and Atom feeds that bots follow, and posting new entries, each once."""
 
 import asyncio
 import logging
@@ -33,37 +33,37 @@ logger = logging.getLogger("tertulia.feeds")
 AT_ONCE: Final = 4
 """Feeds that one node reads at the same time."""
 PER_OWNER: Final = 2
-"""Of these, those of one owner's bots: whoever follows many slow ones does not hold up others."""
+"""Of these, feeds of one owner's bots, so that slow feeds of one owner don't delay others."""
 FETCH_SECONDS: Final = 30.0
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
-"""Bytes of a feed."""
+"""Largest feed, in bytes."""
 LEASE_SECONDS: Final = 300.0
-"""How long a feed is one node's: longer than reading it and telling of it may take."""
+"""Longer than reading a feed and posting its entries takes."""
 ROUND_SECONDS: Final = 240.0
 MAX_POSTED: Final = 10
-"""Entries of one feed that are told at a time."""
+"""Entries of one feed that are posted at a time."""
 REST_SECONDS: Final = 60.0
-"""Until the next ones are told, where there are more."""
+"""Pause before the next entries."""
 OLDEST: Final = 30 * 86_400.0
-"""Seconds: what is older when it is first seen is not told."""
+"""Older entries are not posted."""
 LONGEST_PAUSE: Final = 86_400.0
-"""Seconds until a feed is tried again, at most: each failure doubles the pause up to this."""
+"""Pauses after failures double up to this."""
 LONGEST_SLEEP: Final = 60.0
-"""Seconds until the next look: another node may have left something."""
+"""Another node may have left something."""
 MAX_VALIDATOR: Final = 1000
-"""Characters by which a server may name the version of a feed."""
+"""Longest `ETag` and `Last-Modified`, in characters."""
 _JITTER: Final = (0.9, 1.1)
 
 
 def followed(state: State) -> list[int]:
-    """The IDs of the feeds that are to be read: those of active bots."""
+    """The IDs of active bots' feeds."""
     if state.is_closed:
         return []
     return [feed.id for feed in state.feeds if state.users[feed.bot_id].is_active]
 
 
 class _FeedFailure(Exception):
-    """The feed could not be read, or not be told of. `str(error)` says why, as a sentence."""
+    """The feed couldn't be read, or its entries couldn't be posted. `str(error)` is a sentence."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         super().__init__(reason)
@@ -71,16 +71,15 @@ class _FeedFailure(Exception):
 
 
 class FeedReader:
-    """One node's."""
+    """Reads feeds for one node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self.tasks = FairTasks(AT_ONCE, PER_OWNER, self._owner_of, logger, "a feed was not read")
-        """By feed."""
+        """Running tasks, by feed ID."""
 
     async def once(self) -> float:
-        """Begin with the feeds that are due, as many as there is room for. Returns the seconds
-        until something may be due."""
+        """Start reading the feeds that are due. Return the seconds until the next round."""
         store, clock = self._node.store, self._node.clock
         known = followed(self._node.state)
         if not known or not self._node.config.feed_minutes:
@@ -94,14 +93,14 @@ class FeedReader:
         return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
 
     def _owner_of(self, feed_id: int) -> int:
-        """Whose bot follows it; the bot, where it is nobody's; 0 where none does any more."""
+        """The bot's owner, or the bot; 0 if the feed is gone."""
         feed = self._node.state.feeds.get(feed_id)
         if feed is None:
             return 0
         return self._node.state.users[feed.bot_id].person_id
 
     async def _read(self, due: FeedLease) -> None:
-        """Read the feed, tell what is new, and write down what came of it."""
+        """Read the feed, post new entries, and store the result."""
         node = self._node
         feed = node.state.feeds.get(due.feed_id)
         if feed is None:
@@ -123,14 +122,14 @@ class FeedReader:
             )
             pause = min(interval * 2 ** min(failures - 1, 20), max(LONGEST_PAUSE, interval))
             pause = max(pause, min(trouble.wait, LONGEST_PAUSE))
-            if after.reason != before.reason:  # The journal has room for fifty lines.
+            if after.reason != before.reason:  # The journal holds fifty lines.
                 self._note(feed, "failed", after.title, reason=after.reason)
         due_at = node.clock() + pause * random.uniform(*_JITTER)  # noqa: S311 (no secret)
         await node.store.write(lambda c: feeds.finish(c, due, after, due_at))
 
     async def _told(self, feed: Feed, before: FeedStatus) -> tuple[FeedStatus, bool]:
-        """Read the feed, and tell what is new. Returns how it stands, and whether all was told.
-        Raises _Trouble, and Refused."""
+        """Read the feed, and post new entries. Return its status, and whether all entries were
+        posted. Raises _FeedFailure and Refused."""
         node = self._node
         now = node.clock()
         try:
@@ -140,7 +139,7 @@ class FeedReader:
         marks = frozenset(entry.mark for entry in document.entries)
         new = in_order(document.entries)
         if not feed.has_begun:
-            # The newest one shows that it works.
+            # Post the newest entry, to show that it works.
             passed = [entry.mark for entry in new[:-1]]
         else:
             passed = [one.mark for one in new if one.at is not None and one.at < now - OLDEST]
@@ -154,7 +153,7 @@ class FeedReader:
             if await self._tell(feed, document.title, entry, marks):
                 told_at = node.clock()
         is_done = len(new) <= MAX_POSTED
-        # What is left would not be told if its server said that nothing is new.
+        # With these headers, the server would say that nothing is new.
         standing = FeedStatus(
             url=feed.url,
             etag=etag if is_done else "",
@@ -166,7 +165,7 @@ class FeedReader:
         return standing, is_done
 
     async def _fetched(self, feed: Feed, before: FeedStatus) -> tuple[FeedDocument, str, str]:
-        """The document, and by what its server knows this version. Raises _Trouble, and
+        """The document, its `ETag`, and its `Last-Modified`. Raises _FeedFailure and
         NotModified."""
         since = {"If-None-Match": before.etag, "If-Modified-Since": before.modified}
         since = {name: value for name, value in since.items() if value}
@@ -187,8 +186,7 @@ class FeedReader:
         return document, _validator(answer, "etag"), _validator(answer, "last-modified")
 
     async def _tell(self, feed: Feed, title: str, entry: FeedEntry, marks: frozenset[str]) -> bool:
-        """Send the message about the entry, unless that was done before. Returns whether it was
-        sent now."""
+        """Post the entry, unless that was done before. Return whether it was posted now."""
         node = self._node
         bot = node.state.users[feed.bot_id]
         topic = names.topic_name(feed.topic or _topic(title))
@@ -229,8 +227,7 @@ class FeedReader:
 
 
 def in_order(entries: Sequence[FeedEntry]) -> list[FeedEntry]:
-    """The entries, the oldest first: by their times where all say one, and otherwise as most feeds
-    have them, the newest at the beginning."""
+    """The entries, oldest first: by their times if all have one, otherwise in reverse."""
     found = list(reversed(entries))
     if all(entry.at is not None for entry in found):
         found.sort(key=lambda entry: entry.at or 0.0)
@@ -238,7 +235,7 @@ def in_order(entries: Sequence[FeedEntry]) -> list[FeedEntry]:
 
 
 def worded(entry: FeedEntry) -> str:
-    """The entry as a message's Markdown, which mentions nobody."""
+    """The entry in Markdown, without mentions."""
     url = address(entry.url)
     title = link(entry.title or (url and "…"), url)
     if entry.title:
@@ -251,7 +248,7 @@ def _topic(title: str) -> str:
 
 
 def _validator(answer: StreamedResponse, name: str) -> str:
-    """What the server calls this version; empty where that cannot be said back."""
+    """The header, if it can be sent back."""
     text = answer.headers.get(name, "")
     return text if text.isascii() and text.isprintable() and len(text) <= MAX_VALIDATOR else ""
 
@@ -266,6 +263,6 @@ def _failure(error: Exception) -> _FeedFailure:
             return _FeedFailure("Reading the feed took too long.")
         case TaskUnavailable() | Unavailable() | DatabaseError():
             return _FeedFailure("The server was too busy.")
-        case _:  # A mistake of ours shall not come back at once.
+        case _:  # A bug: log it.
             logger.exception("a feed was not read", exc_info=error)
             return _FeedFailure(f"Internal server error: {type(error).__name__}.")

@@ -1,7 +1,7 @@
-"""What came of webhooks lately, for the owners of bots.
+"""The recent outcomes of webhooks, for owners of bots.
 
-Lines are gathered in memory and written together, so that a webhook costs no transaction besides
-that of its message. A node that is killed loses those of the last moment, and nothing else.
+Lines are collected in memory and written together, so that a webhook needs no extra transaction. A
+node that is killed loses those of the last moment.
 """
 
 import asyncio
@@ -16,20 +16,19 @@ from tertulia.store.store import Store
 from tertulia.store.webhooks import MAX_JOURNAL
 
 MAX_BOTS: Final = 1000
-"""Bots of which lines wait to be written; those of the one that waits longest are dropped."""
+"""Bots with unwritten lines. Beyond this, lines of the bot that waits longest are dropped."""
 
 
 class Journal:
-    """One node's."""
+    """The journal of one node."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[int, deque[WebhookLogEntry]] = OrderedDict()
         self._writing = asyncio.Lock()
         self.wanted: Callable[[], None] = lambda: None
-        """Called when there is something to be written."""
+        """Called when there are lines to write."""
 
     def note(self, bot_id: int, line: WebhookLogEntry) -> None:
-        """Add a line to the bot's journal."""
         self._waiting.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).append(line)
         while len(self._waiting) > MAX_BOTS:
             self._waiting.popitem(last=False)
@@ -37,11 +36,10 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits to be written."""
         return not self._waiting
 
     async def write(self, store: Store) -> None:
-        """Write what waits. Where that fails, it still waits."""
+        """Write the collected lines; keep them if that fails."""
         async with self._writing:
             lines, self._waiting = self._waiting, OrderedDict()
             if not lines:
@@ -60,6 +58,6 @@ class Journal:
                 raise
 
     async def of(self, store: Store, bot_id: int) -> list[WebhookLogEntry]:
-        """The bot's journal, the newest line first."""
+        """The bot's journal, newest line first."""
         await self.write(store)
         return await store.read(webhooks.journal, bot_id)

@@ -1,4 +1,4 @@
-"""What another service sends to a bot, until it is a message."""
+"""Incoming webhooks: turning what services send into messages."""
 
 import codecs
 import logging
@@ -38,44 +38,44 @@ _JSON: Final = msgspec.json.Decoder()
 
 
 class WebhookAddress(Struct, frozen=True, kw_only=True):
-    """What the address says to which a service sends."""
+    """Options in a webhook's URL."""
 
     channel: int | str | None = None
     topic: str | None = None
     people: tuple[int | str, ...] = ()
-    """To whom the messages go instead; where neither is given, to the bot's channel, or else to
-    its owner."""
+    """Recipients of direct messages. Without channel and people, messages go to the bot's channel
+    or owner."""
     events: EventFilter = EventFilter()
 
 
 class IncomingWebhook(Struct, frozen=True, kw_only=True):
-    """What a service sent."""
+    """A request of a service."""
 
     integration: str
     address: WebhookAddress
     headers: Mapping[str, str]
-    """By names in small letters."""
+    """Names are in lowercase."""
     body: bytes
     fields: Mapping[str, str] | None = None
-    """Of a body that is a form."""
+    """Fields of a form."""
     url: str = ""
 
 
 class WebhookResult(Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result of an incoming webhook."""
 
     message_id: int | None = None
-    """None where it says nothing to people, or is not wanted."""
+    """None if no message was sent."""
     is_filtered: bool = False
-    """Whether it is the address that does not want it."""
+    """Whether the URL's filters exclude the event."""
     handshake: HandshakeReply | None = None
 
 
 def integration_named(caller: Caller, name: str) -> Integration:
-    """The integration of that name, by which can be sent to the caller, a bot. Refused for other
-    callers, and where there is none."""
+    """The integration with that name. Raises Refused if it doesn't exist, and if the caller isn't
+    an incoming webhook bot."""
     _bot(caller)
-    from tertulia.integrations.catalog import INTEGRATIONS  # Reading them takes a moment.
+    from tertulia.integrations.catalog import INTEGRATIONS  # Importing them takes a moment.
 
     integration = INTEGRATIONS.get(name)
     if integration is None:
@@ -84,11 +84,11 @@ def integration_named(caller: Caller, name: str) -> Integration:
 
 
 async def receive(caller: Caller, arrived: IncomingWebhook) -> WebhookResult:
-    """Make a message of what a service sent to the caller, a bot, and write the outcome into the
-    bot's journal.
+    """Turn a request of a service into a message of the caller, a bot, and log it in the bot's
+    journal.
 
-    Raises Refused for other callers, unknown integrations, what is not signed although the bot has
-    a secret, and what cannot be sent; NotJson, StrangePayload, UnsupportedEvent.
+    Raises Refused for other callers, unknown integrations, missing signatures, and messages that
+    can't be sent; NotJson, StrangePayload, and UnsupportedEvent.
     """
     bot = _bot(caller)
     events: list[str] = []
@@ -135,15 +135,13 @@ def _note(
 async def _taken(
     caller: Caller, arrived: IncomingWebhook, options: IncomingOptions, events: list[str]
 ) -> WebhookResult:
-    """`events` gets the kind of event, as soon as it is known."""
+    """The event is appended to `events` as soon as it is known."""
     integration = integration_named(caller, arrived.integration)
     payload = _payload(arrived)
     request = WebhookRequest(Part(payload), arrived.headers, arrived.body, arrived.url)
     post = _translated(integration, request, events)
     if isinstance(post, HandshakeReply):
-        return WebhookResult(
-            handshake=post
-        )  # By which a service may tell its secret: nothing is signed.
+        return WebhookResult(handshake=post)  # Nothing is signed yet: it may contain the secret.
     _require_signed(caller, integration, request, options)
     if post is None:
         return WebhookResult()
@@ -155,14 +153,14 @@ async def _taken(
 
 
 def _payload(arrived: IncomingWebhook) -> Any:
-    """The JSON, which may be in a form's field `payload`; or the form itself."""
+    """The JSON body, the JSON in a form's field `payload`, or the form."""
     if arrived.fields is not None:
         packed = arrived.fields.get("payload")
         if packed is None:
             return dict(arrived.fields)
         text: str | bytes = packed
     else:
-        text = arrived.body.removeprefix(codecs.BOM_UTF8)  # Which some programs begin with.
+        text = arrived.body.removeprefix(codecs.BOM_UTF8)  # Some programs send it.
     if not text.strip():
         return {}
     try:
@@ -177,7 +175,7 @@ def _require_signed(
     if not options.secret_sealed:
         return
     if integration.signature is None:
-        # Else the secret would mean nothing: one could send by another integration's name.
+        # Otherwise the secret could be bypassed by using another integration's name.
         raise Refused(
             f"{integration.title} doesn't sign its requests, and this bot accepts only signed"
             " ones. Use another bot, or remove this bot's secret."
@@ -197,7 +195,7 @@ def _translated(
         raise UnsupportedEvent(integration.title, error.event) from None
     except Malformed as error:
         raise StrangePayload(f"Invalid payload ({integration.title}): {error}.") from None
-    except Exception:  # A mistake of ours; what was sent is not logged.
+    except Exception:  # A bug. The payload isn't logged.
         logger.exception("an integration failed", extra={"fields": {"name": integration.name}})
         raise StrangePayload(f"Invalid payload ({integration.title}).") from None
     if isinstance(post, Post) and post.event:
@@ -206,7 +204,7 @@ def _translated(
 
 
 async def _by_templates(caller: Caller, options: IncomingOptions, payload: Any, post: Post) -> Post:
-    # What others wrote mentions nobody; what the template says may.
+    # Only the template may mention people.
     text = harmless(msgspec.json.encode(payload).decode())
     owner_id = None if caller.user.bot is None else caller.user.bot.owner_id
     topic, content = await templates.rendered(
@@ -227,12 +225,12 @@ async def _sent(
     content = short(post.content, names.MAX_MESSAGE)
     if not content:
         return None
-    # What a service calls something may be empty, or nothing that can be seen.
+    # The service's name for it may be empty or invisible.
     to = _destination(caller, address, _topic(post.topic) or integration.title)
     try:
         sent = await _send(caller, integration, to, content)
     except WildcardNotAllowed:
-        # The bot may not wake so many: better a message that does not than none.
+        # Send it without the mentions.
         sent = await _send(caller, integration, to, harmless(content))
     return sent
 
@@ -246,7 +244,7 @@ async def _send(
 
 
 def _topic(text: str) -> str:
-    """The text as a topic can be called."""
+    """The text as a valid topic."""
     if not names.is_plain(text):
         text = "".join(filter(names.is_plain, text))
     return short(" ".join(text.split()), names.MAX_TOPIC)

@@ -1,4 +1,4 @@
-"""Rendering templates of bots' owners, in a worker."""
+"""Rendering bots' templates, in a worker."""
 
 import json
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from typing import Any
 
 
 def load(templates: list[str], payload: str, longest: int) -> None:
-    """Load what `rendered` needs."""
+    """Load the libraries."""
     import jinja2.sandbox  # noqa: F401 (its time does not count)
 
 
 def rendered(templates: list[str], payload: str, longest: int) -> list[str]:
-    """What the templates make of the JSON text, each no longer than so many characters. Only looks
-    whether they are templates, where that is empty.
+    """Render the templates with a JSON text, truncated to `longest` characters. Only compile them
+    if the text is empty.
 
-    Names of an object are variables of their own, and all of it is `payload`. What is missing is
-    empty. Raises jinja2.TemplateError, and what a template can raise.
+    The fields of an object are variables, and `payload` is all of it. Missing values are empty.
+    Raises jinja2.TemplateError, and what templates can raise.
     """
     from jinja2 import ChainableUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -1,8 +1,8 @@
-"""Templates by which the owner of a bot makes messages of any JSON.
+"""Jinja templates with which bots' owners turn any JSON into messages.
 
-They are written in Jinja's language, by people who may only send messages: so they run in its
-sandbox, and in a process that is killed when it takes too long or too much. That process is
-everybody's, and so each person's templates have a share of its time.
+Their authors are ordinary users, so templates run in Jinja's sandbox, in a process that is killed
+if it takes too much time or memory. Everyone shares this process, so each person has a share of its
+time.
 """
 
 import math
@@ -22,20 +22,19 @@ from tertulia.workers import (
 )
 
 MAX_TEMPLATE: Final = 4000
-"""Characters of one."""
+"""Longest template, in characters."""
 MAX_SECONDS: Final = 0.25
-"""Of the processor, for the templates of one message."""
+"""Processor time for the templates of one message."""
 PATIENCE: Final = 5.0
-"""Seconds that a webhook waits for them, on a busy server."""
+"""Seconds that a webhook waits on a busy server."""
 MAX_RESULT: Final = 20_000
-"""Characters of what a template becomes."""
+"""Longest result, in characters."""
 SHARE: Final = 0.1
-"""Of the processor, for the templates of one person's bots on one node."""
+"""Share of the processor for one person's templates on one node."""
 AT_ONCE_SECONDS: Final = 3.0
-"""So much of it they may take at once, after they took nothing for a while. A usual template takes
-a hundredth of a second."""
+"""Burst after a pause, in processor seconds. A typical template takes a hundredth of a second."""
 LOST_SECONDS: Final = 1.0
-"""What a template costs that took too long: its time, and that of another process's start."""
+"""Cost of a template that took too long, including the restart of the process."""
 _KNOWN: Final = 1000
 
 RENDER: Final[WorkerTask[list[str]]] = WorkerTask(
@@ -46,17 +45,17 @@ RENDER: Final[WorkerTask[list[str]]] = WorkerTask(
 
 
 class Shares:
-    """What each person's templates took lately on this node."""
+    """Each person's share of processor time on this node."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._whole_at: dict[int, float] = {}
-        """When each has all of `AT_ONCE_SECONDS` again; none who has it now is missed."""
+        """When each person's burst is fully available again."""
 
     @contextmanager
     def spent(self, person_id: int) -> Iterator[TaskBudget]:
-        """What the person's templates may take, for the time of the context; what they leave is
-        theirs again. TooOften where nothing is left."""
+        """The allowance for the body of the context; unused time is returned. Raises TooOften if
+        nothing is left."""
         now = self._clock()
         if len(self._whole_at) >= _KNOWN:
             self._whole_at = {one: at for one, at in self._whole_at.items() if at > now}
@@ -83,14 +82,14 @@ class Shares:
 
 
 async def rendered(shares: Shares, person_id: int, templates: list[str], payload: str) -> list[str]:
-    """What the person's templates make of the JSON text. Refused, with what is wrong in a sentence,
-    where one is wrong or takes too long; TooOften where they all do together; Unavailable where too
-    much waits."""
+    """Render a person's templates with a JSON text. Raises Refused with the reason if a template is
+    invalid or takes too long, TooOften if the person's share is used up, and Unavailable if too
+    many are waiting."""
     return await _done(shares, person_id, templates, payload)
 
 
 async def check(shares: Shares, person_id: int, template: str, what: str) -> None:
-    """Refused where it is no template; TooOften and Unavailable as in `rendered`."""
+    """Raise Refused if the template is invalid; TooOften and Unavailable as in `rendered`."""
     if len(template) > MAX_TEMPLATE:
         raise Refused(f"The {what} can have at most {MAX_TEMPLATE} characters.")
     if template:
