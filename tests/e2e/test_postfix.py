@@ -266,7 +266,7 @@ def test_a_notification_email_is_sent_answered_and_unsubscribed_from(
         town.server.command("mail", "--test", "zoe@elsewhere.example")
         sender, recipients, mail = world.next(log)
         assert (sender, recipients) == ("noreply@example.com", ["zoe@elsewhere.example"])
-        assert mail["Subject"] == "Mails from Example arrive"
+        assert mail["Subject"] == "Test email from Example"
 
         ben.patch("/settings", data={"email_notifications_batching_period_seconds": 1})
         said = {"type": "direct", "to": f"[{town.ben.user_id}]", "content": "How many — ¿cuántas?"}

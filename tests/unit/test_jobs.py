@@ -242,7 +242,7 @@ async def test_a_stopping_node_cancels_all_jobs_and_their_tasks(
     assert asyncio.all_tasks() == before
     gc.collect()  # An exception that nothing handled is logged when it's collected.
     assert left == []
-    assert caplog.text.count("a job did not end in order") == 1
+    assert caplog.text.count("job did not stop cleanly") == 1
 
 
 def test_set_aside_items_pause_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

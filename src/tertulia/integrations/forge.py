@@ -1,10 +1,10 @@
 """Common parts of services that host code: pushes, pull requests, and issues."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tertulia.integrations.incoming import Post
+from tertulia.integrations.incoming import Post, Translated, Unsupported, WebhookRequest
 from tertulia.integrations.payloads import Part, code, link, listed, paragraphs, quote, short
 from tertulia.model.numbers import counted
 
@@ -76,6 +76,37 @@ def branch_made(who: str, kind: str, name: str, url: str) -> str:
 
 def branch_deleted(who: str, kind: str, name: str) -> str:
     return f"{who} deleted {kind} {code(name)}."
+
+
+def branch_topic(repository: str, branch: str) -> str:
+    """The topic of a branch; of the repository without one."""
+    return f"{repository} / {branch}" if branch else repository
+
+
+def on_branch(branch: str, word: str = "on") -> str:
+    """` on BRANCH`; empty without a branch."""
+    return f" {word} {code(branch)}" if branch else ""
+
+
+def dispatched(
+    headers: Sequence[str],
+    writers: Mapping[str, Writer],
+    *,
+    quiet: Collection[str] = (),
+    named: Callable[[str, Part], str] = lambda event, _: event,
+) -> Callable[[WebhookRequest], Translated]:
+    """Translate by the event in the first of these headers. Events in `quiet` have no message;
+    `named` can replace an event's name."""
+
+    def translate(request: WebhookRequest) -> Translated:
+        event = named(next(filter(None, map(request.header, headers)), ""), request.payload)
+        if event in quiet:
+            return None
+        if event not in writers:
+            raise Unsupported(event)
+        return writers[event](request.payload)
+
+    return translate
 
 
 def topic_of(repository: str, kind: str = "", number: str = "", title: str = "") -> str:

@@ -89,6 +89,11 @@ def paragraphs(*parts: str) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def facts(**values: str) -> list[str]:
+    """List items `* Name: value` for the values that aren't empty."""
+    return [f"* {title_case(name)}: {value}" for name, value in values.items() if value]
+
+
 def title_case(text: str) -> str:
     """`under_maintenance` as `Under maintenance`."""
     words = text.replace("_", " ").replace("-", " ").strip()
@@ -140,6 +145,15 @@ class Part:
             raise Malformed(f"'{self.path}' isn't an object" if self.path else "it isn't an object")
         for name, value in self.value.items():
             yield harmless(str(name)), Part(value, self._named(str(name)))
+
+    def fields(self, path: str) -> dict[str, "Part"]:
+        """The names and values of an object at the path; empty if it is missing."""
+        found = self.find(path)
+        return dict(found.items()) if found else {}
+
+    def first(self, *paths: str, default: str = "Someone") -> str:
+        """The first of these lines that isn't empty."""
+        return next(filter(None, (self.line(path, "") for path in paths)), default)
 
     def text(self, path: str = "", default: str | None = None) -> str:
         """A text, or a number as text. Without a default, raises Malformed if it is missing."""

@@ -98,7 +98,9 @@ def claimed(connection: Connection, holder: str, now: float) -> bool:
 def renewed(connection: Connection, holder: str, now: float) -> None:
     """Renew the lease, in the open transaction. Raises BackupFailed if another holder has it."""
     if installation.value(connection, _HOLDER) != holder:
-        raise BackupFailed("Another node makes it, for this one was not heard of for too long.")
+        raise BackupFailed(
+            "Another node is making it, because this one didn't renew its lease in time."
+        )
     installation.put(connection, _CLAIM, repr(now))
 
 
@@ -146,7 +148,7 @@ async def _make(config: Config) -> None:
         # If it was killed, it left temporary files.
         await asyncio.to_thread(delete_stale_directories, config.data_path)
         raise BackupFailed(said.decode(errors="replace")[-_LAST_WORDS:].strip())
-    logger.info("a backup was made", extra={"fields": {"to": config.backup_to}})
+    logger.info("made a backup", extra={"fields": {"to": config.backup_to}})
 
 
 def environment_of(config: Config, environment: Mapping[str, str]) -> dict[str, str]:

@@ -110,10 +110,10 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
                 await items.give_up(one, str(error))
                 set_aside.done(key)
                 return
-            logger.exception("%s: %d could not be done", name, key)
+            logger.exception("could not process %s %d", name, key)
             if set_aside.failed(key, error) < ATTEMPTS:
                 return
-            await items.give_up(one, "The server could not prepare it.")
+            await items.give_up(one, "The server couldn't prepare it.")
         set_aside.done(key)
 
     async def once() -> float:
@@ -224,7 +224,7 @@ def topic_moves(node: Node) -> Job:
             except Exception as error:
                 if is_outage(error):
                     raise
-                moves_logger.exception("move %s of a topic could not be finished", move.id)
+                moves_logger.exception("could not finish move %s of a topic", move.id)
                 set_aside.failed(move.id, error)
             else:
                 set_aside.done(move.id)
@@ -263,7 +263,7 @@ async def expired_once(log: Log, set_aside: FailedItems | None = None) -> None:
             if set_aside is None or is_outage(error):
                 raise
             retention_logger.exception(
-                "old messages of channel %s could not be deleted", channel_id
+                "could not delete expired messages of channel %s", channel_id
             )
             set_aside.failed(key, error)
         else:

@@ -86,7 +86,7 @@ class FileCleanup:
             try:
                 await self._uploads.delete(file.path)
             except OSError as error:
-                logger.warning("an uploaded file could not be deleted: %s", error)
+                logger.warning("could not delete an uploaded file: %s", error)
                 self._set_aside.failed(file.path, error)
             else:
                 self._set_aside.done(file.path)
@@ -174,7 +174,7 @@ class PictureCleanup:
         for path in unused:
             await self._files.delete(path)
         if unused:
-            logger.info("unused pictures were deleted", extra={"fields": {"count": len(unused)}})
+            logger.info("deleted unused pictures", extra={"fields": {"count": len(unused)}})
 
     async def _used(self) -> set[str]:
         """The paths of all pictures in use."""

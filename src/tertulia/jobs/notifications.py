@@ -21,7 +21,7 @@ def notices(node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callabl
     """Decide whom to notify of new messages, and queue emails and pushes when they are due. The
     callbacks are called when there is something to send."""
     channels: list[NotificationChannel] = []
-    if node.config.tells_by_mail:
+    if node.config.sends_notification_emails:
         channels.append(MailChannel(node.log, node.config.mail_site, mails_wanted))
     if node.config.web_push:
         channels.append(PushChannel(node.log, pushes_wanted))

@@ -98,7 +98,7 @@ class Previewer:
             # It is retried.
             self._set_aside.failed(pending.message_id, error)
             if not is_outage(error):
-                logger.exception("previews of message %d could not be shown", pending.message_id)
+                logger.exception("could not add previews to message %d", pending.message_id)
         else:
             self._set_aside.done(pending.message_id)
 
@@ -109,7 +109,7 @@ class Previewer:
         except (Refused, Unavailable, DatabaseError):
             raise
         except Exception:  # A bug must not be retried forever.
-            logger.exception("previews of message %d are given up", pending.message_id)
+            logger.exception("gave up previews of message %d", pending.message_id)
             await give_up_previews(self._node, pending)
 
     async def show(self, pending: PendingPreview) -> None:

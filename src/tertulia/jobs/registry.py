@@ -68,9 +68,9 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
 def _telling(node: Node, sending: Job) -> Iterator[Job]:
     """Jobs for notifications, as far as their channels are turned on."""
     config, pushing = node.config, pushes(node)
-    if config.tells_by_mail or config.web_push:
+    if config.sends_notification_emails or config.web_push:
         yield notices(node, sending.want, pushing.want)
-    if config.tells_by_mail:
+    if config.sends_notification_emails:
         yield digests(node, sending.want)
     if config.web_push:
         yield pushing

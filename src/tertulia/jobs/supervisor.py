@@ -275,7 +275,7 @@ class JobSupervisor:
             ]
             late = (await asyncio.wait(closing, timeout=CLOSING_SECONDS))[1] if closing else ()
             for task in late:
-                logger.error("a job did not end", extra={"fields": {"job": str(task)}})
+                logger.error("job did not stop", extra={"fields": {"job": str(task)}})
 
 
 async def _closed(job: Job) -> None:
@@ -284,7 +284,7 @@ async def _closed(job: Job) -> None:
         await job.close()
     except Exception as error:  # The node stops anyway.
         logger.warning(
-            "a job did not end in order",
+            "job did not stop cleanly",
             extra={"fields": {"job": job.name, "reason": _reason(error)}},
             exc_info=None if is_outage(error) else error,
         )
@@ -293,7 +293,9 @@ async def _closed(job: Job) -> None:
 def _ended(task: "asyncio.Task[None]") -> None:
     """Log a job's task that ended without being canceled."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        logger.critical("a job is over", exc_info=error, extra={"fields": {"job": task.get_name()}})
+        logger.critical(
+            "job ended unexpectedly", exc_info=error, extra={"fields": {"job": task.get_name()}}
+        )
 
 
 def _is_cancelled() -> bool:

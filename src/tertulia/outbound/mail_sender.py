@@ -98,7 +98,7 @@ class MailSender:
         try:
             mail = await self._renderer.rendered(waiting.mail, self._clock())
         except Postponed as later:
-            logger.info("mail put off, they are left in peace", extra={"fields": facts})
+            logger.info("mail postponed, recipient has quiet hours", extra={"fields": facts})
             now, until = self._clock(), later.until
             await self._store.write(lambda c: outbox.reschedule(c, waiting, now, until))
             return
@@ -106,18 +106,19 @@ class MailSender:
             await self._postpone(waiting, type(error).__name__)
             return
         except Exception as error:  # Other emails are not affected.
-            logger.exception("a mail could not be written", extra={"fields": facts})
+            logger.exception("could not render a mail", extra={"fields": facts})
             await self._postpone_or_give_up(waiting, type(error).__name__)
             return
         if mail is None:
-            logger.info("mail not sent, what it is about is over", extra={"fields": facts})
+            logger.info("mail not sent, no longer needed", extra={"fields": facts})
             await self._store.write(lambda c: outbox.remove(c, waiting))
             return
         try:
             await self._transport.send(mail, waiting.id)
         except Undeliverable as error:
             logger.warning(
-                "mail given up, it was refused", extra={"fields": {**facts, "reason": str(error)}}
+                "mail given up, rejected by the mail server",
+                extra={"fields": {**facts, "reason": str(error)}},
             )
         except (Delayed, TimeoutError) as error:
             await self._postpone_or_give_up(waiting, str(error) or "it took too long")
@@ -131,7 +132,7 @@ class MailSender:
             await self._postpone(waiting, trouble)
             return
         logger.warning(
-            "mail given up, it could not be sent for too long",
+            "mail given up, retried for too long",
             extra={"fields": {**_facts(waiting), "reason": trouble}},
         )
         await self._store.write(lambda c: outbox.remove(c, waiting))

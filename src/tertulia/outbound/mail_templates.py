@@ -91,8 +91,8 @@ class MailTemplates:
 def test_mail(state: State, to: str, site: str) -> RenderedMail:
     """A test email."""
     parts = _Content(
-        subject=f"Mails from {state.realm.name} arrive",
-        paragraphs=("This mail was sent to see whether mails arrive. They do.",),
+        subject=f"Test email from {state.realm.name}",
+        paragraphs=("This is a test. Emails from this server reach you.",),
     )
     return _rendered(state.realm.name, to, site, parts)
 

@@ -39,7 +39,7 @@ async def preview(page: bytes, url: str, content_type: str) -> LinkPreview | Non
             DESCRIBED, page, url, content_type, allowance=TaskBudget(MAX_SECONDS, PATIENCE)
         )
     except (TaskUnavailable, TaskFailed) as error:
-        logger.info("a page could not be read: %s", error)
+        logger.info("could not read a page: %s", error)
         return None
 
 

@@ -1,7 +1,5 @@
-"""The settings of the server: which there are. `tertulia.app.config` reads them.
-
-Settings of the organization are in the database and not here.
-"""
+"""Declarations of the server's settings, which `tertulia.app.config` reads. The organization's
+settings are in the database."""
 
 import hashlib
 import typing
@@ -22,7 +20,7 @@ from tertulia.store.s3_addresses import s3_address
 
 
 class SettingMark(Enum):
-    """What a setting's declaration says besides its type, limits, default, and description."""
+    """Properties of a setting in addition to its type, limits, default, and description."""
 
     PER_NODE = "can differ between nodes"
     SECRET = "is shown to no one; digests of it could be guessed"  # noqa: S105
@@ -32,15 +30,15 @@ PER_NODE: Final = SettingMark.PER_NODE
 SECRET: Final = SettingMark.SECRET
 
 MASK = "********"
-"""What is shown in place of one."""
+"""Shown instead of a secret."""
 S3 = "s3://"
-"""Begins the address of a bucket."""
+"""Scheme of a bucket's URL."""
 AUTO = "auto"
-"""As many workers as there are cores."""
+"""One worker for each core."""
 
 
 class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Every setting, with its default; the descriptions are what `tertulia config` prints."""
+    """All settings. `tertulia config` prints the descriptions."""
 
     data_dir: Annotated[
         str,
@@ -652,8 +650,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     ] = ""
 
     def digests_of_shared(self) -> Mapping[str, str]:
-        """The settings that must be the same on all nodes, each as a digest that differs where they
-        do."""
+        """Digests of the settings that must be the same on all nodes."""
         return {
             name: hashlib.sha256(repr(getattr(self, name)).encode()).hexdigest()[:12]
             for name in self.__struct_fields__
@@ -662,12 +659,12 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     @property
     def upload_quota(self) -> int | None:
-        """Bytes that all uploaded files together may have; None for as many as there is room."""
+        """Maximum size of all uploaded files in bytes; None for no limit."""
         return self.upload_quota_mib * 1024 * 1024 or None
 
     @property
     def address_host(self) -> str:
-        """The host in the addresses that stand for hidden ones: `user7@…`."""
+        """The host of placeholder email addresses, such as `user7@…`."""
         return urlsplit(self.external_url).hostname or "tertulia.invalid"
 
     @property
@@ -676,20 +673,20 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     @property
     def files_path(self) -> Path:
-        """Where uploaded files and pictures are, or arrive."""
+        """Directory of uploaded files and pictures."""
         return self.data_path / "files"
 
     @property
     def s3_keys(self) -> S3Keys:
-        """What opens the bucket."""
+        """Credentials for the bucket."""
         return S3Keys(key_id=self.s3_access_key_id, secret=self.s3_secret_access_key)
 
     def opened_files(self) -> tuple[Files, DiskFiles]:
-        """The files, and the disk of this machine on which they are or arrive."""
+        """The store of files, and the disk for uploads in progress."""
         return opened_files(self.files_path, self.files_url, self.files_also_at, self.s3_keys)
 
     def opened_backups(self) -> Files:
-        """The place for backups."""
+        """The store of backups."""
         if self.backup_to.startswith(S3):
             here = DiskFiles(self.data_path)
             return files_at(self.backup_to, here, self.s3_keys)
@@ -697,7 +694,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     @property
     def file_origins(self) -> list[str]:
-        """Where browsers are sent for files: scheme and host of each bucket."""
+        """Origins of the buckets that browsers are redirected to."""
         if self.file_downloads != "redirect":
             return []
         places = (s3_address(self.files_url), s3_address(self.files_also_at))
@@ -705,18 +702,18 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_https(self) -> bool:
-        """Whether people reach the server by https, and only so."""
+        """Whether the server is reached by HTTPS."""
         return self.external_url.startswith("https:")
 
     @property
     def session_seconds(self) -> int | None:
-        """How long a session lasts at most, however much it is used."""
+        """Longest duration of a session; None for no limit."""
         return self.session_days * 86400 or None
 
     @property
     def mail_site(self) -> str:
-        """Where links in mails lead: the configured address, or the one that the server listens
-        on. Never the one by which a request came, which whoever sends it chooses."""
+        """Base URL of links in emails: the configured URL, or the address that the server listens
+        on. Never the URL of a request, which its sender chooses."""
         host = self.host.strip("[]")
         if host in {"", "0.0.0.0", "::"}:  # noqa: S104 (nothing is bound here)
             host = "localhost"
@@ -727,31 +724,29 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return self.external_url or f"{scheme}://{host}:{self.port}"
 
     @property
-    def tells_by_mail(self) -> bool:
-        """Whether people are told by mail of what they miss: where mails are sent, or looked at.
+    def sends_notification_emails(self) -> bool:
+        """Whether missed-message emails are sent: only with a mail server, or in development.
         Otherwise they would pile up in the directory."""
         return bool(self.smtp_host) or self.dev
 
     @property
     def worker(self) -> int | None:
-        """Which of the server's workers the process is, from 0; None where it is alone."""
+        """Number of this worker, from 0; None without workers."""
         return None
 
     @property
     def bus(self) -> Path | None:
-        """The directory by which the server's workers know each other; None where there are
-        none."""
+        """Directory that connects the server's workers; None without workers."""
         return None
 
     @property
     def place(self) -> str:
-        """Where the organization is, in words that give no password away."""
+        """Where the organization is stored, without secrets."""
         return "the database" if self.database_url else self.data_dir
 
 
 class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The settings of one of several workers, and which it is. None of that is for an operator to
-    set: the supervisor says it."""
+    """Settings of a worker, including those that the supervisor sets."""
 
     worker: Annotated[int, PER_NODE]
     bus: Annotated[Path, PER_NODE]
@@ -759,7 +754,7 @@ class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True
 
 @cache
 def marked(*marks: SettingMark) -> frozenset[str]:
-    """The settings whose declarations have one of these marks."""
+    """The settings with one of these marks."""
     hints = typing.get_type_hints(WorkerConfig, include_extras=True)
     return frozenset(
         name
@@ -773,7 +768,8 @@ SECRETS: Final = marked(SECRET)
 
 
 def without_password(url: str) -> str:
-    """The address with its password hidden, wherever it is in it; any other text as it is."""
+    """The URL with its password hidden, whether before the host or in the query. Other text is
+    returned unchanged."""
     try:
         parts = urlsplit(url)
         password = parts.password

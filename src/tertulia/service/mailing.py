@@ -104,8 +104,8 @@ class TestMailResult(Struct, frozen=True):
 
 async def send_test(config: Config, log: Log, vault: Vault, to: str) -> None:
     """Send a test email now, within `TIMEOUT_SECONDS`. Raises NotSent."""
-    letter = test_mail(log.state, to, config.mail_site)
-    await transport(config, log).send(letter, vault.nonce())
+    email = test_mail(log.state, to, config.mail_site)
+    await transport(config, log).send(email, vault.nonce())
 
 
 async def send_test_mail(node: Node, to: str) -> TestMailResult:
@@ -114,9 +114,9 @@ async def send_test_mail(node: Node, to: str) -> TestMailResult:
     try:
         await send_test(node.config, node.log, node.vault, to)
     except NotSent as error:
-        logger.warning("a test mail was not sent", extra={"fields": {"reason": str(error)}})
+        logger.warning("could not send a test email", extra={"fields": {"reason": str(error)}})
         return TestMailResult(error.trouble, _without_secrets(error.reply, node.config))
-    logger.info("a test mail was sent")
+    logger.info("sent a test email")
     return TestMailResult(None)
 
 

@@ -193,7 +193,7 @@ class Membership:
             except Exception as error:  # The next report comes soon.
                 if not self._trouble:
                     logger.warning(
-                        "the list of nodes cannot be written", extra={"fields": {"reason": error}}
+                        "could not update the list of nodes", extra={"fields": {"reason": error}}
                     )
                 self._trouble = str(error)
             else:
@@ -209,7 +209,7 @@ class Membership:
         if took < _QUICK_SECONDS:
             self._clock_ahead = self._clock() - took / 2 - heard.at
         if heard.wanted == nodes.DRAIN and not self.lifecycle.is_draining:
-            logger.info("the node was asked to leave", extra={"fields": {"name": self.name}})
+            logger.info("node was asked to drain", extra={"fields": {"name": self.name}})
             self.lifecycle.drain()
 
     def _said(self, connection: Connection) -> HeartbeatReply | None:

@@ -17,19 +17,16 @@ _NAMED: Final = frozenset({"alertname", "severity", "grafana_folder", "__alert_r
 
 
 def _labels(alert: Part, common: frozenset[str]) -> str:
-    labels = alert.find("labels")
-    told = [
+    labels = [
         f"{name}={code(value.line('', ''))}"
-        for name, value in (labels.items() if labels else ())
+        for name, value in alert.fields("labels").items()
         if name not in _NAMED and name not in common
     ]
-    return ", ".join(told[:10])
+    return ", ".join(labels[:10])
 
 
 def _alert(alert: Part, status: str, common: frozenset[str]) -> str:
-    labels = alert.find("labels")
-    name = labels.line("alertname", "Alert") if labels else "Alert"
-    severity = labels.line("severity", "") if labels else ""
+    name, severity = alert.line("labels.alertname", "Alert"), alert.line("labels.severity", "")
     state = alert.word("status", status)
     name = link(name, alert.url("generatorURL"))
     head = f"{_MARKS.get(state, state)}: {name}" + (f" ({severity})" if severity else "")
@@ -45,16 +42,15 @@ def _alert(alert: Part, status: str, common: frozenset[str]) -> str:
         )
         if url
     ]
-    values = alert.find("values")
-    told = ", ".join(
-        f"{key}={value.line('', '')}" for key, value in (values.items() if values else ())
+    values = ", ".join(
+        f"{key}={value.line('', '')}" for key, value in alert.fields("values").items()
     )
     return paragraphs(
         head,
         summary,
         description.strip() if description.strip() != summary else "",
         _labels(alert, common),
-        f"Values: {told[:500]}" if told else "",
+        f"Values: {values[:500]}" if values else "",
         " · ".join(links),
     )
 
@@ -62,14 +58,13 @@ def _alert(alert: Part, status: str, common: frozenset[str]) -> str:
 def _group(alerts: Sequence[Part], status: str, payload: Part | None) -> Post:
     if not alerts:
         raise Malformed("it doesn't contain alerts")
-    shared = payload.find("commonLabels") if payload else None
-    common = frozenset(name for name, _ in shared.items()) if shared and len(alerts) > 1 else None
-    told = [_alert(alert, status, common or frozenset()) for alert in alerts[:MAX_ALERTS]]
+    shared = payload.fields("commonLabels") if payload and len(alerts) > 1 else {}
+    texts = [_alert(alert, status, frozenset(shared)) for alert in alerts[:MAX_ALERTS]]
     if len(alerts) > MAX_ALERTS:
-        told.append(f"… and {counted(len(alerts) - MAX_ALERTS, 'more alert', 'more alerts')}.")
+        texts.append(f"… and {counted(len(alerts) - MAX_ALERTS, 'more alert', 'more alerts')}.")
     names = list(dict.fromkeys(one.line("labels.alertname", "Alert") for one in alerts))
     topic = names[0] if len(names) == 1 else f"{names[0]} and others"
-    return Post(topic, "\n\n".join(told), status)
+    return Post(topic, "\n\n".join(texts), status)
 
 
 def _alertmanager(request: WebhookRequest) -> Translated:
@@ -105,7 +100,7 @@ def _grafana(request: WebhookRequest) -> Translated:
         f"{_MARKS[status]}: {link(title, payload.url('ruleUrl'))} ({state})",
         payload.text("message", ""),
         "\n" + "\n".join(matches) if matches else "",
-        link("picture", payload.url("imageUrl")) if payload.url("imageUrl") else "",
+        link("image", payload.url("imageUrl")) if payload.url("imageUrl") else "",
     )
     return Post(title, text, status)
 

@@ -9,6 +9,8 @@ from tertulia.integrations.forge import (
     branch_deleted,
     branch_made,
     branch_of,
+    branch_topic,
+    dispatched,
     pushed,
     said,
     topic_of,
@@ -17,7 +19,6 @@ from tertulia.integrations.incoming import (
     Integration,
     Post,
     Translated,
-    Unsupported,
     WebhookRequest,
 )
 from tertulia.integrations.payloads import Part, code, link, paragraphs, title_case
@@ -26,20 +27,20 @@ from tertulia.integrations.signatures import hmac_hex
 _SIGNED: Final = hmac_hex("x-hub-signature", "sha256=")
 
 
-def _pushes(repository: str, told: list[str], branches: list[str]) -> Post | None:
+def _pushes(repository: str, lines: list[str], branches: list[str]) -> Post | None:
     """The message about the changes of one push, and its branches."""
-    if not told:
+    if not lines:
         return None
-    branch = branches[0] if len(told) == len(branches) == 1 else ""
-    topic = f"{repository} / {branch}" if branch else repository
-    return Post(topic, "\n\n".join(told), "push", branch)
+    branch = branches[0] if len(lines) == len(branches) == 1 else ""
+    topic = branch_topic(repository, branch)
+    return Post(topic, "\n\n".join(lines), "push", branch)
 
 
 # In the cloud
 
 
 def _who(payload: Part) -> str:
-    return payload.line("actor.display_name", payload.line("actor.nickname", "Somebody"))
+    return payload.line("actor.display_name", payload.line("actor.nickname", "Someone"))
 
 
 def _repository(payload: Part) -> str:
@@ -48,7 +49,7 @@ def _repository(payload: Part) -> str:
 
 def _push(payload: Part) -> Post | None:
     who, name = _who(payload), _repository(payload)
-    told: list[str] = []
+    lines: list[str] = []
     branches: list[str] = []
     for change in payload.parts("push.changes")[:10]:
         ref = change.find("new") or change.part("old")
@@ -56,10 +57,10 @@ def _push(payload: Part) -> Post | None:
         if kind == "branch":
             branches.append(branch)
         if change.find("new") is None:
-            told.append(branch_deleted(who, kind, branch))
+            lines.append(branch_deleted(who, kind, branch))
             continue
         if kind == "tag":
-            told.append(f"{who} pushed tag {link(code(branch), ref.url('links.html.href'))}.")
+            lines.append(f"{who} pushed tag {link(code(branch), ref.url('links.html.href'))}.")
             continue
         commits = [
             Commit(
@@ -71,8 +72,8 @@ def _push(payload: Part) -> Post | None:
             for one in change.parts("commits")
         ]
         url = change.url("links.html.href")
-        told.append(pushed(who, branch, url, commits, forced=change.flag("forced")))
-    return _pushes(name, told, branches)
+        lines.append(pushed(who, branch, url, commits, forced=change.flag("forced")))
+    return _pushes(name, lines, branches)
 
 
 def _pull_request(verb: str) -> Writer:
@@ -127,8 +128,7 @@ def _status(payload: Part) -> Post | None:
     text = f"{name} {state}"
     description = status.line("description", "")
     branch = status.line("refname", "")
-    repository = _repository(payload)
-    topic = f"{repository} / {branch}" if branch else repository
+    topic = branch_topic(_repository(payload), branch)
     return Post(topic, f"{text}: {description}" if description else f"{text}.", "status")
 
 
@@ -161,7 +161,7 @@ def _updated(payload: Part) -> Post | None:
             lines.append(f"* {title_case(name)}: {new}")
     if not lines:
         return None
-    text = paragraphs(f"{_who(payload)} changed the repository:\n", *lines)
+    text = paragraphs(f"{_who(payload)} updated the repository:\n", *lines)
     return Post(_repository(payload), text, "repository")
 
 
@@ -178,7 +178,7 @@ CLOUD: Final[Mapping[str, tuple[str, Writer]]] = {
     "pullrequest:created": ("pull_request", _pull_request("created")),
     "pullrequest:updated": ("pull_request", _pull_request("updated")),
     "pullrequest:approved": ("pull_request", _pull_request("approved")),
-    "pullrequest:unapproved": ("pull_request", _pull_request("took back the approval of")),
+    "pullrequest:unapproved": ("pull_request", _pull_request("withdrew approval from")),
     "pullrequest:changes_request_created": (
         "pull_request",
         _pull_request("requested changes to"),
@@ -194,12 +194,12 @@ CLOUD: Final[Mapping[str, tuple[str, Writer]]] = {
 
 
 def _server_who(payload: Part) -> str:
-    return payload.line("actor.displayName", payload.line("actor.name", "Somebody"))
+    return payload.line("actor.displayName", payload.line("actor.name", "Someone"))
 
 
 def _server_push(payload: Part) -> Post | None:
     who, name = _server_who(payload), _repository(payload)
-    told, branches = [], []
+    lines, branches = [], []
     commits = [
         Commit(one.line("id"), one.text("message", ""), "", one.line("author.name", ""))
         for one in payload.parts("commits")
@@ -210,14 +210,14 @@ def _server_push(payload: Part) -> Post | None:
             branches.append(ref)
         match change.word("type"):
             case "ADD":
-                told.append(branch_made(who, kind, ref, ""))
+                lines.append(branch_made(who, kind, ref, ""))
             case "DELETE":
-                told.append(branch_deleted(who, kind, ref))
+                lines.append(branch_deleted(who, kind, ref))
             case _ if kind == "tag":
-                told.append(f"{who} moved tag {code(ref)}.")
+                lines.append(f"{who} moved tag {code(ref)}.")
             case _:
-                told.append(pushed(who, ref, "", commits, forced=False))
-    return _pushes(name, told, branches)
+                lines.append(pushed(who, ref, "", commits, forced=False))
+    return _pushes(name, lines, branches)
 
 
 def _server_request(verb: str) -> Writer:
@@ -235,7 +235,7 @@ def _server_request(verb: str) -> Writer:
             body = request.text("description", "")
             reviewers = [one.line("user.displayName", "") for one in request.parts("reviewers")]
             if reviewers:
-                what += f" (to be reviewed by {', '.join(reviewers[:10])})"
+                what += f" (reviewers: {', '.join(reviewers[:10])})"
         elif verb == "merged":
             what += f" into {code(target)}"
         elif "comment" in verb:
@@ -259,8 +259,12 @@ def _server_comment(verb: str) -> Writer:
 
 def _server_repository(payload: Part) -> Post | None:
     old, new = payload.line("old.name", ""), payload.line("new.name", "")
-    text = f"{_server_who(payload)} changed the repository {old}"
-    text += f", which is called {new} now." if new and new != old else "."
+    what = (
+        f"renamed the repository {old} to {new}"
+        if new and new != old
+        else f"updated the repository {old}"
+    )
+    text = f"{_server_who(payload)} {what}."
     return Post(new or old, text, "repository")
 
 
@@ -278,12 +282,12 @@ SERVER: Final[Mapping[str, tuple[str, Writer]]] = {
     "repo:comment:edited": ("comment", _server_comment("edited a comment")),
     "repo:comment:deleted": ("comment", _server_comment("deleted a comment")),
     "pr:opened": ("pull_request", _server_request("opened")),
-    "pr:modified": ("pull_request", _server_request("changed")),
+    "pr:modified": ("pull_request", _server_request("updated")),
     "pr:merged": ("pull_request", _server_request("merged")),
     "pr:declined": ("pull_request", _server_request("declined")),
     "pr:deleted": ("pull_request", _server_request("deleted")),
     "pr:reviewer:approved": ("pull_request", _server_request("approved")),
-    "pr:reviewer:unapproved": ("pull_request", _server_request("took back the approval of")),
+    "pr:reviewer:unapproved": ("pull_request", _server_request("withdrew approval from")),
     "pr:reviewer:needs_work": ("pull_request", _server_request("requested changes to")),
     "pr:reviewer:updated": ("pull_request", _server_request("changed the reviewers of")),
     "pr:comment:added": ("pull_request", _server_request("commented")),
@@ -295,15 +299,8 @@ SERVER: Final[Mapping[str, tuple[str, Writer]]] = {
 def _translated(
     writers: Mapping[str, tuple[str, Writer]],
 ) -> Callable[[WebhookRequest], Translated]:
-    def translate(request: WebhookRequest) -> Translated:
-        event = request.header("x-event-key")
-        if event == "diagnostics:ping":
-            return None
-        if event not in writers:
-            raise Unsupported(event)
-        return writers[event][1](request.payload)
-
-    return translate
+    by_event = {event: writer for event, (_, writer) in writers.items()}
+    return dispatched(("x-event-key",), by_event, quiet=("diagnostics:ping",))
 
 
 def _events(writers: Mapping[str, tuple[str, Writer]]) -> tuple[str, ...]:

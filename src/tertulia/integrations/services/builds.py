@@ -3,6 +3,7 @@ Tower."""
 
 from typing import Final
 
+from tertulia.integrations.forge import branch_topic, on_branch
 from tertulia.integrations.incoming import (
     Integration,
     Post,
@@ -19,14 +20,14 @@ _ENDS: Final = {
     "passed": "passed",
     "failure": "failed",
     "failed": "failed",
-    "error": "ended with an error",
+    "error": "failed with an error",
     "unstable": "is unstable",
     "aborted": "was aborted",
-    "canceled": "was cancelled",
-    "cancelled": "was cancelled",
-    "not_built": "was not built",
-    "not_run": "did not run",
-    "unauthorized": "was not allowed",
+    "canceled": "was canceled",
+    "cancelled": "was canceled",
+    "not_built": "wasn't built",
+    "not_run": "didn't run",
+    "unauthorized": "was not authorized",
 }
 
 
@@ -44,7 +45,7 @@ def _jenkins(request: WebhookRequest) -> Translated:
     number = build.line("number")
     named = link(f"{payload.line('display_name', name)} #{number}", build.url("full_url"))
     branch = build.line("scm.branch", "")
-    on = f" on {code(branch.removeprefix('origin/'))}" if branch else ""
+    on = on_branch(branch.removeprefix("origin/"))
     if phase == "started":
         return Post(name, f"Build {named} started{on}.", phase)
     status = build.line("status", "")
@@ -65,14 +66,12 @@ def _circleci(request: WebhookRequest) -> Translated:
     named = link(thing.line("name"), thing.url("url") or payload.url("workflow.url"))
     pipeline = payload.line("pipeline.number", "")
     about = f" of pipeline #{pipeline}" if pipeline else ""
-    text = f"{kind.capitalize()} {named}{about} {_ended(thing.line('status'))}"
-    if branch:
-        text += f" on {code(branch)}"
+    text = f"{kind.capitalize()} {named}{about} {_ended(thing.line('status'))}{on_branch(branch)}"
     subject = vcs.line("commit.subject", "")
     author = vcs.line("commit.author.name", "")
     revision = vcs.line("revision", "")[:11]
     commit = f"* {short(subject, 100)} ({code(revision)}, {author})" if subject else ""
-    topic = f"{project} / {branch}" if branch else project
+    topic = branch_topic(project, branch)
     return Post(topic, paragraphs(f"{text}.", f"\n{commit}" if commit else ""), event)
 
 
@@ -83,14 +82,14 @@ def _travis(request: WebhookRequest) -> Translated:
     number = payload.line("number", "")
     build = link(f"Build #{number}" if number else "Build", payload.url("build_url"))
     changes = link("changes", payload.url("compare_url"))
-    who = payload.line("author_name", "somebody")
+    who = payload.line("author_name", "someone")
     branch = payload.line("branch", "")
-    on = f" on {code(branch)}" if branch else ""
+    on = on_branch(branch)
     state = payload.word("state", "")
     verb = _ended(state) if state in _ENDS else message.lower()
     if message and message.lower() in {"fixed", "broken", "still failing", "passed"}:
         verb = f"is {message.lower()}" if message.lower() != "passed" else "passed"
-    topic = f"{name} / {branch}" if branch else name
+    topic = branch_topic(name, branch)
     event = payload.word("type", "push")
     return Post(topic, f"{build} {verb}{on} (by {who}, {changes}).", event)
 
@@ -98,10 +97,10 @@ def _travis(request: WebhookRequest) -> Translated:
 _NETLIFY: Final = {
     "deploy_building": "is being built",
     "deploy_created": "was deployed",
-    "deploy_failed": "could not be deployed",
+    "deploy_failed": "failed to deploy",
     "deploy_locked": "was locked",
     "deploy_unlocked": "was unlocked",
-    "submission_created": "got a form",
+    "submission_created": "received a form submission",
 }
 
 
@@ -114,19 +113,18 @@ def _netlify(request: WebhookRequest) -> Translated:
         raise Unsupported(event or state)
     if event == "submission_created":
         name = payload.line("form_name", "form")
-        fields = payload.find("human_fields")
-        items = fields.items() if fields else ()
-        lines = [f"* {field}: {value.line('', '')}" for field, value in items][:30]
-        return Post(name, paragraphs(f"Form {name} was sent:\n", *lines), event)
+        fields = payload.fields("human_fields").items()
+        lines = [f"* {field}: {value.line('', '')}" for field, value in fields][:30]
+        return Post(name, paragraphs(f"Form {name} was submitted:\n", *lines), event)
     name = payload.line("name")
     branch = payload.line("branch", "")
     url = payload.url("deploy_ssl_url") or payload.url("deploy_url") or payload.url("ssl_url")
-    on = f" from {code(branch)}" if branch else ""
+    on = on_branch(branch, "from")
     log = link("log", payload.url("admin_url")) if payload.url("admin_url") else ""
     trouble = payload.line("error_message", "")
     text = f"{link(name, url)} {_NETLIFY[event]}{on}"
     text += f": {trouble}" if trouble else "."
-    topic = f"{name} / {branch}" if branch else name
+    topic = branch_topic(name, branch)
     return Post(topic, paragraphs(text, log), event)
 
 
@@ -143,7 +141,7 @@ def _heroku(request: WebhookRequest) -> Translated:
         raise Unsupported(event)
     data, action = payload.part("data"), payload.word("action", "update")
     app = data.line("app.name", data.line("name", "Heroku"))
-    who = payload.line("actor.email", data.line("user.email", "Somebody"))
+    who = payload.line("actor.email", data.line("user.email", "Someone"))
     status = data.line("status", "")
     verb = _HEROKU_VERBS.get(action, action)
     if event == "release":
@@ -166,7 +164,7 @@ def _heroku_deploy(payload: Part) -> Post:
     """The older deploy hook."""
     app, commit = payload.line("app"), payload.line("head", "")
     named = link(app, payload.url("url"))
-    who = payload.line("user", "Somebody")
+    who = payload.line("user", "Someone")
     text = paragraphs(f"{who} deployed {code(commit)} of {named}.", payload.text("git_log", ""))
     return Post(app, text, "release")
 
@@ -183,12 +181,11 @@ def _tower(request: WebhookRequest) -> Translated:
     number = payload.line("id", "")
     ends = {"running": "started", "successful": "succeeded"}
     named = link(f"#{number} {name}" if number else name, payload.url("url"))
-    hosts = payload.find("hosts")
-    told = [(host, facts.flag("failed")) for host, facts in hosts.items()] if hosts else []
-    failed = [host for host, is_failed in told if is_failed]
+    results = payload.fields("hosts")
+    failed = [host for host, result in results.items() if result.flag("failed")]
     lines = [f"* {code(host)} failed" for host in failed[:20]]
-    if told and not failed:
-        lines.append(f"* {counted(len(told), 'host')} done")
+    if results and not failed:
+        lines.append(f"* {counted(len(results), 'host')} succeeded")
     head = f"{kind} {named} {ends.get(status, _ended(status))}"
     ending = ":\n" if lines else "."
     return Post(name, paragraphs(head + ending, *lines), status)

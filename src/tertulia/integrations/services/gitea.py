@@ -8,8 +8,10 @@ from tertulia.integrations.forge import (
     branch_deleted,
     branch_made,
     branch_of,
+    branch_topic,
     commented,
     commits_in,
+    dispatched,
     pushed,
     said,
     topic_of,
@@ -18,7 +20,6 @@ from tertulia.integrations.incoming import (
     Integration,
     Post,
     Translated,
-    Unsupported,
     WebhookRequest,
 )
 from tertulia.integrations.payloads import Part, code, link, title_case
@@ -32,11 +33,7 @@ def _name(payload: Part) -> str:
 
 
 def _who(payload: Part) -> str:
-    for path in ("sender.login", "sender.username", "pusher.login", "pusher.username"):
-        found = payload.line(path, "")
-        if found:
-            return found
-    return "Somebody"
+    return payload.first("sender.login", "sender.username", "pusher.login", "pusher.username")
 
 
 def _push(payload: Part) -> Post | None:
@@ -54,7 +51,7 @@ def _push(payload: Part) -> Post | None:
 
 def _create(payload: Part) -> Post | None:
     kind, ref, name = payload.line("ref_type"), branch_of(payload.line("ref")), _name(payload)
-    topic = f"{name} / {ref}" if kind == "branch" else name
+    topic = branch_topic(name, ref if kind == "branch" else "")
     url = payload.url("repository.html_url")
     tree = f"{url}/src/{kind}/{ref}" if url else ""
     return Post(topic, branch_made(_who(payload), kind, ref, tree), "create")
@@ -62,7 +59,7 @@ def _create(payload: Part) -> Post | None:
 
 def _delete(payload: Part) -> Post | None:
     kind, ref, name = payload.line("ref_type"), branch_of(payload.line("ref")), _name(payload)
-    topic = f"{name} / {ref}" if kind == "branch" else name
+    topic = branch_topic(name, ref if kind == "branch" else "")
     return Post(topic, branch_deleted(_who(payload), kind, ref), "delete")
 
 
@@ -96,20 +93,20 @@ def _changed(payload: Part, thing: Part, kind: str, titled: str, event: str) -> 
     body = thing.text("body", "") if action in {"opened", "edited"} else ""
     match action:
         case "assigned":
-            whom = thing.line("assignee.login", thing.line("assignee.username", "somebody"))
+            whom = thing.line("assignee.login", thing.line("assignee.username", "someone"))
             what = f"assigned {whom} to {titled}"
         case "unassigned":
-            what = f"took the assignee off {titled}"
+            what = f"removed the assignee from {titled}"
         case "milestoned":
             what = f"added milestone {thing.line('milestone.title', '')} to {titled}"
         case "demilestoned":
             what = f"removed the milestone from {titled}"
         case "review_requested":
-            whom = payload.line("requested_reviewer.login", "somebody")
-            what = f"asked {whom} to review {titled}"
+            whom = payload.line("requested_reviewer.login", "someone")
+            what = f"requested a review from {whom} on {titled}"
         case "review_request_removed":
-            whom = payload.line("requested_reviewer.login", "somebody")
-            what = f"no longer asks {whom} to review {titled}"
+            whom = payload.line("requested_reviewer.login", "someone")
+            what = f"removed the review request for {whom} on {titled}"
         case _:
             what = f"{title_case(action).lower()} {titled}"
     return Post(topic, said(who, what, body), event)
@@ -126,7 +123,9 @@ def _pull_request(payload: Part) -> Post | None:
         return Post(topic, said(who, what, request.text("body", "")), "pull_request")
     if action == "closed":
         merged = request.flag("merged")
-        text = f"merged {titled} into {code(base)}" if merged else f"closed {titled} unmerged"
+        text = (
+            f"merged {titled} into {code(base)}" if merged else f"closed {titled} without merging"
+        )
         return Post(topic, f"{who} {text}.", "pull_request")
     return _changed(payload, request, "PR", titled, "pull_request")
 
@@ -192,23 +191,16 @@ _ALSO: Final = {
     "pull_request_review_approved": "pull_request_approved",
     "pull_request_review_rejected": "pull_request_rejected",
 }
-_UNTOLD: Final = frozenset(
+_NO_MESSAGE: Final = frozenset(
     {"issue_label", "pull_request_label", "pull_request_sync", "pull_request_review_comment"}
 )
 """Events without a message: labels, and what a review or push includes."""
 
 
 def _translated(*headers: str) -> Callable[[WebhookRequest], Translated]:
-    def translate(request: WebhookRequest) -> Translated:
-        event = next((found for name in headers if (found := request.header(name))), "")
-        if event in _UNTOLD:
-            return None
-        event = _ALSO.get(event, event)
-        if event not in WRITERS:
-            raise Unsupported(event)
-        return WRITERS[event](request.payload)
-
-    return translate
+    return dispatched(
+        headers, WRITERS, quiet=_NO_MESSAGE, named=lambda event, _: _ALSO.get(event, event)
+    )
 
 
 _SIGNED: Final = any_of(

@@ -8,8 +8,11 @@ from tertulia.integrations.forge import (
     branch_deleted,
     branch_made,
     branch_of,
+    branch_topic,
     commented,
     commits_in,
+    dispatched,
+    on_branch,
     pushed,
     said,
     topic_of,
@@ -17,9 +20,7 @@ from tertulia.integrations.forge import (
 from tertulia.integrations.incoming import (
     Integration,
     Post,
-    Translated,
     Unsupported,
-    WebhookRequest,
 )
 from tertulia.integrations.payloads import Part, code, link, listed, title_case
 from tertulia.integrations.signatures import hmac_hex
@@ -38,7 +39,7 @@ def _repository(payload: Part) -> str:
 
 
 def _sender(payload: Part) -> str:
-    return payload.line("sender.login", "Somebody")
+    return payload.line("sender.login", "Someone")
 
 
 def _action(payload: Part) -> str:
@@ -84,10 +85,8 @@ def _thing(payload: Part, thing: Part, kind: str, event: str, issue_or_pr: str) 
     body = thing.text("body", "") if action in {"opened", "edited"} else ""
     match action:
         case "assigned" | "unassigned":
-            verb = "assigned" if action == "assigned" else "unassigned"
-            whom = payload.line("assignee.login", "somebody")
-            preposition = "to" if action == "assigned" else "from"
-            what = f"{verb} {whom} {preposition} {issue_or_pr}"
+            whom = payload.line("assignee.login", "someone")
+            what = f"{action} {whom} {'to' if action == 'assigned' else 'from'} {issue_or_pr}"
         case "milestoned" | "demilestoned":
             name = payload.line("milestone.title", thing.line("milestone.title", ""))
             if action == "milestoned":
@@ -121,21 +120,25 @@ def _pull_request(payload: Part) -> Post | None:
             return Post(topic, said(who, what, request.text("body", "")), "pull_request")
         case "closed":
             merged = request.flag("merged")
-            what = f"merged {titled} into {code(base)}" if merged else f"closed {titled} unmerged"
+            what = (
+                f"merged {titled} into {code(base)}"
+                if merged
+                else f"closed {titled} without merging"
+            )
             return Post(topic, f"{who} {what}.", "pull_request")
         case "review_requested" | "review_request_removed" as action:
             whom = payload.line(
-                "requested_reviewer.login", payload.line("requested_team.name", "somebody")
+                "requested_reviewer.login", payload.line("requested_team.name", "someone")
             )
             if action == "review_requested":
-                what = f"asked {whom} to review {titled}"
+                what = f"requested a review from {whom} on {titled}"
             else:
-                what = f"no longer asks {whom} to review {titled}"
+                what = f"removed the review request for {whom} on {titled}"
             return Post(topic, f"{who} {what}.", "pull_request")
         case "ready_for_review":
             return Post(topic, f"{who} marked {titled} as ready for review.", "pull_request")
         case "converted_to_draft":
-            return Post(topic, f"{who} made {titled} a draft.", "pull_request")
+            return Post(topic, f"{who} converted {titled} to a draft.", "pull_request")
     return _thing(payload, request, "PR", "pull_request", titled)
 
 
@@ -182,8 +185,7 @@ def _review_thread(payload: Part) -> Post | None:
 def _made_or_deleted(event: str) -> Writer:
     def write(payload: Part) -> Post | None:
         kind, name, who = payload.line("ref_type"), payload.line("ref"), _sender(payload)
-        repository = _repository(payload)
-        topic = f"{repository} / {name}" if kind == "branch" else repository
+        topic = branch_topic(_repository(payload), name if kind == "branch" else "")
         if event == "create":
             url = payload.url("repository.html_url")
             tree = f"{url}/tree/{name}" if url else ""
@@ -247,11 +249,11 @@ def _member(payload: Part) -> Post | None:
     repository, who = _repository(payload), _sender(payload)
     match payload.word("action", "added"):
         case "added":
-            what = f"made {whom} a collaborator"
+            what = f"added {whom} as a collaborator"
         case "removed":
-            what = f"made {whom} a collaborator no more"
+            what = f"removed {whom} as a collaborator"
         case _:
-            what = f"changed what {whom} may do"
+            what = f"changed the permissions of {whom}"
     return Post(repository, f"{who} {what}.", "member")
 
 
@@ -273,7 +275,7 @@ def _discussion(payload: Part) -> Post | None:
             where = discussion.line("category.name", "another category")
             return Post(topic, f"{who} moved {titled} to {where}.", "discussion")
         case "unanswered":
-            text = f"{who} took back that {titled} is answered."
+            text = f"{who} unmarked the answer to {titled}."
             return Post(topic, text, "discussion")
         case _:
             return Post(topic, f"{who} {_action(payload)} {titled}.", "discussion")
@@ -290,12 +292,12 @@ _ENDED: Final[Mapping[str, str]] = {
     "success": "succeeded",
     "failure": "failed",
     "neutral": "ended",
-    "cancelled": "was cancelled",
+    "cancelled": "was canceled",
     "skipped": "was skipped",
     "timed_out": "timed out",
-    "action_required": "needs somebody to act",
+    "action_required": "requires action",
     "stale": "is out of date",
-    "startup_failure": "could not start",
+    "startup_failure": "failed to start",
 }
 
 
@@ -311,10 +313,8 @@ def _run(thing: str, event: str, noun: str) -> Writer:
         name = link(run.line("name", run.line("app.name", noun)), run.url("html_url"))
         commit = code(run.line("head_sha", "")[:11])
         ended = _ENDED.get(conclusion, title_case(conclusion).lower())
-        where = f" on {code(branch)}" if branch else ""
-        repository = _repository(payload)
-        topic = f"{repository} / {branch}" if branch else repository
-        return Post(topic, f"{noun} {name} {ended}{where} ({commit}).", event)
+        topic = branch_topic(_repository(payload), branch)
+        return Post(topic, f"{noun} {name} {ended}{on_branch(branch)} ({commit}).", event)
 
     return write
 
@@ -325,10 +325,10 @@ def _status(payload: Part) -> Post | None:
         return None
     commit = payload.line("sha")[:11]
     context = link(payload.line("context"), payload.url("target_url"))
-    ended = {"success": "succeeded", "failure": "failed", "error": "ended with an error"}
+    ended = {"success": "succeeded", "failure": "failed", "error": "failed with an error"}
     name = link(commit, payload.url("commit.html_url"))
     branches = [one.line("name") for one in payload.parts("branches")]
-    topic = f"{_repository(payload)} / {branches[0]}" if branches else _repository(payload)
+    topic = branch_topic(_repository(payload), branches[0] if branches else "")
     text = f"{context} {ended.get(state, state)} for commit {name}"
     description = payload.line("description", "")
     return Post(topic, f"{text}: {description}" if description else f"{text}.", "status")
@@ -355,11 +355,11 @@ def _page_build(payload: Part) -> Post | None:
     if status == "building":
         return None
     repository = _repository(payload)
-    site = f"The site of {repository}"
+    site = f"The GitHub Pages site of {repository}"
     if status == "built":
         return Post(repository, f"{site} was built.", "page_build")
     trouble = payload.text("build.error.message", "")
-    return Post(repository, said(site, "could not be built", trouble), "page_build")
+    return Post(repository, said(site, "failed to build", trouble), "page_build")
 
 
 def _milestone(payload: Part) -> Post | None:
@@ -466,17 +466,11 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "watch": _watch,
     "workflow_run": _run("workflow_run", "workflow_run", "Workflow"),
 }
-_UNTOLD: Final = frozenset({"ping", "workflow_job", "meta", "label"})
+_NO_MESSAGE: Final = frozenset({"ping", "workflow_job", "meta", "label"})
 """Events without a message."""
 
 
-def translate(request: WebhookRequest) -> Translated:
-    event = request.header("x-github-event")
-    if event in _UNTOLD:
-        return None
-    if event not in WRITERS:
-        raise Unsupported(event)
-    return WRITERS[event](request.payload)
+translate: Final = dispatched(("x-github-event",), WRITERS, quiet=_NO_MESSAGE)
 
 
 GITHUB: Final = Integration(

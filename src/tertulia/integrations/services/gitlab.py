@@ -10,6 +10,7 @@ from tertulia.integrations.forge import (
     branch_made,
     branch_of,
     commits_in,
+    dispatched,
     pushed,
     said,
     topic_of,
@@ -17,9 +18,7 @@ from tertulia.integrations.forge import (
 from tertulia.integrations.incoming import (
     Integration,
     Post,
-    Translated,
     Unsupported,
-    WebhookRequest,
 )
 from tertulia.integrations.payloads import Part, code, link, title_case
 from tertulia.integrations.signatures import token
@@ -31,7 +30,7 @@ def _project(payload: Part) -> str:
 
 
 def _who(payload: Part) -> str:
-    return payload.line("user.name", payload.line("user_name", "Somebody"))
+    return payload.line("user.name", payload.line("user_name", "Someone"))
 
 
 def _push(payload: Part) -> Post | None:
@@ -68,9 +67,9 @@ _VERBS: Final = {
     "update": "updated",
     "merge": "merged",
     "approved": "approved",
-    "unapproved": "took back the approval of",
+    "unapproved": "withdrew approval from",
     "approval": "approved",
-    "unapproval": "took back an approval of",
+    "unapproval": "withdrew an approval from",
 }
 
 
@@ -145,7 +144,7 @@ def _note(payload: Part) -> Post | None:
     return Post(topic, said(_who(payload), f"{commented} on {on}", note.text("note", "")), "note")
 
 
-_ENDED: Final = {"success": "succeeded", "failed": "failed", "canceled": "was cancelled"}
+_ENDED: Final = {"success": "succeeded", "failed": "failed", "canceled": "was canceled"}
 
 
 def _pipeline(payload: Part) -> Post | None:
@@ -233,22 +232,13 @@ WRITERS: Final[Mapping[str, tuple[str, Writer]]] = {
     "Deployment Hook": ("deployment", _deployment),
     "Feature Flag Hook": ("flag", _feature_flag),
 }
-_UNTOLD: Final = frozenset({"Emoji Hook", "Milestone Hook"})
+_NO_MESSAGE: Final = frozenset({"Emoji Hook", "Milestone Hook"})
 
 
-def translate(request: WebhookRequest) -> Translated:
-    event = request.header("x-gitlab-event")
-    if event == "System Hook":
-        event = _of_system(request.payload)
-    if event in _UNTOLD:
-        return None
-    if event not in WRITERS:
-        raise Unsupported(event)
-    return WRITERS[event][1](request.payload)
-
-
-def _of_system(payload: Part) -> str:
-    """The event of a system hook."""
+def _event(header: str, payload: Part) -> str:
+    """The event, which system hooks have in the payload."""
+    if header != "System Hook":
+        return header
     name = payload.word("object_kind", payload.word("event_name", ""))
     return f"{title_case(name).title()} Hook"
 
@@ -256,7 +246,12 @@ def _of_system(payload: Part) -> str:
 GITLAB: Final = Integration(
     "gitlab",
     "GitLab",
-    translate,
+    dispatched(
+        ("x-gitlab-event",),
+        {event: writer for event, (_, writer) in WRITERS.items()},
+        quiet=_NO_MESSAGE,
+        named=_event,
+    ),
     tuple(dict.fromkeys(name for name, _ in WRITERS.values())),
     token("x-gitlab-token"),
     has_branches=True,

@@ -10,7 +10,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, link, listed, paragraphs, title_case
+from tertulia.integrations.payloads import Part, code, facts, link, listed, paragraphs, title_case
 from tertulia.integrations.signatures import versions
 
 _PAGERDUTY: Final = {
@@ -23,10 +23,10 @@ _PAGERDUTY: Final = {
     "incident.reassigned": "reassigned",
     "incident.delegated": "delegated",
     "incident.priority_updated": "changed the priority of",
-    "incident.annotated": "wrote a note on",
-    "incident.status_update_published": "published a status of",
-    "incident.responder.added": "asked somebody to help with",
-    "incident.responder.replied": "heard from a responder of",
+    "incident.annotated": "added a note to",
+    "incident.status_update_published": "published a status update on",
+    "incident.responder.added": "requested a responder for",
+    "incident.responder.replied": "received a response from a responder for",
 }
 _PAGERDUTY_QUIET: Final = frozenset(
     {
@@ -51,7 +51,7 @@ def _pagerduty(request: WebhookRequest) -> Translated:
     shown = f"#{number} {title}" if number else title
     who = event.line("agent.summary", incident.line("service.summary", "PagerDuty"))
     what = f"{_PAGERDUTY[kind]} {link(shown, incident.url('html_url'))}"
-    people = [one.line("summary", "somebody") for one in incident.parts("assignees")]
+    people = [one.line("summary", "someone") for one in incident.parts("assignees")]
     told = {"incident.triggered", "incident.reassigned", "incident.escalated"}
     if people and kind in told:
         what += f" (assigned to {listed(people[:10])})"
@@ -66,21 +66,21 @@ def _pagerduty(request: WebhookRequest) -> Translated:
 _OPSGENIE: Final = {
     "Create": "New alert",
     "Acknowledge": "{} acknowledged the alert",
-    "UnAcknowledge": "{} took back the acknowledgement of the alert",
+    "UnAcknowledge": "{} unacknowledged the alert",
     "Close": "{} closed the alert",
-    "AddNote": "{} wrote a note",
+    "AddNote": "{} added a note",
     "AddTags": "{} added tags",
     "RemoveTags": "{} removed tags",
     "AddRecipient": "{} added a recipient",
     "AddTeam": "{} added a team",
     "AssignOwnership": "{} assigned the alert",
-    "TakeOwnership": "{} took the alert",
+    "TakeOwnership": "{} took ownership of the alert",
     "Delete": "{} deleted the alert",
     "Escalate": "The alert was escalated",
     "EscalateNext": "The alert was escalated",
-    "Snooze": "{} put the alert off",
+    "Snooze": "{} snoozed the alert",
     "UpdatePriority": "{} changed the priority",
-    "CustomAction": "{} began an action",
+    "CustomAction": "{} ran an action",
 }
 
 
@@ -90,28 +90,24 @@ def _opsgenie(request: WebhookRequest) -> Translated:
     if action not in _OPSGENIE:
         raise Unsupported(action)
     alert = payload.part("alert")
-    who = alert.line("username", "") or "Somebody"
+    who = alert.line("username", "") or "Someone"
     number, message = alert.line("tinyId", ""), alert.line("message")
-    facts = [
-        f"* {label}: {value}"
-        for label, value in (
-            ("Priority", alert.line("priority", "")),
-            ("Entity", alert.line("entity", "")),
-            ("Source", alert.line("source", "")),
-            ("Tags", ", ".join(code(one.line()) for one in alert.parts("tags")[:20])),
-            ("Owner", alert.line("owner", "")),
-            ("Note", alert.line("note", "")),
-            ("Team", alert.line("team", "")),
-            ("Changed tags", alert.line("addedTags", alert.line("removedTags", ""))),
-            ("Recipient", alert.line("recipient", "")),
-        )
-        if value
-    ]
+    items = facts(
+        priority=alert.line("priority", ""),
+        entity=alert.line("entity", ""),
+        source=alert.line("source", ""),
+        tags=", ".join(code(one.line()) for one in alert.parts("tags")[:20]),
+        owner=alert.line("owner", ""),
+        note=alert.line("note", ""),
+        team=alert.line("team", ""),
+        changed_tags=alert.line("addedTags", alert.line("removedTags", "")),
+        recipient=alert.line("recipient", ""),
+    )
     shown = f"#{number} {message}" if number else message
     head = f"**{_OPSGENIE[action].format(who)}**: {shown}"
     description = alert.text("description", "") if action == "Create" else ""
-    text = paragraphs(head + "\n", *facts, description)
-    return Post(f"#{number} {message}" if number else message, text.rstrip("\n"), action)
+    text = paragraphs(head + "\n", *items, description)
+    return Post(shown, text.rstrip("\n"), action)
 
 
 def _statuspage(request: WebhookRequest) -> Translated:
@@ -125,8 +121,8 @@ def _statuspage(request: WebhookRequest) -> Translated:
         title_case(update.line("new_status")).lower(),
         title_case(update.line("old_status", "")).lower(),
     )
-    ending = f" (it was {before})" if before else ""
-    return Post(name, f"**{name}** is {now} now{ending}.", "component")
+    ending = f" (previously {before})" if before else ""
+    return Post(name, f"**{name}** is now {now}{ending}.", "component")
 
 
 def _incident(incident: Part) -> Post:

@@ -54,11 +54,8 @@ def _issue(payload: Part) -> tuple[str, str]:
 
 
 def _who(payload: Part) -> str:
-    for path in ("user", "comment.updateAuthor", "comment.author", "worklog.author"):
-        name = payload.line(f"{path}.displayName", payload.line(f"{path}.name", ""))
-        if name:
-            return name
-    return "Somebody"
+    people = ("user", "comment.updateAuthor", "comment.author", "worklog.author")
+    return payload.first(*(f"{one}.{name}" for one in people for name in ("displayName", "name")))
 
 
 def _updated(payload: Part, event: str) -> Post | None:
@@ -83,7 +80,7 @@ def _updated(payload: Part, event: str) -> Post | None:
 
 def _change(item: Part) -> str:
     name, before, after = item.line("field"), item.line("fromString", ""), item.line("toString", "")
-    ending = f" (it was {code(before)})" if before else ""
+    ending = f" (was {code(before)})" if before else ""
     return f"* {title_case(name)}: {code(after) if after else 'none'}{ending}"
 
 
@@ -91,9 +88,9 @@ def _created(payload: Part, event: str) -> Post:
     topic, issue = _issue(payload)
     fields = payload.part("issue.fields")
     priority = fields.line("priority.name", "")
-    assignee = fields.line("assignee.displayName", "nobody")
+    assignee = fields.line("assignee.displayName", "")
     kind = fields.line("issuetype.name", "issue").lower()
-    what = f"created {kind} {issue} (assigned to {assignee}"
+    what = f"created {kind} {issue} ({f'assigned to {assignee}' if assignee else 'unassigned'}"
     what += f", priority {priority})" if priority else ")"
     return Post(topic, said(_who(payload), what, fields.text("description", "")), event)
 

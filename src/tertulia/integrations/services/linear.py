@@ -28,7 +28,7 @@ _SHOWN: Final = {
 
 
 def _who(payload: Part) -> str:
-    return payload.line("actor.name", payload.line("data.user.name", "Somebody"))
+    return payload.line("actor.name", payload.line("data.user.name", "Someone"))
 
 
 def _verb(payload: Part) -> str:

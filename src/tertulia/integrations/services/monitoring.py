@@ -130,9 +130,9 @@ AIRBRAKE: Final = Integration("airbrake", "Airbrake", _airbrake)
 
 EVENTS: Final = ("up", "down", "pending", "maintenance", "notice")
 _SENTENCES: Final = {
-    "up": "✅ {} is up again",
+    "up": "✅ {} is back up",
     "down": "🚨 {} is down",
-    "pending": "{} does not answer, and is asked again",
+    "pending": "{} doesn't respond and is being retried",
     "maintenance": "{} is under maintenance",
 }
 

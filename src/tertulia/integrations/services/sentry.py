@@ -64,7 +64,7 @@ def _issue(payload: Part) -> Post | None:
             culprit = issue.line("culprit", "")
             return Post(title, text + (f"\n* Where: {code(culprit)}" if culprit else ""), "issue")
         case "assigned":
-            whom = issue.line("assignedTo.name", "somebody")
+            whom = issue.line("assignedTo.name", "someone")
             return Post(title, f"{who} assigned {whom} to {name}.", "issue")
         case _:
             return Post(title, f"{who} marked {name} as {title_case(action).lower()}.", "issue")
@@ -109,7 +109,7 @@ def translate(request: WebhookRequest) -> Translated:
         case "metric_alert":
             return _metric(payload)
         case "comment":
-            who = payload.line("actor.name", "Somebody")
+            who = payload.line("actor.name", "Someone")
             verb = payload.word("action", "created")
             what = f"{verb} a comment on issue {payload.line('data.issue_id', '')}"
             text = said(who, what, payload.text("data.comment", ""))

@@ -120,7 +120,7 @@ def _context(block: Part) -> str:
 def _element(element: Part) -> str:
     match element.word("type", ""):
         case "image":
-            return link(element.line("alt_text", "picture") or "picture", element.url("image_url"))
+            return link(element.line("alt_text", "image") or "image", element.url("image_url"))
         case "button":
             url = element.url("url")
             return link(_text_object(element.find("text")), url) if url else ""
@@ -130,7 +130,7 @@ def _element(element: Part) -> str:
 
 
 def _image(block: Part) -> str:
-    title = _text_object(block.find("title")) or block.line("alt_text", "picture")
+    title = _text_object(block.find("title")) or block.line("alt_text", "image")
     return link(title, block.url("image_url") or block.url("slack_file.url"))
 
 
@@ -246,7 +246,7 @@ def _attachment(attachment: Part) -> str:
     pictures = [
         link(name, url)
         for name, url in (
-            ("picture", attachment.url("image_url")),
+            ("image", attachment.url("image_url")),
             ("thumbnail", attachment.url("thumb_url")),
         )
         if url

@@ -9,7 +9,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, link, paragraphs, title_case
+from tertulia.integrations.payloads import Part, facts, link, paragraphs, title_case
 from tertulia.integrations.signatures import timed
 
 _WHOLE: Final = frozenset(
@@ -62,23 +62,19 @@ def translate(request: WebhookRequest) -> Translated:
     url = f"https://dashboard.stripe.com/{live}{page}/{number}" if is_plain and number else ""
     verb = title_case(event.rpartition(".")[2]).lower()
     amount = _amount(thing)
-    facts = [
-        f"* {label}: {value}"
-        for label, value in (
-            ("Amount", amount),
-            ("Customer", thing.line("customer_email", thing.line("email", ""))),
-            ("Customer ID", thing.line("customer", "")),
-            ("Status", thing.line("status", "")),
-            ("Description", thing.line("description", "")),
-            ("Reason", thing.line("failure_message", thing.line("reason", ""))),
-        )
-        if value
-    ]
+    items = facts(
+        amount=amount,
+        customer=thing.line("customer_email", thing.line("email", "")),
+        customer_ID=thing.line("customer", ""),
+        status=thing.line("status", ""),
+        description=thing.line("description", ""),
+        reason=thing.line("failure_message", thing.line("reason", "")),
+    )
     changed = payload.find("data.previous_attributes")
     if changed is not None and event.endswith("updated"):
         names = [title_case(name).lower() for name, _ in changed.items()]
-        facts.append(f"* Changed: {', '.join(names[:20])}")
-    text = paragraphs(f"{kind} {link(number, url)}: {verb}\n", *facts)
+        items.append(f"* Changed: {', '.join(names[:20])}")
+    text = paragraphs(f"{kind} {link(number, url)}: {verb}\n", *items)
     topic = thing.line("customer", "") or number or "Stripe"
     return Post(topic, text.rstrip("\n"), event)
 

@@ -44,13 +44,15 @@ def _update_card(data: Part, card: str) -> str | None:
     if old.find("closed") is not None:
         return f"{'archived' if data.flag('card.closed') else 'reopened'} {card}"
     if old.find("name") is not None:
-        return f"renamed {card}, which was called {old.line('name')}"
+        return f"renamed {old.line('name')} to {card}"
     if "desc" in changed:
         verb = "changed" if data.line("card.desc", "") else "removed"
         return f"{verb} the description of {card}"
     if "due" in changed:
         due = data.line("card.due", "")
-        return f"set the due date of {card} to {due}" if due else f"took the due date off {card}"
+        return (
+            f"set the due date of {card} to {due}" if due else f"removed the due date from {card}"
+        )
     if "dueComplete" in changed:
         done = data.flag("card.dueComplete")
         return f"marked {card} as {'done' if done else 'not done'}"
@@ -60,7 +62,7 @@ def _update_card(data: Part, card: str) -> str | None:
 def _what(kind: str, data: Part, action: Part) -> tuple[str | None, str]:
     """What somebody did, and what they wrote."""
     card = _card(data)
-    whom = action.line("member.fullName", "somebody")
+    whom = action.line("member.fullName", "someone")
     board = data.line("board.name", "the board")
     match kind:
         case "createCard" | "copyCard":
@@ -127,7 +129,7 @@ def translate(request: WebhookRequest) -> Translated:
     if what is None:
         return None
     topic = data.line("board.name", request.payload.line("model.name", "Trello"))
-    return Post(topic, said(action.line("memberCreator.fullName", "Somebody"), what, body), kind)
+    return Post(topic, said(action.line("memberCreator.fullName", "Someone"), what, body), kind)
 
 
 TRELLO: Final = Integration(

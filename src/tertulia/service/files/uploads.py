@@ -246,7 +246,7 @@ async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept:
     except FileNotFoundError:
         raise BadPicture("This file no longer exists.") from None
     except OSError as error:
-        logger.exception("a smaller picture could not be kept")
+        logger.exception("could not store a thumbnail")
         raise Unavailable("The server couldn't save the thumbnail. Try again later.") from error
     if attachment.id not in node.state.attachments:
         await node.uploads.delete(attachment.path)

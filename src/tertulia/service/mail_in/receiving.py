@@ -136,7 +136,7 @@ async def receive(node: Node, target: MailTarget, place: Path) -> int | None:
     )
     unwanted = _unwanted(node, target, mail)
     if unwanted:
-        logger.info("a mail was dropped", extra={"fields": {"reason": unwanted}})
+        logger.info("dropped an email", extra={"fields": {"reason": unwanted}})
         return None
     caller = Caller(node=node, user_id=sender.id)
     to = await _destination(caller, target, mail)
@@ -192,15 +192,15 @@ def _active(node: Node, user_id: int) -> User:
 def _unwanted(node: Node, target: MailTarget, mail: ReceivedMail) -> str:
     """Why to drop the email; empty if it is accepted."""
     if mail.is_answered_by_itself:
-        return "a program answered"
+        return "automatic reply"
     if isinstance(target, ReplyAddress) and mail.is_automatic:
-        return "a program wrote it"
+        return "sent by a program"
     if mail.hops > MAX_HOPS:
-        return "it goes in circles"
+        return "mail loop"
     ours = node.config.mail_from or f"noreply@{node.config.address_host}"
     own = ours.rpartition("<")[2].rstrip(">").lower()
     if own and own in mail.sender.lower():
-        return "it is one of ours"
+        return "sent by this server"
     return ""
 
 

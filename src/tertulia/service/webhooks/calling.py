@@ -104,7 +104,7 @@ class ServiceCaller:
         self._encode = encode
         self.embedded = EmbeddedBots(node, interface)
         self.tasks = FairTasks(
-            AT_ONCE, PER_OWNER, self._owner_of, logger, "a bot's service was not called"
+            AT_ONCE, PER_OWNER, self._owner_of, logger, "could not call a bot's service"
         )
         """Running tasks, by bot ID."""
 
@@ -164,7 +164,7 @@ class ServiceCaller:
                 return failed
             outcome, reason = "given up", str(failed)
         except Exception as error:  # A bug must not be retried forever.
-            logger.exception("a bot's service was not called")
+            logger.exception("could not call a bot's service")
             outcome, reason = "given up", f"Internal server error: {type(error).__name__}."
         self._note(call.bot_id, call, outcome, reason)
         return None
@@ -272,7 +272,7 @@ class ServiceCaller:
                 None, bots.notify_of_failures, bot_id, reason, number, node.renderer.render
             )
         except Refused:
-            logger.info("the owner of a bot could not be told of its service")
+            logger.info("could not notify the owner of a bot about its service")
 
 
 def signed(token: str, body: bytes, now: float) -> str:

@@ -75,7 +75,7 @@ class FeedReader:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self.tasks = FairTasks(AT_ONCE, PER_OWNER, self._owner_of, logger, "a feed was not read")
+        self.tasks = FairTasks(AT_ONCE, PER_OWNER, self._owner_of, logger, "could not read a feed")
         """Running tasks, by feed ID."""
 
     async def once(self) -> float:
@@ -264,5 +264,5 @@ def _failure(error: Exception) -> _FeedFailure:
         case TaskUnavailable() | Unavailable() | DatabaseError():
             return _FeedFailure("The server was too busy.")
         case _:  # A bug: log it.
-            logger.exception("a feed was not read", exc_info=error)
+            logger.exception("could not read a feed", exc_info=error)
             return _FeedFailure(f"Internal server error: {type(error).__name__}.")

@@ -140,7 +140,7 @@ def _server(context: SectionContext, config: Config) -> dict[str, Any]:
         "server_typing_started_wait_period_milliseconds": TYPING_STARTED_WAIT_MILLISECONDS,
         "server_typing_stopped_wait_period_milliseconds": TYPING_STOPPED_WAIT_MILLISECONDS,
         "server_web_public_streams_enabled": config.web_public_streams_enabled,
-        "settings_send_digest_emails": config.tells_by_mail,
+        "settings_send_digest_emails": config.sends_notification_emails,
     }
 
 
