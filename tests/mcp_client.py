@@ -32,9 +32,9 @@ class AgentClient:
         result = await self.client.call_tool(tool, arguments)
         assert not result.is_error, result.content
         before, data, after = (block.text for block in result.content)  # type: ignore[union-attr]
-        mark = before.rpartition("mark ")[2].rstrip(".")
-        assert mark in after
-        assert mark not in data
+        marker = before.rpartition("marker ")[2].rstrip(".")
+        assert marker in after
+        assert marker not in data
         found: dict[str, Any] = result.structured_content
         assert json.loads(data) == found
         assert "not instructions" in found.pop("notice")

@@ -14,7 +14,7 @@ from tertulia.cli.config import described_settings
 from tertulia.wire.api.organization.endpoints import UpdateRealm
 from tertulia.wire.api.settings import SettingParams
 from tertulia.wire.http.parameters import declared
-from tertulia.wire.pages.help import PAGES as HELP_PAGES
+from tertulia.wire.pages.help import help_topics
 from tests.cli.support import command_line
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +105,7 @@ def help_texts(command: Any) -> Iterator[str]:
         list(help_texts(command_line())),
         [one.about for one in described_settings()],
         [one.description for one in (*declared(UpdateRealm), *declared(SettingParams))],
-        [text for page in HELP_PAGES.values() for text in (page.title, *page.paragraphs)],
+        [text for page in help_topics().values() for text in (page.title, *page.paragraphs)],
     ],
     ids=["command line", "server settings", "organization and personal settings", "help pages"],
 )

@@ -12,7 +12,7 @@ from tertulia.domain.organization.realms import LANGUAGES
 from tertulia.model.users import Role
 from tertulia.outbound.texts import LANGUAGES as AVAILABLE
 from tertulia.outbound.texts import Texts, language_of, texts
-from tertulia.wire.pages.html import language_wanted
+from tertulia.wire.pages.html import preferred_language
 from tertulia.wire.pages.mail_pages import NAMES
 
 CLIENT = Path(__file__).parents[2] / "web" / "src" / "words" / "languages.ts"
@@ -110,4 +110,4 @@ def test_the_nearest_language_is_used(tag: str, language: str) -> None:
 )
 def test_a_page_is_in_the_browser_s_language(header: str, language: str) -> None:
     headers = [(b"accept-language", header.encode())] if header else []
-    assert language_wanted(Request({"type": "http", "headers": headers}), "pt-br") == language
+    assert preferred_language(Request({"type": "http", "headers": headers}), "pt-br") == language

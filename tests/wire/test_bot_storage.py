@@ -40,8 +40,8 @@ async def test_a_bot_reads_its_stored_data_even_after_a_restart(
 
 async def test_bot_storage_is_limited(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     robo = org["robo"]
-    monkeypatch.setattr(bot_storage, "MOST_CHARACTERS", 10)
-    monkeypatch.setattr(bot_storage, "MOST_TEXTS", 2)
+    monkeypatch.setattr(bot_storage, "MAX_CHARACTERS", 10)
+    monkeypatch.setattr(bot_storage, "MAX_VALUES", 2)
     assert (await put(robo, {"a": "ñ" * 9})).ok
     (await put(robo, {"b": ""})).refused()
     (await put(robo, {"a": "x" * 10})).refused()
@@ -58,7 +58,7 @@ async def test_concurrent_writes_respect_the_limits(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     robo = org["robo"]
-    monkeypatch.setattr(bot_storage, "MOST_CHARACTERS", 10)
+    monkeypatch.setattr(bot_storage, "MAX_CHARACTERS", 10)
     monkeypatch.setattr(bots, "PART", 2)
     replies = await asyncio.gather(*(put(robo, {f"{n}": "xxxx"}) for n in range(8)))
     assert sorted(reply.status for reply in replies) == [200] * 2 + [400] * 6

@@ -106,7 +106,7 @@ class _Named:
 async def listening(org: Organization, **settings: Any) -> AsyncIterator[Post]:
     how = {"mail_in_pattern": PATTERN, "mail_in_listen": "lmtp://127.0.0.1:0"} | settings
     node = dataclasses.replace(org.node, config=msgspec.structs.replace(org.node.config, **how))
-    async with server.receiving_mails(node) as port:
+    async with server.mail_server(node) as port:
         assert port is not None
         yield Post(org, node, port)
 

@@ -16,7 +16,7 @@ from tertulia.service.config import Config
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.http.request_log import OTHERS, RequestMeasures
 from tertulia.wire.metrics import families, page
-from tertulia.wire.metrics.families import Family, OfNode, Sample
+from tertulia.wire.metrics.families import Family, NodeMetrics, Sample
 from tertulia.wire.protocol.connections import Connections, Gauges, Limits
 from tertulia.wire.protocol.load import Load
 from tests.support import Organization
@@ -164,7 +164,7 @@ async def test_a_scrape_reaches_all_processes_of_a_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(Config, "bus", tmp_path)
-    other = OfNode("other", [Family("tertulia_event_queues", "gauge", "", [Sample({}, 7)])])
+    other = NodeMetrics("other", [Family("tertulia_event_queues", "gauge", "", [Sample({}, 7)])])
 
     async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(msgspec.json.encode(other))
@@ -180,18 +180,18 @@ async def test_a_scrape_reaches_all_processes_of_a_server(
     ):
         dead = await asyncio.start_unix_server(tell, tmp_path / "3.metrics")
         dead.close()
-        async with page.told_to_siblings(org.node):
+        async with page.shared_with_siblings(org.node):
             found = await scraped(org)
             assert found["tertulia_event_queues", labelled(node="other")] == 7
             assert found["tertulia_event_queues", labelled()] == 0
             assert not (tmp_path / "3.metrics").exists()
-            assert caplog.text.count("does not tell its numbers") == 1
-            # And this process sends its own to the others.
-            own = page._own(tmp_path)
-            told = await page._asked(own)
+            assert caplog.text.count("could not get a worker's metrics") == 1
+            # And this one tells the others its own.
+            own = page._own_path(tmp_path)
+            told = await page._fetch(own)
             assert told is not None
             assert told.node == org.node.membership.name
-            names = {family.name for family in (await families.families_of(org.node)).families}
+            names = {family.name for family in (await families.collect_metrics(org.node)).families}
             assert {family.name for family in told.families} == names
         assert not own.exists()
 

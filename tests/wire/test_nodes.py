@@ -16,7 +16,6 @@ from tertulia.service.membership import Membership
 from tertulia.store import backups, nodes
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.wire.api.nodes import get_nodes
-from tertulia.wire.http.parameters import NoParams
 from tertulia.wire.http.routing import Call
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
@@ -86,7 +85,7 @@ async def test_owners_see_the_time_of_the_last_backup(
     backing_up = msgspec.structs.replace(org.node.config, backup_to="/backups")
     node = dataclasses.replace(org.node, config=backing_up, clock=lambda: NOW)
     call = Call(node=node, user_id=org["ann"].user_id, client="", request=Request({"type": "http"}))
-    found = (await get_nodes(call, NoParams())).backups
+    found = (await get_nodes(call)).backups
     assert msgspec.to_builtins(found) == expected
 
 

@@ -15,7 +15,7 @@ from tertulia.model.changes import Entry
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
 from tertulia.wire.http.node import HttpNode, ServerGauges
-from tertulia.wire.metrics.page import told_to_siblings, watched
+from tertulia.wire.metrics.page import shared_with_siblings, watched
 from tertulia.wire.protocol.polling import Polls
 
 
@@ -134,7 +134,7 @@ class Bootstrap:
     @asynccontextmanager
     async def _measured(self, node: HttpNode) -> AsyncIterator[None]:
         with watched(node.loop_lag):
-            async with told_to_siblings(node):
+            async with shared_with_siblings(node):
                 yield
 
     def _enter(self, node: HttpNode) -> None:

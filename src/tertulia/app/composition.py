@@ -31,7 +31,7 @@ from tertulia.wire.api.webhooks import encoded_call
 from tertulia.wire.application import application
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import Limits
-from tertulia.wire.mail.server import receiving_mails
+from tertulia.wire.mail.server import mail_server
 
 
 @asynccontextmanager
@@ -129,7 +129,7 @@ async def opened_node(
         )
         try:
             jobs = jobs_of(node, encoded_call, bot_interface(node, application))
-            async with supervisor.running(jobs), receiving_mails(node):
+            async with supervisor.running(jobs), mail_server(node):
                 membership.serving(delivery)
                 yield node
         finally:

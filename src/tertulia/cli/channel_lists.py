@@ -18,7 +18,7 @@ from tertulia.service.caller import Caller
 from tertulia.state.state import State
 from tertulia.wire.api import default_groups as api
 from tertulia.wire.api import folders as folders_api
-from tertulia.wire.http.parameters import Params
+from tertulia.wire.http.parameters import IntPath, Params
 
 _folders = Noun(
     "folders",
@@ -52,9 +52,10 @@ class NewDefaultGroup(Params, kw_only=True, frozen=True):
     channels: list[str] = []
 
 
-class DescribedDefaultGroup(api.OneGroup, kw_only=True, frozen=True):
+class DescribedDefaultGroup(Params, kw_only=True, frozen=True):
     """A new name or description."""
 
+    group_id: IntPath
     name: str | None = None
     description: str | None = None
 
@@ -82,19 +83,14 @@ def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _create(caller: Caller, params: NewDefaultGroup) -> int:
-    new = api.CreateGroup(
-        group_name=params.name, description=params.description, stream_names=params.channels
+    response = await api.create_default_group(
+        caller, params.name, params.description, params.channels
     )
-    return (await api.create_default_group(caller, new)).id
+    return response.id
 
 
 async def _describe(caller: Caller, params: DescribedDefaultGroup) -> None:
-    described = api.DescribeGroup(
-        group_id=params.group_id,
-        new_group_name=params.name,
-        new_description=params.description,
-    )
-    await api.describe_default_group(caller, described)
+    await api.describe_default_group(caller, params.group_id, params.name, params.description)
 
 
 _groups = Noun(
@@ -140,8 +136,7 @@ async def _change_channels(
 ) -> Printed:
     group = _groups.found(caller.state, which)
     names = [_channel(caller.state, channel) for channel in channels]
-    change = api.ChangeGroup(group_id=group.id, op=op, stream_names=names)
-    await api.change_default_group(caller, change)
+    await api.change_default_group(caller, group.id, op, names)
     return _groups.printed(caller.state, _groups.found(caller.state, group.name))
 
 

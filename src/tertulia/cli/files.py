@@ -22,7 +22,7 @@ from tertulia.store.file_moves import CopyMismatch, MoveResult, MovingFiles
 from tertulia.store.file_moves import move as move_all
 from tertulia.store.files import Files
 from tertulia.store.transfer import Progress
-from tertulia.wire.api.attachments import DeleteAttachment, delete_attachment
+from tertulia.wire.api.attachments import delete_attachment
 
 EXAMPLES = {
     "move-files": 'Example: set `files_url = "s3://chat-files?region=eu-central-1"` and'
@@ -129,7 +129,7 @@ async def remove(
     found = caller.state.attachments.get(file_id)
     if found is None:
         raise Refused(f"No file has the ID {file_id}.")
-    await delete_attachment(caller, DeleteAttachment(attachment_id=file_id))
+    await delete_attachment(caller, file_id)
     return done(f"{found.name} is deleted.")
 
 

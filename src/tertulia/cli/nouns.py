@@ -4,7 +4,6 @@ What can be set, and what values it takes, follows from the parameters that the 
 declare. A declaration adds only what is nicer to type and to read.
 """
 
-import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any
@@ -20,9 +19,9 @@ from tertulia.cli.tables import cell, facts
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
 from tertulia.state.state import State
-from tertulia.wire.http.parameters import Params, declared
+from tertulia.wire.http.parameters import Params, call_endpoint, declared, declared_by
 
-Endpoint = Callable[[Caller, Any], Awaitable[Any]]
+Endpoint = Callable[..., Awaitable[Any]]
 """A function of a caller and of the parameters that it declares."""
 Typed = Mapping[str, str]
 """Values by the names that were typed."""
@@ -167,7 +166,9 @@ class Noun:
         names = self._names(endpoint)
 
         async def create_one(caller: Caller, assigned: _assigned(names)) -> Printed:  # type: ignore[valid-type]
-            response = await endpoint(caller, self._given(caller.state, None, assigned, endpoint))
+            response = await call_endpoint(
+                endpoint, caller, self._given(caller.state, None, assigned, endpoint)
+            )
             return self._with_id(caller.state, new_id(response))
 
         about = f"{verb.title()} a {self._one}.\n\n{self._explained(endpoint)}"
@@ -183,7 +184,9 @@ class Noun:
             assigned: _assigned(names),  # type: ignore[valid-type]
         ) -> Printed:
             record = self.found(caller.state, which)
-            await endpoint(caller, self._given(caller.state, record, assigned, endpoint))
+            await call_endpoint(
+                endpoint, caller, self._given(caller.state, record, assigned, endpoint)
+            )
             return self._with_id(caller.state, record.id)
 
         about = f"Change a {self._one}. If one value is invalid, nothing is changed."
@@ -191,7 +194,7 @@ class Noun:
 
     def order(self, endpoint: Endpoint, example: str) -> None:
         """Add `order`: move some to the top."""
-        params = _params(endpoint)
+        params = declared_by(endpoint)
         (name,) = (one.field for one in declared(params))
 
         async def order_them(
@@ -205,7 +208,7 @@ class Noun:
             if len(set(first)) < len(first):
                 raise UsageError("The same entry is named twice.")
             others = [one.id for one in self.records(caller.state) if one.id not in first]
-            await endpoint(caller, params(**{name: [*first, *others]}))
+            await call_endpoint(endpoint, caller, params(**{name: [*first, *others]}))
             return done(f"Changed the order of {self._several}.")
 
         about = f"Move {self._several} to the top, in this order. The others keep their order."
@@ -213,14 +216,14 @@ class Noun:
 
     def end(self, verb: str, endpoint: Endpoint, about: str, example: str) -> None:
         """Add `remove` or the like, whose endpoint takes only the record's ID or name."""
-        params = _params(endpoint)
+        params = declared_by(endpoint)
         (key,) = (one for one in declared(params) if one.in_path)
 
         async def end_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
             record = self.found(caller.state, which)
             called = self.called(record)
             value = called if key.type is str else record.id
-            await endpoint(caller, params(**{key.field: value}))
+            await call_endpoint(endpoint, caller, params(**{key.field: value}))
             return done(f"{verb.capitalize()}d {self._one} '{called}'.")
 
         self._add(verb, end_it, about, example)
@@ -236,13 +239,13 @@ class Noun:
 
     def _names(self, endpoint: Endpoint) -> dict[str, str]:
         """The settings that the endpoint takes, with their names in the API."""
-        taken = {one.name for one in declared(_params(endpoint)) if not one.in_path}
+        taken = {one.name for one in declared(declared_by(endpoint)) if not one.in_path}
         return {here: name for here, name in self._settings.items() if name in taken}
 
     def _given(
         self, state: State, record: Any, assigned: Sequence[str], endpoint: Endpoint
     ) -> Params:
-        names, params = self._names(endpoint), _params(endpoint)
+        names, params = self._names(endpoint), declared_by(endpoint)
         typed = self._sent(state, record, assignments.split(assigned, names))
         sent = {names.get(name, name): text for name, text in typed.items()}
         for one in declared(params):
@@ -254,17 +257,11 @@ class Noun:
         """A line for each setting, with the values that it takes."""
         lines = []
         for here, there in self._names(endpoint).items():
-            one = assignments.parameter(_params(endpoint), there)
+            one = assignments.parameter(declared_by(endpoint), there)
             takes = self._takes.get(here) or assignments.kind_of(one)
             about = "" if here in self._takes else one.description
             lines.append(f"- `{here}`: {takes}{'; required' * one.required}. {about}".rstrip())
         return "\n".join(lines)
-
-
-def _params(endpoint: Endpoint) -> type[Params]:
-    """The parameters that an endpoint declares: the type of its last argument."""
-    *_, found, _ = typing.get_type_hints(endpoint).values()
-    return typing.cast(type[Params], found)
 
 
 def _assigned(names: Mapping[str, str]) -> Any:

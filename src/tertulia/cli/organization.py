@@ -31,7 +31,9 @@ from tertulia.service.config import Config
 from tertulia.service.files import pictures as realm_pictures
 from tertulia.service.files.pictures import MAX_EMOJI_MIB, MAX_PICTURE_MIB, add_emoji
 from tertulia.state.state import State
-from tertulia.wire.api import administration
+from tertulia.wire.api import domains as domains_api
+from tertulia.wire.api import linkifiers as linkifiers_api
+from tertulia.wire.api import playgrounds as playgrounds_api
 from tertulia.wire.api import profiles as fields_api
 from tertulia.wire.api.emoji import deactivate_custom_emoji
 
@@ -181,14 +183,14 @@ domains = _domains.app
 _domains.list()
 _domains.create(
     "add",
-    administration.add_domain,
+    domains_api.add_domain,
     "domain=example.com allow_subdomains=false",
     lambda response: int(response.new_domain[0]),
 )
-_domains.change(administration.change_domain, "example.com allow_subdomains=true")
+_domains.change(domains_api.change_domain, "example.com allow_subdomains=true")
 _domains.end(
     "remove",
-    administration.remove_domain,
+    domains_api.remove_domain,
     "Remove a domain. Once none are left, all domains are allowed.",
     "example.com",
 )
@@ -229,17 +231,17 @@ _linkifiers.list()
 _linkifiers.show("3")
 _linkifiers.create(
     "add",
-    administration.add_linkifier,
+    linkifiers_api.add_linkifier,
     "'pattern=#(?P<id>[0-9]+)' 'url_template=https://git.example.com/issues/{id}'",
     attrgetter("id"),
 )
 _linkifiers.change(
-    administration.change_linkifier, "3 'url_template=https://tickets.example.com/{id}'"
+    linkifiers_api.change_linkifier, "3 'url_template=https://tickets.example.com/{id}'"
 )
-_linkifiers.order(administration.order_linkifiers, "5 3")
+_linkifiers.order(linkifiers_api.order_linkifiers, "5 3")
 _linkifiers.end(
     "remove",
-    administration.remove_linkifier,
+    linkifiers_api.remove_linkifier,
     "Remove a linkifier. Existing messages don't change.",
     "3",
 )
@@ -258,11 +260,11 @@ playgrounds = _playgrounds.app
 _playgrounds.list()
 _playgrounds.create(
     "add",
-    administration.add_playground,
+    playgrounds_api.add_playground,
     "name=Rust language=Rust 'url_template=https://play.rust-lang.org/?code={code}'",
     attrgetter("id"),
 )
-_playgrounds.end("remove", administration.remove_playground, "Remove a playground.", "Rust")
+_playgrounds.end("remove", playgrounds_api.remove_playground, "Remove a playground.", "Rust")
 
 
 # Emoji and pictures

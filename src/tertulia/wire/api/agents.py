@@ -1,4 +1,4 @@
-"""No event tells of agents' keys: whoever looks at the list asks for it."""
+"""Agents: programs that act for a user with a key. Changes to them don't create events."""
 
 from typing import Annotated, Final
 
@@ -12,59 +12,57 @@ from tertulia.model.agents import AgentKey
 from tertulia.model.errors import Refused
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path
+from tertulia.wire.http.parameters import Int, IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class AgentObject(Struct, kw_only=True):
-    """An agent that may act for somebody."""
+    """An agent that can act for a user."""
 
     id: int
     name: str
-    user_id: Annotated[int, Meta(description="For whom it acts.")]
-    can_write: Annotated[bool, Meta(description="Whether it may change anything, or only read.")]
+    user_id: Annotated[int, Meta(description="The user whom the agent acts for.")]
+    can_write: Annotated[
+        bool, Meta(description="Whether the agent can make changes. Otherwise it can only read.")
+    ]
     channel_ids: Annotated[
         list[int] | None,
-        Meta(description="The channels that it sees; null for all that its owner sees."),
+        Meta(
+            description="The channels that the agent can access; null for all that its owner can"
+            " access."
+        ),
     ]
     direct_messages: Annotated[
-        bool, Meta(description="Whether it sees its owner's direct messages.")
+        bool, Meta(description="Whether the agent can access its owner's direct messages.")
     ]
     created_at: int
     last_used_at: Annotated[
-        int | None, Meta(description="To within ten minutes; null where it never was.")
+        int | None, Meta(description="Accurate to 10 minutes; null if it was never used.")
     ]
 
 
-class Agents(ApiResponse, kw_only=True):
-    """The newest first."""
+class AgentsResponse(ApiResponse, kw_only=True):
+    """A user's agents, newest first."""
 
     agents: list[AgentObject]
 
 
-async def get_agents(call: Call, params: NoParams) -> Agents:
-    """The agents that may act for the caller. Not of the reference's interface: this server's."""
-    return _shown(call.consider(agents.listed))
+async def get_agents(call: Call) -> AgentsResponse:
+    """Get the agents that can act for you. This endpoint is a Tertulia extension."""
+    return _response(call.consider(agents.listed))
 
 
-class OfUser(Params, kw_only=True, frozen=True):
-    """Somebody's agents."""
-
-    user_id: Annotated[Int, Path()]
-
-
-async def get_user_agents(call: Call, params: OfUser) -> Agents:
-    """The agents that may act for somebody, for themselves and for administrators. Not of the
-    reference's interface: this server's."""
-    return _shown(call.consider(agents.listed, params.user_id))
+async def get_user_agents(call: Call, user_id: IntPath) -> AgentsResponse:
+    """Get the agents that can act for a user. Requires the user or an administrator. This endpoint
+    is a Tertulia extension."""
+    return _response(call.consider(agents.listed, user_id))
 
 
-def _shown(keys: list[AgentKey]) -> Agents:
-    return Agents(agents=[agent_object(key) for key in keys])
+def _response(keys: list[AgentKey]) -> AgentsResponse:
+    return AgentsResponse(agents=[_object(key) for key in keys])
 
 
-def agent_object(key: AgentKey) -> AgentObject:
-    """The agent as the interface shows it."""
+def _object(key: AgentKey) -> AgentObject:
     channel_ids = key.reach.channel_ids
     return AgentObject(
         id=key.id,
@@ -79,32 +77,34 @@ def agent_object(key: AgentKey) -> AgentObject:
 
 
 class CreateAgent(Params, kw_only=True, frozen=True):
-    """An agent that is to act for the caller."""
-
-    name: Annotated[str, Meta(description="What its messages say that they were sent by.")]
+    name: Annotated[str, Meta(description="Shown with the agent's messages as their client.")]
     can_write: Annotated[
-        bool, Meta(description="Whether it may send, react, edit, mark as read and follow.")
+        bool,
+        Meta(
+            description="Whether the agent can send, react, edit, mark as read, and follow topics."
+        ),
     ] = False
     channel_ids: Annotated[
         list[Int] | None,
         Meta(
-            description="The channels that it is to see; all that the caller sees unless given.",
+            description="The channels that the agent can access. By default, all that you can"
+            " access.",
         ),
     ] = None
     direct_messages: Annotated[
-        bool, Meta(description="Whether it is to see the caller's direct messages.")
+        bool, Meta(description="Whether the agent can access your direct messages.")
     ] = False
 
 
-class CreatedAgent(ApiResponse, kw_only=True):
-    """The agent, and its key: nobody can see that again."""
+class NewAgentResponse(ApiResponse, kw_only=True):
+    """The new agent and its key, which is shown only once."""
 
     agent: AgentObject
-    key: Annotated[str, Meta(description="To be sent as `Authorization: Bearer KEY`, to /mcp.")]
+    key: Annotated[str, Meta(description="Send it to `/mcp` as `Authorization: Bearer KEY`.")]
 
 
-async def create_agent(call: Call, params: CreateAgent) -> CreatedAgent:
-    """Let an agent act for the caller. Not of the reference's interface: this server's."""
+async def create_agent(call: Call, params: CreateAgent) -> NewAgentResponse:
+    """Create an agent that acts for you. This endpoint is a Tertulia extension."""
     require_person(call.user)
     if not call.node.config.agents:
         raise Refused("Agents are turned off on this server.")
@@ -118,21 +118,14 @@ async def create_agent(call: Call, params: CreateAgent) -> CreatedAgent:
         directs=params.direct_messages,
         site=call.node.config.mail_site,
     )
-    made = await call.submit(agents.create, new)
-    return CreatedAgent(agent=agent_object(made), key=key)
+    agent = await call.submit(agents.create, new)
+    return NewAgentResponse(agent=_object(agent), key=key)
 
 
-class OneAgent(Params, kw_only=True, frozen=True):
-    """An agent by ID."""
-
-    agent_id: Annotated[Int, Path()]
-
-
-async def end_agent(call: Call, params: OneAgent) -> ApiResponse:
-    """Take an agent's key away, for its owner and for administrators. Not of the reference's
-    interface: this server's."""
-    await call.submit(agents.end, params.agent_id)
-    return ApiResponse()
+async def end_agent(call: Call, agent_id: IntPath) -> None:
+    """Revoke an agent's key. Requires its owner or an administrator. This endpoint is a Tertulia
+    extension."""
+    await call.submit(agents.end, agent_id)
 
 
 PROJECTIONS: Final[Projections] = (

@@ -1,4 +1,4 @@
-"""Uploaded files as JSON."""
+"""Uploaded files."""
 
 import contextlib
 from collections.abc import Callable, Collection, Hashable, Iterable
@@ -30,13 +30,13 @@ from tertulia.wire.api.projection import (
     unseen,
 )
 from tertulia.wire.http.errors import NotFound
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import IntPath, Params, Path
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class AttachmentObject(Struct, kw_only=True, frozen=True):
-    """An uploaded file. `create_time` is in UNIX seconds, `size` in bytes; `message_ids` are the
-    messages that link it. Its address is `/user_uploads/` and `path_id`."""
+    """An uploaded file, at `/user_uploads/` followed by `path_id`. `create_time` is in UNIX
+    seconds, and `size` in bytes. `message_ids` lists the messages that link to the file."""
 
     id: int
     name: str
@@ -47,7 +47,6 @@ class AttachmentObject(Struct, kw_only=True, frozen=True):
 
 
 def attachment_object(state: State, attachment: Attachment) -> AttachmentObject:
-    """The file as its owner sees it."""
     return AttachmentObject(
         id=attachment.id,
         name=attachment.name,
@@ -59,9 +58,8 @@ def attachment_object(state: State, attachment: Attachment) -> AttachmentObject:
 
 
 class FileFacts(Struct, kw_only=True, frozen=True):
-    """An uploaded file as anybody sees it who may open it. `size` is in bytes; `media_type` is what
-    its uploader's program said; `opens` tells whether a browser that opens its address shows it,
-    where others are saved."""
+    """An uploaded file that the caller can open. `size` is in bytes. `media_type` comes from the
+    uploader's client. `opens` tells whether browsers display the file instead of downloading it."""
 
     path_id: str
     name: str
@@ -71,7 +69,6 @@ class FileFacts(Struct, kw_only=True, frozen=True):
 
 
 def file_facts(attachment: Attachment) -> FileFacts:
-    """The file as its readers see it."""
     return FileFacts(
         path_id=attachment.path,
         name=attachment.name,
@@ -85,7 +82,8 @@ C = TypeVar("C", bound=Change)
 
 
 class AttachmentAddEvent(Event, kw_only=True, tag="attachment"):
-    """The viewer uploaded a file. `upload_space_used` are the bytes of everybody's files."""
+    """You uploaded a file. `upload_space_used` is the size of all the organization's files in
+    bytes."""
 
     op: str = "add"
     attachment: AttachmentObject
@@ -93,29 +91,29 @@ class AttachmentAddEvent(Event, kw_only=True, tag="attachment"):
 
 
 class AttachmentUpdateEvent(Event, kw_only=True, tag="attachment"):
-    """Which messages link a file of the viewer's has changed."""
+    """The list of messages that link to one of your files changed."""
 
     op: str = "update"
     attachment: AttachmentObject
     upload_space_used: int
 
 
-class GoneAttachment(Struct, kw_only=True):
-    """A file that is gone."""
+class RemovedAttachment(Struct, kw_only=True):
+    """A file that was deleted."""
 
     id: int
 
 
 class AttachmentRemoveEvent(Event, kw_only=True, tag="attachment"):
-    """A file of the viewer's is gone."""
+    """One of your files was deleted."""
 
     op: str = "remove"
-    attachment: GoneAttachment
+    attachment: RemovedAttachment
     upload_space_used: int
 
 
 class AttachmentAddedProjection(Projection[AttachmentAdded]):
-    """A file, to its owner, unless it has been deleted since."""
+    """Shows a new file to its owner, unless it has been deleted since."""
 
     of = AttachmentAdded
 
@@ -125,8 +123,8 @@ class AttachmentAddedProjection(Projection[AttachmentAdded]):
     def view(
         self, context: ProjectionContext, change: AttachmentAdded, viewer: Viewer
     ) -> Hashable | None:
-        present = context.state.attachments.get(change.attachment.id)
-        return None if present is None else attachment_object(context.state, present)
+        attachment = context.state.attachments.get(change.attachment.id)
+        return None if attachment is None else attachment_object(context.state, attachment)
 
     def events(
         self, context: ProjectionContext, change: AttachmentAdded, view: Any
@@ -137,19 +135,17 @@ class AttachmentAddedProjection(Projection[AttachmentAdded]):
 
 
 class _Both(NamedTuple):
-    """The inner projection's view, if there is one, and the viewer's files."""
-
     inner: Hashable | None
     files: tuple[AttachmentObject, ...]
 
 
 class WithAttachments(Projection[C], Generic[C]):
-    """A projection of a change that also attaches files to a message or detaches them: adds events
-    for the files' owners after those of the inner projection."""
+    """Adds events for the files' owners to the events of a change that also links or unlinks
+    files."""
 
     def __init__(self, inner: Projection[C], ids: Callable[[C], Collection[int]]) -> None:
         self.of = inner.of
-        self.for_all_public = inner.for_all_public  # type: ignore[misc]  # as above
+        self.for_all_public = inner.for_all_public  # type: ignore[misc]
         self._inner = inner
         self._ids = ids
 
@@ -191,61 +187,59 @@ TEMPORARY_SECONDS: Final = 60
 TICKET: Final = "file"
 """The purpose of a ticket that opens a file."""
 MAX_FACTS: Final = 50
-"""Of so many files at once one learns what they are."""
+"""Files per request."""
 
 
-class UploadFile(Params, kw_only=True, frozen=True):
-    """One file, as the only file of a multipart form, under any name."""
-
-
-class UploadedFile(ApiResponse, kw_only=True):
-    """Where the file is, relative to the organization's address, and what it was called. A link to
-    it is `[filename](url)`, without square brackets in the name. `uri` is the older name."""
+class UploadedFileResponse(ApiResponse, kw_only=True):
+    """The file's URL, relative to the organization's URL, and its original name. To link to it,
+    write `[filename](url)`, without square brackets in the name. `uri` is a deprecated name of
+    `url`."""
 
     url: str
     uri: str
     filename: str
 
 
-async def upload_file(call: Call, params: UploadFile) -> UploadedFile:
+async def upload_file(call: Call) -> UploadedFileResponse:
     """Upload a file.
 
-    Only the uploader can open it at first; then whoever can read a message that links it.
+    Send it as the only file of a multipart form, under any field name. Until you send a message
+    that links to it, only you can open the file. Afterwards, anyone who can read the message can.
     """
     if call.file is None:
         raise Refused("The request doesn't contain a file.")
     try:
         attachment = await stored(call.node, call.user.id, call.file)
     except Refused:
-        with contextlib.suppress(FilesUnavailable):  # A job does it later.
+        with contextlib.suppress(FilesUnavailable):  # A job deletes it later.
             await call.node.uploads.forget(call.file.arriving.key)
         raise
+    return uploaded_file(attachment)
+
+
+def uploaded_file(attachment: Attachment) -> UploadedFileResponse:
     url = ADDRESS + attachment.path
-    return UploadedFile(url=url, uri=url, filename=attachment.name)
+    return UploadedFileResponse(url=url, uri=url, filename=attachment.name)
 
 
-class GetAttachments(Params, kw_only=True, frozen=True):
-    """One's own files."""
-
-
-class Attachments(ApiResponse, kw_only=True):
-    """One's own files, and the bytes of everybody's together."""
+class AttachmentsResponse(ApiResponse, kw_only=True):
+    """Your files, and the size of all the organization's files in bytes."""
 
     attachments: list[AttachmentObject]
     upload_space_used: int
     own_space_used: Annotated[
-        int, Meta(description="Bytes of the caller's files and those of their bots.")
+        int, Meta(description="Size of your files and your bots' files, in bytes.")
     ]
     own_space_limit: Annotated[
-        int | None, Meta(description="What these may come to; null without a limit.")
+        int | None, Meta(description="The limit for `own_space_used`; null without a limit.")
     ]
 
 
-async def get_attachments(call: Call, params: GetAttachments) -> Attachments:
-    """The caller's uploaded files, and the messages that link them."""
+async def get_attachments(call: Call) -> AttachmentsResponse:
+    """Get your uploaded files and the messages that link to them."""
     state = call.state
     room = attachments.storage_use(state, call.user)
-    return Attachments(
+    return AttachmentsResponse(
         attachments=[attachment_object(state, one) for one in state.uploads.of_user[call.user.id]],
         upload_space_used=state.uploads.space_used,
         own_space_used=room.used,
@@ -253,50 +247,42 @@ async def get_attachments(call: Call, params: GetAttachments) -> Attachments:
     )
 
 
-class OnePersonsQuota(Params, kw_only=True, frozen=True):
-    """A person's room for files."""
+class UploadQuotaResponse(ApiResponse, kw_only=True):
+    """The storage that a user's and their bots' files take up."""
 
-    user_id: Annotated[Int, Path()]
-
-
-class UploadQuota(ApiResponse, kw_only=True):
-    """How much room a person's files take, with those of their bots."""
-
-    used: Annotated[int, Meta(description="Bytes.")]
-    limit: Annotated[int | None, Meta(description="Bytes; null without a limit.")]
+    used: Annotated[int, Meta(description="In bytes.")]
+    limit: Annotated[int | None, Meta(description="In bytes; null without a limit.")]
     upload_quota_mib: Annotated[
         OwnLimit,
-        Meta(description="What was set for this person in place of the organization's limit."),
+        Meta(description="The user's own limit, which replaces the organization's."),
     ]
 
 
-async def get_upload_quota(call: Call, params: OnePersonsQuota) -> UploadQuota:
-    """How much room there is for a person's files, for themselves and for administrators."""
-    return _quota(call.consider(attachments.get_storage_use, params.user_id))
+async def get_upload_quota(call: Call, user_id: IntPath) -> UploadQuotaResponse:
+    """Get how much storage a user has used. Requires the user or an administrator."""
+    return _quota(call.consider(attachments.get_storage_use, user_id))
 
 
 class SetUploadQuota(Params, kw_only=True, frozen=True):
-    """What a person's files may come to."""
-
-    user_id: Annotated[Int, Path()]
+    user_id: IntPath
     upload_quota_mib: Annotated[
         int | None,
         own_limit("MiB", attachments.UNLIMITED, MAX_MEBIBYTES),
         Meta(
-            description="MiB; `unlimited`, or `realm_default` for what the organization has set"
-            " for everybody. What is there already stays."
+            description="In MiB; or `unlimited`, or `realm_default` for the organization's limit."
+            " Existing files aren't deleted."
         ),
     ]
 
 
-async def set_upload_quota(call: Caller, params: SetUploadQuota) -> UploadQuota:
-    """Limit what a person's files may come to, or make an exception, for administrators."""
+async def set_upload_quota(call: Caller, params: SetUploadQuota) -> UploadQuotaResponse:
+    """Set a user's storage limit. Requires an administrator."""
     await call.submit(attachments.set_limit, params.user_id, params.upload_quota_mib)
     return _quota(call.consider(attachments.get_storage_use, params.user_id))
 
 
-def _quota(room: StorageUse) -> UploadQuota:
-    return UploadQuota(
+def _quota(room: StorageUse) -> UploadQuotaResponse:
+    return UploadQuotaResponse(
         used=room.used,
         limit=room.limit,
         upload_quota_mib=own_limit_shown(room.own_limit_mib, attachments.UNLIMITED),
@@ -304,67 +290,62 @@ def _quota(room: StorageUse) -> UploadQuota:
 
 
 class GetFileFacts(Params, kw_only=True, frozen=True):
-    """Some files."""
+    path_ids: Annotated[
+        list[str], Meta(max_length=MAX_FACTS, description="The `path_id` of each file.")
+    ]
 
-    path_ids: Annotated[list[str], Meta(max_length=MAX_FACTS, description="As in their addresses.")]
 
-
-class FoundFacts(ApiResponse, kw_only=True):
-    """What is known of them: of those that there are, and that the caller may open."""
+class FileFactsResponse(ApiResponse, kw_only=True):
+    """Those of the files that exist and that the caller can open."""
 
     files: list[FileFacts]
 
 
-async def get_file_facts(call: Call, params: GetFileFacts) -> FoundFacts:
-    """Name, size and type of uploaded files."""
+async def get_file_facts(call: Call, params: GetFileFacts) -> FileFactsResponse:
+    """Get the name, size, and type of uploaded files."""
     at_path = call.state.uploads.at_path
     known = [one for path in dict.fromkeys(params.path_ids) if (one := at_path(path)) is not None]
     opened = await files_opened(call.node, _caller(call), known)
-    return FoundFacts(files=[file_facts(one) for one in known if one.id in opened])
+    return FileFactsResponse(files=[file_facts(one) for one in known if one.id in opened])
 
 
-class DeleteAttachment(Params, kw_only=True, frozen=True):
-    """A file of one's own, or, for administrators, anybody's."""
+async def delete_attachment(call: Caller, attachment_id: IntPath) -> None:
+    """Delete an uploaded file.
 
-    attachment_id: Annotated[Int, Path()]
-
-
-async def delete_attachment(call: Caller, params: DeleteAttachment) -> ApiResponse:
-    """Delete an uploaded file. Messages that link it stay as they are, and lead nowhere."""
-    await call.submit(attachments.remove, params.attachment_id)
-    return ApiResponse()
+    You can delete your own files; administrators can delete anyone's. Messages that link to the
+    file keep a broken link.
+    """
+    await call.submit(attachments.remove, attachment_id)
 
 
 class FileAt(Params, kw_only=True, frozen=True):
-    """An uploaded file, by the parts of its `path_id`."""
-
-    realm_id: Annotated[Int, Path()]
-    filename: Annotated[str, Path(), Meta(description="What follows in the path_id.")]
+    realm_id: IntPath
+    filename: Annotated[str, Path(), Meta(description="The rest of the file's `path_id`.")]
 
 
-class TemporaryAddress(ApiResponse, kw_only=True):
-    """Where the file can be had for a minute, without credentials."""
+class TemporaryUrlResponse(ApiResponse, kw_only=True):
+    """A URL that opens the file for a minute, without credentials."""
 
     url: str
 
 
-async def get_temporary_url(call: Call, params: FileAt) -> TemporaryAddress:
-    """An address of the file that opens it to whoever has it, for a minute."""
+async def get_temporary_url(call: Call, params: FileAt) -> TemporaryUrlResponse:
+    """Get a URL that opens a file for one minute without signing in."""
     attachment = await _opened(call, params)
     expires = int(call.now) + TEMPORARY_SECONDS
     ticket = call.node.vault.ticket(TICKET, attachment.path, expires)
     name = attachment.path.rpartition("/")[2]
-    return TemporaryAddress(url=f"{links.TEMPORARY}{ticket}/{name}")
+    return TemporaryUrlResponse(url=f"{links.TEMPORARY}{ticket}/{name}")
 
 
 class ThumbnailStatus(ApiResponse, kw_only=True):
-    """Whether there is a smaller picture of the file."""
+    """Whether the file has thumbnails."""
 
     has_thumbnail: bool
 
 
 async def get_thumbnail_status(call: Call, params: FileAt) -> ThumbnailStatus:
-    """Whether the file is a picture that can be had smaller: such are made when asked for."""
+    """Get whether thumbnails of a file are available. They are generated on demand."""
     attachment = await _opened(call, params)
     return ThumbnailStatus(has_thumbnail=attachment.picture is not None)
 
@@ -379,7 +360,6 @@ async def _opened(call: Call, params: FileAt) -> Attachment:
 
 
 def _caller(call: Call) -> User | None:
-    """Who asks; None for a spectator."""
     return call.user if call.user_id is not None else None
 
 
@@ -388,7 +368,7 @@ PROJECTIONS: Final[Projections] = (
     to_owner(
         AttachmentRemoved,
         lambda context, change: AttachmentRemoveEvent(
-            attachment=GoneAttachment(id=change.attachment_id),
+            attachment=RemovedAttachment(id=change.attachment_id),
             upload_space_used=context.state.uploads.space_used,
         ),
     ),

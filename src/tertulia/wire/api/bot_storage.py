@@ -1,4 +1,4 @@
-"""What bots keep with the server between two runs."""
+"""Key-value storage for bots."""
 
 from functools import partial
 from typing import Annotated, Final
@@ -12,72 +12,57 @@ from tertulia.store.database import Connection
 from tertulia.wire.http.parameters import Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
-MOST_CHARACTERS: Final = 10_000_000
-"""Of all names and texts of one bot."""
-MOST_TEXTS: Final = 100_000
-"""Of one bot."""
+MAX_CHARACTERS: Final = 10_000_000
+"""Of all keys and values of one bot."""
+MAX_VALUES: Final = 100_000
+"""Values of one bot."""
 
 _Keys = Annotated[
-    Annotated[list[str], Meta(max_length=MOST_TEXTS)] | None, Meta(description="By default all.")
+    Annotated[list[str], Meta(max_length=MAX_VALUES)] | None,
+    Meta(description="All keys by default."),
 ]
 
 
-class GetStorage(Params, kw_only=True, frozen=True):
-    """Which texts."""
-
-    keys: _Keys = None
-
-
 class Storage(ApiResponse, kw_only=True):
-    """The texts by their names."""
+    """The stored values by key."""
 
     storage: dict[str, str]
 
 
-async def get_storage(call: Call, params: GetStorage) -> Storage:
-    """What the calling bot keeps with the server."""
+async def get_storage(call: Call, keys: _Keys = None) -> Storage:
+    """Get the calling bot's stored values."""
     _require_bot(call)
-    found = await call.node.store.read(bots.stored_values, call.user.id, params.keys)
-    _require_all(params.keys, found)
-    return Storage(storage=found)
+    values = await call.node.store.read(bots.stored_values, call.user.id, keys)
+    _require_all(keys, values)
+    return Storage(storage=values)
 
 
 class UpdateStorage(Params, kw_only=True, frozen=True):
-    """Texts to keep; others stay."""
-
     storage: Annotated[
         dict[str, str],
-        Meta(description=f"Texts by their names: {MOST_CHARACTERS:,} characters of both in all."),
+        Meta(description=f"Values by key: at most {MAX_CHARACTERS:,} characters in total."),
     ]
 
 
-async def update_storage(call: Call, params: UpdateStorage) -> ApiResponse:
-    """Keep texts for the calling bot."""
+async def update_storage(call: Call, params: UpdateStorage) -> None:
+    """Store values for the calling bot. Other keys keep their values."""
     _require_bot(call)
     new = params.storage
     if any("\0" in text for pair in new.items() for text in pair):
         raise Refused("Stored values can't contain null bytes.")
     change = StorageChanged(call.user.id, new)
     await call.node.store.read(_require_room, change)
-    # Looked at again with each part that is written: others may come at the same moment.
+    # Each write checks the limits again, because requests can overlap.
     await _change(call, change)
-    return ApiResponse()
 
 
-class RemoveStorage(Params, kw_only=True, frozen=True):
-    """Which texts to forget."""
-
-    keys: _Keys = None
-
-
-async def remove_storage(call: Call, params: RemoveStorage) -> ApiResponse:
-    """Forget what the calling bot keeps."""
+async def remove_storage(call: Call, keys: _Keys = None) -> None:
+    """Delete stored values of the calling bot."""
     _require_bot(call)
-    if params.keys is not None:
-        found = await call.node.store.read(bots.stored_values, call.user.id, params.keys)
-        _require_all(params.keys, found)
-    await _change(call, StorageChanged(call.user.id, gone=params.keys))
-    return ApiResponse()
+    if keys is not None:
+        values = await call.node.store.read(bots.stored_values, call.user.id, keys)
+        _require_all(keys, values)
+    await _change(call, StorageChanged(call.user.id, gone=keys))
 
 
 def _require_bot(call: Call) -> None:
@@ -85,23 +70,23 @@ def _require_bot(call: Call) -> None:
         raise NotPermitted("Only bots can store values here.")
 
 
-def _require_all(names: list[str] | None, found: dict[str, str]) -> None:
-    for name in names or ():
-        if name not in found:
-            raise Refused(f"No value is stored under the key '{name[:100]}'.")
+def _require_all(keys: list[str] | None, values: dict[str, str]) -> None:
+    for key in keys or ():
+        if key not in values:
+            raise Refused(f"No value is stored under the key '{key[:100]}'.")
 
 
 def _require_room(connection: Connection, change: StorageChanged) -> None:
     new = change.values
     size, count = bots.sizes(connection, change.user_id, list(new))
     size += sum(len(name) + len(value) for name, value in new.items())
-    if size > MOST_CHARACTERS:
+    if size > MAX_CHARACTERS:
         raise Refused(
-            f"This would be {size - MOST_CHARACTERS:,} characters over the limit of"
-            f" {MOST_CHARACTERS:,} characters that a bot can store."
+            f"This would be {size - MAX_CHARACTERS:,} characters over the limit of"
+            f" {MAX_CHARACTERS:,} characters that a bot can store."
         )
-    if count + len(new) > MOST_TEXTS:
-        raise Refused(f"A bot can store at most {MOST_TEXTS:,} values.")
+    if count + len(new) > MAX_VALUES:
+        raise Refused(f"A bot can store at most {MAX_VALUES:,} values.")
 
 
 async def _change(call: Call, change: StorageChanged) -> None:

@@ -1,4 +1,4 @@
-"""Video calls at other servers."""
+"""Video calls."""
 
 from typing import Annotated
 
@@ -11,20 +11,18 @@ from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class NewCall(Params, kw_only=True, frozen=True):
-    """A call."""
-
-    meeting_name: Annotated[str, Meta(description="As it is called there.")]
+    meeting_name: Annotated[str, Meta(description="The call's name in BigBlueButton.")]
     voice_only: bool = False
 
 
-class NewCallLink(ApiResponse, kw_only=True):
-    """Where people of this organization join it."""
+class CallLinkResponse(ApiResponse, kw_only=True):
+    """The link that people in this organization join the call with."""
 
     url: str
 
 
-async def create_bigbluebutton_call(call: Call, params: NewCall) -> NewCallLink:
-    """A link to a new call at the BigBlueButton server that the operator has set."""
+async def create_bigbluebutton_call(call: Call, params: NewCall) -> CallLinkResponse:
+    """Create a link to a new call on the configured BigBlueButton server."""
     node = call.node
     if not video_calls.is_offered(node.config):
         raise Refused("BigBlueButton isn't set up on this server.")
@@ -32,4 +30,4 @@ async def create_bigbluebutton_call(call: Call, params: NewCall) -> NewCallLink:
     link = video_calls.link_to_new(
         node.vault, call.user, name, call.now, voice_only=params.voice_only
     )
-    return NewCallLink(url=f"{call.url}{link}")
+    return CallLinkResponse(url=f"{call.url}{link}")

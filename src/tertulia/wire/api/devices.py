@@ -1,4 +1,4 @@
-"""Devices on the wire."""
+"""Devices of mobile apps, and subscriptions to web push notifications."""
 
 from functools import partial
 from typing import Annotated, Final, Literal
@@ -16,13 +16,13 @@ from tertulia.store.pushes import statuses
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path
+from tertulia.wire.http.parameters import Int, IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class DeviceObject(Struct, kw_only=True):
-    """How a device is reached by encrypted push notifications: none is, as long as the server
-    sends none."""
+    """A device's registration for encrypted push notifications. All fields are null, because this
+    server doesn't send them."""
 
     push_key_id: int | None = None
     push_token_id: str | None = None
@@ -32,104 +32,74 @@ class DeviceObject(Struct, kw_only=True):
 
 
 class DeviceAddEvent(Event, kw_only=True, tag="device"):
-    """There is another device, of which nothing is known yet."""
+    """A device was registered."""
 
     op: str = "add"
     device_id: int
 
 
 class DeviceRemoveEvent(Event, kw_only=True, tag="device"):
-    """A device is gone."""
+    """A device was removed."""
 
     op: str = "remove"
     device_id: int
 
 
 class AddApnsToken(Params, kw_only=True, frozen=True):
-    """Where an iOS device is reached."""
-
     token: Annotated[str, Meta(description="Hexadecimal, at most 4096 characters.")]
-    appid: Annotated[str, Meta(description="Which app it is.")]
+    appid: Annotated[str, Meta(description="The app's bundle ID.")]
 
 
-async def add_apns_token(call: Call, params: AddApnsToken) -> ApiResponse:
-    """Register an iOS device."""
+async def add_apns_token(call: Call, params: AddApnsToken) -> None:
+    """Register an iOS device for push notifications."""
     await call.submit(devices.add_token, PushService.APNS, params.token, params.appid)
-    return ApiResponse()
 
 
-class RemoveToken(Params, kw_only=True, frozen=True):
-    """A device that was registered."""
-
-    token: str
-
-
-async def remove_apns_token(call: Call, params: RemoveToken) -> ApiResponse:
-    """Forget an iOS device."""
-    await call.submit(devices.remove_token, PushService.APNS, params.token)
-    return ApiResponse()
+async def remove_apns_token(call: Call, token: str) -> None:
+    """Unregister an iOS device."""
+    await call.submit(devices.remove_token, PushService.APNS, token)
 
 
 class AddFcmToken(Params, kw_only=True, frozen=True):
-    """Where an Android device is reached."""
-
     token: Annotated[str, Meta(description="At most 4096 characters.")]
 
 
-async def add_fcm_token(call: Call, params: AddFcmToken) -> ApiResponse:
-    """Register an Android device."""
+async def add_fcm_token(call: Call, params: AddFcmToken) -> None:
+    """Register an Android device for push notifications."""
     await call.submit(devices.add_token, PushService.FCM, params.token)
-    return ApiResponse()
 
 
-async def remove_fcm_token(call: Call, params: RemoveToken) -> ApiResponse:
-    """Forget an Android device."""
-    await call.submit(devices.remove_token, PushService.FCM, params.token)
-    return ApiResponse()
+async def remove_fcm_token(call: Call, token: str) -> None:
+    """Unregister an Android device."""
+    await call.submit(devices.remove_token, PushService.FCM, token)
 
 
 class TestNotification(Params, kw_only=True, frozen=True):
-    """Which device to wake."""
-
-    token: Annotated[str | None, Meta(description="By default, all of the caller's.")] = None
+    token: Annotated[str | None, Meta(description="By default, all of your devices.")] = None
 
 
-async def test_notification(call: Call, params: TestNotification) -> ApiResponse:
-    """Wake the caller's devices, to see whether it works."""
+async def test_notification(call: Call, params: TestNotification) -> None:
+    """Send a test notification to your mobile devices."""
     call.consider(devices.test_notification, params.token)
-    return ApiResponse()
 
 
-class RegisterDevice(Params, kw_only=True, frozen=True):
-    """No parameters."""
-
-
-class NewDevice(ApiResponse, kw_only=True):
+class NewDeviceResponse(ApiResponse, kw_only=True):
     """The new device's ID."""
 
     device_id: int
 
 
-async def register_device(call: Call, params: RegisterDevice) -> NewDevice:
-    """Say that the caller's account is used on one more device."""
-    return NewDevice(device_id=await call.submit(devices.register))
+async def register_device(call: Call) -> NewDeviceResponse:
+    """Register another device that you use."""
+    return NewDeviceResponse(device_id=await call.submit(devices.register))
 
 
-class RemoveDevice(Params, kw_only=True, frozen=True):
-    """A device that is used no more."""
-
-    device_id: Int
-
-
-async def remove_device(call: Call, params: RemoveDevice) -> ApiResponse:
-    """Forget one of the caller's devices."""
-    await call.submit(devices.remove, params.device_id)
-    return ApiResponse()
+async def remove_device(call: Call, device_id: Int) -> None:
+    """Remove one of your devices."""
+    await call.submit(devices.remove, device_id)
 
 
 class RegisterPush(Params, kw_only=True, frozen=True):
-    """The key of a device, and where it is reached, encrypted."""
-
     device_id: Int
     push_key_id: Int | None = None
     push_key: str | None = None
@@ -139,61 +109,65 @@ class RegisterPush(Params, kw_only=True, frozen=True):
     encrypted_push_registration: str | None = None
 
 
-async def register_push(call: Call, params: RegisterPush) -> ApiResponse:
-    """Ask for encrypted push notifications on a device."""
+async def register_push(call: Call, params: RegisterPush) -> None:
+    """Register a device for encrypted push notifications."""
     call.consider(devices.require_push, params.device_id)
-    return ApiResponse()
 
 
 class TestEncrypted(Params, kw_only=True, frozen=True):
-    """Which device to wake."""
-
-    device_id: Annotated[Int | None, Meta(description="By default, all of the caller's.")] = None
+    device_id: Annotated[Int | None, Meta(description="By default, all of your devices.")] = None
 
 
-async def test_encrypted_notification(call: Call, params: TestEncrypted) -> ApiResponse:
-    """Wake the caller's devices by an encrypted notification, to see whether it works."""
+async def test_encrypted_notification(call: Call, params: TestEncrypted) -> None:
+    """Send an encrypted test notification to your devices."""
     call.consider(devices.require_push, params.device_id)
-    return ApiResponse()
 
 
 class PushSubscriptionObject(Struct, kw_only=True):
-    """A program that is pushed to."""
+    """A browser or app that receives push notifications."""
 
     id: int
     name: str
-    service: Annotated[str, Meta(description="The host of the push service.")]
+    service: Annotated[str, Meta(description="The push service's host.")]
     created_at: int
-    last_pushed_at: Annotated[int | None, Meta(description="Null where it never was.")]
-    paused_until: Annotated[int | None, Meta(description="Nothing is pushed before.")]
-    trouble: Annotated[str, Meta(description="Why the last push failed; empty where it did not.")]
-    current: Annotated[bool, Meta(description="Whether it is of the browser that asks.")]
+    last_pushed_at: Annotated[int | None, Meta(description="Null if nothing was sent yet.")]
+    paused_until: Annotated[
+        int | None, Meta(description="Nothing is sent before this time. Null if not paused.")
+    ]
+    trouble: Annotated[
+        str, Meta(description="Why the last notification couldn't be sent; empty after a success.")
+    ]
+    current: Annotated[
+        bool, Meta(description="Whether it belongs to the browser that made this request.")
+    ]
 
 
-class PushSubscriptions(ApiResponse, kw_only=True):
-    """The newest first."""
+class PushSubscriptionsResponse(ApiResponse, kw_only=True):
+    """Your push subscriptions, newest first."""
 
-    enabled: Annotated[bool, Meta(description="Whether this server pushes at all.")]
+    enabled: Annotated[bool, Meta(description="Whether this server sends web push notifications.")]
     public_key: Annotated[
         str,
-        Meta(description="What to subscribe with at the push service (VAPID), in base64url."),
+        Meta(
+            description="The server's VAPID key for subscribing at the push service, in base64url."
+        ),
     ]
     subscriptions: list[PushSubscriptionObject]
 
 
-async def get_push_subscriptions(call: Call, params: NoParams) -> PushSubscriptions:
-    """Where the caller is pushed to, and the key to subscribe with. Not of the reference's
-    interface: this server's."""
-    found = call.consider(pushes.listed)
-    doing = await call.node.store.read(statuses, [one.id for one in found])
-    return PushSubscriptions(
+async def get_push_subscriptions(call: Call) -> PushSubscriptionsResponse:
+    """Get your push subscriptions and the key to subscribe with. This endpoint is a Tertulia
+    extension."""
+    subscriptions = call.consider(pushes.listed)
+    by_id = await call.node.store.read(statuses, [one.id for one in subscriptions])
+    return PushSubscriptionsResponse(
         enabled=call.node.config.web_push,
         public_key=call.node.push_key.public,
-        subscriptions=[_shown(call, one, *doing.get(one.id, (0.0, ""))) for one in found],
+        subscriptions=[_object(call, one, *by_id.get(one.id, (0.0, ""))) for one in subscriptions],
     )
 
 
-def _shown(
+def _object(
     call: Call, one: PushSubscription, pushed_at: float = 0.0, trouble: str = ""
 ) -> PushSubscriptionObject:
     return PushSubscriptionObject(
@@ -209,25 +183,28 @@ def _shown(
 
 
 class AddPushSubscription(Params, kw_only=True, frozen=True):
-    """A program to push to, as the browser's `PushSubscription` has it."""
-
-    endpoint: Annotated[str, Meta(description="The https address at the push service.")]
-    p256dh: Annotated[str, Meta(description="The program's public key, in base64url.")]
-    auth: Annotated[str, Meta(description="The secret for the encryption, in base64url.")]
+    endpoint: Annotated[str, Meta(description="The https URL at the push service.")]
+    p256dh: Annotated[str, Meta(description="The client's public key, in base64url.")]
+    auth: Annotated[str, Meta(description="The encryption secret, in base64url.")]
     name: Annotated[
-        str, Meta(description="What the person calls it. At most 60 characters are kept.")
+        str, Meta(description="A name for this device. Only the first 60 characters are stored.")
     ] = ""
 
 
-class AddedPushSubscription(ApiResponse, kw_only=True):
-    """What was added, or was there."""
+class PushSubscriptionResponse(ApiResponse, kw_only=True):
+    """The subscription."""
 
     subscription: PushSubscriptionObject
 
 
-async def add_push_subscription(call: Call, params: AddPushSubscription) -> AddedPushSubscription:
-    """Push to a program of the caller's. Where it was added with a browser's session, it ends with
-    that. Not of the reference's interface: this server's."""
+async def add_push_subscription(
+    call: Call, params: AddPushSubscription
+) -> PushSubscriptionResponse:
+    """Send push notifications to a browser, given its `PushSubscription`.
+
+    If you use a browser session, the subscription ends when you sign out of it. This endpoint is a
+    Tertulia extension.
+    """
     config = call.node.config
     if not config.web_push:
         raise Refused("Push notifications aren't set up on this server.")
@@ -239,53 +216,45 @@ async def add_push_subscription(call: Call, params: AddPushSubscription) -> Adde
         session_id=call.session_id,
     )
     one = await call.submit(pushes.subscribe, new, partial(may_be_plain, config))
-    return AddedPushSubscription(subscription=_shown(call, one))
+    return PushSubscriptionResponse(subscription=_object(call, one))
 
 
 class RevisePushSubscription(Params, kw_only=True, frozen=True):
-    """What is to be different."""
-
-    subscription_id: Annotated[Int, Path()]
+    subscription_id: IntPath
     name: str | UnsetType = UNSET
     paused_until: Annotated[
         Int | UnsetType,
-        Meta(description="Push nothing before that UNIX time, of the next year; 0 to go on."),
+        Meta(
+            description="Send nothing before this UNIX time, at most a year ahead. 0 resumes"
+            " notifications."
+        ),
     ] = UNSET
 
 
 async def revise_push_subscription(
     call: Call, params: RevisePushSubscription
-) -> AddedPushSubscription:
-    """Give a program another name, or leave it in peace for a while. Not of the reference's
-    interface: this server's."""
+) -> PushSubscriptionResponse:
+    """Rename or pause a push subscription. This endpoint is a Tertulia extension."""
     one = await call.submit(pushes.revise, params.subscription_id, params.name, params.paused_until)
-    return AddedPushSubscription(subscription=_shown(call, one))
+    return PushSubscriptionResponse(subscription=_object(call, one))
 
 
-class OnePushSubscription(Params, kw_only=True, frozen=True):
-    """Which one."""
-
-    subscription_id: Annotated[Int, Path()]
-
-
-async def remove_push_subscription(call: Call, params: OnePushSubscription) -> ApiResponse:
-    """Push to a program no more. Not of the reference's interface: this server's."""
-    await call.submit(pushes.unsubscribe, params.subscription_id)
-    return ApiResponse()
+async def remove_push_subscription(call: Call, subscription_id: IntPath) -> None:
+    """Remove a push subscription. This endpoint is a Tertulia extension."""
+    await call.submit(pushes.unsubscribe, subscription_id)
 
 
-async def test_push_subscription(call: Call, params: OnePushSubscription) -> ApiResponse:
-    """Push something to a program, to see whether it works: refused with what the push service
-    says. Not of the reference's interface: this server's."""
+async def test_push_subscription(call: Call, subscription_id: IntPath) -> None:
+    """Send a test notification. If the push service refuses it, the error has its reason. This
+    endpoint is a Tertulia extension."""
     if not call.node.config.web_push:
         raise Refused("Push notifications aren't set up on this server.")
-    one = call.consider(pushes.found, params.subscription_id)
+    one = call.consider(pushes.found, subscription_id)
     await send_test_push(call.node, call.user, one)
-    return ApiResponse()
 
 
 class PushSubscriptionsEvent(Event, kw_only=True, tag="push_subscriptions"):
-    """The list of the account's programs is another one: it is to be fetched again."""
+    """Your push subscriptions changed. Fetch them again."""
 
     op: str = "change"
 

@@ -1,8 +1,8 @@
-"""Drafts and snippets on the wire."""
+"""Drafts and saved snippets."""
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert, field
 
 from tertulia.domain.messages import drafts
 from tertulia.model import changes
@@ -10,7 +10,7 @@ from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Path
+from tertulia.wire.http.parameters import SAFE_INTEGER, Int, IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 DRAFT_TYPES: Final = {
@@ -18,11 +18,11 @@ DRAFT_TYPES: Final = {
     DraftKind.CHANNEL: "stream",
     DraftKind.DIRECT: "private",
 }
-"""What clients call the kinds of drafts."""
+"""The names of the kinds of drafts in the API."""
 
 
 class DraftObject(Struct, kw_only=True):
-    """A draft. `to` is one channel ID, or user IDs, or empty, by `type`."""
+    """A draft. Depending on `type`, `to` has one channel ID, user IDs, or nothing."""
 
     id: int
     type: str
@@ -33,16 +33,15 @@ class DraftObject(Struct, kw_only=True):
 
 
 class SnippetObject(Struct, kw_only=True):
-    """A snippet; `content` is Markdown source."""
+    """A saved snippet. `content` is Markdown."""
 
     id: int
     title: str
     content: str
-    date_created: int
+    created_at: int = field(name="date_created")
 
 
 def draft_object(draft: SavedDraft) -> DraftObject:
-    """The draft, for its author."""
     return DraftObject(
         id=draft.id,
         type=DRAFT_TYPES[draft.kind],
@@ -54,52 +53,46 @@ def draft_object(draft: SavedDraft) -> DraftObject:
 
 
 def snippet_object(snippet: Snippet) -> SnippetObject:
-    """The snippet, for its owner."""
-    return SnippetObject(
-        id=snippet.id,
-        title=snippet.title,
-        content=snippet.content,
-        date_created=snippet.created_at,
-    )
+    return convert(snippet, SnippetObject, from_attributes=True)
 
 
 class DraftsAddEvent(Event, kw_only=True, tag="drafts"):
-    """There are new drafts."""
+    """You created drafts."""
 
     op: str = "add"
     drafts: list[DraftObject]
 
 
 class DraftsUpdateEvent(Event, kw_only=True, tag="drafts"):
-    """A draft was edited."""
+    """You edited a draft."""
 
     op: str = "update"
     draft: DraftObject
 
 
 class DraftsRemoveEvent(Event, kw_only=True, tag="drafts"):
-    """A draft is gone."""
+    """A draft was deleted."""
 
     op: str = "remove"
     draft_id: int
 
 
 class SnippetsAddEvent(Event, kw_only=True, tag="saved_snippets"):
-    """There is a new snippet."""
+    """You created a snippet."""
 
     op: str = "add"
     saved_snippet: SnippetObject
 
 
 class SnippetsUpdateEvent(Event, kw_only=True, tag="saved_snippets"):
-    """A snippet was edited."""
+    """You edited a snippet."""
 
     op: str = "update"
     saved_snippet: SnippetObject
 
 
 class SnippetsRemoveEvent(Event, kw_only=True, tag="saved_snippets"):
-    """A snippet is gone."""
+    """You deleted a snippet."""
 
     op: str = "remove"
     saved_snippet_id: int
@@ -108,22 +101,21 @@ class SnippetsRemoveEvent(Event, kw_only=True, tag="saved_snippets"):
 _KINDS = {name: kind for kind, name in DRAFT_TYPES.items()}
 
 
-class DraftContent(Struct, kw_only=True, frozen=True):
-    """What a draft shall be."""
+class DraftInput(Struct, kw_only=True, frozen=True):
+    """The content and recipients of a draft."""
 
     type: Annotated[
-        Literal["", "stream", "private"], Meta(description="Empty for a draft to nobody yet.")
+        Literal["", "stream", "private"], Meta(description="Empty for a draft without recipients.")
     ]
     to: Annotated[list[Int], Meta(description="One channel ID, or user IDs.")]
-    topic: Annotated[str, Meta(description="Of a draft to a channel.")]
+    topic: Annotated[str, Meta(description="For drafts to a channel.")]
     content: str
     timestamp: Annotated[
         Int | Annotated[float, Meta(le=SAFE_INTEGER)] | None,
-        Meta(description="When it was edited last, in UNIX seconds; by default, now."),
+        Meta(description="The time of the last edit in UNIX seconds. By default, now."),
     ] = None
 
     def writing(self) -> drafts.DraftContent:
-        """The same in the domain's words."""
         return drafts.DraftContent(
             kind=_KINDS.get(self.type, DraftKind.NOTHING),
             to=tuple(self.to),
@@ -133,130 +125,90 @@ class DraftContent(Struct, kw_only=True, frozen=True):
         )
 
 
-class GetDrafts(Params, kw_only=True, frozen=True):
-    """No parameters."""
-
-
-class Drafts(ApiResponse, kw_only=True):
-    """The caller's drafts, those edited last first."""
+class DraftsResponse(ApiResponse, kw_only=True):
+    """Your drafts, most recently edited first."""
 
     count: int
     drafts: list[DraftObject]
 
 
-async def get_drafts(call: Call, params: GetDrafts) -> Drafts:
-    """The caller's drafts, those edited last first."""
-    found = [draft_object(draft) for draft in call.consider(drafts.listed)]
-    return Drafts(count=len(found), drafts=found)
+async def get_drafts(call: Call) -> DraftsResponse:
+    """Get your drafts."""
+    listed = [draft_object(draft) for draft in call.consider(drafts.listed)]
+    return DraftsResponse(count=len(listed), drafts=listed)
 
 
 class CreateDrafts(Params, kw_only=True, frozen=True):
-    """Drafts to keep."""
-
-    drafts: list[DraftContent] = []
+    drafts: list[DraftInput] = []
 
 
-class DraftIds(ApiResponse, kw_only=True):
-    """The new drafts' IDs, in the order in which they were sent."""
+class DraftIdsResponse(ApiResponse, kw_only=True):
+    """The new drafts' IDs, in the order of the request."""
 
     ids: list[int]
 
 
-async def create_drafts(call: Call, params: CreateDrafts) -> DraftIds:
-    """Keep drafts: all of them, or where one cannot be kept, none."""
+async def create_drafts(call: Call, params: CreateDrafts) -> DraftIdsResponse:
+    """Create drafts. If one is invalid, none are created."""
     writings = [draft.writing() for draft in params.drafts]
     ids = await call.submit(drafts.create, writings)
-    return DraftIds(ids=list(ids))
+    return DraftIdsResponse(ids=list(ids))
 
 
-class EditDraft(Params, kw_only=True, frozen=True):
-    """What a draft shall be."""
-
-    draft_id: Annotated[Int, Path()]
-    draft: DraftContent
+async def edit_draft(call: Call, draft_id: IntPath, draft: DraftInput) -> None:
+    """Replace a draft."""
+    await call.submit(drafts.edit, draft_id, draft.writing())
 
 
-async def edit_draft(call: Call, params: EditDraft) -> ApiResponse:
-    """Put something else in a draft's place."""
-    await call.submit(drafts.edit, params.draft_id, params.draft.writing())
-    return ApiResponse()
-
-
-class DeleteDraft(Params, kw_only=True, frozen=True):
-    """A draft to delete."""
-
-    draft_id: Annotated[Int, Path()]
-
-
-async def delete_draft(call: Call, params: DeleteDraft) -> ApiResponse:
+async def delete_draft(call: Call, draft_id: IntPath) -> None:
     """Delete a draft."""
-    await call.submit(drafts.delete, params.draft_id)
-    return ApiResponse()
+    await call.submit(drafts.delete, draft_id)
 
 
 _TITLE = Meta(description="At most 60 characters.")
 _CONTENT = Meta(description="Markdown, at most max_message_length characters.")
 
 
-class GetSnippets(Params, kw_only=True, frozen=True):
-    """No parameters."""
-
-
-class Snippets(ApiResponse, kw_only=True):
-    """The caller's snippets, the oldest first."""
+class SnippetsResponse(ApiResponse, kw_only=True):
+    """Your snippets, oldest first."""
 
     saved_snippets: list[SnippetObject]
 
 
-async def get_snippets(call: Call, params: GetSnippets) -> Snippets:
-    """The caller's snippets, the oldest first."""
+async def get_snippets(call: Call) -> SnippetsResponse:
+    """Get your saved snippets."""
     own = call.state.snippets.of_user[call.user.id]
-    return Snippets(saved_snippets=[snippet_object(snippet) for snippet in own])
+    return SnippetsResponse(saved_snippets=[snippet_object(snippet) for snippet in own])
 
 
-class CreateSnippet(Params, kw_only=True, frozen=True):
-    """A snippet to keep."""
-
-    title: Annotated[str, _TITLE]
-    content: Annotated[str, _CONTENT]
-
-
-class NewSnippet(ApiResponse, kw_only=True):
+class NewSnippetResponse(ApiResponse, kw_only=True):
     """The new snippet's ID."""
 
     saved_snippet_id: int
 
 
-async def create_snippet(call: Call, params: CreateSnippet) -> NewSnippet:
-    """Keep a snippet."""
-    made = await call.submit(drafts.create_snippet, params.title, params.content)
-    return NewSnippet(saved_snippet_id=made)
+async def create_snippet(
+    call: Call, title: Annotated[str, _TITLE], content: Annotated[str, _CONTENT]
+) -> NewSnippetResponse:
+    """Save a snippet."""
+    snippet_id = await call.submit(drafts.create_snippet, title, content)
+    return NewSnippetResponse(saved_snippet_id=snippet_id)
 
 
 class EditSnippet(Params, kw_only=True, frozen=True):
-    """What a snippet shall be; what is not sent stays."""
-
-    saved_snippet_id: Annotated[Int, Path()]
+    saved_snippet_id: IntPath
     title: Annotated[str | None, _TITLE] = None
     content: Annotated[str | None, _CONTENT] = None
 
 
-async def edit_snippet(call: Call, params: EditSnippet) -> ApiResponse:
-    """Give a snippet another title or text."""
+async def edit_snippet(call: Call, params: EditSnippet) -> None:
+    """Change a snippet's title or content."""
     await call.submit(drafts.edit_snippet, params.saved_snippet_id, params.title, params.content)
-    return ApiResponse()
 
 
-class DeleteSnippet(Params, kw_only=True, frozen=True):
-    """A snippet to delete."""
-
-    saved_snippet_id: Annotated[Int, Path()]
-
-
-async def delete_snippet(call: Call, params: DeleteSnippet) -> ApiResponse:
+async def delete_snippet(call: Call, saved_snippet_id: IntPath) -> None:
     """Delete a snippet."""
-    await call.submit(drafts.delete_snippet, params.saved_snippet_id)
-    return ApiResponse()
+    await call.submit(drafts.delete_snippet, saved_snippet_id)
 
 
 SECTIONS: Final[Sections] = {

@@ -1,4 +1,4 @@
-"""What embedded bots do by the interface: requests of this node to itself, in the bot's name."""
+"""The API operations of embedded bots, as requests from this node to itself."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -23,15 +23,18 @@ _OPERATIONS: Final = {
     "get_storage": ("GET", "/bot_storage"),
     "put_storage": ("PUT", "/bot_storage"),
 }
-"""What embedded bots may do."""
+"""Method and path of each operation that embedded bots can use."""
 
 
 def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) -> Interface:
-    """How embedded bots reach the node. `application` is asked for when the first one does."""
+    """Return the function that embedded bots call the API with.
+
+    The ASGI application is created on first use.
+    """
     clients: list[httpx.AsyncClient] = []
 
     def client() -> "httpx.AsyncClient":
-        import httpx  # When a bot first asks.
+        import httpx  # Loaded with the first request.
 
         if not clients:
             transport = httpx.ASGITransport(app=application(node), raise_app_exceptions=False)
@@ -39,7 +42,9 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
             clients.append(httpx.AsyncClient(transport=transport, base_url=base))
         return clients[0]
 
-    async def ask(bot: User, operation: str, fields: Mapping[str, Any], mark: str) -> ApiResponse:
+    async def request(
+        bot: User, operation: str, fields: Mapping[str, Any], mark: str
+    ) -> ApiResponse:
         if operation not in _OPERATIONS:
             return ApiResponse(
                 400, {"result": "error", "msg": "Embedded bots can't use this endpoint."}
@@ -51,27 +56,26 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
         if operation == "get_message":
             rest = {"apply_markdown": False, "allow_empty_topic_name": False}
         if operation == "send_message":
-            # Done again after a node was lost, it is the same message.
+            # A retry after a lost node must not send the message twice.
             rest |= {"queue_id": "service", "local_id": mark}
         values = {name: _text(value) for name, value in rest.items()}
-        # (By types, what is unfolded might be any parameter of the client's.)
-        reply = await client().request(
+        response = await client().request(
             method,
             f"{PREFIX}{path}",
-            **{"params" if method == "GET" else "data": values},  # type: ignore[arg-type]
+            **{"params" if method == "GET" else "data": values},  # type: ignore[arg-type]  # mypy checks the unpacked dict against every parameter
             auth=(bot.address, node.vault.api_key(node.state.credentials[bot.id])),
             headers={"User-Agent": "Embedded bot"},
         )
         try:
-            content = msgspec.json.decode(reply.content, type=dict[str, Any])
+            content = msgspec.json.decode(response.content, type=dict[str, Any])
         except msgspec.MsgspecError:
             content = {
                 "result": "error",
-                "msg": f"The server responded with status {reply.status_code}.",
+                "msg": f"The server responded with status {response.status_code}.",
             }
-        return ApiResponse(reply.status_code, content)
+        return ApiResponse(response.status_code, content)
 
-    return ask
+    return request
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""No event tells of feeds: whoever looks at the list asks for it."""
+"""RSS and Atom feeds that bots post from. Changes to them don't create events."""
 
 from typing import Annotated, Final
 
@@ -10,139 +10,125 @@ from tertulia.model.errors import Refused
 from tertulia.model.feeds import Feed
 from tertulia.store import feeds as rounds
 from tertulia.store.feeds import FeedStatus
-from tertulia.wire.api.bots import OneBot, check_called
+from tertulia.wire.api.bots.endpoints import id_or_name, require_callable
 from tertulia.wire.api.projection import Projections, unseen
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class FeedObject(Struct, kw_only=True):
-    """A feed that a bot follows, and how it is with it. Times are in UNIX seconds."""
+    """A feed that a bot follows, and its status. Times are in UNIX seconds."""
 
     id: int
     url: str
     stream_id: int
-    topic: Annotated[str, Meta(description="Empty: the feed's own title.")]
-    title: Annotated[str, Meta(description="Its own; empty before it was read.")]
-    last_read: Annotated[float | None, Meta(description="When it last could be read.")]
-    last_told: Annotated[float | None, Meta(description="When an entry was last written.")]
-    next_read: Annotated[
-        float | None, Meta(description="When it is read again; null where that is at once.")
+    topic: Annotated[str, Meta(description="Empty to use the feed's title.")]
+    title: Annotated[str, Meta(description="The feed's title; empty until it was read.")]
+    last_read: Annotated[
+        float | None, Meta(description="When the feed was last read successfully.")
     ]
-    failures: Annotated[int, Meta(description="How often in a row that failed.")]
-    reason: Annotated[str, Meta(description="Why, the last time, as a sentence.")]
+    last_told: Annotated[float | None, Meta(description="When the bot last posted an entry.")]
+    next_read: Annotated[
+        float | None, Meta(description="When the feed is read next; null for as soon as possible.")
+    ]
+    failures: Annotated[int, Meta(description="How often in a row reading the feed failed.")]
+    reason: Annotated[str, Meta(description="Why it failed the last time.")]
 
 
-class Feeds(ApiResponse, kw_only=True):
-    """The oldest first."""
+class FeedsResponse(ApiResponse, kw_only=True):
+    """The feeds, oldest first."""
 
     feeds: list[FeedObject]
 
 
-async def get_feeds(call: Call, params: OneBot) -> Feeds:
-    """The feeds that a bot follows, for its owner and for administrators. Not of the reference's
-    interface: this server's."""
-    found = call.consider(feeds.listed, params.bot_id)
-    return Feeds(feeds=await _objects(call, found))
+async def get_feeds(call: Call, bot_id: IntPath) -> FeedsResponse:
+    """Get the feeds that a bot follows. Requires the bot's owner or an administrator. This endpoint
+    is a Tertulia extension."""
+    return FeedsResponse(feeds=await _objects(call, call.consider(feeds.listed, bot_id)))
 
 
-async def _objects(call: Call, found: list[Feed]) -> list[FeedObject]:
-    ids = {feed.id for feed in found}
-    known = await call.node.store.read(rounds.statuses, ids) if ids else {}
-    return [_object(feed, *known.get(feed.id, (FeedStatus(), 0.0))) for feed in found]
+async def _objects(call: Call, listed: list[Feed]) -> list[FeedObject]:
+    ids = {feed.id for feed in listed}
+    statuses = await call.node.store.read(rounds.statuses, ids) if ids else {}
+    return [_object(feed, *statuses.get(feed.id, (FeedStatus(), 0.0))) for feed in listed]
 
 
-def _object(feed: Feed, standing: FeedStatus, due_at: float) -> FeedObject:
-    if standing.url != feed.url:
-        standing = FeedStatus()
+def _object(feed: Feed, status: FeedStatus, due_at: float) -> FeedObject:
+    if status.url != feed.url:
+        status = FeedStatus()
     return FeedObject(
         id=feed.id,
         url=feed.url,
         stream_id=feed.channel_id,
         topic=feed.topic,
-        title=standing.title,
-        last_read=standing.read_at or None,
-        last_told=standing.told_at or None,
+        title=status.title,
+        last_read=status.read_at or None,
+        last_told=status.told_at or None,
         next_read=due_at or None,
-        failures=standing.failures,
-        reason=standing.reason,
+        failures=status.failures,
+        reason=status.reason,
     )
 
 
 class AddFeed(Params, kw_only=True, frozen=True):
-    """A feed that a bot is to follow."""
-
-    bot_id: Annotated[Int, Path()]
-    url: Annotated[str, Meta(description="Of a document in RSS, Atom or RDF.")]
+    bot_id: IntPath
+    url: Annotated[str, Meta(description="The URL of an RSS, Atom, or RDF document.")]
     stream: Annotated[str, Meta(description="A channel's name or ID.")]
-    topic: Annotated[str, Meta(description="Empty: the feed's own title.")] = ""
+    topic: Annotated[str, Meta(description="Empty to use the feed's title.")] = ""
 
 
-class OneFeed(ApiResponse, kw_only=True):
-    """The feed as it is then."""
+class FeedResponse(ApiResponse, kw_only=True):
+    """The feed."""
 
     feed: FeedObject
 
 
-async def add_feed(call: Call, params: AddFeed) -> OneFeed:
-    """Let a bot that is an incoming webhook follow a feed, for its owner and for administrators.
+async def add_feed(call: Call, params: AddFeed) -> FeedResponse:
+    """Let an incoming webhook bot post the entries of a feed. Requires the bot's owner or an
+    administrator.
 
-    It writes the newest entry at once, and from then on those that are new. Not of the reference's
-    interface: this server's.
+    The bot posts the newest entry immediately, and new entries from then on. This endpoint is a
+    Tertulia extension.
     """
     call.consider(bots.check_managed, params.bot_id)
     if not call.node.config.feed_minutes:
         raise Refused("Feeds are turned off on this server. Ask its operator to turn them on.")
-    await check_called(call, feeds.feed_url(params.url))
+    await require_callable(call, feeds.feed_url(params.url))
     feed: Feed = await call.submit(
-        feeds.add, params.bot_id, params.url, _channel(params.stream), params.topic
+        feeds.add, params.bot_id, params.url, id_or_name(params.stream), params.topic
     )
-    return OneFeed(feed=(await _objects(call, [feed]))[0])
-
-
-def _channel(text: str) -> int | str:
-    """The channel's ID, or its name."""
-    text = text.strip()
-    return int(text) if text.isdecimal() and len(text) < 16 else text
+    return FeedResponse(feed=(await _objects(call, [feed]))[0])
 
 
 class UpdateFeed(Params, kw_only=True, frozen=True):
-    """What is to be new about a feed."""
-
-    bot_id: Annotated[Int, Path()]
-    feed_id: Annotated[Int, Path()]
+    bot_id: IntPath
+    feed_id: IntPath
     url: str | None = None
     stream: Annotated[str | None, Meta(description="A channel's name or ID.")] = None
-    topic: Annotated[str | None, Meta(description="Empty: the feed's own title.")] = None
+    topic: Annotated[str | None, Meta(description="Empty to use the feed's title.")] = None
 
 
-async def update_feed(call: Call, params: UpdateFeed) -> OneFeed:
-    """Change a feed that a bot follows, for its owner and for administrators. It is read again
-    within a minute, also where nothing is new about it and it failed before. Not of the reference's
-    interface: this server's."""
+async def update_feed(call: Call, params: UpdateFeed) -> FeedResponse:
+    """Change a feed that a bot follows. Requires the bot's owner or an administrator.
+
+    The feed is read again within a minute, even if nothing changed or reading it failed before.
+    This endpoint is a Tertulia extension.
+    """
     if params.url is not None:
         call.consider(bots.check_managed, params.bot_id)
-        await check_called(call, feeds.feed_url(params.url))
-    channel = None if params.stream is None else _channel(params.stream)
+        await require_callable(call, feeds.feed_url(params.url))
+    channel = None if params.stream is None else id_or_name(params.stream)
     feed: Feed = await call.submit(
         feeds.change, params.bot_id, params.feed_id, params.url, channel, params.topic
     )
     await call.node.store.write(lambda c: rounds.read_soon(c, feed.id))
-    return OneFeed(feed=(await _objects(call, [feed]))[0])
+    return FeedResponse(feed=(await _objects(call, [feed]))[0])
 
 
-class FeedOfBot(Params, kw_only=True, frozen=True):
-    """A feed of a bot."""
-
-    bot_id: Annotated[Int, Path()]
-    feed_id: Annotated[Int, Path()]
-
-
-async def remove_feed(call: Call, params: FeedOfBot) -> ApiResponse:
-    """End that a bot follows a feed, for its owner and for administrators. Not of the reference's
-    interface: this server's."""
-    await call.submit(feeds.remove, params.bot_id, params.feed_id)
-    return ApiResponse()
+async def remove_feed(call: Call, bot_id: IntPath, feed_id: IntPath) -> None:
+    """Make a bot stop following a feed. Requires the bot's owner or an administrator. This endpoint
+    is a Tertulia extension."""
+    await call.submit(feeds.remove, bot_id, feed_id)
 
 
 PROJECTIONS: Final[Projections] = (

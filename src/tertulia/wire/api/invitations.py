@@ -1,4 +1,4 @@
-"""Events of invitations. They have no content: clients ask for the list again."""
+"""Invitations by email and invitation links."""
 
 from collections.abc import Collection, Hashable, Iterable
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -20,7 +20,7 @@ from tertulia.model.users import Role
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path, Reads
+from tertulia.wire.http.parameters import Int, IntPath, Params, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
 InvitationChange = changes.InvitationsMade | changes.InvitationSentAgain | changes.InvitationsEnded
@@ -28,11 +28,11 @@ C = TypeVar("C", changes.InvitationsMade, changes.InvitationSentAgain, changes.I
 
 
 class InvitesChangedEvent(Event, kw_only=True, tag="invites_changed"):
-    """The list of invitations is another one now."""
+    """The list of invitations changed. Fetch it again."""
 
 
 class InvitationsChangedProjection(Projection[C]):
-    """To administrators, and to those who made the invitations."""
+    """Notifies administrators and the people who created the invitations."""
 
     def __init__(self, of: type[C]) -> None:
         self.of = of
@@ -76,20 +76,24 @@ def _welcome_text(text: str) -> str | None:
 
 
 class _Terms(Params, kw_only=True, frozen=True):
-    """What people are invited to."""
-
     invite_expires_in_minutes: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_MINUTES)] | UnsetType | None,
-        Meta(description="null: never. By default what the server is set to: 14400."),
+        Meta(
+            description="Null for no expiration. By default, the server's setting (14400 unless"
+            " changed)."
+        ),
     ] = UNSET
     invite_as: Annotated[
-        RoleNumber, Meta(description="The role: not one with more rights than the caller's.")
+        RoleNumber,
+        Meta(description="The role of the new users. It can't have more rights than yours."),
     ] = 400
-    group_ids: Annotated[
-        list[Int], Meta(description="Groups to which the caller may add members.")
-    ] = []
+    group_ids: Annotated[list[Int], Meta(description="Groups that you can add members to.")] = []
     include_realm_default_subscriptions: Annotated[
-        bool, Meta(description="Whether to subscribe to the default channels of then.")
+        bool,
+        Meta(
+            description="Whether to subscribe new users to the channels that are default"
+            " channels when they join."
+        ),
     ] = False
     welcome_message_custom_text: Annotated[
         str | None,
@@ -99,33 +103,29 @@ class _Terms(Params, kw_only=True, frozen=True):
             text=True,
         ),
         Meta(
-            description="Markdown in the Welcome Bot's message. null: the organization's; empty:"
-            " none. From those who are no administrators, as null."
+            description="Markdown for the Welcome Bot's message. Null for the organization's"
+            " text, empty for none. Ignored unless you are an administrator."
         ),
     ] = None
 
 
 class SendInvites(_Terms, kw_only=True, frozen=True):
-    """Whom to invite by mail, and to what."""
-
     invitee_emails: Annotated[
-        str, Meta(description="Addresses, separated by commas or line breaks.")
+        str, Meta(description="Email addresses, separated by commas or line breaks.")
     ]
     stream_ids: Annotated[
         list[Int],
-        Meta(description="Default channels, and those to which the caller may subscribe others."),
+        Meta(description="Default channels, and channels that you can subscribe others to."),
     ]
     notify_referrer_on_join: Annotated[
-        bool, Meta(description="Whether the caller gets a direct message when somebody joins.")
+        bool, Meta(description="Whether you get a direct message when someone joins.")
     ] = True
 
 
 class CreateInviteLink(_Terms, kw_only=True, frozen=True):
-    """To what whoever has the link is invited."""
-
     stream_ids: Annotated[
         list[Int],
-        Meta(description="Default channels, and those to which the caller may subscribe others."),
+        Meta(description="Default channels, and channels that you can subscribe others to."),
     ] = []
 
 
@@ -144,7 +144,7 @@ def _terms(call: Call, params: SendInvites | CreateInviteLink) -> InvitationTerm
     )
 
 
-def _post(call: Call) -> InvitationDelivery:
+def _delivery(call: Call) -> InvitationDelivery:
     node = call.node
     return InvitationDelivery(
         site=node.config.mail_site,
@@ -153,14 +153,14 @@ def _post(call: Call) -> InvitationDelivery:
     )
 
 
-# Making
+async def send_invites(call: Call, params: SendInvites) -> None:
+    """Invite people by email.
 
-
-async def send_invites(call: Call, params: SendInvites) -> ApiResponse:
-    """Invite people by mail. Those who have an account are left out, and named in an error
-    although the others are invited."""
+    Addresses that already have an account are skipped and listed in an error, even though the
+    others are invited.
+    """
     outcome = await call.submit(
-        invitations.invite, params.invitee_emails, _terms(call, params), _post(call)
+        invitations.invite, params.invitee_emails, _terms(call, params), _delivery(call)
     )
     if outcome.not_invited or outcome.daily_limit_reached:
         raise InvitationFailed(
@@ -168,65 +168,63 @@ async def send_invites(call: Call, params: SendInvites) -> ApiResponse:
             sent=bool(outcome.invited),
             daily_limit_reached=outcome.daily_limit_reached,
         )
-    return ApiResponse()
 
 
-class InviteLink(ApiResponse, kw_only=True):
-    """The link."""
+class InviteLinkResponse(ApiResponse, kw_only=True):
+    """The invitation link."""
 
     invite_link: str
 
 
-async def create_invite_link(call: Call, params: CreateInviteLink) -> InviteLink:
-    """Make a link with which anybody who has it can join, any number of times."""
-    made: Invitation = await call.submit(
+async def create_invite_link(call: Call, params: CreateInviteLink) -> InviteLinkResponse:
+    """Create an invitation link that anyone who has it can join with, any number of times."""
+    invitation: Invitation = await call.submit(
         invitations.create_link, _terms(call, params), call.node.vault.nonce()
     )
-    return InviteLink(invite_link=call.node.links.invitation(call.url, made))
-
-
-# Looking after them
+    return InviteLinkResponse(invite_link=call.node.links.invitation(call.url, invitation))
 
 
 class InviteObject(Struct, kw_only=True):
-    """An invitation with which somebody can still join."""
+    """An invitation that can still be used."""
 
     id: int
     invited_by_user_id: int
     invited: int
     expiry_date: int | None
-    """null: never."""
+    """Null if it doesn't expire."""
     invited_as: int
     email: str | UnsetType = UNSET
-    """Of invitations by mail."""
+    """For invitations by email."""
     link_url: str | UnsetType = UNSET
-    """Of links; where the server sends no mail, of every invitation."""
+    """For links. If the server doesn't send email, for all invitations."""
     notify_referrer_on_join: bool
     is_multiuse: bool
 
 
-class Invites(ApiResponse, kw_only=True):
-    """Invitations in the order in which they were made."""
+class InvitesResponse(ApiResponse, kw_only=True):
+    """The invitations, oldest first."""
 
     invites: list[InviteObject]
     mail_is_sent: bool
-    """Whether the server sends mails. Otherwise the inviters hand the links over themselves."""
+    """Whether the server sends email. If not, inviters pass on the links themselves."""
 
 
-async def get_invites(call: Call, params: NoParams) -> Invites:
-    """The invitations that the caller can revoke: administrators those of everybody (but those to
-    a role with more rights than theirs), others their own."""
-    found = invitations.visible_to(call.state, call.user, call.now)
-    return Invites(
-        invites=[_shown(call, invitation) for invitation in found],
+async def get_invites(call: Call) -> InvitesResponse:
+    """Get the invitations that you can revoke.
+
+    Administrators get everyone's, except those for a role with more rights than theirs.
+    """
+    visible = invitations.visible_to(call.state, call.user, call.now)
+    return InvitesResponse(
+        invites=[_object(call, invitation) for invitation in visible],
         mail_is_sent=bool(call.node.config.smtp_host),
     )
 
 
-def _shown(call: Call, invitation: Invitation) -> InviteObject:
+def _object(call: Call, invitation: Invitation) -> InviteObject:
     reusable = invitation.is_reusable
-    # Without mails an address is confirmed by nothing: whoever invites vouches for it.
-    is_handed_over = reusable or not call.node.config.smtp_host
+    # Without email, no address is confirmed: the inviter vouches for it.
+    shows_link = reusable or not call.node.config.smtp_host
     return InviteObject(
         id=invitation.id,
         invited_by_user_id=invitation.inviter_id,
@@ -234,34 +232,25 @@ def _shown(call: Call, invitation: Invitation) -> InviteObject:
         expiry_date=invitation.expires_at,
         invited_as=invitation.role.value,
         email=UNSET if invitation.address is None else invitation.address,
-        link_url=call.node.links.invitation(call.url, invitation) if is_handed_over else UNSET,
+        link_url=call.node.links.invitation(call.url, invitation) if shows_link else UNSET,
         notify_referrer_on_join=invitation.tell_inviter,
         is_multiuse=reusable,
     )
 
 
-class OneInvite(Params, kw_only=True, frozen=True):
-    """An invitation."""
-
-    invite_id: Annotated[Int, Path()]
-
-
-async def revoke_email_invite(call: Call, params: OneInvite) -> ApiResponse:
-    """Revoke an invitation by mail."""
-    await call.submit(invitations.revoke, params.invite_id)
-    return ApiResponse()
+async def revoke_email_invite(call: Call, invite_id: IntPath) -> None:
+    """Revoke an invitation by email."""
+    await call.submit(invitations.revoke, invite_id)
 
 
-async def revoke_invite_link(call: Call, params: OneInvite) -> ApiResponse:
-    """Revoke a link."""
-    await call.submit(invitations.revoke_link, params.invite_id)
-    return ApiResponse()
+async def revoke_invite_link(call: Call, invite_id: IntPath) -> None:
+    """Revoke an invitation link."""
+    await call.submit(invitations.revoke_link, invite_id)
 
 
-async def resend_email_invite(call: Call, params: OneInvite) -> ApiResponse:
-    """Mail an invitation once more."""
-    await call.submit(invitations.resend, params.invite_id, _post(call))
-    return ApiResponse()
+async def resend_email_invite(call: Call, invite_id: IntPath) -> None:
+    """Send an invitation email again."""
+    await call.submit(invitations.resend, invite_id, _delivery(call))
 
 
 PROJECTIONS: Final[Projections] = (

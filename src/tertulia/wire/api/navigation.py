@@ -1,4 +1,4 @@
-"""Navigation views on the wire."""
+"""Views in the navigation sidebar, and onboarding hints."""
 
 from typing import Annotated, Final
 
@@ -10,12 +10,12 @@ from tertulia.model.navigation import NavigationView
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import Params, Path
+from tertulia.wire.http.parameters import Params, TextPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class NavigationViewObject(Struct, kw_only=True):
-    """A view of the left sidebar. Built-in ones have no name."""
+    """A view in the left sidebar. Built-in views have no name."""
 
     fragment: str
     is_pinned: bool
@@ -23,7 +23,6 @@ class NavigationViewObject(Struct, kw_only=True):
 
 
 def view_object(view: NavigationView) -> NavigationViewObject:
-    """The view, for its owner."""
     return NavigationViewObject(
         fragment=view.fragment,
         is_pinned=view.is_pinned,
@@ -32,92 +31,92 @@ def view_object(view: NavigationView) -> NavigationViewObject:
 
 
 class NavigationViewAddEvent(Event, kw_only=True, tag="navigation_view"):
-    """There is a view, or there are settings of a built-in one."""
+    """You added a view, or settings of a built-in one."""
 
     op: str = "add"
     navigation_view: NavigationViewObject
 
 
-class NavigationViewNews(Struct, kw_only=True):
-    """What is new about a view."""
+class NavigationViewUpdate(Struct, kw_only=True):
+    """The changed fields of a view."""
 
     name: str | UnsetType = UNSET
     is_pinned: bool | UnsetType = UNSET
 
 
 class NavigationViewUpdateEvent(Event, kw_only=True, tag="navigation_view"):
-    """Something is new about a view."""
+    """You changed a view."""
 
     op: str = "update"
     fragment: str
-    data: NavigationViewNews
+    data: NavigationViewUpdate
 
 
 class NavigationViewRemoveEvent(Event, kw_only=True, tag="navigation_view"):
-    """A view is gone."""
+    """You removed a view."""
 
     op: str = "remove"
     fragment: str
 
 
-_PINNED = Meta(description="Shown in the sidebar, or else behind the menu of more views.")
-_NAME = Meta(description="Of a view of one's own; a built-in view takes none.")
+class OnboardingStepObject(Struct, kw_only=True):
+    """An onboarding hint that the user hasn't seen yet."""
+
+    type: str
+    name: str
 
 
-class GetNavigationViews(Params, kw_only=True, frozen=True):
-    """No parameters."""
+def onboarding_objects(names: list[str]) -> list[OnboardingStepObject]:
+    return [OnboardingStepObject(type="one_time_notice", name=name) for name in names]
 
 
-class NavigationViews(ApiResponse, kw_only=True):
-    """The caller's views, the oldest first."""
+class OnboardingStepsEvent(Event, kw_only=True, tag="onboarding_steps"):
+    """The user has seen a hint. Contains the remaining ones."""
+
+    onboarding_steps: list[OnboardingStepObject]
+
+
+_PINNED = Meta(description="Whether to show the view in the sidebar instead of its menu.")
+_NAME = Meta(description="For custom views only.")
+
+
+class NavigationViewsResponse(ApiResponse, kw_only=True):
+    """Your views, oldest first."""
 
     navigation_views: list[NavigationViewObject]
 
 
-async def get_navigation_views(call: Call, params: GetNavigationViews) -> NavigationViews:
-    """The caller's views, the oldest first."""
-    own = call.state.navigation_views.of_user[call.user.id]
-    return NavigationViews(navigation_views=[view_object(view) for view in own])
+async def get_navigation_views(call: Call) -> NavigationViewsResponse:
+    """Get your navigation views."""
+    views = call.state.navigation_views.of_user[call.user.id]
+    return NavigationViewsResponse(navigation_views=[view_object(view) for view in views])
 
 
 class AddNavigationView(Params, kw_only=True, frozen=True):
-    """A view, or settings of a built-in one."""
-
-    fragment: Annotated[str, Meta(description="Of the view's address, after the #.")]
+    fragment: Annotated[str, Meta(description="The part of the view's URL after the #.")]
     is_pinned: Annotated[bool, _PINNED]
     name: Annotated[str | None, _NAME] = None
 
 
-async def add_navigation_view(call: Call, params: AddNavigationView) -> ApiResponse:
-    """Add a view, or settings of a built-in one."""
+async def add_navigation_view(call: Call, params: AddNavigationView) -> None:
+    """Add a custom view, or settings of a built-in one."""
     await call.submit(navigation.add, params.fragment, params.is_pinned, params.name)
-    return ApiResponse()
 
 
 class UpdateNavigationView(Params, kw_only=True, frozen=True):
-    """What a view shall be; what is not sent stays."""
-
-    fragment: Annotated[str, Path()]
+    fragment: TextPath
     is_pinned: Annotated[bool | None, _PINNED] = None
     name: Annotated[str | None, _NAME] = None
 
 
-async def update_navigation_view(call: Call, params: UpdateNavigationView) -> ApiResponse:
-    """Give a view another place or name."""
+async def update_navigation_view(call: Call, params: UpdateNavigationView) -> None:
+    """Rename, pin, or unpin a view."""
     await call.submit(navigation.change, params.fragment, params.is_pinned, params.name)
-    return ApiResponse()
 
 
-class RemoveNavigationView(Params, kw_only=True, frozen=True):
-    """A view to remove."""
-
-    fragment: Annotated[str, Path()]
-
-
-async def remove_navigation_view(call: Call, params: RemoveNavigationView) -> ApiResponse:
-    """Remove a view, or settings of a built-in one."""
-    await call.submit(navigation.remove, params.fragment)
-    return ApiResponse()
+async def remove_navigation_view(call: Call, fragment: TextPath) -> None:
+    """Remove a custom view, or the settings of a built-in one."""
+    await call.submit(navigation.remove, fragment)
 
 
 SECTIONS: Final[Sections] = {
@@ -138,7 +137,7 @@ PROJECTIONS: Final[Projections] = (
         changes.NavigationViewChanged,
         lambda _, change: NavigationViewUpdateEvent(
             fragment=change.fragment,
-            data=NavigationViewNews(
+            data=NavigationViewUpdate(
                 name=UNSET if change.name is None else change.name,
                 is_pinned=UNSET if change.is_pinned is None else change.is_pinned,
             ),
@@ -147,5 +146,13 @@ PROJECTIONS: Final[Projections] = (
     to_owner(
         changes.NavigationViewRemoved,
         lambda _, change: NavigationViewRemoveEvent(fragment=change.fragment),
+    ),
+    to_owner(
+        changes.OnboardingStepTaken,
+        lambda context, change: OnboardingStepsEvent(
+            onboarding_steps=onboarding_objects(
+                navigation.onboarding_steps_left(context.state, change.user_id)
+            )
+        ),
     ),
 )

@@ -2,90 +2,86 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert, field
 
 from tertulia.domain import permissions
 from tertulia.store import backups, nodes
-from tertulia.store.nodes import SlowRequest
-from tertulia.wire.http.parameters import NoParams
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class SlowRequestObject(Struct, kw_only=True):
-    """A request that took long."""
+    """A slow request."""
 
-    at: Annotated[int, Meta(description="UNIX seconds of the node's clock.")]
+    at: Annotated[int, Meta(description="UNIX seconds by the node's clock.")]
     method: str
-    route: Annotated[
-        str, Meta(description="The path, with names in place of what is different in each.")
-    ]
-    user_id: Annotated[int | None, Meta(description="null for somebody without an account.")]
+    route: Annotated[str, Meta(description="The path's pattern.")]
+    user_id: Annotated[int | None, Meta(description="Null for requests without an account.")]
     status: int
-    milliseconds: Annotated[
-        int, Meta(description="Until the answer began, without waiting for the client.")
-    ]
-    database_milliseconds: Annotated[
-        int, Meta(description="Of that, how long it waited for the database, at most.")
-    ]
-    loop_milliseconds: Annotated[
-        int, Meta(description="How late the node did what it had to do meanwhile.")
-    ]
+    ms: Annotated[int, Meta(description="Time until the response began.")] = field(
+        name="milliseconds"
+    )
+    database_ms: Annotated[
+        int, Meta(description="The part of it spent waiting for the database, at most.")
+    ] = field(name="database_milliseconds")
+    loop_ms: Annotated[
+        int, Meta(description="How far the node's event loop lagged behind during the request.")
+    ] = field(name="loop_milliseconds")
 
 
 class NodeObject(Struct, kw_only=True):
-    """A process that serves the organization. Times are UNIX seconds of the database's clock."""
+    """A process that serves the organization. Times are in UNIX seconds by the database's clock."""
 
     name: str
     state: Annotated[
         str,
         Meta(
-            description="`starting`, `serving`; `draining`: it is leaving; `stale`: it cannot see"
-            " whether it is up to date, and answers nothing; `gone`: nothing was heard of it for a"
-            " while."
+            description="`starting`, `serving`, `draining` (it's shutting down), `stale` (it"
+            " can't tell whether it's up to date, and refuses requests), or `gone`"
+            " (it hasn't reported for a while)."
         ),
     ]
     version: str
     lag_entries: Annotated[
-        int, Meta(description="By how many changes it was behind when it was last heard of.")
+        int, Meta(description="How many changes the node was behind at its last report.")
     ]
-    lag_seconds: Annotated[float, Meta(description="For how long it was.")]
-    waiting_polls: Annotated[int, Meta(description="Clients that waited there for events.")]
-    queues: Annotated[int, Meta(description="Event queues that it knew.")]
+    lag_seconds: Annotated[float, Meta(description="How long the node had been behind.")]
+    waiting_polls: Annotated[int, Meta(description="Clients that were waiting for events.")]
+    queues: Annotated[int, Meta(description="Event queues that the node knew.")]
     started_at: int
     seen_at: int
     asked_to_leave: bool
     slow_requests: Annotated[
         list[SlowRequestObject],
-        Meta(description="The latest that took longer than the server's slow_request_ms."),
+        Meta(description="The latest requests that took longer than the server's slow_request_ms."),
     ]
 
 
 class BackupsObject(Struct, kw_only=True):
-    """The backups that the server makes by itself each day."""
+    """The server's daily backups."""
 
     last_at: Annotated[
         int | None,
-        Meta(description="When the last was made that could be restored, in UNIX seconds."),
+        Meta(description="When the last successful backup was made, in UNIX seconds."),
     ]
-    is_old: Annotated[bool, Meta(description="Whether one was missed, or there is none.")]
+    is_old: Annotated[bool, Meta(description="Whether a backup was missed, or none exists.")]
 
 
 class Nodes(ApiResponse, kw_only=True):
-    """The nodes, by name; those that are gone for a day."""
+    """The nodes, by name. Those that are gone are listed for a day."""
 
     nodes: list[NodeObject]
     backups: Annotated[
-        BackupsObject | None, Meta(description="null where the server makes none by itself.")
+        BackupsObject | None, Meta(description="Null if the server doesn't make backups itself.")
     ]
     external_url: Annotated[
-        str, Meta(description="The address that people use; empty where nobody has said it.")
+        str, Meta(description="The server's public URL; empty if it isn't configured.")
     ]
 
 
-async def get_nodes(call: Call, params: NoParams) -> Nodes:
-    """The processes that serve the organization, each as it was a few seconds ago, for owners."""
+async def get_nodes(call: Call) -> Nodes:
+    """Get the state of the nodes that serve the organization, a few seconds old at most. Requires
+    an owner."""
     permissions.require_owner(call.state, call.user)
-    found = await call.node.store.read(nodes.list_nodes)
     return Nodes(
         backups=await _backups(call),
         external_url=call.node.config.external_url,
@@ -101,23 +97,12 @@ async def get_nodes(call: Call, params: NoParams) -> Nodes:
                 started_at=int(node.started_at),
                 seen_at=int(node.seen_at),
                 asked_to_leave=node.wanted == nodes.DRAIN,
-                slow_requests=[_slow(one) for one in reversed(node.figures.slow)],
+                slow_requests=convert(
+                    node.figures.slow[::-1], list[SlowRequestObject], from_attributes=True
+                ),
             )
-            for node in found
+            for node in await call.node.store.read(nodes.list_nodes)
         ],
-    )
-
-
-def _slow(one: SlowRequest) -> SlowRequestObject:
-    return SlowRequestObject(
-        at=one.at,
-        method=one.method,
-        route=one.route,
-        user_id=one.user_id,
-        status=one.status,
-        milliseconds=one.ms,
-        database_milliseconds=one.database_ms,
-        loop_milliseconds=one.loop_ms,
     )
 
 

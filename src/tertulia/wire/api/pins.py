@@ -1,4 +1,4 @@
-"""Pinned messages on the wire."""
+"""Messages pinned in their channel."""
 
 from collections.abc import Collection, Hashable, Iterable
 from typing import Annotated, Any, Final, TypeVar
@@ -14,7 +14,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.reactions import follows_message, message_audience
 from tertulia.wire.api.topics import topic_shown
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -24,12 +24,12 @@ class PinObject(Struct, kw_only=True):
     message_id: int
     stream_id: int
     topic: str
-    pinned_by: Annotated[int, Meta(description="An account.")]
+    pinned_by: Annotated[int, Meta(description="A user ID.")]
     pinned_at: Annotated[int, Meta(description="UNIX seconds.")]
 
 
 def pin_object(pin: Pin, *, empty_topic_name: bool) -> PinObject:
-    """The pin, for a client that knows empty topics or does not."""
+    """The pin, as clients with or without the capability `empty_topic_name` expect it."""
     return PinObject(
         message_id=pin.message_id,
         stream_id=pin.channel_id,
@@ -45,16 +45,16 @@ TYPE: Final = "pins"
 
 
 class PinsEvent(Event, kw_only=True, tag=TYPE):
-    """A message was pinned (`add`), or is not any more (`remove`). That pins went along with moved
-    messages, or went with deleted ones, is told by the events of these."""
+    """A message was pinned (`add`) or unpinned (`remove`). Moving or deleting messages moves or
+    removes their pins without this event."""
 
     op: str
     pin: PinObject
 
 
 class PinProjection(Projection[P]):
-    """A pin, to those who follow the message. (The reference's clients know no such event, and are
-    told only where they name it.)"""
+    """Shows a pin to those who follow the message. Clients get it only if they ask for it, because
+    Zulip's don't know the event."""
 
     for_all_public = True
 
@@ -77,50 +77,46 @@ class PinProjection(Projection[P]):
         yield PinsEvent(op=self._op, pin=pin_object(change.pin, empty_topic_name=empty_topic_name))
 
 
-class GetPins(Params, kw_only=True, frozen=True):
-    """The pinned messages of a channel."""
-
-    stream_id: Annotated[Int, Path()]
-    allow_empty_topic_name: bool = False
-
-
-class Pins(ApiResponse, kw_only=True):
-    """Those that were pinned last first."""
+class PinsResponse(ApiResponse, kw_only=True):
+    """The pins, newest first."""
 
     pins: list[PinObject]
 
 
-async def get_pins(call: Call, params: GetPins) -> Pins:
-    """The pinned messages of a channel that the caller can read, of all its topics: 50 at most.
-    What they say is asked for as that of other messages, by their IDs. Not of the reference's
-    interface: this server's."""
-    return Pins(
+async def get_pins(
+    call: Call, stream_id: IntPath, allow_empty_topic_name: bool = False
+) -> PinsResponse:
+    """Get the pinned messages of a channel, from all of its topics that you can read. This endpoint
+    is a Tertulia extension.
+
+    At most 50 messages can be pinned. Fetch their content by their IDs like that of other messages.
+    """
+    return PinsResponse(
         pins=[
-            pin_object(pin, empty_topic_name=params.allow_empty_topic_name)
-            for pin in pins_of(call, params.stream_id)
+            pin_object(pin, empty_topic_name=allow_empty_topic_name)
+            for pin in pins_of(call, stream_id)
         ]
     )
 
 
-class OnePin(Params, kw_only=True, frozen=True):
-    """A message of a channel."""
+async def pin(call: Call, message_id: IntPath) -> None:
+    """Pin a message in its channel for everyone who can read it. This endpoint is a Tertulia
+    extension.
 
-    message_id: Annotated[Int, Path()]
-
-
-async def pin(call: Call, params: OnePin) -> ApiResponse:
-    """Pin a message in its channel, for everybody who can read it. For who may post in the channel,
-    and who administers it; one that is pinned stays as it is. Clients that have the capability
-    `server_extensions`, or name the event type, are told (`pins`). Not of the reference's
-    interface: this server's."""
-    await pin_message(call, params.message_id)
-    return ApiResponse()
+    Requires permission to post in the channel or to administer it. Pinning a pinned message has no
+    effect. Clients with the capability `server_extensions`, and those that ask for the event type,
+    get a `pins` event.
+    """
+    await pin_message(call, message_id)
 
 
-async def unpin(call: Call, params: OnePin) -> ApiResponse:
-    """Take the pin of a message away, whoever's it is. For those who may pin it."""
-    await call.submit(pins.unpin, params.message_id)
-    return ApiResponse()
+async def unpin(call: Call, message_id: IntPath) -> None:
+    """Unpin a message, no matter who pinned it.
+
+    Requires permission to post in the channel or to administer it. This endpoint is a Tertulia
+    extension.
+    """
+    await call.submit(pins.unpin, message_id)
 
 
 PROJECTIONS: Final[Projections] = (

@@ -1,4 +1,4 @@
-"""Presence: who is there."""
+"""Presence: who is active, idle, or offline."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +16,7 @@ from tertulia.wire.api.users import objects as people
 from tertulia.wire.api.users.objects import presence_key
 from tertulia.wire.http.fragments import JsonParts, json_object, object_fields
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path
+from tertulia.wire.http.parameters import Int, IntPath, Params, TextPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 DAY = 86400
@@ -24,31 +24,38 @@ DEFAULT_DAYS = 14
 
 
 class ReportPresence(Params, kw_only=True, frozen=True):
-    """That the caller is there, and what to tell about others."""
-
     status: Literal["active", "idle"]
     last_update_id: Annotated[
         Int | None,
-        Meta(description="The latest presence_last_update_id, or -1. Asks for the modern format."),
+        Meta(
+            description="The latest `presence_last_update_id`, or -1. Selects the modern"
+            " response format."
+        ),
     ] = None
     history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = DEFAULT_DAYS
     new_user_input: Annotated[
-        bool, Meta(description="Since the last report. Counted by the day, for `tertulia usage`.")
+        bool,
+        Meta(
+            description="Whether the user interacted with the client since the last report."
+            " Counts daily active users."
+        ),
     ] = False
     ping_only: bool = False
-    slim_presence: Annotated[bool, Meta(description="The older way to ask for it.")] = False
+    slim_presence: Annotated[
+        bool, Meta(description="Selects the modern response format, for older clients.")
+    ] = False
 
 
-class Presences(ApiResponse, kw_only=True):
-    """Who is there, by user ID (modern) or by address (legacy)."""
+class PresencesResponse(ApiResponse, kw_only=True):
+    """Presences by user ID (modern format) or email address (legacy format)."""
 
     presence_last_update_id: int
     server_timestamp: float | UnsetType = UNSET
     presences: dict[str, Any] | UnsetType = UNSET
 
 
-async def report_presence(call: Call, params: ReportPresence) -> Presences:
-    """Report that the caller is there, and fetch who else is."""
+async def report_presence(call: Call, params: ReportPresence) -> PresencesResponse:
+    """Report your presence, and get everyone else's."""
     user, state, presence = call.user, call.state, call.node.delivery.presence
     if user.is_bot:
         raise Refused("Bots don't have a presence.")
@@ -58,29 +65,33 @@ async def report_presence(call: Call, params: ReportPresence) -> Presences:
     if (settings is None or settings.presence_enabled) and not state.realm.presence_disabled:
         report = presence.report(user.id, active=params.status == "active")
         call.node.delivery.publish(report)
-    asked = params.last_update_id
+    since = -1 if params.last_update_id is None else params.last_update_id
     if params.ping_only:
-        return Presences(presence_last_update_id=-1 if asked is None else asked)
-    modern = asked is not None or params.slim_presence
-    since = -1 if asked is None else asked
+        return PresencesResponse(presence_last_update_id=since)
+    modern = params.last_update_id is not None or params.slim_presence
     days = params.history_limit_days if since <= 0 else 36500
-    found, last = presences(call.node, user, days, call.now, modern=modern, since=since)
-    return Presences(
-        presence_last_update_id=max(last, since) if found or asked is not None else -1,
+    visible, last = presences(call.node, user, days, call.now, modern=modern, since=since)
+    knows_last = visible or params.last_update_id is not None
+    return PresencesResponse(
+        presence_last_update_id=max(last, since) if knows_last else -1,
         server_timestamp=call.now,
-        presences=found,
+        presences=visible,
     )
 
 
 def presences(
     node: HttpNode, viewer: User, days: int, now: float, *, modern: bool, since: int = -1
 ) -> tuple[dict[str, Any], int]:
-    """Who was there in so many days, as far as the viewer may know, and the last update's ID (-1
-    where presence is off)."""
+    """Return the presences of the last `days` days that the viewer can see, and the last update's
+    ID.
+
+    The ID is -1 if the organization has disabled presence. `since` is an update ID: only later ones
+    are returned.
+    """
     state, presence = node.state, node.delivery.presence
     if state.realm.presence_disabled:
         return {}, -1
-    shown: dict[str, Any] = {}
+    visible: dict[str, Any] = {}
     for latest in presence.since(since, now - days * DAY):
         user = state.users.get(latest.user_id)
         if user is None or not user.is_active:
@@ -90,41 +101,42 @@ def presences(
         ):
             continue
         if modern:
-            shown[str(user.id)] = _modern(latest)
+            visible[str(user.id)] = _modern(latest)
         else:
-            shown[presence_key(state, viewer, user, node.config.address_host)] = legacy(latest, now)
-    return shown, presence.last_update_id
+            key = presence_key(state, viewer, user, node.config.address_host)
+            visible[key] = legacy(latest, now)
+    return visible, presence.last_update_id
 
 
 def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[JsonParts, int]:
-    """The same, in the modern format and in fragments."""
+    """Return the same as `presences` in the modern format, encoded as cached fragments."""
     state, presence = node.state, node.delivery.presence
     if state.realm.presence_disabled:
         return json_object(()), -1
     oldest = now - days * DAY
 
-    def made(user_ids: Sequence[int]) -> bytes:
-        active = (user_id for user_id in user_ids if state.users[user_id].is_active)
-        found = ((user_id, presence.of(user_id)) for user_id in active)
+    def encode(user_ids: Sequence[int]) -> bytes:
         return object_fields(
             {
                 str(user_id): _modern(latest)
-                for user_id, latest in found
-                if latest is not None and max(latest.active_at, latest.idle_at) >= oldest
+                for user_id in user_ids
+                if state.users[user_id].is_active
+                and (latest := presence.of(user_id)) is not None
+                and max(latest.active_at, latest.idle_at) >= oldest
             }
         )
 
     limited = node.config.can_access_all_users_group_limits_presence
-    shown = json_object(
+    visible = json_object(
         node.fragments.get(
             ("presences", one.first, one.size),
             (one.version, presence.stamp(one.first, oldest)),
-            partial(made, one.ids),
+            partial(encode, one.ids),
         )
         for one in people.by_visibility(state, viewer)
         if not limited or one.kind is not people.AccountVisibility.UNKNOWN
     )
-    return shown, presence.last_update_id
+    return visible, presence.last_update_id
 
 
 def _modern(latest: PresenceChanged) -> dict[str, int]:
@@ -132,7 +144,7 @@ def _modern(latest: PresenceChanged) -> dict[str, int]:
 
 
 def legacy(latest: PresenceChanged, now: float) -> dict[str, Any]:
-    """A presence in the form of old."""
+    """A presence in the legacy format."""
     is_active = now - latest.active_at < OFFLINE_SECONDS
     detail = {
         "client": "website",
@@ -142,8 +154,9 @@ def legacy(latest: PresenceChanged, now: float) -> dict[str, Any]:
     return {"aggregated": detail, "website": {**detail, "pushable": False}}
 
 
-def follow_settings(node: HttpNode, user_id: int, *, is_here: bool) -> None:
-    """Let the presence be as the account's setting says now: gone, or seen where it `is_here`."""
+def follow_settings(node: HttpNode, user_id: int, *, is_present: bool) -> None:
+    """Hide the account's presence if its setting says so. Otherwise show it as active if it
+    `is_present`."""
     settings, presence = node.state.settings[user_id], node.delivery.presence
     if node.state.realm.presence_disabled or node.state.users[user_id].is_bot:
         return
@@ -151,22 +164,19 @@ def follow_settings(node: HttpNode, user_id: int, *, is_here: bool) -> None:
         hidden = presence.hide(user_id)
         if hidden is not None:
             node.delivery.publish(hidden)
-    elif is_here:
+    elif is_present:
         node.delivery.publish(presence.report(user_id, active=True))
 
 
-# One account's
-
-
 class PresenceState(Struct, kw_only=True):
-    """`active`, `idle` or `offline`, and since when. UNIX seconds."""
+    """`active`, `idle`, or `offline`, and when the user was last so, in UNIX seconds."""
 
     status: str
     timestamp: int
 
 
 class UserPresence(Struct, kw_only=True):
-    """When somebody was last there, in the forms of old and of now. UNIX seconds."""
+    """When a user was last seen, in the legacy and the modern format. Times are in UNIX seconds."""
 
     aggregated: PresenceState
     website: PresenceState
@@ -174,36 +184,24 @@ class UserPresence(Struct, kw_only=True):
     idle_timestamp: int
 
 
-class OnePresence(ApiResponse, kw_only=True):
-    """An account's presence."""
+class PresenceResponse(ApiResponse, kw_only=True):
+    """A user's presence."""
 
     presence: UserPresence
 
 
-class GetPresence(Params, kw_only=True, frozen=True):
-    """Whose presence."""
-
-    user_id: Annotated[Int, Path()]
-
-
-class GetPresenceByEmail(Params, kw_only=True, frozen=True):
-    """Whose presence, by address."""
-
-    email: Annotated[str, Path()]
+async def get_presence(call: Call, user_id: IntPath) -> PresenceResponse:
+    """Get a user's presence."""
+    return _presence_of(call, user_id)
 
 
-async def get_presence(call: Call, params: GetPresence) -> OnePresence:
-    """When somebody was last there."""
-    return _presence_of(call, params.user_id)
-
-
-async def get_presence_by_email(call: Call, params: GetPresenceByEmail) -> OnePresence:
-    """When somebody named by their address was last there."""
-    user = call.account_with(params.email)
+async def get_presence_by_email(call: Call, email: TextPath) -> PresenceResponse:
+    """Get the presence of a user by their email address."""
+    user = call.account_with(email)
     return _presence_of(call, user.id if user else None)
 
 
-def _presence_of(call: Call, user_id: int | None) -> OnePresence:
+def _presence_of(call: Call, user_id: int | None) -> PresenceResponse:
     user = permissions.visible_user(call.state, call.user, user_id)
     if user.is_bot:
         raise Refused("Bots don't have a presence.")
@@ -212,44 +210,44 @@ def _presence_of(call: Call, user_id: int | None) -> OnePresence:
         raise Refused("No presence information is available for this account.")
     is_active = call.now - latest.active_at < OFFLINE_SECONDS
     timestamp = latest.active_at if is_active else latest.idle_at
-    is_there = call.now - timestamp < OFFLINE_SECONDS
-    status = "active" if is_active else "idle" if is_there else "offline"
-    told = PresenceState(status=status, timestamp=timestamp)
-    return OnePresence(
+    is_online = call.now - timestamp < OFFLINE_SECONDS
+    status = "active" if is_active else "idle" if is_online else "offline"
+    presence = PresenceState(status=status, timestamp=timestamp)
+    return PresenceResponse(
         presence=UserPresence(
-            aggregated=told,
-            website=told,
+            aggregated=presence,
+            website=presence,
             active_timestamp=latest.active_at,
             idle_timestamp=latest.idle_at,
         )
     )
 
 
-class RealmPresences(ApiResponse, kw_only=True):
-    """Who was there of late, by address."""
+class RealmPresencesResponse(ApiResponse, kw_only=True):
+    """Recent presences by email address."""
 
     presences: dict[str, Any]
     server_timestamp: float
 
 
-async def get_realm_presence(call: Call, params: NoParams) -> RealmPresences:
-    """Who was there in the last two weeks."""
-    found, _ = presences(call.node, call.user, DEFAULT_DAYS, call.now, modern=False)
-    return RealmPresences(presences=found, server_timestamp=call.now)
+async def get_realm_presence(call: Call) -> RealmPresencesResponse:
+    """Get everyone's presence in the last two weeks."""
+    visible, _ = presences(call.node, call.user, DEFAULT_DAYS, call.now, modern=False)
+    return RealmPresencesResponse(presences=visible, server_timestamp=call.now)
 
 
 def presence_section(context: SectionContext) -> dict[str, Any]:
     """Presence in the last days; empty for spectators."""
     registration = context.registration
     modern = registration.slim_presence or registration.capabilities.simplified_presence_events
-    shown: JsonParts | dict[str, Any] = {}
+    visible: JsonParts | dict[str, Any] = {}
     last, viewer, days = -1, context.viewer, context.presence_days
     if viewer is not None and modern:
-        shown, last = all_presences(context.node, viewer, days, context.now)
+        visible, last = all_presences(context.node, viewer, days, context.now)
     elif viewer is not None:
-        shown, last = presences(context.node, viewer, days, context.now, modern=False)
+        visible, last = presences(context.node, viewer, days, context.now, modern=False)
     return {
-        "presences": shown if days else {},
+        "presences": visible if days else {},
         "presence_last_update_id": last,
         "server_timestamp": context.now,
     }

@@ -1,4 +1,4 @@
-"""Profiles on the wire."""
+"""Profiles and their custom fields."""
 
 from collections.abc import Hashable, Iterable
 from typing import Annotated, Any, Final, Literal
@@ -35,8 +35,8 @@ from tertulia.wire.api.projection import (
 )
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.visibility import sees_account, sees_user
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import ApiResponse, Call
+from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.routing import ApiResponse, Call, CreatedResponse
 
 FIELD_TYPES: Final = {
     "SHORT_TEXT": {"id": 1, "name": "Text (short)"},
@@ -48,14 +48,14 @@ FIELD_TYPES: Final = {
     "EXTERNAL_ACCOUNT": {"id": 7, "name": "External account"},
     "PRONOUNS": {"id": 8, "name": "Pronouns"},
 }
-"""The kinds of profile fields, as people call them."""
+"""The types of profile fields, with the names that clients show."""
 
 EXTERNAL_ACCOUNTS: Final = {key: service._asdict() for key, service in SERVICES.items()}
-"""Accounts elsewhere that a profile can name."""
+"""External services whose accounts profile fields can hold."""
 
 
 class ProfileFieldObject(Struct, kw_only=True):
-    """A field that every person's profile has. `field_data` is JSON, or empty."""
+    """A custom profile field. `field_data` is JSON, or empty."""
 
     id: int
     type: int
@@ -70,7 +70,6 @@ class ProfileFieldObject(Struct, kw_only=True):
 
 
 def profile_field(field: ProfileField) -> ProfileFieldObject:
-    """One field."""
     return ProfileFieldObject(
         id=field.id,
         type=field.kind.value,
@@ -106,33 +105,32 @@ def _field_data(field: ProfileField) -> str:
 
 
 class ProfileValueObject(Struct, kw_only=True):
-    """What a profile has in a field. `rendered_value` is HTML, of texts alone."""
+    """A profile's value of a field. Only text fields have a `rendered_value`, which is HTML."""
 
     value: str
     rendered_value: str | UnsetType = UNSET
 
 
 def profile_data(state: State, user_id: int) -> dict[str, ProfileValueObject]:
-    """What somebody's profile has, by the fields' IDs."""
+    """A user's profile values by field ID."""
     return {
         str(value.field_id): profile_value(value) for value in state.profile_values.of_user[user_id]
     }
 
 
 def profile_value(value: ProfileValue) -> ProfileValueObject:
-    """One value."""
     return ProfileValueObject(value=value.value, rendered_value=value.rendered or UNSET)
 
 
 class ProfileFieldsEvent(Event, kw_only=True, tag="custom_profile_fields"):
-    """All the fields that profiles have now, in their order. What a profile had in one that is
-    not among them is gone."""
+    """The profile fields changed. Contains all of them in their order. The values of removed fields
+    are deleted."""
 
     fields: list[ProfileFieldObject]
 
 
-class FieldNews(Struct, kw_only=True):
-    """What a profile has in a field now; null for nothing any more."""
+class ProfileValueUpdate(Struct, kw_only=True):
+    """A profile's new value of a field; null if it was removed."""
 
     id: int
     value: str | None
@@ -140,25 +138,24 @@ class FieldNews(Struct, kw_only=True):
 
 
 class PersonProfileField(Struct, kw_only=True):
-    """Something about somebody's profile is new."""
+    """A user's new value of a profile field."""
 
     user_id: int
-    custom_profile_field: FieldNews
+    custom_profile_field: ProfileValueUpdate
 
 
 class ProfileEvent(Event, kw_only=True, tag="realm_user"):
-    """Something about somebody's profile is new."""
+    """A user's profile changed."""
 
     op: str = "update"
     person: PersonProfileField
 
 
-def profile_news(
+def profile_event(
     user_id: int, field_id: int, value: str | None = None, rendered: str = ""
 ) -> ProfileEvent:
-    """The event of one field of one profile."""
-    news = FieldNews(id=field_id, value=value, rendered_value=rendered or UNSET)
-    return ProfileEvent(person=PersonProfileField(user_id=user_id, custom_profile_field=news))
+    update = ProfileValueUpdate(id=field_id, value=value, rendered_value=rendered or UNSET)
+    return ProfileEvent(person=PersonProfileField(user_id=user_id, custom_profile_field=update))
 
 
 def _all_fields(context: ProjectionContext, change: Any) -> Event:
@@ -166,7 +163,7 @@ def _all_fields(context: ProjectionContext, change: Any) -> Event:
 
 
 class ProfileFieldChangedProjection(ForEverybody[ProfileFieldChanged]):
-    """A field is otherwise, and some profiles have nothing in it any more."""
+    """Shows a changed field, and the profiles that lost their value by the change."""
 
     of = ProfileFieldChanged
 
@@ -184,12 +181,12 @@ class ProfileFieldChangedProjection(ForEverybody[ProfileFieldChanged]):
         self, context: ProjectionContext, change: ProfileFieldChanged, view: Any
     ) -> Iterable[Event]:
         for user_id in view:
-            yield profile_news(user_id, change.field.id)
+            yield profile_event(user_id, change.field.id)
         yield _all_fields(context, change)
 
 
 class ProfileChangedProjection(ForEverybody[ProfileChanged]):
-    """Somebody's profile, to those who may know of the account."""
+    """Shows a changed profile to those who can see the account."""
 
     of = ProfileChanged
 
@@ -202,37 +199,34 @@ class ProfileChangedProjection(ForEverybody[ProfileChanged]):
         self, context: ProjectionContext, change: ProfileChanged, view: Any
     ) -> Iterable[Event]:
         for value in change.values:
-            yield profile_news(change.user_id, value.field_id, value.value, value.rendered)
+            yield profile_event(change.user_id, value.field_id, value.value, value.rendered)
         for field_id in change.emptied:
-            yield profile_news(change.user_id, field_id)
+            yield profile_event(change.user_id, field_id)
 
 
 MAX_ENTRIES: Final = 1000
-"""Of a profile, in one request."""
-
-# The fields
+"""Profile values per request."""
 
 
-class ProfileFields(ApiResponse, kw_only=True):
+class ProfileFieldsResponse(ApiResponse, kw_only=True):
     """The fields in their order."""
 
     custom_fields: list[ProfileFieldObject]
 
 
-async def get_profile_fields(call: Call, params: NoParams) -> ProfileFields:
-    """The fields that profiles have."""
-    return ProfileFields(custom_fields=profile_field_objects(call.state))
+async def get_profile_fields(call: Call) -> ProfileFieldsResponse:
+    """Get the custom profile fields."""
+    return ProfileFieldsResponse(custom_fields=profile_field_objects(call.state))
 
 
 class _Field(Params, kw_only=True, frozen=True):
-    """What is particular to a field."""
-
     hint: Annotated[str | None, Meta(description="At most 80 characters.")] = None
     field_data: Annotated[
         dict[str, str | dict[str, str]] | None,
         Meta(
-            description="Of a list of options: by key, each with `text` and `order`. Of an external"
-            " account: `subtype`, and for `custom` the `url_pattern`."
+            description="For lists of options, an object with the `text` and `order` of each"
+            " option by its key. For external accounts, `subtype`, and for the"
+            " subtype `custom`, `url_pattern`."
         ),
     ] = None
     display_in_profile_summary: bool | None = None
@@ -242,69 +236,44 @@ class _Field(Params, kw_only=True, frozen=True):
 
 
 class CreateProfileField(_Field, kw_only=True, frozen=True):
-    """A field to be."""
-
-    name: Annotated[str | None, Meta(description="Needed but for accounts at a known service.")] = (
-        None
-    )
+    name: Annotated[
+        str | None, Meta(description="Required, except for accounts of a known service.")
+    ] = None
     field_type: Annotated[
         Literal[1, 2, 3, 4, 5, 6, 7, 8],
-        Meta(description="One of custom_profile_field_types of POST /register."),
+        Meta(description="An ID of the `custom_profile_field_types` of POST /register."),
     ]
 
 
-class CreatedProfileField(ApiResponse, kw_only=True):
-    """The new field's ID."""
-
-    id: int
-
-
-async def create_profile_field(call: Caller, params: CreateProfileField) -> CreatedProfileField:
-    """Add a field to all profiles, for administrators."""
+async def create_profile_field(call: Caller, params: CreateProfileField) -> CreatedResponse:
+    """Add a custom profile field. Requires an administrator."""
     kind = FieldKind(params.field_type)
     revision = _revision(params, params.name, kind)
     field: ProfileField = await call.submit(profiles.create_field, kind, revision)
-    return CreatedProfileField(id=field.id)
+    return CreatedResponse(id=field.id)
 
 
-class OrderProfileFields(Params, kw_only=True, frozen=True):
-    """An order of all fields."""
-
-    order: list[Int]
-
-
-async def order_profile_fields(call: Caller, params: OrderProfileFields) -> ApiResponse:
-    """Put the fields in another order, for administrators."""
-    await call.submit(profiles.order_fields, params.order)
-    return ApiResponse()
+async def order_profile_fields(call: Caller, order: list[Int]) -> None:
+    """Reorder the custom profile fields. Requires an administrator."""
+    await call.submit(profiles.order_fields, order)
 
 
 class UpdateProfileField(_Field, kw_only=True, frozen=True):
-    """What is to be new about a field."""
-
-    field_id: Annotated[Int, Path()]
+    field_id: IntPath
     name: str | None = None
 
 
-async def update_profile_field(call: Caller, params: UpdateProfileField) -> ApiResponse:
-    """Change a field, for administrators."""
+async def update_profile_field(call: Caller, params: UpdateProfileField) -> None:
+    """Change a custom profile field. Requires an administrator."""
     field = call.state.profile_fields.get(params.field_id)
     kind = FieldKind.SHORT_TEXT if field is None else field.kind
     revision = _revision(params, params.name, kind)
     await call.submit(profiles.change_field, params.field_id, revision)
-    return ApiResponse()
 
 
-class OneProfileField(Params, kw_only=True, frozen=True):
-    """A field by ID."""
-
-    field_id: Annotated[Int, Path()]
-
-
-async def delete_profile_field(call: Caller, params: OneProfileField) -> ApiResponse:
-    """Take a field from all profiles, for administrators."""
-    await call.submit(profiles.delete_field, params.field_id)
-    return ApiResponse()
+async def delete_profile_field(call: Caller, field_id: IntPath) -> None:
+    """Delete a custom profile field and its values from all profiles. Requires an administrator."""
+    await call.submit(profiles.delete_field, field_id)
 
 
 def _revision(params: _Field, name: str | None, kind: FieldKind) -> ProfileFieldUpdate:
@@ -349,44 +318,34 @@ def _details(data: dict[str, str | dict[str, str]], kind: FieldKind) -> FieldDet
     return FieldDetails()
 
 
-# One's own profile
-
-
 class ProfileEntry(Struct, kw_only=True, frozen=True):
-    """The value of a profile field; null or nothing takes it away."""
+    """A profile field's new value. Null or an empty value removes it."""
 
     id: Int
     value: str | list[Int] | None = None
 
 
 async def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
-    """What is to be in a profile."""
     await call.prepare(*(one.value for one in entries))
     return NewProfile(values=tuple((one.id, one.value) for one in entries), render=call.render)
 
 
 class UpdateProfile(Params, kw_only=True, frozen=True):
-    """What is to be in one's own profile."""
-
     data: Annotated[list[ProfileEntry], Meta(max_length=MAX_ENTRIES)]
 
 
-async def update_own_profile(call: Call, params: UpdateProfile) -> ApiResponse:
-    """Change one's own profile."""
+async def update_own_profile(call: Call, params: UpdateProfile) -> None:
+    """Set values in your profile."""
     await call.submit(profiles.change_own, await new_profile(call, params.data))
-    return ApiResponse()
 
 
 class EmptyProfile(Params, kw_only=True, frozen=True):
-    """The fields to empty."""
-
     data: Annotated[list[Int], Meta(max_length=MAX_ENTRIES)]
 
 
-async def empty_own_profile(call: Call, params: EmptyProfile) -> ApiResponse:
-    """Take what one's own profile has in some fields away."""
+async def empty_own_profile(call: Call, params: EmptyProfile) -> None:
+    """Remove values from your profile."""
     await call.submit(profiles.empty_own, params.data)
-    return ApiResponse()
 
 
 def profile_fields_section(context: SectionContext) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Reactions, the parts of widgets, and custom emoji on the wire."""
+"""Emoji reactions, and submessages: what users do with a message's widget."""
 
 from collections.abc import Collection, Hashable, Iterable
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert, field
 
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.reactions import RequestedEmoji
@@ -19,12 +19,12 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.users.objects import api_email, unknown_user
 from tertulia.wire.api.visibility import reads_where_it_is, sees_user
-from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse, Call
+from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.routing import Call
 
 
 class Reactor(Struct, kw_only=True):
-    """Who reacted, for clients that do not look it up by the ID."""
+    """The user who reacted."""
 
     user_id: int
     email: str
@@ -32,7 +32,7 @@ class Reactor(Struct, kw_only=True):
 
 
 class ReactionObject(Struct, kw_only=True):
-    """Somebody's reaction to a message."""
+    """A user's reaction to a message."""
 
     emoji_name: str
     emoji_code: str
@@ -47,20 +47,21 @@ class SubmessageObject(Struct, kw_only=True):
     id: int
     message_id: int
     sender_id: int
-    msg_type: str
+    kind: str = field(name="msg_type")
     content: str
 
 
 def reaction_type(reaction: Reaction) -> str:
-    """The kind of its emoji, by the name that its sender used where there are two."""
+    """The type of the reaction's emoji, by the name that its sender used if there are two."""
     return NEUTRAL_TYPE if reaction.neutral else TYPE_OF[reaction.kind]
 
 
 def reactor(state: State, user: User, host: str, *, sees_user: bool, sees_address: bool) -> Reactor:
-    """The account as shown to a viewer who sees it and its address, or does not."""
+    """The user who reacted, as a viewer sees them who can see the account and its address, or
+    can't."""
     if not sees_user:
-        shown = unknown_user(user, host, joined_at=state.realm.created_at)
-        return Reactor(user_id=user.id, email=shown.email, full_name=shown.full_name)
+        unknown = unknown_user(user, host, joined_at=state.realm.created_at)
+        return Reactor(user_id=user.id, email=unknown.email, full_name=unknown.full_name)
     return Reactor(
         user_id=user.id,
         email=api_email(state, user, host, sees_address=sees_address),
@@ -69,7 +70,6 @@ def reactor(state: State, user: User, host: str, *, sees_user: bool, sees_addres
 
 
 def reaction_object(reaction: Reaction, by: Reactor) -> ReactionObject:
-    """The reaction as it is in a message."""
     return ReactionObject(
         emoji_name=reaction.name,
         emoji_code=reaction.code,
@@ -80,33 +80,21 @@ def reaction_object(reaction: Reaction, by: Reactor) -> ReactionObject:
 
 
 def submessage_object(submessage: Submessage) -> SubmessageObject:
-    """The submessage as it is in a message."""
-    return SubmessageObject(
-        id=submessage.id,
-        message_id=submessage.message_id,
-        sender_id=submessage.sender_id,
-        msg_type=submessage.kind,
-        content=submessage.content,
-    )
+    return convert(submessage, SubmessageObject, from_attributes=True)
 
 
 R = TypeVar("R", ReactionAdded, ReactionRemoved)
 
 
-class ReactionEvent(Event, kw_only=True, tag="reaction"):
-    """Somebody reacted to a message (`add`), or took that back (`remove`)."""
+class ReactionEvent(Event, ReactionObject, kw_only=True, tag="reaction"):
+    """Someone added a reaction to a message (`add`) or removed it (`remove`)."""
 
     op: str
     message_id: int
-    emoji_name: str
-    emoji_code: str
-    reaction_type: str
-    user_id: int
-    user: Reactor
 
 
 def message_audience(state: State, place: MessagePlace, own: Collection[int]) -> Collection[int]:
-    """The users who may follow a message; `own` have a relation of their own to it."""
+    """The users who may follow a message, including `own`, who have a direct connection to it."""
     if place.channel_id is None:
         return state.directs[place.direct_id].members
     return {*state.subscriptions.of_channel[place.channel_id], *own}
@@ -115,9 +103,12 @@ def message_audience(state: State, place: MessagePlace, own: Collection[int]) ->
 def follows_message(
     context: ProjectionContext, change: OnMessage, own: Collection[int], viewer: Viewer
 ) -> bool:
-    """Whether the viewer can read the message, where it was and where it is, and has a reason to
-    be shown what happens to it: they received it, are subscribed to its channel or have a relation
-    of their own to it, or the queue follows all public channels."""
+    """Whether the viewer gets events about a message.
+
+    They must be able to read it, both where it was at the time of the change and where it is now.
+    They must also have received it, be subscribed to its channel, be in `own` (with a direct
+    connection to the message), or have a queue that follows all public channels.
+    """
     state, user, place = context.state, viewer.user, change.place
     if (
         change.gone
@@ -140,7 +131,7 @@ class _ReactorView(NamedTuple):
 
 
 class ReactionProjection(Projection[R]):
-    """A reaction, to those who follow the message."""
+    """Shows a reaction to those who follow the message."""
 
     for_all_public = True
 
@@ -181,7 +172,7 @@ class ReactionProjection(Projection[R]):
 
 
 class SubmessageEvent(Event, kw_only=True, tag="submessage"):
-    """Somebody did something with a message's widget. `content` is JSON text."""
+    """Someone used a message's widget. `content` is JSON text."""
 
     msg_type: str
     content: str
@@ -191,7 +182,7 @@ class SubmessageEvent(Event, kw_only=True, tag="submessage"):
 
 
 class SubmessageAddedProjection(Projection[SubmessageAdded]):
-    """What somebody did with a widget, to those who follow the message."""
+    """Shows a submessage to those who follow the message."""
 
     of = SubmessageAdded
     for_all_public = True
@@ -221,47 +212,41 @@ class SubmessageAddedProjection(Projection[SubmessageAdded]):
 
 
 class AddReaction(Params, kw_only=True, frozen=True):
-    """An emoji to react with."""
-
-    message_id: Annotated[Int, Path()]
+    message_id: IntPath
     emoji_name: str
     emoji_code: Annotated[
         str | None,
         Meta(
-            description="Code points in hexadecimal joined by hyphens; a custom emoji's ID; or the"
-            " name of an emoji of the service's own."
+            description="Hexadecimal code points joined by hyphens, a custom emoji's ID, or the"
+            " name of an extra emoji."
         ),
     ] = None
     reaction_type: Annotated[
         str | None,
         Meta(
-            description="`unicode_emoji`, `realm_emoji` or `zulip_extra_emoji`, also called"
-            " `service_extra_emoji`; by default as follows from the name."
+            description="`unicode_emoji`, `realm_emoji`, or `zulip_extra_emoji` (also called"
+            " `service_extra_emoji`). By default, derived from the name."
         ),
     ] = None
 
 
-async def add_reaction(call: Call, params: AddReaction) -> ApiResponse:
-    """React to a message with an emoji."""
+async def add_reaction(call: Call, params: AddReaction) -> None:
+    """Add an emoji reaction to a message."""
     emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
     await reactions.add_reaction(call, params.message_id, emoji)
-    return ApiResponse()
 
 
 class RemoveReaction(Params, kw_only=True, frozen=True):
-    """A reaction of one's own to remove, by the emoji's name or code."""
-
-    message_id: Annotated[Int, Path()]
+    message_id: IntPath
     emoji_name: str | None = None
     emoji_code: str | None = None
     reaction_type: str | None = None
 
 
-async def remove_reaction(call: Call, params: RemoveReaction) -> ApiResponse:
-    """Take one's own reaction back."""
+async def remove_reaction(call: Call, params: RemoveReaction) -> None:
+    """Remove your reaction from a message."""
     emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
     await reactions.remove_reaction(call, params.message_id, emoji)
-    return ApiResponse()
 
 
 def _requested_emoji(
@@ -276,17 +261,14 @@ def _requested_emoji(
 
 
 class Submit(Params, kw_only=True, frozen=True):
-    """Something to do with a message's widget."""
-
     message_id: Int
-    msg_type: Annotated[str, Meta(description="`widget`.")]
-    content: Annotated[str, Meta(description="JSON text, as the widget takes it.")]
+    msg_type: Annotated[str, Meta(description="Always `widget`.")]
+    content: Annotated[str, Meta(description="JSON text in the widget's format.")]
 
 
-async def add_submessage(call: Call, params: Submit) -> ApiResponse:
-    """Vote in a poll, add to a list of things to do, and the like."""
+async def add_submessage(call: Call, params: Submit) -> None:
+    """Use a message's widget, such as voting in a poll or adding a to-do item."""
     await reactions.use_widget(call, params.message_id, params.msg_type, params.content)
-    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -1,27 +1,25 @@
-"""Messages that wait for their time, and reminders, on the wire."""
+"""Scheduled messages and reminders."""
 
 from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain.messages import scheduled as reminders
-from tertulia.domain.messages import scheduled as scheduled
+from tertulia.domain.messages import scheduled
 from tertulia.model import changes
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.service.messages import scheduled as scheduling
-from tertulia.service.messages import scheduled as service
 from tertulia.service.messages.scheduled import ScheduledEdit
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.sending import SentMessage, counts_as_read, sent_message
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import Int, IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class ScheduledMessageObject(Struct, kw_only=True):
-    """A message that waits: `to` is the channel's ID, or the IDs of people; `topic` is there for
-    channels only."""
+    """A scheduled message. `to` is a channel ID, or a list of user IDs. Only channel messages have
+    a `topic`."""
 
     scheduled_message_id: int
     type: str
@@ -34,7 +32,7 @@ class ScheduledMessageObject(Struct, kw_only=True):
 
 
 class ReminderObject(Struct, kw_only=True):
-    """A reminder that waits; it will come as a direct message."""
+    """A reminder. It's sent as a direct message."""
 
     reminder_id: int
     type: str = "private"
@@ -47,7 +45,6 @@ class ReminderObject(Struct, kw_only=True):
 
 
 def scheduled_object(scheduled: ScheduledMessage) -> ScheduledMessageObject:
-    """The message that waits, for its author."""
     is_channel = scheduled.channel_id is not None
     return ScheduledMessageObject(
         scheduled_message_id=scheduled.id,
@@ -62,7 +59,6 @@ def scheduled_object(scheduled: ScheduledMessage) -> ScheduledMessageObject:
 
 
 def reminder_object(reminder: Reminder) -> ReminderObject:
-    """The reminder, for the one who is reminded."""
     return ReminderObject(
         reminder_id=reminder.id,
         to=[reminder.user_id],
@@ -74,87 +70,86 @@ def reminder_object(reminder: Reminder) -> ReminderObject:
 
 
 class ScheduledMessagesAddEvent(Event, kw_only=True, tag="scheduled_messages"):
-    """A message waits."""
+    """You scheduled a message."""
 
     op: str = "add"
     scheduled_messages: list[ScheduledMessageObject]
 
 
 class ScheduledMessagesUpdateEvent(Event, kw_only=True, tag="scheduled_messages"):
-    """A message that waits was changed, or could not be sent."""
+    """A scheduled message was changed, or couldn't be sent."""
 
     op: str = "update"
     scheduled_message: ScheduledMessageObject
 
 
 class ScheduledMessagesRemoveEvent(Event, kw_only=True, tag="scheduled_messages"):
-    """A message was sent, or is not to be sent."""
+    """A scheduled message was sent or deleted."""
 
     op: str = "remove"
     scheduled_message_id: int
 
 
 class RemindersAddEvent(Event, kw_only=True, tag="reminders"):
-    """A reminder waits."""
+    """You set a reminder."""
 
     op: str = "add"
     reminders: list[ReminderObject]
 
 
 class RemindersRemoveEvent(Event, kw_only=True, tag="reminders"):
-    """A reminder came, or is not to come."""
+    """A reminder was sent or deleted."""
 
     op: str = "remove"
     reminder_id: int
 
 
-Kind = Literal["direct", "channel", "stream", "private"]
+MessageType = Literal["direct", "channel", "stream", "private"]
 To = Int | list[Int]
 
-_TO = Meta(description="The channel's ID; or user IDs.")
+_TO = Meta(description="A channel ID, or user IDs.")
 _TOPIC = Meta(description="Required for channel messages.")
-_TIME = Meta(description="When to send it: UNIX seconds, to come.")
+_TIME = Meta(description="When to send it: a UNIX time in the future.")
 _CONTENT = Meta(description="Markdown, at most max_message_length characters.")
 
 
-class GetScheduled(Params, kw_only=True, frozen=True):
-    """No parameters."""
-
-
-class Scheduled(ApiResponse, kw_only=True):
-    """What the caller has scheduled, in the order of its times."""
+class ScheduledMessagesResponse(ApiResponse, kw_only=True):
+    """Your scheduled messages, in the order they will be sent."""
 
     scheduled_messages: list[ScheduledMessageObject]
 
 
-async def get_scheduled_messages(call: Call, params: GetScheduled) -> Scheduled:
-    """What the caller has scheduled, in the order of its times."""
-    own = scheduled.of_user(call.state, call.user.id)
-    return Scheduled(scheduled_messages=[scheduled_object(message) for message in own])
+async def get_scheduled_messages(call: Call) -> ScheduledMessagesResponse:
+    """Get your scheduled messages."""
+    messages = scheduled.of_user(call.state, call.user.id)
+    return ScheduledMessagesResponse(
+        scheduled_messages=[scheduled_object(message) for message in messages]
+    )
 
 
 class ScheduleMessage(Params, kw_only=True, frozen=True):
-    """A message to send later."""
-
-    type: Kind
+    type: MessageType
     to: Annotated[To, _TO]
     content: Annotated[str, _CONTENT]
     topic: Annotated[str | None, _TOPIC] = None
     scheduled_delivery_timestamp: Annotated[Int, _TIME]
     read_by_sender: Annotated[
         bool | None,
-        Meta(description="Whether it is read already; by default, for programs people write in."),
+        Meta(
+            description="Whether the message counts as read for you. By default, this depends"
+            " on the client."
+        ),
     ] = None
 
 
-class NewScheduled(ApiResponse, kw_only=True):
-    """The ID of what waits; the message will have another."""
+class ScheduledMessageResponse(ApiResponse, kw_only=True):
+    """The scheduled message's ID. The sent message will have another ID."""
 
     scheduled_message_id: int
 
 
-async def schedule_message(call: Call, params: ScheduleMessage) -> NewScheduled:
-    """Send a message later."""
+async def schedule_message(call: Call, params: ScheduleMessage) -> ScheduledMessageResponse:
+    """Schedule a message."""
     scheduled_id = await scheduling.schedule_message(
         call,
         scheduling.scheduled_destination(_is_direct(params.type), _ids(params.to), params.topic),
@@ -163,24 +158,24 @@ async def schedule_message(call: Call, params: ScheduleMessage) -> NewScheduled:
         client=call.client,
         read_by_sender=counts_as_read(call, params.read_by_sender),
     )
-    return NewScheduled(scheduled_message_id=scheduled_id)
+    return ScheduledMessageResponse(scheduled_message_id=scheduled_id)
 
 
 class EditScheduled(Params, kw_only=True, frozen=True):
-    """What a message that waits shall be; what is not sent stays."""
-
-    scheduled_message_id: Annotated[Int, Path()]
-    type: Annotated[Kind | None, Meta(description="Needs `to`, and for channels `topic`.")] = None
+    scheduled_message_id: IntPath
+    type: Annotated[
+        MessageType | None, Meta(description="Requires `to`, and for channels `topic`.")
+    ] = None
     to: Annotated[To | None, _TO] = None
     topic: Annotated[str | None, _TOPIC] = None
     content: Annotated[str | None, _CONTENT] = None
     scheduled_delivery_timestamp: Annotated[
-        Int | None, Meta(description="One that could not be sent needs another time.")
+        Int | None, Meta(description="Required if the message couldn't be sent.")
     ] = None
 
 
-async def edit_scheduled_message(call: Call, params: EditScheduled) -> ApiResponse:
-    """Change a message that waits, or when it is sent."""
+async def edit_scheduled_message(call: Call, params: EditScheduled) -> None:
+    """Change a scheduled message or its time."""
     edit = ScheduledEdit(
         is_direct=None if params.type is None else _is_direct(params.type),
         to=None if params.to is None else _ids(params.to),
@@ -189,33 +184,19 @@ async def edit_scheduled_message(call: Call, params: EditScheduled) -> ApiRespon
         deliver_at=params.scheduled_delivery_timestamp,
     )
     await scheduling.change_scheduled(call, params.scheduled_message_id, edit, client=call.client)
-    return ApiResponse()
 
 
-class DeleteScheduled(Params, kw_only=True, frozen=True):
-    """A message that is not to be sent."""
-
-    scheduled_message_id: Annotated[Int, Path()]
-
-
-async def delete_scheduled_message(call: Call, params: DeleteScheduled) -> ApiResponse:
-    """Do not send a message that waits."""
-    await call.submit(scheduled.delete, params.scheduled_message_id)
-    return ApiResponse()
+async def delete_scheduled_message(call: Call, scheduled_message_id: IntPath) -> None:
+    """Delete a scheduled message."""
+    await call.submit(scheduled.delete, scheduled_message_id)
 
 
-class SendScheduled(Params, kw_only=True, frozen=True):
-    """A message that is to be sent before its time."""
-
-    scheduled_message_id: Annotated[Int, Path()]
-
-
-async def send_scheduled_message(call: Call, params: SendScheduled) -> SentMessage:
-    """Send a message that waits now: in one step, so that asked twice it is sent once."""
-    return sent_message(await scheduling.send_scheduled_now(call, params.scheduled_message_id))
+async def send_scheduled_message(call: Call, scheduled_message_id: IntPath) -> SentMessage:
+    """Send a scheduled message now. Repeating the request doesn't send it twice."""
+    return sent_message(await scheduling.send_scheduled_now(call, scheduled_message_id))
 
 
-def _is_direct(kind: Kind) -> bool:
+def _is_direct(kind: MessageType) -> bool:
     return kind in {"direct", "private"}
 
 
@@ -223,55 +204,43 @@ def _ids(to: To) -> list[int]:
     return to if isinstance(to, list) else [to]
 
 
-class GetReminders(Params, kw_only=True, frozen=True):
-    """No parameters."""
-
-
-class Reminders(ApiResponse, kw_only=True):
-    """The caller's reminders, in the order of their times."""
+class RemindersResponse(ApiResponse, kw_only=True):
+    """Your reminders, in the order they will be sent."""
 
     reminders: list[ReminderObject]
 
 
-async def get_reminders(call: Call, params: GetReminders) -> Reminders:
-    """The caller's reminders, in the order of their times."""
-    own = reminders.reminders_of(call.state, call.user.id)
-    return Reminders(reminders=[reminder_object(reminder) for reminder in own])
+async def get_reminders(call: Call) -> RemindersResponse:
+    """Get your reminders."""
+    reminders = scheduled.reminders_of(call.state, call.user.id)
+    return RemindersResponse(reminders=[reminder_object(reminder) for reminder in reminders])
 
 
 class SetReminder(Params, kw_only=True, frozen=True):
-    """Of what the caller is to be reminded, and when."""
-
     message_id: Int
-    scheduled_delivery_timestamp: Annotated[Int, Meta(description="UNIX seconds, to come.")]
+    scheduled_delivery_timestamp: Annotated[Int, Meta(description="A UNIX time in the future.")]
     note: Annotated[
         str | None, Meta(description="At most max_reminder_note_length characters.")
     ] = None
 
 
-class NewReminder(ApiResponse, kw_only=True):
+class NewReminderResponse(ApiResponse, kw_only=True):
     """The new reminder's ID."""
 
     reminder_id: int
 
 
-async def set_reminder(call: Call, params: SetReminder) -> NewReminder:
-    """Be reminded of a message by a direct message of the Notification Bot."""
-    at = params.scheduled_delivery_timestamp
-    made = await service.set_reminder(call, params.message_id, at, params.note or "")
-    return NewReminder(reminder_id=made)
+async def set_reminder(call: Call, params: SetReminder) -> NewReminderResponse:
+    """Set a reminder for a message. The Notification Bot sends it as a direct message."""
+    reminder_id = await scheduling.set_reminder(
+        call, params.message_id, params.scheduled_delivery_timestamp, params.note or ""
+    )
+    return NewReminderResponse(reminder_id=reminder_id)
 
 
-class DeleteReminder(Params, kw_only=True, frozen=True):
-    """A reminder that is not to come."""
-
-    reminder_id: Annotated[Int, Path()]
-
-
-async def delete_reminder(call: Call, params: DeleteReminder) -> ApiResponse:
+async def delete_reminder(call: Call, reminder_id: IntPath) -> None:
     """Delete a reminder."""
-    await call.submit(reminders.delete_reminder, params.reminder_id)
-    return ApiResponse()
+    await call.submit(scheduled.delete_reminder, reminder_id)
 
 
 SECTIONS: Final[Sections] = {

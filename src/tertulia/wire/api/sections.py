@@ -8,15 +8,17 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from tertulia.wire.api import (
-    administration,
-    bots,
+    alert_words,
     default_groups,
     devices,
+    domains,
     drafts,
     emoji,
     folders,
+    linkifiers,
+    muted_users,
     navigation,
-    personal,
+    playgrounds,
     presence,
     profiles,
     quiet_times,
@@ -27,6 +29,7 @@ from tertulia.wire.api import (
     versions,
     webhooks,
 )
+from tertulia.wire.api.bots import objects as bots
 from tertulia.wire.api.channels import sections as channels
 from tertulia.wire.api.groups import endpoints as groups
 from tertulia.wire.api.messages import unread
@@ -55,9 +58,12 @@ SECTIONS: Final[Sections] = {
     **navigation.SECTIONS,
     **devices.SECTIONS,
     **settings.SECTIONS,
-    **personal.SECTIONS,
+    **alert_words.SECTIONS,
+    **muted_users.SECTIONS,
     **profiles.SECTIONS,
-    **administration.SECTIONS,
+    **domains.SECTIONS,
+    **linkifiers.SECTIONS,
+    **playgrounds.SECTIONS,
     **emoji.SECTIONS,
     **webhooks.SECTIONS,
 }

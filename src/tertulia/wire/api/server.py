@@ -1,4 +1,4 @@
-"""What can be asked before signing in, and signing in."""
+"""Server settings and API keys: what clients use before they have signed in."""
 
 from typing import Annotated, Final
 
@@ -9,19 +9,18 @@ from tertulia.domain import names, permissions
 from tertulia.domain.accounts import account_emails, users
 from tertulia.model.errors import Refused, WrongPassword
 from tertulia.model.users import User
-from tertulia.service import credentials
+from tertulia.service import credentials, mailing
 from tertulia.service.credentials import BadToken
-from tertulia.service.mailing import send_test_mail
 from tertulia.wire.api import versions
 from tertulia.wire.api.organization.objects import picture_url
 from tertulia.wire.api.users.objects import UserFormat, UserObject, user_shown
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.parameters import Alias, NoParams, Params
+from tertulia.wire.http.parameters import Alias, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
-class ServerSettings(ApiResponse, kw_only=True):
-    """What a client must know before it signs in."""
+class ServerSettingsResponse(ApiResponse, kw_only=True):
+    """The information that clients need before signing in."""
 
     authentication_methods: dict[str, bool]
     external_authentication_methods: list[dict[str, str]]
@@ -57,12 +56,12 @@ _METHODS = (
 )
 
 
-async def get_server_settings(call: Call, params: NoParams) -> ServerSettings:
-    """The server's version, the organization's name, and how one can sign in."""
+async def get_server_settings(call: Call) -> ServerSettingsResponse:
+    """Get the server's version, the organization's name, and the available ways to sign in."""
     realm = call.state.realm
-    offered = {"password": realm.password_sign_in, "email": realm.password_sign_in}
-    offered["dev"] = call.node.config.dev
-    return ServerSettings(
+    password = realm.password_sign_in
+    offered = {"password": password, "email": password, "dev": call.node.config.dev}
+    return ServerSettingsResponse(
         authentication_methods={name: offered.get(name, False) for name in _METHODS},
         external_authentication_methods=[],
         zulip_version=versions.SERVICE_VERSION,
@@ -71,7 +70,7 @@ async def get_server_settings(call: Call, params: NoParams) -> ServerSettings:
         service_feature_level=versions.FEATURE_LEVEL,
         push_notifications_enabled=False,
         is_incompatible=False,
-        email_auth_enabled=realm.password_sign_in,
+        email_auth_enabled=password,
         require_email_format_usernames=True,
         realm_url=call.url,
         realm_uri=call.url,
@@ -83,22 +82,20 @@ async def get_server_settings(call: Call, params: NoParams) -> ServerSettings:
 
 
 class FetchApiKey(Params, kw_only=True, frozen=True):
-    """Signing in."""
-
-    username: Annotated[str, Meta(description="The account's e-mail address.")]
-    password: Annotated[str, Meta(description="Its password.")]
+    username: Annotated[str, Meta(description="The account's email address.")]
+    password: Annotated[str, Meta(description="The account's password.")]
 
 
-class ApiKey(ApiResponse, kw_only=True):
-    """What a client authenticates with from then on."""
+class ApiKeyResponse(ApiResponse, kw_only=True):
+    """The account's API key."""
 
     api_key: str
     email: str
     user_id: int
 
 
-async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
-    """The account's API key, for its address and password."""
+async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKeyResponse:
+    """Get your API key with your email address and password."""
     address = names.address(params.username)
     checked = await sign_in.by_password(call.node, call.request, address, params.password)
     if checked.is_new_place:
@@ -107,23 +104,21 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     return await signed_in(call, checked.user, "password")
 
 
-async def signed_in(call: Call, user: User, way: str) -> ApiKey:
-    """What a client gets that has signed in as the account; `way` is how."""
+async def signed_in(call: Call, user: User, method: str) -> ApiKeyResponse:
+    """Record that the user signed in with `method`, and return their API key."""
     if user.awaits_arrival:
         await call.node.log.submit(user.id, users.arrive)
-    sign_in.note_signed_in(call.request, way, user.id)
+    sign_in.note_signed_in(call.request, method, user.id)
     key = call.node.vault.api_key(call.state.credentials[user.id])
-    return ApiKey(api_key=key, email=user.address, user_id=user.id)
+    return ApiKeyResponse(api_key=key, email=user.address, user_id=user.id)
 
 
 class DevFetchApiKey(Params, kw_only=True, frozen=True):
-    """Signing in without a password."""
-
-    username: Annotated[str, Meta(description="The account's e-mail address.")]
+    username: Annotated[str, Meta(description="The account's email address.")]
 
 
-async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
-    """The account's API key, for its address alone. On development servers only."""
+async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKeyResponse:
+    """Get an account's API key without a password."""
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
         raise WrongPassword("Incorrect email address or password.")
@@ -131,23 +126,23 @@ async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
 
 
 class DevUser(Struct, kw_only=True):
-    """An account that a developer can sign in as."""
+    """An account that developers can sign in to."""
 
     email: str
     realm_url: str
 
 
-class DevUsers(ApiResponse, kw_only=True):
-    """Everybody, by what they may do."""
+class DevUsersResponse(ApiResponse, kw_only=True):
+    """The active accounts, by role."""
 
     direct_admins: list[DevUser]
     direct_users: list[DevUser]
 
 
-async def dev_list_users(call: Call, params: NoParams) -> DevUsers:
-    """The accounts that can be signed in to without a password. On development servers only."""
+async def dev_list_users(call: Call) -> DevUsersResponse:
+    """List the accounts that you can sign in to without a password."""
     people = [u for u in call.state.users if u.is_active and not u.is_bot]
-    return DevUsers(
+    return DevUsersResponse(
         direct_admins=[
             DevUser(email=u.address, realm_url=call.url) for u in people if u.is_administrator
         ],
@@ -158,25 +153,27 @@ async def dev_list_users(call: Call, params: NoParams) -> DevUsers:
 
 
 class FetchApiKeyByToken(Params, kw_only=True, frozen=True):
-    """A token."""
-
     token: Annotated[
         str,
         Alias("json_web_token"),
         Meta(description="A JSON web token whose claim `email` is the account's address."),
     ]
-    include_profile: Annotated[bool, Meta(description="Whether to show the account.")] = False
+    include_profile: Annotated[
+        bool, Meta(description="Whether to return the account as `user`.")
+    ] = False
 
 
-class ApiKeyAndProfile(ApiKey, kw_only=True):
-    """What a client authenticates with from then on."""
+class ApiKeyWithUserResponse(ApiKeyResponse, kw_only=True):
+    """The account's API key and, on request, the account."""
 
     user: UserObject | UnsetType = UNSET
 
 
-async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiKeyAndProfile:
-    """The account's API key, for a token that a program has signed which shares a secret with this
-    server (the setting `jwt_secret`)."""
+async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiKeyWithUserResponse:
+    """Get an account's API key with a JSON web token.
+
+    The token must be signed with the server's setting `jwt_secret`.
+    """
     secret = call.node.config.jwt_secret
     if not secret:
         raise Refused("Signing in with JSON web tokens is turned off on this server.")
@@ -191,53 +188,55 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
     if user is None or user.is_bot or user.id not in call.state.credentials:
         sign_in.note_failed(call.request, "token", None)
         raise WrongPassword("No account has the email address in the token.")
-    known = await signed_in(call, sign_in.require_usable(call.node, user.id), "token")
+    api_key = await signed_in(call, sign_in.require_usable(call.node, user.id), "token")
     profile: UserObject | UnsetType = UNSET
     if params.include_profile:
         host = call.node.config.address_host
         form = UserFormat(with_profile=True)
         profile = user_shown(call.state, call.state.users[user.id], host, form, sees_address=True)
-    return ApiKeyAndProfile(**msgspec.structs.asdict(known), user=profile)
+    return ApiKeyWithUserResponse(**msgspec.structs.asdict(api_key), user=profile)
 
 
-TRIALS: Final = 5
-TRIAL_SECONDS: Final = 300.0
-"""An owner may try so often, and as often again in so long."""
+TEST_MAILS: Final = 5
+TEST_MAIL_SECONDS: Final = 300.0
 
 
-class TriedMail(ApiResponse, kw_only=True):
-    """What became of a test mail."""
+class TestMailResponse(ApiResponse, kw_only=True):
+    """The result of sending a test email."""
 
     outcome: Annotated[
         str,
         Meta(
-            description="`sent`: the mail server took it; `not_set_up`: the server has no"
-            " smtp_host, and nothing was sent; `unreachable`: the mail server could not be reached,"
-            " or took too long; `not_encrypted`: not with the encryption that is set, or without a"
-            " certificate that is trusted; `not_signed_in`: it does not take the name and the"
-            " password; `refused`: it does not take the mail."
+            description="`sent` (the mail server accepted it), `not_set_up` (no `smtp_host` is"
+            " configured, so nothing was sent), `unreachable` (the mail server"
+            " couldn't be reached, or took too long), `not_encrypted` (the"
+            " configured encryption isn't available, or the certificate isn't"
+            " trusted), `not_signed_in` (the mail server rejected the name and"
+            " password), or `refused` (the mail server rejected the email)."
         ),
     ]
-    to: Annotated[str, Meta(description="The caller's address.")]
+    to: Annotated[str, Meta(description="Your email address.")]
     reply: Annotated[
         str,
         Meta(
-            description="What the mail server answered where it refused something, without"
-            " addresses and names of hosts; else empty."
+            description="The mail server's response if it rejected something, without email"
+            " addresses and host names. Otherwise empty."
         ),
     ]
 
 
-async def try_mail(call: Call, params: NoParams) -> TriedMail:
-    """Send a test mail to the caller's own address, and say what became of it, within 30 seconds;
-    for owners. Not of the reference's interface: this server's."""
+async def send_test_mail(call: Call) -> TestMailResponse:
+    """Send a test email to your address, and return the result within 30 seconds. Requires an
+    owner. This endpoint is a Tertulia extension."""
     permissions.require_owner(call.state, call.user)
     if call.user.is_bot:
         raise Refused("Bots don't receive email.")
     to = call.user.address
     if not call.node.config.smtp_host:
-        return TriedMail(outcome="not_set_up", to=to, reply="")
-    call.node.limits.limiters.limiter("test mails", TRIALS, TRIAL_SECONDS).require(call.user.id)
-    trial = await send_test_mail(call.node, to)
-    outcome = "sent" if trial.trouble is None else trial.trouble.value
-    return TriedMail(outcome=outcome, to=to, reply=trial.reply)
+        return TestMailResponse(outcome="not_set_up", to=to, reply="")
+    call.node.limits.limiters.limiter("test mails", TEST_MAILS, TEST_MAIL_SECONDS).require(
+        call.user.id
+    )
+    result = await mailing.send_test_mail(call.node, to)
+    outcome = "sent" if result.trouble is None else result.trouble.value
+    return TestMailResponse(outcome=outcome, to=to, reply=result.reply)

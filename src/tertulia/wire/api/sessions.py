@@ -1,4 +1,4 @@
-"""No event tells of sessions: a browser knows its own, and polls of one that ends, end."""
+"""Browser sessions. Changes to them don't create events."""
 
 from typing import Annotated, Final
 
@@ -10,73 +10,71 @@ from tertulia.model.sessions import Session
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.authentication import require_own_page
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path
+from tertulia.wire.http.parameters import IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class SignIn(Params, kw_only=True, frozen=True):
-    """Signing in with a browser."""
-
-    username: Annotated[str, Meta(description="The account's e-mail address.")]
-    password: Annotated[str, Meta(description="Its password.")]
+    username: Annotated[str, Meta(description="The account's email address.")]
+    password: Annotated[str, Meta(description="The account's password.")]
 
 
-class SignedIn(ApiResponse, kw_only=True):
-    """Who is signed in now; the cookies come beside it."""
+class SignedInResponse(ApiResponse, kw_only=True):
+    """The signed-in account. The response also sets the session's cookies."""
 
     user_id: int
     email: str
 
 
-async def begin_session(call: Call, params: SignIn) -> SignedIn:
-    """Sign in for a session: the response sets its cookies."""
+async def begin_session(call: Call, params: SignIn) -> SignedInResponse:
+    """Sign in from a browser. The response sets the session's cookies."""
     node, request = call.node, call.request
     require_own_page(node.config, request)
     checked = await sign_in.by_password(node, request, params.username, params.password)
     await sign_in.sign_in(node, request, checked.user, checked)
-    return SignedIn(user_id=checked.user.id, email=checked.user.address)
+    return SignedInResponse(user_id=checked.user.id, email=checked.user.address)
 
 
 class ConfirmPassword(Params, kw_only=True, frozen=True):
-    """The password again."""
-
-    password: Annotated[str, Meta(description="That of the caller's account.")]
+    password: Annotated[str, Meta(description="Your account's password.")]
 
 
-async def confirm_password(call: Call, params: ConfirmPassword) -> ApiResponse:
-    """Give the password again in a browser that was signed in a while ago, where something else
-    was refused with PASSWORD_CONFIRMATION_REQUIRED. With an API key it changes nothing."""
+async def confirm_password(call: Call, params: ConfirmPassword) -> None:
+    """Confirm your password in an older browser session.
+
+    Do this after a request fails with PASSWORD_CONFIRMATION_REQUIRED, and then repeat the request.
+    With an API key, it has no effect.
+    """
     await sign_in.require_own_password(call, params.password, "Incorrect password.")
     if call.session_id is not None:
         await call.submit(sessions.confirm, call.session_id)
-    return ApiResponse()
 
 
 class SessionObject(Struct, kw_only=True):
-    """A browser in which the caller is signed in."""
+    """A browser that you are signed in with."""
 
     id: int
     created_at: int
     last_used_at: Annotated[
-        int, Meta(description="To within a few hours; for the one that asks, now.")
+        int, Meta(description="Accurate to a few hours. For the current session, now.")
     ]
-    agent: Annotated[str, Meta(description="The browser, by its User-Agent header.")]
-    current: Annotated[bool, Meta(description="Whether it is the one that asks.")]
+    agent: Annotated[str, Meta(description="The browser's User-Agent header.")]
+    current: Annotated[bool, Meta(description="Whether this request uses the session.")]
 
 
-class Sessions(ApiResponse, kw_only=True):
-    """The newest first."""
+class SessionsResponse(ApiResponse, kw_only=True):
+    """Your sessions, newest first."""
 
     sessions: list[SessionObject]
 
 
-async def get_sessions(call: Call, params: NoParams) -> Sessions:
-    """The caller's sessions."""
-    found = call.consider(sessions.own, call.node.config.session_seconds)
-    return Sessions(sessions=[_shown(call, one) for one in found])
+async def get_sessions(call: Call) -> SessionsResponse:
+    """Get your active browser sessions."""
+    own = call.consider(sessions.own, call.node.config.session_seconds)
+    return SessionsResponse(sessions=[_object(call, session) for session in own])
 
 
-def _shown(call: Call, session: Session) -> SessionObject:
+def _object(call: Call, session: Session) -> SessionObject:
     is_current = session.id == call.session_id
     return SessionObject(
         id=session.id,
@@ -87,25 +85,17 @@ def _shown(call: Call, session: Session) -> SessionObject:
     )
 
 
-class EndSession(Params, kw_only=True, frozen=True):
-    """A session to end."""
-
-    session_id: Annotated[Int, Path()]
-
-
-async def end_session(call: Call, params: EndSession) -> ApiResponse:
-    """Sign out one of the caller's browsers."""
-    if params.session_id == call.session_id:
+async def end_session(call: Call, session_id: IntPath) -> None:
+    """Sign out of one of your sessions."""
+    if session_id == call.session_id:
         await sign_in.sign_out(call.node, call.request)
     else:
-        await call.submit(signing_out.end, params.session_id)
-    return ApiResponse()
+        await call.submit(signing_out.end, session_id)
 
 
-async def end_other_sessions(call: Call, params: NoParams) -> ApiResponse:
-    """Sign out all of the caller's browsers but the one that asks."""
+async def end_other_sessions(call: Call) -> None:
+    """Sign out of all of your other sessions."""
     await call.submit(signing_out.end_others, call.session_id)
-    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

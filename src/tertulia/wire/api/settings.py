@@ -322,7 +322,7 @@ async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
         )
         changed = await call.submit(personal_settings.change_for, accounts, revision)
     for user_id in changed.users_with("presence_enabled"):
-        follow_settings(call.node, user_id, is_here=user_id == call.user.id)
+        follow_settings(call.node, user_id, is_present=user_id == call.user.id)
     new = frozenset[str]().union(*changed.names.values())
     sent = [
         *settings,

@@ -1,4 +1,4 @@
-"""What people say that they are doing, on the wire."""
+"""User statuses."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -23,36 +23,37 @@ from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users.objects import AccountVisibility, by_visibility
 from tertulia.wire.api.visibility import sees_account
 from tertulia.wire.http.fragments import json_object, object_fields
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import Int, IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 def emoji_fields(emoji: Emoji) -> dict[str, str]:
-    """An emoji's three names; all empty for none."""
+    """An emoji's name, code, and type; all empty for NO_EMOJI."""
     kind = "" if emoji == NO_EMOJI else TYPE_OF[emoji.kind]
     return {"emoji_name": emoji.name, "emoji_code": emoji.code, "reaction_type": kind}
 
 
 def status_object(state: State, user: User) -> dict[str, Any]:
-    """What the account says, without what is not set."""
-    shown: dict[str, Any] = {}
+    """The user's status, without fields that aren't set."""
+    fields: dict[str, Any] = {}
     status = state.statuses.get(user.id)
     if status is not None and status.text:
-        shown["status_text"] = status.text
+        fields["status_text"] = status.text
     if status is not None and status.emoji is not None:
-        shown |= emoji_fields(status.emoji)
+        fields |= emoji_fields(status.emoji)
     if status is not None and status.ends_at:
-        shown["scheduled_end_time"] = status.ends_at
+        fields["scheduled_end_time"] = status.ends_at
     settings = state.settings.get(user.id)
     if settings is not None and not settings.presence_enabled:
-        shown["away"] = True
-    return shown
+        fields["away"] = True
+    return fields
 
 
 class UserStatusEvent(Event, kw_only=True, tag="user_status"):
-    """Somebody's status is new: what of it is. The emoji's three names come together, empty where
-    it is taken away. `scheduled_end_time`, when it ends (null where it stays), is this server's
-    own. `away` is of old: the person is invisible."""
+    """A user's status changed. Only changed fields are included. The emoji's three fields are set
+    together, and empty if it was removed. `scheduled_end_time` is when the status ends (null if it
+    doesn't), and is a Tertulia extension. `away` is deprecated, and tells whether the user is
+    invisible."""
 
     user_id: int
     status_text: str | UnsetType = UNSET
@@ -64,11 +65,11 @@ class UserStatusEvent(Event, kw_only=True, tag="user_status"):
 
 
 def status_now(state: State, user: User) -> UserStatusEvent:
-    """The whole status of an account that has come into sight."""
+    """The complete status of an account that has become visible."""
     return UserStatusEvent(user_id=user.id, **status_object(state, user))
 
 
-def _changed(_: ProjectionContext, change: StatusChanged) -> UserStatusEvent:
+def _event(_: ProjectionContext, change: StatusChanged) -> UserStatusEvent:
     event = UserStatusEvent(user_id=change.user_id)
     if change.text is not None:
         event.status_text = change.text
@@ -85,53 +86,43 @@ ReactionType = Literal[
 
 
 class _Status(Params, kw_only=True, frozen=True):
-    """What is to be new; what is not sent stays as it is."""
-
-    status_text: Annotated[str | None, Meta(description="Empty takes it away.")] = None
-    emoji_name: Annotated[
-        str | None, Meta(description="Empty takes the emoji away, with its code and type.")
-    ] = None
+    status_text: Annotated[str | None, Meta(description="Empty to remove the text.")] = None
+    emoji_name: Annotated[str | None, Meta(description="Empty to remove the emoji.")] = None
     emoji_code: str | None = None
     reaction_type: ReactionType | None = None
     scheduled_end_time: Annotated[
         Int | None,
         Meta(
-            description="When the status is taken away: a UNIX time within a year, 0 for never."
-            " Where it is not sent, a new status stays. Not of the reference's interface: this"
-            " server's."
+            description="When the status is cleared: a UNIX time within a year, or 0 for never."
+            " By default, a new status isn't cleared. This parameter is a Tertulia"
+            " extension."
         ),
     ] = None
 
 
 class UpdateOwnStatus(_Status, kw_only=True, frozen=True):
-    """The caller's own status."""
-
     away: Annotated[
-        bool | None, Meta(description="Of old: the opposite of the setting presence_enabled.")
+        bool | None, Meta(description="Deprecated: the opposite of the setting `presence_enabled`.")
     ] = None
 
 
 class UpdateStatus(_Status, kw_only=True, frozen=True):
-    """Somebody else's status."""
-
-    user_id: Annotated[Int, Path()]
+    user_id: IntPath
 
 
-async def update_own_status(call: Call, params: UpdateOwnStatus) -> ApiResponse:
-    """Say what one is doing."""
-    presence_is_new = await call.submit(personal.change_own, _new(params, away=params.away))
-    if presence_is_new:
-        follow_settings(call.node, call.user.id, is_here=True)
-    return ApiResponse()
+async def update_own_status(call: Call, params: UpdateOwnStatus) -> None:
+    """Set your status."""
+    presence_changed = await call.submit(personal.change_own, _new_status(params, away=params.away))
+    if presence_changed:
+        follow_settings(call.node, call.user.id, is_present=True)
 
 
-async def update_status(call: Call, params: UpdateStatus) -> ApiResponse:
-    """Say what somebody else is doing, for administrators."""
-    await call.submit(personal.change_status, params.user_id, _new(params))
-    return ApiResponse()
+async def update_status(call: Call, params: UpdateStatus) -> None:
+    """Set another user's status. Requires an administrator."""
+    await call.submit(personal.change_status, params.user_id, _new_status(params))
 
 
-def _new(params: _Status, *, away: bool | None = None) -> NewStatus:
+def _new_status(params: _Status, *, away: bool | None = None) -> NewStatus:
     return NewStatus(
         text=params.status_text,
         emoji_name=params.emoji_name,
@@ -143,7 +134,7 @@ def _new(params: _Status, *, away: bool | None = None) -> NewStatus:
 
 
 class StatusObject(Struct, kw_only=True):
-    """What somebody says that they are doing, without what is not set."""
+    """A user's status, without fields that aren't set."""
 
     status_text: str | UnsetType = UNSET
     emoji_name: str | UnsetType = UNSET
@@ -153,22 +144,16 @@ class StatusObject(Struct, kw_only=True):
     away: bool | UnsetType = UNSET
 
 
-class OneStatus(ApiResponse, kw_only=True):
-    """An account's status."""
+class StatusResponse(ApiResponse, kw_only=True):
+    """A user's status."""
 
     status: StatusObject
 
 
-class GetStatus(Params, kw_only=True, frozen=True):
-    """Whose status."""
-
-    user_id: Annotated[Int, Path()]
-
-
-async def get_status(call: Call, params: GetStatus) -> OneStatus:
-    """What somebody says that they are doing."""
-    user = permissions.visible_user(call.state, call.user, params.user_id)
-    return OneStatus(status=StatusObject(**status_object(call.state, user)))
+async def get_status(call: Call, user_id: IntPath) -> StatusResponse:
+    """Get a user's status."""
+    user = permissions.visible_user(call.state, call.user, user_id)
+    return StatusResponse(status=StatusObject(**status_object(call.state, user)))
 
 
 def status_section(context: SectionContext) -> dict[str, Any]:
@@ -195,4 +180,4 @@ def status_section(context: SectionContext) -> dict[str, Any]:
 SECTIONS: Final[Sections] = {("user_status",): status_section}
 
 
-PROJECTIONS: Final[Projections] = (to_everybody(StatusChanged, _changed, only_if=sees_account),)
+PROJECTIONS: Final[Projections] = (to_everybody(StatusChanged, _event, only_if=sees_account),)

@@ -1,178 +1,159 @@
-"""How the organization is used, and what does not work just now, for its administrators."""
+"""Usage statistics, failing deliveries, and data exports."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert
 
 from tertulia.domain import permissions
 from tertulia.model.errors import Refused
 from tertulia.service import usage as counting
 from tertulia.store import failures, feeds, usage
-from tertulia.store.database import Connection
 from tertulia.store.failures import DeliveryFailure
-from tertulia.store.usage import ChannelFiles, Period, UsageProgress
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path
+from tertulia.wire.http.parameters import IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
-MOST_SHOWN: Final = 100
-"""People, channels, and deliveries of one kind."""
-
-# Usage
+MAX_ROWS: Final = 100
+"""Users, channels, and deliveries of each kind in a response."""
 
 
 class GetUsage(Params, kw_only=True, frozen=True):
-    """Of how many days."""
-
-    days: Annotated[int, Meta(ge=1, le=3660, description="With today.")] = 30
+    days: Annotated[int, Meta(ge=1, le=3660, description="Including today.")] = 30
 
 
 class PeriodObject(Struct, kw_only=True):
-    """A day or a week, of UTC."""
+    """A day or a week in UTC."""
 
     begins_at: Annotated[int, Meta(description="UNIX seconds.")]
-    people: Annotated[int, Meta(description="How many gave input to a client.")]
-    messages: Annotated[int, Meta(description="How many were sent, whatever became of them since.")]
+    people: Annotated[int, Meta(description="Users who interacted with a client.")]
+    messages: Annotated[int, Meta(description="Messages sent, including those deleted since.")]
 
 
-class FilesOfPerson(Struct, kw_only=True):
-    """What an account has uploaded."""
+class UserStorage(Struct, kw_only=True):
+    """The files that a user has uploaded."""
 
     user_id: int
     files: int
-    size: Annotated[int, Meta(description="Bytes.")]
+    size: Annotated[int, Meta(description="In bytes.")]
 
 
-class FilesOfChannel(Struct, kw_only=True):
-    """The files that messages of a channel link. One that is linked in several counts in each."""
+class ChannelStorage(Struct, kw_only=True):
+    """The files that a channel's messages link to. A file linked in several channels counts in
+    each."""
 
-    stream_id: Annotated[int | None, Meta(description="null for direct messages.")]
+    stream_id: Annotated[int | None, Meta(description="Null for direct messages.")]
     files: int
-    size: Annotated[int, Meta(description="Bytes.")]
+    size: Annotated[int, Meta(description="In bytes.")]
 
 
-class Usage(ApiResponse, kw_only=True):
-    """How much the organization is used."""
+class UsageResponse(ApiResponse, kw_only=True):
+    """The organization's usage statistics."""
 
     counted_at: Annotated[
         float | None,
-        Meta(description="When it was counted, in UNIX seconds; null before it was ever done."),
+        Meta(
+            description="When the statistics were computed, in UNIX seconds; null if they"
+            " haven't been yet."
+        ),
     ]
     progress: Annotated[
-        float, Meta(description="Which part of all messages has been counted: 0 to 1.")
+        float, Meta(description="The share of all messages that have been counted, from 0 to 1.")
     ]
-    days: Annotated[list[PeriodObject], Meta(description="The oldest first.")]
+    days: Annotated[list[PeriodObject], Meta(description="Oldest first.")]
     weeks: Annotated[
-        list[PeriodObject], Meta(description="Whole ones from Monday on, the oldest first.")
+        list[PeriodObject], Meta(description="Complete weeks from Monday to Sunday, oldest first.")
     ]
-    upload_space_used: Annotated[int, Meta(description="Bytes of all files together.")]
+    upload_space_used: Annotated[int, Meta(description="Size of all files in bytes.")]
     users: Annotated[
-        list[FilesOfPerson],
-        Meta(description="Those with most bytes in files, 100 at most, the largest first."),
+        list[UserStorage],
+        Meta(description="The 100 users with the largest total file size, largest first."),
     ]
-    streams: Annotated[list[FilesOfChannel], Meta(description="The same by channel.")]
+    streams: Annotated[
+        list[ChannelStorage],
+        Meta(description="The 100 channels with the largest total file size, largest first."),
+    ]
 
 
-async def get_usage(call: Call, params: GetUsage) -> Usage:
-    """How many people were active and how many messages were sent, by day and by week, and whose
-    files take most room; for administrators. Not of the reference's interface: this server's."""
+async def get_usage(call: Call, params: GetUsage) -> UsageResponse:
+    """Get usage statistics. Requires an administrator. This endpoint is a Tertulia extension.
+
+    They have the active users and sent messages by day and by week, and the users and channels that
+    take up the most storage.
+    """
     permissions.require_administrator(call.state, call.user)
     until = usage.day_of(call.now) + 1
     first = until - params.days
-
-    def read(
-        connection: Connection,
-    ) -> tuple[UsageProgress, list[Period], list[Period], list[ChannelFiles]]:
-        return (
-            usage.progress(connection),
-            usage.periods(connection, first, until),
-            usage.periods(connection, first, until, days=usage.WEEK_DAYS),
-            usage.files_by_channel(connection, MOST_SHOWN),
-        )
-
-    counted, days, weeks, channels = await call.node.store.read(read)
+    read = call.node.store.read
+    counted = await read(usage.progress)
+    days = await read(usage.periods, first, until)
+    weeks = await read(usage.periods, first, until, days=usage.WEEK_DAYS)
+    channels = await read(usage.files_by_channel, MAX_ROWS)
     uploads = call.state.uploads
-    return Usage(
+    return UsageResponse(
         counted_at=counted.at or None,
         progress=counting.progress(counted, call.state),
-        days=[_period(one) for one in days],
-        weeks=[_period(one) for one in weeks],
+        days=convert(days, list[PeriodObject], from_attributes=True),
+        weeks=convert(weeks, list[PeriodObject], from_attributes=True),
         upload_space_used=uploads.space_used,
         users=[
-            FilesOfPerson(user_id=user_id, files=uploads.of_user.count(user_id), size=size)
-            for user_id, size in uploads.largest(MOST_SHOWN)
+            UserStorage(user_id=user_id, files=uploads.of_user.count(user_id), size=size)
+            for user_id, size in uploads.largest(MAX_ROWS)
         ],
         streams=[
-            FilesOfChannel(stream_id=one.channel_id, files=one.files, size=one.file_bytes)
+            ChannelStorage(stream_id=one.channel_id, files=one.files, size=one.file_bytes)
             for one in channels
         ],
     )
 
 
-def _period(one: Period) -> PeriodObject:
-    return PeriodObject(begins_at=one.begins_at, people=one.people, messages=one.messages)
-
-
-# What fails
-
-
-class FailingDelivery(Struct, kw_only=True):
-    """What could not be delivered so far, and is tried again."""
+class FailingDeliveryObject(Struct, kw_only=True):
+    """Something that couldn't be delivered yet, and is retried."""
 
     kind: Literal["mail", "push", "webhook", "feed"]
     user_id: Annotated[
         int | None,
-        Meta(description="The bot, or of pushes the person; null for mails."),
+        Meta(description="The bot, or the recipient of push notifications. Null for emails."),
     ]
     name: Annotated[
         str,
         Meta(
-            description="The feed's address, or what the person calls the program that is pushed"
-            " to; empty for mails and webhooks."
+            description="The feed's URL, or the name of the push subscription. Empty for emails"
+            " and webhooks."
         ),
     ]
     waiting: Annotated[
-        int, Meta(description="How many wait to be delivered; of a feed, the failures in a row.")
+        int,
+        Meta(
+            description="The number of undelivered items. For feeds, the number of failures in"
+            " a row."
+        ),
     ]
-    since: Annotated[float | None, Meta(description="UNIX seconds; null where that is not known.")]
+    since: Annotated[float | None, Meta(description="In UNIX seconds; null if unknown.")]
     reason: Annotated[str, Meta(description="Why the last attempt failed.")]
 
 
-class FailingDeliveries(ApiResponse, kw_only=True):
-    """Of each kind 100 at most, those that have failed longest first."""
+class FailingDeliveriesResponse(ApiResponse, kw_only=True):
+    """At most 100 deliveries of each kind, longest failing first."""
 
-    deliveries: list[FailingDelivery]
+    deliveries: list[FailingDeliveryObject]
 
 
-async def get_failing_deliveries(call: Call, params: NoParams) -> FailingDeliveries:
-    """The mails, pushes, calls of bots' services and feeds that fail just now, for
-    administrators. Not of the reference's interface: this server's."""
+async def get_failing_deliveries(call: Call) -> FailingDeliveriesResponse:
+    """Get the emails, push notifications, outgoing webhooks, and feeds that currently fail.
+    Requires an administrator. This endpoint is a Tertulia extension."""
     permissions.require_administrator(call.state, call.user)
-    feed_ids = {feed.id for feed in call.state.feeds}
-
-    def read(
-        connection: Connection,
-    ) -> tuple[
-        DeliveryFailure | None,
-        list[DeliveryFailure],
-        list[DeliveryFailure],
-        dict[int, tuple[feeds.FeedStatus, float]],
-    ]:
-        return (
-            failures.mails(connection),
-            failures.pushes(connection, MOST_SHOWN),
-            failures.services(connection, MOST_SHOWN),
-            feeds.statuses(connection, feed_ids) if feed_ids else {},
-        )
-
-    mails, pushes, services, standings = await call.node.store.read(read)
-    found = [] if mails is None else [_delivery("mail", mails, None)]
+    read, feed_ids = call.node.store.read, {feed.id for feed in call.state.feeds}
+    mails = await read(failures.mails)
+    pushes = await read(failures.pushes, MAX_ROWS)
+    services = await read(failures.services, MAX_ROWS)
+    statuses = await read(feeds.statuses, feed_ids) if feed_ids else {}
+    failing = [] if mails is None else [_delivery("mail", mails, None)]
     for one in pushes:
-        program = call.state.push_subscriptions.get(one.of)
-        if program is not None:
-            found.append(_delivery("push", one, program.user_id, program.name))
-    found += [_delivery("webhook", one, one.of) for one in services if one.of in call.state.users]
-    found += _of_feeds(call, standings)
-    return FailingDeliveries(deliveries=found)
+        subscription = call.state.push_subscriptions.get(one.of)
+        if subscription is not None:
+            failing.append(_delivery("push", one, subscription.user_id, subscription.name))
+    failing += [_delivery("webhook", one, one.of) for one in services if one.of in call.state.users]
+    failing += _failing_feeds(call, statuses)
+    return FailingDeliveriesResponse(deliveries=failing)
 
 
 def _delivery(
@@ -180,8 +161,8 @@ def _delivery(
     one: DeliveryFailure,
     user_id: int | None,
     name: str = "",
-) -> FailingDelivery:
-    return FailingDelivery(
+) -> FailingDeliveryObject:
+    return FailingDeliveryObject(
         kind=kind,
         user_id=user_id,
         name=name,
@@ -191,61 +172,51 @@ def _delivery(
     )
 
 
-def _of_feeds(
-    call: Call, standings: dict[int, tuple[feeds.FeedStatus, float]]
-) -> list[FailingDelivery]:
-    found = []
-    for feed_id, (standing, _) in standings.items():
+def _failing_feeds(
+    call: Call, statuses: dict[int, tuple[feeds.FeedStatus, float]]
+) -> list[FailingDeliveryObject]:
+    failing = []
+    for feed_id, (status, _) in statuses.items():
         feed = call.state.feeds.get(feed_id)
-        if feed is not None and standing.failures and standing.url == feed.url:
-            found.append(
-                FailingDelivery(
+        if feed is not None and status.failures and status.url == feed.url:
+            failing.append(
+                FailingDeliveryObject(
                     kind="feed",
                     user_id=feed.bot_id,
                     name=feed.url,
-                    waiting=standing.failures,
-                    since=standing.failing_since or None,
-                    reason=standing.reason,
+                    waiting=status.failures,
+                    since=status.failing_since or None,
+                    reason=status.reason,
                 )
             )
-    found.sort(key=lambda one: one.since or 0.0)
-    return found[:MOST_SHOWN]
+    failing.sort(key=lambda one: one.since or 0.0)
+    return failing[:MAX_ROWS]
 
 
-class ExportObject(Struct, kw_only=True):
-    """An export that was asked for."""
+class ExportsResponse(ApiResponse, kw_only=True):
+    """The data exports."""
 
-    id: int
-    acting_user_id: int
-    export_time: float
-    deleted_timestamp: float | None
-    failed_timestamp: float | None
-    export_url: str | None
-    pending: bool
-    export_type: str
+    exports: list[Any]
 
 
-class Exports(ApiResponse, kw_only=True):
-    """The exports that were asked for."""
+async def get_exports(call: Call) -> ExportsResponse:
+    """Get the organization's data exports. Requires an administrator.
 
-    exports: list[ExportObject]
-
-
-async def get_exports(call: Call, params: NoParams) -> Exports:
-    """The exports of the organization, for administrators: none can be asked for here."""
+    The list is always empty, because this server doesn't offer exports.
+    """
     permissions.require_administrator(call.state, call.user)
-    return Exports(exports=[])
+    return ExportsResponse(exports=[])
 
 
-class Export(Params, kw_only=True, frozen=True):
-    """What of the organization's data is wanted."""
+async def export_realm(
+    call: Call,
+    export_type: Literal["public", "full_with_consent", "full_without_consent"] = "public",
+) -> ApiResponse:
+    """Start a data export. Always refused.
 
-    export_type: Literal["public", "full_with_consent", "full_without_consent"] = "public"
-
-
-async def export_realm(call: Call, params: Export) -> ApiResponse:
-    """Refused always: whoever runs the server makes a copy of everything with
-    `tertulia backup`."""
+    This server doesn't offer exports. Its operator can create a complete backup with `tertulia
+    backup`.
+    """
     permissions.require_administrator(call.state, call.user)
     raise Refused(
         "This server doesn't offer data exports. Its operator can create a backup with `tertulia"
@@ -253,38 +224,33 @@ async def export_realm(call: Call, params: Export) -> ApiResponse:
     )
 
 
-class OneExport(Params, kw_only=True, frozen=True):
-    """An export."""
-
-    export_id: Annotated[Int, Path()]
-
-
-async def delete_export(call: Call, params: OneExport) -> ApiResponse:
-    """Delete an export, for administrators. There are none."""
+async def delete_export(call: Call, export_id: IntPath) -> ApiResponse:
+    """Delete a data export. Always refused, because there can't be any."""
     permissions.require_administrator(call.state, call.user)
     raise Refused("This export doesn't exist.")
 
 
 class Consent(Struct, kw_only=True):
-    """Whether somebody lets an export have what is private of theirs."""
+    """Whether a user allows exports to include their private data."""
 
     user_id: int
     consented: bool
     email_address_visibility: int
 
 
-class Consents(ApiResponse, kw_only=True):
-    """Everybody's consent, by user ID."""
+class ConsentsResponse(ApiResponse, kw_only=True):
+    """Each user's consent, by user ID."""
 
     export_consents: list[Consent]
 
 
-async def get_consents(call: Call, params: NoParams) -> Consents:
-    """Who lets an export have what is private of theirs, for administrators."""
+async def get_consents(call: Call) -> ConsentsResponse:
+    """Get whether each user allows exports to include their private data. Requires an
+    administrator."""
     permissions.require_administrator(call.state, call.user)
     state = call.state
     people = [user for user in state.users if user.is_active and not user.is_bot]
-    return Consents(
+    return ConsentsResponse(
         export_consents=[
             Consent(
                 user_id=user.id,

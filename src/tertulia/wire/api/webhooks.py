@@ -1,4 +1,4 @@
-"""What services there are integrations for, on the wire."""
+"""Incoming and outgoing webhooks."""
 
 import re
 from functools import cache
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import unquote, urlencode
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, convert, field
 
 from tertulia.domain.accounts import bots
 from tertulia.integrations.incoming import EventFilter
@@ -20,27 +20,27 @@ from tertulia.service.webhooks.calling import EncodedCall
 from tertulia.service.webhooks.receiving import IncomingWebhook, WebhookAddress
 from tertulia.store import webhooks
 from tertulia.store.message_details import MessageDetails
-from tertulia.wire.api.bots import OneBot
+from tertulia.wire.api.bots.endpoints import id_or_name
 from tertulia.wire.api.messages.objects import MessageFormat, MessageObjects
 from tertulia.wire.api.section import Sections
 from tertulia.wire.http.forms import fields
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import IntPath, Params, Path, TextPath
 from tertulia.wire.http.routing import ApiResponse, Call, OpenAnswer
 
 if TYPE_CHECKING:
     from tertulia.integrations.incoming import Integration
 
 BRANCHES: Final = "branches"
-"""The option by which an address says of which branches pushes are told."""
+"""The URL parameter that limits push events to some branches."""
 
 
 @cache
 def integration_objects() -> list[dict[str, Any]]:
-    """All of them, by the names that people know them by."""
-    from tertulia.integrations.catalog import INTEGRATIONS  # Reading them takes a moment.
+    """All integrations, by display name."""
+    from tertulia.integrations.catalog import INTEGRATIONS  # Slow to import.
 
-    known = sorted(INTEGRATIONS.values(), key=lambda one: one.title.casefold())
-    return [_integration(one) for one in known]
+    by_title = sorted(INTEGRATIONS.values(), key=lambda one: one.title.casefold())
+    return [_integration(one) for one in by_title]
 
 
 def _integration(integration: "Integration") -> dict[str, Any]:
@@ -65,24 +65,24 @@ def encoded_call(
     details: MessageDetails,
     token: str,
 ) -> EncodedCall | None:
-    """What the bot's service is told. None for direct messages in Slack's format."""
+    """Encode the request to a bot's service. None for direct messages in Slack's format, which has
+    none."""
     if service.format is ServiceFormat.SLACK:
         return _slack(node, bot, call, message, token)
     form = MessageFormat(apply_markdown=False, client_gravatar=False, empty_topic_name=True)
     objects = MessageObjects(node.state, bot, node.config.address_host, form)
-    shown = msgspec.to_builtins(objects.of(message, details))
-    told = {
+    message_object = msgspec.to_builtins(objects.of(message, details))
+    payload = {
         "bot_email": bot.address,
         "bot_full_name": bot.full_name,
         "data": message.content,
         "trigger": call.trigger,
         "token": token,
-        "message": {**shown, "rendered_content": message.rendered},
+        "message": {**message_object, "rendered_content": message.rendered},
     }
     if call.command:
-        told["command"] = f"/{call.command}"
-        told["text"] = _after_command(message.content)
-    return EncodedCall("application/json", msgspec.json.encode(told))
+        payload |= {"command": f"/{call.command}", "text": _after_command(message.content)}
+    return EncodedCall("application/json", msgspec.json.encode(payload))
 
 
 def _slack(
@@ -119,52 +119,48 @@ def _after_command(content: str) -> str:
 MAX_SECRET: Final = 500
 _ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
-# What comes in
-
 
 class ReceiveWebhook(Params, kw_only=True, frozen=True):
-    """Where a message goes that is made of what a service sends. All of it is in the address."""
-
-    integration: Annotated[str, Path(), Meta(description="A name of realm_incoming_webhook_bots.")]
+    integration: Annotated[
+        str, Path(), Meta(description="A name in `realm_incoming_webhook_bots`.")
+    ]
     stream: Annotated[str | None, Meta(description="A channel's name or ID.")] = None
-    topic: Annotated[
-        str | None, Meta(description="By default, the one that fits what the service says.")
-    ] = None
+    topic: Annotated[str | None, Meta(description="By default, derived from the payload.")] = None
     to: Annotated[
         str | None,
-        Meta(description="Instead of a channel: addresses or IDs of people, with commas between."),
+        Meta(description="Instead of a channel: email addresses or user IDs, separated by commas."),
     ] = None
     only_events: Annotated[
-        list[str] | None, Meta(description="Kinds of events; `*` stands for anything.")
+        list[str] | None, Meta(description="The event types to post. `*` matches anything.")
     ] = None
-    exclude_events: Annotated[list[str], Meta(description="The others are wanted.")] = []
+    exclude_events: Annotated[list[str], Meta(description="The event types not to post.")] = []
     branches: Annotated[
-        str | None, Meta(description="Of which pushes are told, with commas between.")
+        str | None, Meta(description="The branches whose pushes to post, separated by commas.")
     ] = None
 
 
-class ReceivedWebhook(OpenAnswer, kw_only=True):
-    """What a service sent was taken. `ok` is what those expect that speak to Slack."""
+class ReceivedWebhookResponse(OpenAnswer, kw_only=True):
+    """The payload was accepted. `ok` is for services that expect Slack's response."""
 
     ok: bool = True
     challenge: str | UnsetType = UNSET
 
 
-async def receive_webhook(call: Call, params: ReceiveWebhook) -> ReceivedWebhook:
-    """Make a message of what another service sends.
+async def receive_webhook(call: Call, params: ReceiveWebhook) -> ReceivedWebhookResponse:
+    """Post a message from another service's webhook payload.
 
-    The bot's key is the parameter `api_key` of the address. The body is what the service sends:
-    JSON, or a form with JSON in its field `payload`. Without a channel and people the message goes
-    to the bot's channel, or to its owner. Events that there is no message for are answered with
-    UNSUPPORTED_WEBHOOK_EVENT_TYPE, and status 200.
+    Pass the bot's key as the query parameter `api_key`. The body is the service's payload: JSON, or
+    a form with JSON in the field `payload`. Without a channel or people, the message goes to the
+    bot's default channel, or to its owner. Unsupported events get the error
+    UNSUPPORTED_WEBHOOK_EVENT_TYPE with status 200.
     """
     headers = call.request.headers
-    arrived = IncomingWebhook(
+    webhook = IncomingWebhook(
         integration=params.integration,
         address=WebhookAddress(
-            channel=_channel(params.stream),
+            channel=id_or_name(_text(params.stream) or "") or None,
             topic=_text(params.topic),
-            people=tuple(map(_person, _names(params.to))),
+            people=tuple(map(id_or_name, _names(params.to))),
             events=EventFilter(params.only_events, params.exclude_events, _names(params.branches)),
         ),
         headers=dict(headers.items()),
@@ -172,39 +168,26 @@ async def receive_webhook(call: Call, params: ReceiveWebhook) -> ReceivedWebhook
         fields=await fields(headers, call.body),
         url=f"{call.url}{call.request.scope['path']}?{call.request.url.query}",
     )
-    taken = await receiving.receive(call, arrived)
-    if taken.handshake is None:
-        return ReceivedWebhook()
-    call.answer_headers.update(taken.handshake.headers)
-    return ReceivedWebhook(challenge=taken.handshake.fields.get("challenge", UNSET))
+    received = await receiving.receive(call, webhook)
+    if received.handshake is None:
+        return ReceivedWebhookResponse()
+    call.answer_headers.update(received.handshake.headers)
+    return ReceivedWebhookResponse(challenge=received.handshake.fields.get("challenge", UNSET))
 
 
-class OneIntegration(Params, kw_only=True, frozen=True):
-    """An integration by name."""
-
-    integration: Annotated[str, Path()]
-
-
-class FoundIntegration(ApiResponse, kw_only=True):
-    """The address is one that services can send to."""
+class IntegrationResponse(ApiResponse, kw_only=True):
+    """The integration exists."""
 
     integration: str
 
 
-async def find_webhook(call: Call, params: OneIntegration) -> FoundIntegration:
-    """Whether a service can send to the address: what some look at before they do."""
-    return FoundIntegration(integration=receiving.integration_named(call, params.integration).name)
-
-
-def _channel(text: str | None) -> int | str | None:
-    text = _text(text)
-    if not text:
-        return None
-    return int(text) if text.isdecimal() and len(text) < 16 else text
+async def find_webhook(call: Call, integration: TextPath) -> IntegrationResponse:
+    """Check that a webhook URL is valid. Some services do this before they send anything."""
+    return IntegrationResponse(integration=receiving.integration_named(call, integration).name)
 
 
 def _text(text: str | None) -> str | None:
-    """Some services encode the address that they are given once more."""
+    # Some services encode the URL that they are given once more.
     return unquote(text) if text is not None and _ENCODED.search(text) else text
 
 
@@ -212,61 +195,58 @@ def _names(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, (one.strip() for one in (text or "").split(","))))
 
 
-def _person(name: str) -> int | str:
-    return int(name) if name.isdecimal() and len(name) < 16 else name
-
-
-# What the owner sets
-
-
-class WebhookOptions(ApiResponse, kw_only=True):
-    """How a bot takes what services send."""
+class WebhookOptionsResponse(ApiResponse, kw_only=True):
+    """A bot's incoming webhook settings."""
 
     has_secret: bool
     topic_template: str
     content_template: str
 
 
-class Webhook(WebhookOptions, kw_only=True):
-    """The same, and what can send to it: see realm_incoming_webhook_bots."""
+class WebhookResponse(WebhookOptionsResponse, kw_only=True):
+    """A bot's incoming webhook settings, and the available integrations as in
+    `realm_incoming_webhook_bots`."""
 
     integrations: list[dict[str, Any]]
 
 
-async def get_webhook_options(call: Call, params: OneBot) -> Webhook:
-    """How a bot takes what services send, for its owner and for administrators."""
-    call.consider(bots.check_managed, params.bot_id)
-    found = _options(call.state.users[params.bot_id])
-    return Webhook(**msgspec.structs.asdict(found), integrations=integration_objects())
+async def get_webhook_options(call: Call, bot_id: IntPath) -> WebhookResponse:
+    """Get a bot's incoming webhook settings. Requires its owner or an administrator."""
+    call.consider(bots.check_managed, bot_id)
+    options = _options(call.state.users[bot_id])
+    return WebhookResponse(**msgspec.structs.asdict(options), integrations=integration_objects())
 
 
 class UpdateWebhookOptions(Params, kw_only=True, frozen=True):
-    """How a bot is to take what services send."""
-
-    bot_id: Annotated[Int, Path()]
+    bot_id: IntPath
     secret: Annotated[
         str | UnsetType,
         Meta(
-            description="With what services sign; then only what is signed is taken. Empty: none."
+            description="The secret that the service signs payloads with. Unsigned payloads are"
+            " then refused. Empty to accept all."
         ),
     ] = UNSET
     topic_template: Annotated[
-        str | UnsetType, Meta(description="Of the integration `json`, in Jinja's language.")
+        str | UnsetType,
+        Meta(description="A Jinja template for the topic of the integration `json`."),
     ] = UNSET
-    content_template: Annotated[str | UnsetType, Meta(description="The same of the content.")] = (
-        UNSET
-    )
+    content_template: Annotated[
+        str | UnsetType,
+        Meta(description="A Jinja template for the content of the integration `json`."),
+    ] = UNSET
 
 
-async def update_webhook_options(call: Call, params: UpdateWebhookOptions) -> WebhookOptions:
-    """Change how a bot takes what services send, for its owner and for administrators."""
+async def update_webhook_options(
+    call: Call, params: UpdateWebhookOptions
+) -> WebhookOptionsResponse:
+    """Change a bot's incoming webhook settings. Requires its owner or an administrator."""
     call.consider(bots.check_managed, params.bot_id)
-    for template, what in (
+    for template, name in (
         (params.topic_template, "topic template"),
         (params.content_template, "content template"),
     ):
         if template is not UNSET:
-            await templates.check(call.node.template_shares, call.user.id, template, what)
+            await templates.check(call.node.template_shares, call.user.id, template, name)
     if params.secret is not UNSET and len(params.secret) > MAX_SECRET:
         raise Refused(f"The secret can have at most {MAX_SECRET} characters.")
     sealed = UNSET if params.secret is UNSET else call.node.vault.sealed(params.secret)
@@ -276,64 +256,65 @@ async def update_webhook_options(call: Call, params: UpdateWebhookOptions) -> We
     return _options(bot)
 
 
-def _options(bot: User) -> WebhookOptions:
+def _options(bot: User) -> WebhookOptionsResponse:
     options = (bot.bot.incoming if bot.bot else None) or IncomingOptions()
-    return WebhookOptions(
+    return WebhookOptionsResponse(
         has_secret=bool(options.secret_sealed),
         topic_template=options.topic_template,
         content_template=options.content_template,
     )
 
 
-# What goes out
-
-
-class Service(ApiResponse, kw_only=True):
-    """The service behind a bot that is an outgoing webhook."""
+class ServiceResponse(ApiResponse, kw_only=True):
+    """An outgoing webhook bot's service."""
 
     payload_url: str
     interface_type: int
     token: Annotated[
         str,
-        Meta(description="Comes with each call, and is what X-Tertulia-Signature is made with."),
+        Meta(description="Sent with each request, and the key of its X-Tertulia-Signature."),
     ]
     commands: list[str]
-    waiting: Annotated[int, Meta(description="Messages of which it is still to be told.")]
+    waiting: Annotated[
+        int, Meta(description="The number of requests that haven't been delivered yet.")
+    ]
 
 
-async def get_service(call: Call, params: OneBot) -> Service:
-    """The service behind a bot, for its owner and for administrators."""
-    call.consider(bots.check_managed, params.bot_id)
-    return await _service(call, call.state.users[params.bot_id])
+async def get_service(call: Call, bot_id: IntPath) -> ServiceResponse:
+    """Get an outgoing webhook bot's service. Requires the bot's owner or an administrator."""
+    call.consider(bots.check_managed, bot_id)
+    return await _service(call, call.state.users[bot_id])
 
 
 class UpdateService(Params, kw_only=True, frozen=True):
-    """What is to be new about the service behind a bot. (Its address: `PATCH /bots/{bot_id}`.)"""
-
-    bot_id: Annotated[Int, Path()]
+    bot_id: IntPath
     commands: Annotated[
         list[str] | None,
         Meta(
-            description="Messages that begin with a slash and one of these go to it, whoever writes"
-            " them: for administrators."
+            description="Slash commands without the slash. Messages that begin with one are"
+            " sent to the service, no matter who writes them. Requires an"
+            " administrator."
         ),
     ] = None
-    new_token: Annotated[bool, Meta(description="Whether the token is replaced.")] = False
+    new_token: Annotated[bool, Meta(description="Whether to replace the token.")] = False
 
 
-async def update_service(call: Call, params: UpdateService) -> Service:
-    """Change the service behind a bot."""
+async def update_service(call: Call, params: UpdateService) -> ServiceResponse:
+    """Change an outgoing webhook bot's service. Requires the bot's owner or an administrator.
+
+    To change its URL, use `PATCH /bots/{bot_id}`.
+    """
     vault = call.node.vault
     token = vault.sealed(vault.nonce()) if params.new_token else None
     bot: User = await call.submit(bots.change_service, params.bot_id, params.commands, token)
     return await _service(call, bot)
 
 
-async def _service(call: Call, bot: User) -> Service:
+async def _service(call: Call, bot: User) -> ServiceResponse:
     service = bot.bot.service if bot.bot else None
     if service is None:
         raise Refused("This bot isn't an outgoing webhook.")
-    return Service(
+    return ServiceResponse(
         payload_url=service.url,
         interface_type=int(service.format),
         token=call.node.vault.unsealed(service.token_sealed),
@@ -342,52 +323,39 @@ async def _service(call: Call, bot: User) -> Service:
     )
 
 
-# What came of it
+class DeliveryObject(Struct, kw_only=True):
+    """An incoming payload or an outgoing request."""
 
-
-class Delivery(Struct, kw_only=True):
-    """Something that came in or went out."""
-
-    timestamp: float
+    at: float = field(name="timestamp")
     direction: Annotated[str, Meta(description="`in` or `out`.")]
-    integration: Annotated[str, Meta(description="Its name; or what caused a call of the bot.")]
+    what: Annotated[
+        str, Meta(description="The integration's name; for outgoing requests, what triggered them.")
+    ] = field(name="integration")
     event: str
     outcome: Annotated[
         str,
         Meta(
-            description="Of what came in: sent, nothing (says nothing to people), filtered or"
-            " refused. Of what went out: delivered, failed (and is tried again) or given up."
+            description="For incoming payloads, `sent`, `nothing` (the event creates no"
+            " message), `filtered`, or `refused`. For outgoing requests,"
+            " `delivered`, `failed` (and will be retried), or `given up`."
         ),
     ]
-    reason: Annotated[str, Meta(description="What went wrong, as a sentence.")]
+    reason: Annotated[str, Meta(description="What went wrong.")]
     message_id: int | None
 
 
-class Deliveries(ApiResponse, kw_only=True):
-    """The last ones, the newest first."""
+class DeliveriesResponse(ApiResponse, kw_only=True):
+    """The latest deliveries, newest first."""
 
-    deliveries: list[Delivery]
+    deliveries: list[DeliveryObject]
 
 
-async def get_deliveries(call: Call, params: OneBot) -> Deliveries:
-    """What came in for a bot or went out to its service lately, for its owner and for
-    administrators."""
-    call.consider(bots.check_managed, params.bot_id)
-    lines = await call.node.journal.of(call.node.store, params.bot_id)
-    return Deliveries(
-        deliveries=[
-            Delivery(
-                timestamp=line.at,
-                direction=line.direction,
-                integration=line.what,
-                event=line.event,
-                outcome=line.outcome,
-                reason=line.reason,
-                message_id=line.message_id,
-            )
-            for line in lines
-        ]
-    )
+async def get_deliveries(call: Call, bot_id: IntPath) -> DeliveriesResponse:
+    """Get a bot's latest incoming payloads and outgoing requests. Requires its owner or an
+    administrator."""
+    call.consider(bots.check_managed, bot_id)
+    lines = await call.node.journal.of(call.node.store, bot_id)
+    return DeliveriesResponse(deliveries=convert(lines, list[DeliveryObject], from_attributes=True))
 
 
 SECTIONS: Final[Sections] = {

@@ -1,4 +1,4 @@
-"""Uploaded files as browsers and apps fetch them, outside of the interface's paths."""
+"""Downloads of uploaded files, outside of the API's paths."""
 
 import html
 import re
@@ -32,65 +32,76 @@ _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 async def stored_file(
-    node: HttpNode, request: Request, found: StoredFile, media_type: str, headers: dict[str, str]
+    node: HttpNode, request: Request, file: StoredFile, media_type: str, headers: dict[str, str]
 ) -> Response:
-    """The file with these headers, among them `Content-Disposition` and `ETag`; a part of it where
-    the request asks for one. Who asks may open it. FileNotFoundError where it has gone since."""
-    if found.place is not None:
+    """Respond with a stored file, or with the byte range that the request asks for.
+
+    The caller must have been authorized. `headers` must have `Content-Disposition` and `ETag`.
+    Raises FileNotFoundError if the file was deleted in the meantime.
+    """
+    if file.place is not None:
         return FileResponse(
-            found.place, media_type=media_type, headers=headers, stat_result=found.status
+            file.place, media_type=media_type, headers=headers, stat_result=file.status
         )
     if node.config.file_downloads == "redirect" and request.method != "HEAD":
         disposition = headers["Content-Disposition"]
-        # There it has neither our policy nor `nosniff`: what is to be saved has no type to be shown
-        # by, and nothing that is shown can run.
-        shown = media_type if disposition.startswith("inline") else "application/octet-stream"
-        address = await found.files.signed(
-            found, media_type=shown, disposition=disposition, now=node.clock()
+        # The bucket sends neither our content security policy nor `nosniff`. Downloads get a type
+        # that browsers don't display, and no displayed type can run scripts.
+        inline = disposition.startswith("inline")
+        address = await file.files.signed(
+            file,
+            media_type=media_type if inline else "application/octet-stream",
+            disposition=disposition,
+            now=node.clock(),
         )
         if address is not None:
             return RedirectResponse(address, 302, {**headers, "Cache-Control": "no-store"})
-    changed = datetime.fromtimestamp(int(found.modified), UTC)
+    changed = datetime.fromtimestamp(int(file.modified), UTC)
     headers = {
         **headers,
         "Accept-Ranges": "bytes",
         "Last-Modified": format_datetime(changed, usegmt=True),
     }
-    wanted = _wanted(request, found.size, headers)
-    if wanted is None:
-        refused = {**headers, "Content-Range": f"bytes */{found.size}"}
-        return Response(status_code=416, headers=refused)
-    start, end = wanted
+    byte_range = _byte_range(request, file.size, headers)
+    if byte_range is None:
+        return Response(
+            status_code=416, headers={**headers, "Content-Range": f"bytes */{file.size}"}
+        )
+    start, end = byte_range
     status = 200
-    if end - start < found.size:
+    if end - start < file.size:
         status = 206
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{found.size}"
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size}"
     headers["Content-Length"] = str(end - start)
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers, media_type=media_type)
-    coming = found.files.chunks(found.path, start, end)
-    # Before anything is answered: the file may be gone, or the bucket be away.
-    first = await anext(coming, b"")
-    content = _joined(first, coming, end - start)
+    chunks = file.files.chunks(file.path, start, end)
+    # Read before the response begins: the file may be gone, or the bucket unavailable.
+    first = await anext(chunks, b"")
+    content = _checked(first, chunks, end - start)
     return StreamingResponse(content, status, headers, media_type)
 
 
-async def _joined(first: bytes, rest: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
-    """All of it. FilesUnavailable where it is not as long as was said: the answer breaks off."""
-    left = size - len(first)
+async def _checked(first: bytes, rest: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
+    """Yield the whole file. Raises FilesUnavailable, which breaks off the response, if its size is
+    wrong."""
+    remaining = size - len(first)
     yield first
     async for chunk in rest:
-        left -= len(chunk)
-        if left < 0:
+        remaining -= len(chunk)
+        if remaining < 0:
             break
         yield chunk
-    if left:
+    if remaining:
         raise FilesUnavailable("A stored file has the wrong size.")
 
 
-def _wanted(request: Request, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
-    """From which byte up to which (excluded) the request wants the file: all of it, unless it asks
-    for one part in a way that is understood. None for a part that there is not."""
+def _byte_range(request: Request, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
+    """Return the requested byte range as (start, end), with `end` excluded.
+
+    The whole file unless the request has a single valid range. None for a range beyond the end of
+    the file.
+    """
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     condition = request.headers.get("if-range")
     is_same = condition in {None, headers["ETag"], headers["Last-Modified"]}
@@ -111,19 +122,18 @@ _POLICY: Final = (
     " style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 SANDBOX: Final = f"{_POLICY}; sandbox"
-"""For all but PDF, which browsers do not show in a sandbox."""
-
+"""For all types except PDF, which browsers don't display in a sandbox."""
 
 FOREIGN: Final = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Headers": f"Authorization, Range, {POSITION}",
     "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Range, ETag",
 }
-"""Web clients may come from another origin; they add their credentials themselves."""
+"""CORS headers for web clients on other origins, which send their own credentials."""
 
 
 class Gone(Refused):
-    """There is no such file, or not any more."""
+    """The file doesn't exist or was deleted."""
 
     def __init__(self) -> None:
         super().__init__("This file doesn't exist or has been deleted.")
@@ -133,36 +143,32 @@ def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes to uploaded files."""
 
     async def show(request: Request) -> Response:
-        """A file, shown."""
-        attachment = await _opened(node, request, request.path_params["path"])
+        attachment = await _authorized(node, request, request.path_params["path"])
         return await _file(node, request, attachment, download=False)
 
     async def download(request: Request) -> Response:
-        """A file, to be saved."""
-        attachment = await _opened(node, request, request.path_params["path"])
+        attachment = await _authorized(node, request, request.path_params["path"])
         return await _file(node, request, attachment, download=True)
 
     async def temporary(request: Request) -> Response:
-        """A file, at an address that opens it without credentials for a minute."""
         path = node.vault.text_of(TICKET, request.path_params["ticket"], node.clock())
         attachment = None if path is None else node.state.uploads.at_path(path)
         if attachment is None:
             raise Gone
         return await _file(node, request, attachment, download=False)
 
-    async def smaller(request: Request) -> Response:
-        """A smaller picture of the file."""
-        attachment = await _opened(node, request, request.path_params["path"])
-        found = await thumbnail(node, attachment, request.path_params["form"])
-        tag = f'"{attachment.key}-{found.path.rpartition("/")[2]}"'
+    async def show_thumbnail(request: Request) -> Response:
+        attachment = await _authorized(node, request, request.path_params["path"])
+        file = await thumbnail(node, attachment, request.path_params["form"])
+        tag = f'"{attachment.key}-{file.path.rpartition("/")[2]}"'
         headers = {**_headers("image/webp"), "Content-Disposition": "inline", "ETag": tag}
-        if _is_known(request, tag):
+        if _is_cached(request, tag):
             return Response(status_code=304, headers=headers)
-        return await stored_file(node, request, found, "image/webp", headers)
+        return await stored_file(node, request, file, "image/webp", headers)
 
     return (
         page(node, links.TEMPORARY + "{ticket}/{name}", temporary),
-        page(node, ADDRESS + "thumbnail/{path:path}/{form}", smaller, shows_picture=True),
+        page(node, ADDRESS + "thumbnail/{path:path}/{form}", show_thumbnail, shows_picture=True),
         page(node, ADDRESS + "download/{path:path}", download),
         page(node, ADDRESS + "{path:path}", show),
     )
@@ -171,22 +177,22 @@ def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 def page(
     node: HttpNode,
     path: str,
-    answer: Callable[[Request], Awaitable[Response]],
+    respond: Callable[[Request], Awaitable[Response]],
     *,
     shows_picture: bool = False,
 ) -> Route:
-    """A page on which a file is, or why it is not: as a picture where one is expected."""
+    """A route that responds with a file, or with an error as HTML or as a placeholder image."""
 
     async def get(request: Request) -> Response:
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=FOREIGN)
         try:
-            response = await answer(request)
+            response = await respond(request)
         except (Refused, Unavailable, BadPicture) as error:
             return _refusal(request, error, shows_picture=shows_picture)
-        except FileNotFoundError:  # It has just been deleted.
+        except FileNotFoundError:  # Deleted in the meantime.
             return _refusal(request, Gone(), shows_picture=shows_picture)
-        # Nothing is shown that a crash could undo.
+        # The response must not contain changes that aren't on disk yet.
         await node.log.settled()
         return response
 
@@ -194,18 +200,17 @@ def page(
 
 
 def _refusal(request: Request, error: Exception, *, shows_picture: bool) -> Response:
-    """As a picture where one is expected, and else as a page of one sentence."""
     status, body, headers = error_response(error)
     if isinstance(error, Gone | BadPicture):
         status = 404
-    # No browser shall ask for a password because of a picture.
+    # Without WWW-Authenticate, so that images don't make browsers ask for a password.
     headers = {name: value for name, value in headers.items() if name == "Retry-After"}
     headers |= {"Cache-Control": "no-store", "Content-Security-Policy": SANDBOX}
     accepted = request.headers.get("accept", "")
-    wanted = request.headers.get("sec-fetch-dest") == "image" or (
+    expects_image = request.headers.get("sec-fetch-dest") == "image" or (
         "image/" in accepted and "text/html" not in accepted
     )
-    if wanted or shows_picture:
+    if expects_image or shows_picture:
         return Response(_no_picture(), status, headers, "image/svg+xml")
     return Response(f"<p>{html.escape(body['msg'])}</p>", status, headers, "text/html")
 
@@ -215,9 +220,10 @@ def _no_picture() -> bytes:
     return resources.files("tertulia.wire").joinpath("assets/no-picture.svg").read_bytes()
 
 
-async def _opened(node: HttpNode, request: Request, path: str) -> Attachment:
-    """The file, if the caller may open it. Gone, MayNotOpen; authentication may refuse."""
-    user = _who(node, request)
+async def _authorized(node: HttpNode, request: Request, path: str) -> Attachment:
+    """Authorize the caller to open the file. Raises Gone or MayNotOpen, or an authentication
+    error."""
+    user = _caller(node, request)
     request.state.user = user
     read_for(request, user)
     if user is None:
@@ -234,8 +240,9 @@ async def _opened(node: HttpNode, request: Request, path: str) -> Attachment:
     return attachment
 
 
-def _who(node: HttpNode, request: Request) -> User | None:
-    """By the header, by the key in the address, which is taken for files only, or by the cookie."""
+def _caller(node: HttpNode, request: Request) -> User | None:
+    """Authenticate by the Authorization header, by an API key in the URL (only for files), or by
+    the session cookie."""
     api_key = request.query_params.get("api_key")
     if api_key is None or "authorization" in request.headers:
         return authenticated(node, request)
@@ -246,23 +253,25 @@ async def _file(
     node: HttpNode, request: Request, attachment: Attachment, *, download: bool
 ) -> Response:
     tag = f'"{attachment.key}"'
-    shown = attachment.media_type in SHOWN and not download
+    displayed = attachment.media_type in SHOWN and not download
     headers = {
         **_headers(attachment.media_type),
-        "Content-Disposition": disposition("inline" if shown else "attachment", attachment.name),
+        "Content-Disposition": disposition(
+            "inline" if displayed else "attachment", attachment.name
+        ),
         "ETag": tag,
     }
-    if _is_known(request, tag):
+    if _is_cached(request, tag):
         return Response(status_code=304, headers=headers)
-    found = await node.uploads.found(attachment.path)
-    if found is None:
+    file = await node.uploads.found(attachment.path)
+    if file is None:
         raise Gone
-    return await stored_file(node, request, found, attachment.media_type, headers)
+    return await stored_file(node, request, file, attachment.media_type, headers)
 
 
 def _headers(media_type: str) -> dict[str, str]:
     return {
-        # A file never changes; but who may open it does.
+        # Files never change, but permissions do.
         "Cache-Control": "private, no-cache",
         "Vary": "Authorization, Cookie",
         "Content-Security-Policy": _POLICY if media_type == "application/pdf" else SANDBOX,
@@ -271,16 +280,16 @@ def _headers(media_type: str) -> dict[str, str]:
     }
 
 
-def _is_known(request: Request, tag: str) -> bool:
-    known = {
+def _is_cached(request: Request, tag: str) -> bool:
+    tags = {
         one.strip().removeprefix("W/")
         for one in request.headers.get("if-none-match", "").split(",")
     }
-    return tag in known or "*" in known
+    return tag in tags or "*" in tags
 
 
 def disposition(kind: str, name: str) -> str:
-    """What to do with a file of that name (RFC 6266): the name as it is, and, for programs that
-    know no other, in plain ASCII."""
+    """A Content-Disposition header (RFC 6266) with the name, and an ASCII fallback for older
+    clients."""
     plain = re.sub(r'[^ -~]|["\\%]', "_", name)
     return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -1,4 +1,4 @@
-"""Pictures of accounts, as browsers and apps fetch them."""
+"""Avatars, custom emoji, and the proxy for images and videos on other websites."""
 
 import asyncio
 import logging
@@ -23,38 +23,36 @@ from tertulia.store.url_cache import UrlCache
 from tertulia.wire.api.users.objects import AVATARS_PATH, DRAWN_PATH
 from tertulia.wire.files.downloads import FOREIGN, SANDBOX, Gone, page
 from tertulia.wire.http.errors import NotFound
+from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.responses import PICTURE, failure, unless_known
 
-_YEAR_SECONDS: Final = 31_536_000
-_HEADERS: Final = {
-    "Content-Security-Policy": PICTURE,
-    "Access-Control-Allow-Origin": "*",
-}
+_IMMUTABLE: Final = "public, max-age=31536000, immutable"
+_HEADERS: Final = {"Content-Security-Policy": PICTURE, "Access-Control-Allow-Origin": "*"}
 
 
 def avatar_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """Where the pictures are. Whoever knows an address may see its picture."""
+    """The routes to avatars. They need no credentials."""
 
     async def uploaded(request: Request) -> Response:
-        """An uploaded picture. Another picture has another name."""
+        """An uploaded avatar. Each image has its own name, so it can be cached forever."""
         name = request.path_params["name"]
         if not re.fullmatch(r"[0-9a-f]{40}(-medium)?", name):
             return failure(NotFound())
         content = await node.files.read(f"avatars/{name}.png")
         if content is None:
             return failure(NotFound())
-        return _picture(request, content, f"public, max-age={_YEAR_SECONDS}, immutable")
+        return _picture(request, content, _IMMUTABLE)
 
     async def drawn(request: Request) -> Response:
-        """The default picture, drawn from its address alone."""
-        found = re.fullmatch(
+        """A default avatar, generated from its URL."""
+        match = re.fullmatch(
             r"(\d{1,16})(?:-([A-Z0-9]{1,2}))?(-medium)?", request.path_params["name"]
         )
-        if found is None:
+        if match is None:
             return failure(NotFound())
-        size = MEDIUM_SIZE if found[3] else AVATAR_SIZE
-        content = await asyncio.to_thread(pictures.drawn, int(found[1]), found[2] or "", size)
+        size = MEDIUM_SIZE if match[3] else AVATAR_SIZE
+        content = await asyncio.to_thread(pictures.drawn, int(match[1]), match[2] or "", size)
         return _picture(request, content, "public, max-age=86400")
 
     return (
@@ -69,16 +67,11 @@ def _picture(request: Request, content: bytes, cache_control: str) -> Response:
 
 _MEDIA_TYPES: Final = {"png": "image/png", "gif": "image/gif"}
 _FILE: Final = re.compile(r"[0-9a-f]{32}\.(png|gif)")
-_YEAR_SECONDS_OF_EMOJI: Final = 365 * 86400
 
 
 def emoji_pages(node: HttpNode) -> tuple[Route, ...]:
-    """The routes to pictures of emoji. Names cannot be guessed, and no credentials are needed."""
-    headers = {
-        "Cache-Control": f"public, max-age={_YEAR_SECONDS_OF_EMOJI}, immutable",
-        "Content-Security-Policy": PICTURE,
-        "Access-Control-Allow-Origin": "*",
-    }
+    """The routes to custom emoji. Their names can't be guessed, so they need no credentials."""
+    headers = {**_HEADERS, "Cache-Control": _IMMUTABLE}
 
     async def picture(request: Request) -> Response:
         file: str = request.path_params["file"]
@@ -94,70 +87,70 @@ def emoji_pages(node: HttpNode) -> tuple[Route, ...]:
 
 logger = logging.getLogger("tertulia.http")
 
-MAX_BYTES: Final = 20 * 1024 * 1024
-"""Of a picture or a film; what is larger is not shown."""
+MAX_BYTES: Final = 20 * MIB
+"""Larger images and videos aren't shown."""
 SECONDS: Final = 20.0
 AT_ONCE: Final = 8
-"""Of those, so many are held in memory."""
+"""Fetches at the same time. Each holds its content in memory."""
 WAITING: Final = 100
 """URLs that may wait to be fetched; beyond that, requests are answered with 503."""
 MISSING_SECONDS: Final = 300.0
-"""So long nothing is asked for that could not be had."""
-_KNOWN_MISSING: Final = 1000
+"""How long a URL that couldn't be fetched isn't tried again."""
+_MAX_MISSING: Final = 1000
 _TYPES: Final = "image/avif,image/webp,image/*;q=0.9,video/mp4;q=0.8,video/webm;q=0.8"
-_FILMS: Final = frozenset(
+_MP4_BRANDS: Final = frozenset(
     {b"avc1", b"dash", b"iso2", b"iso4", b"iso5", b"iso6", b"isom", b"mp41", b"mp42", b"M4V "}
 )
 
 
-def media_type(begins: bytes) -> str | None:
-    """The media type, by the first bytes; None for what is not shown."""
-    if begins.startswith(b"\x89PNG\r\n\x1a\n"):
+def media_type(first: bytes) -> str | None:
+    """The media type by the first bytes; None for unsupported types."""
+    if first.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
-    if begins.startswith(b"\xff\xd8\xff"):
+    if first.startswith(b"\xff\xd8\xff"):
         return "image/jpeg"
-    if begins.startswith((b"GIF87a", b"GIF89a")):
+    if first.startswith((b"GIF87a", b"GIF89a")):
         return "image/gif"
-    if begins[:4] == b"RIFF" and begins[8:12] == b"WEBP":
+    if first[:4] == b"RIFF" and first[8:12] == b"WEBP":
         return "image/webp"
-    if begins.startswith(b"BM") and begins[6:10] == b"\0\0\0\0":
+    if first.startswith(b"BM") and first[6:10] == b"\0\0\0\0":
         return "image/bmp"
-    if begins[4:8] == b"ftyp":
-        brand = begins[8:12]
+    if first[4:8] == b"ftyp":
+        brand = first[8:12]
         if brand in {b"avif", b"avis"}:
             return "image/avif"
-        return "video/mp4" if brand in _FILMS else None
-    if begins.startswith(b"\x1a\x45\xdf\xa3") and b"webm" in begins[:64]:
+        return "video/mp4" if brand in _MP4_BRANDS else None
+    if first.startswith(b"\x1a\x45\xdf\xa3") and b"webm" in first[:64]:
         return "video/webm"
     return None
 
 
 class _ExternalContent:
-    """One node's cache of external content."""
+    """One node's cache of external images and videos."""
 
     def __init__(self, node: HttpNode) -> None:
         self._node = node
-        room = node.config.external_content_cache_mib * 1024 * 1024
-        self._kept = UrlCache(node.disk, room)
+        self._cache = UrlCache(node.disk, node.config.external_content_cache_mib * MIB)
         self._fetches = SingleFlight(
             "The server is loading too many external images and videos. Try again."
         )
         self._missing: OrderedDict[str, float] = OrderedDict()
         self._free = asyncio.Semaphore(AT_ONCE)
 
-    async def place(self, url: str) -> Path:
-        """Where what lies at the URL is kept. Gone where there is nothing that is shown;
-        Unavailable where too many wait."""
-        found = await asyncio.to_thread(self._kept.found, url, self._node.clock())
-        if found is not None:
-            return found
+    async def path(self, url: str) -> Path:
+        """The path of the cached content. Raises Gone if the URL has none that can be shown, and
+        Unavailable if too many fetches are waiting."""
+        if (path := await self._cached(url)) is not None:
+            return path
         if self._node.log.elapsed() < self._missing.get(url, 0):
             raise Gone
         await self._fetches.do(url, partial(self._fetch, url), WAITING)
-        found = await asyncio.to_thread(self._kept.found, url, self._node.clock())
-        if found is None:
+        if (path := await self._cached(url)) is None:
             raise Gone
-        return found
+        return path
+
+    async def _cached(self, url: str) -> Path | None:
+        return await asyncio.to_thread(self._cache.found, url, self._node.clock())
 
     async def _fetch(self, url: str) -> None:
         async with self._free:
@@ -165,40 +158,41 @@ class _ExternalContent:
                 async with self._node.web.opened(url, accept=_TYPES, seconds=SECONDS) as answer:
                     content = await answer.content(MAX_BYTES)
                 if media_type(content[:64]) is None:
-                    raise NotFetched("it is no picture and no film")
+                    raise NotFetched("not an image or video")
             except NotFetched as error:
-                # Whom people link is not logged.
-                logger.info("linked content was not fetched: %s", error)
+                # The URL is not logged, for privacy.
+                logger.info("could not fetch linked content: %s", error)
                 self._miss(url)
                 return
             try:
-                await self._kept.keep(url, content)
-                await asyncio.to_thread(self._kept.make_room, len(content))
+                await self._cache.keep(url, content)
+                await asyncio.to_thread(self._cache.make_room, len(content))
             except OSError as error:
-                logger.exception("linked content could not be kept")
+                logger.exception("could not store linked content")
                 raise Unavailable("The server couldn't save the file. Try again later.") from error
 
     def _miss(self, url: str) -> None:
         self._missing[url] = self._node.log.elapsed() + MISSING_SECONDS
         self._missing.move_to_end(url)
-        while len(self._missing) > _KNOWN_MISSING:
+        while len(self._missing) > _MAX_MISSING:
             self._missing.popitem(last=False)
 
 
 def external_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The route to external content."""
+    """The route to external images and videos."""
     external = _ExternalContent(node)
 
     async def show(request: Request) -> Response:
-        """What lies at the URL in the address, which only this server can have made."""
+        """The content at the URL in the path, whose signature proves that this server created the
+        path."""
         url = node.links.external_url(request.path_params["proof"], request.path_params["url"])
         if url is None or not node.config.external_content:
             raise MayNotOpen
-        place = await external.place(url)
-        begins = await asyncio.to_thread(_beginning, place)
+        path = await external.path(url)
+        first_bytes = await asyncio.to_thread(_first_bytes, path)
         return FileResponse(
-            place,
-            media_type=media_type(begins) or "application/octet-stream",
+            path,
+            media_type=media_type(first_bytes) or "application/octet-stream",
             headers={
                 "Cache-Control": "private, max-age=86400",
                 "Content-Disposition": "inline",
@@ -212,9 +206,9 @@ def external_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     return (page(node, EXTERNAL + "{proof}/{url}", show, shows_picture=True),)
 
 
-def _beginning(place: Path) -> bytes:
+def _first_bytes(path: Path) -> bytes:
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             return file.read(64)
-    except FileNotFoundError:  # It has just given way to something newer.
+    except FileNotFoundError:  # Evicted in the meantime.
         raise Gone from None

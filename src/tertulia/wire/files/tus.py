@@ -1,5 +1,4 @@
-"""Resumable uploads by the tus protocol 1.0.0. An upload that was interrupted can be resumed, also
-after the server was restarted."""
+"""Resumable uploads with the tus protocol 1.0.0. They survive a restart of the server."""
 
 import asyncio
 import contextlib
@@ -16,12 +15,11 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import quotas
 from tertulia.domain.messages import attachments
-from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.service.files.uploads import require_disk_space, reserved_bytes, stored
 from tertulia.store.partial_uploads import PartialUpload, UploadInUse, UploadPieces, new_key
-from tertulia.wire.api.attachments import UploadedFile
+from tertulia.wire.api.attachments import uploaded_file
 from tertulia.wire.files.tus_headers import (
     ALGORITHMS,
     NUMBER,
@@ -48,9 +46,9 @@ EXTENSIONS: Final = "creation,creation-with-upload,termination,checksum,expirati
 EXPIRY_SECONDS: Final = 86400
 PIECE: Final = "application/offset+octet-stream"
 LOOK_SECONDS: Final = 0.5
-"""How often a request that waits for its body looks whether another process wants the upload."""
+"""How often a request that waits for its body checks whether another process wants the upload."""
 CHUNK: Final = MIB
-"""Bytes that are gathered before they are written."""
+"""Bytes that are buffered before they are written."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All methods are routed here, so that errors have tus headers."""
 _TOO_LONG: Final = "This chunk extends past the end of the file."
@@ -70,35 +68,34 @@ def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes for resumable uploads."""
     endpoint = _Tus(node)
     return (
-        Route(PATH, endpoint.answer, methods=_METHODS),
-        Route(f"{PATH}/", endpoint.answer, methods=_METHODS),
-        Route(f"{PATH}/{{key}}", endpoint.answer, methods=_METHODS),
+        Route(PATH, endpoint.respond, methods=_METHODS),
+        Route(f"{PATH}/", endpoint.respond, methods=_METHODS),
+        Route(f"{PATH}/{{key}}", endpoint.respond, methods=_METHODS),
     )
 
 
 class _Hold:
-    """The lock on an upload, among this node's requests."""
+    """This node's lock on an upload."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.stop = asyncio.Event()
-        """Set when a later request wants the lock that the present one holds."""
-        self.wanted = 0
+        """Set when a later request wants the lock."""
+        self.waiting = 0
         """Requests that hold the lock or wait for it."""
 
 
 class _Tus:
-    """The endpoint of all routes and methods."""
+    """Handles all routes and methods."""
 
     def __init__(self, node: HttpNode) -> None:
         self._node = node
         self._partials = node.partials
         self._holds: dict[str, _Hold] = {}
-        self._beginning = WeakValueDictionary[int, asyncio.Lock]()
-        """By person, while they or one of their bots begin a file."""
+        self._creating = WeakValueDictionary[int, asyncio.Lock]()
+        """By person, while they or one of their bots create an upload."""
 
-    async def answer(self, request: Request) -> Response:
-        """The response to any request."""
+    async def respond(self, request: Request) -> Response:
         method = request.method
         if method == "POST":
             method = request.headers.get("x-http-method-override", method).upper()
@@ -108,14 +105,14 @@ class _Tus:
             if request.headers.get("tus-resumable") != VERSION:
                 raise TusRefused(412, "This server supports tus 1.0.0.")
             user = self._node.request_limits.admitted(request, lambda: self._who(request))
-            answers: dict[str, Callable[[Request, User], Awaitable[Response]]] = (
+            handlers: dict[str, Callable[[Request, User], Awaitable[Response]]] = (
                 {"HEAD": self._head, "PATCH": self._patch, "DELETE": self._delete}
                 if "key" in request.path_params
                 else {"POST": self._post}
             )
-            if method not in answers:
+            if method not in handlers:
                 raise TusRefused(405, "This URL doesn't support this method.")
-            response = await answers[method](request, user)
+            response = await handlers[method](request, user)
         except (Refused, Unavailable) as error:
             with contextlib.suppress(ClientDisconnect):
                 await drained(request)
@@ -151,10 +148,8 @@ class _Tus:
             raise Refused("Incoming webhook bots can only send messages.")
         return user
 
-    # The methods
-
     async def _post(self, request: Request, user: User) -> Response:
-        """Begin an upload, perhaps with its first bytes."""
+        """Create an upload, optionally with its first bytes."""
         if "upload-defer-length" in request.headers:
             raise Refused("The file's length must be given when the upload is created.")
         length = number_in(request, "upload-length")
@@ -166,22 +161,22 @@ class _Tus:
             )
         checksum = Checksum.of(request)
         metadata = request.headers.get("upload-metadata", "")
-        said = metadata_in(metadata)
+        fields = metadata_in(metadata)
         node = self._node
         partial = PartialUpload(
             user_id=user.id,
             key=new_key(),
             length=length,
             metadata=metadata,
-            name=said.get("filename") or said.get("name") or "",
-            media_type=said.get("filetype") or said.get("type") or "",
+            name=fields.get("filename") or fields.get("name") or "",
+            media_type=fields.get("filetype") or fields.get("type") or "",
             expires=int(node.clock()) + EXPIRY_SECONDS,
         )
-        # One at a time, so that those that follow see the room that it takes.
+        # One at a time, so that later uploads count the space that this one reserves.
         person = node.state.users.person_of(user)
-        async with self._beginning.setdefault(person.id, asyncio.Lock()):
+        async with self._creating.setdefault(person.id, asyncio.Lock()):
             await self._require_room(user, length)
-            await _with_room(self._partials.begin(partial))
+            await _written(self._partials.begin(partial))
             try:
                 await self._require_few_unfinished(user)
             except Refused:
@@ -191,33 +186,35 @@ class _Tus:
         if content_type(request) != PIECE and length:
             await drained(request)
             return Response(status_code=201, headers=headers)
-        return await self._continued(request, partial, 0, checksum, 201, headers)
+        return await self._append(request, partial, 0, checksum, 201, headers)
 
     async def _require_room(self, user: User, length: int) -> None:
         node, quota = self._node, self._node.config.upload_quota
         others = await reserved_bytes(node, user)
-        with _as_too_large():
+        with _storage_errors():
             await require_disk_space(node, length)
             attachments.check_upload_quota(node.state, user, length, quota, others)
 
     async def _require_few_unfinished(self, user: User) -> None:
-        """Refuse where the person has more unfinished uploads than the quota, with the one that has
-        just begun. It is counted after it began, so that none is missed that begins at another
-        node meanwhile: at worst both are refused."""
+        """Refuse if the person now has more unfinished uploads than the quota.
+
+        This is checked after the upload was created, so uploads created on other nodes at the same
+        time can't be missed. At worst, both are refused.
+        """
         state = self._node.state
         accounts = [*state.users.accounts_of(state.users.person_of(user))]
         unfinished = await self._partials.unfinished(accounts)
         quotas.check(state, user, quotas.UNFINISHED_UPLOADS, used=unfinished - 1)
 
     async def _head(self, request: Request, user: User) -> Response:
-        """How many bytes of the file have arrived."""
-        partial = await self._known(request, user)
+        """Get the number of bytes received so far."""
+        partial = await self._load(request, user)
         if partial.path is None:
-            async with self._held(partial) as (partial, pieces, _):
+            async with self._lock(partial) as (partial, pieces, _):
                 offset = pieces.size if pieces is not None else partial.length
             if offset == partial.length and partial.path is None:
-                # The server stopped between the last byte and making the attachment.
-                partial = await self._finished(partial)
+                # The server stopped after the last byte, before it created the attachment.
+                partial = await self._finish(partial)
         else:
             offset = partial.length
         headers = {
@@ -230,18 +227,18 @@ class _Tus:
         return Response(status_code=200, headers=headers)
 
     async def _patch(self, request: Request, user: User) -> Response:
-        """Append the next bytes of the file."""
+        """Append a chunk to the upload."""
         if content_type(request) != PIECE:
             raise TusRefused(415, f"File chunks must have the content type {PIECE}.")
         offset = number_in(request, "upload-offset")
         checksum = Checksum.of(request)
-        partial = await self._known(request, user)
-        return await self._continued(request, partial, offset, checksum, 204, _expiry(partial))
+        partial = await self._load(request, user)
+        return await self._append(request, partial, offset, checksum, 204, _expiry(partial))
 
     async def _delete(self, request: Request, user: User) -> Response:
         """Cancel the upload."""
-        partial = await self._known(request, user)
-        async with self._held(partial) as (partial, pieces, _):
+        partial = await self._load(request, user)
+        async with self._lock(partial) as (partial, pieces, _):
             if pieces is None or partial.path is not None:
                 raise TusRefused(
                     403,
@@ -250,7 +247,7 @@ class _Tus:
             await self._partials.delete(partial)
         return Response(status_code=204)
 
-    async def _known(self, request: Request, user: User) -> PartialUpload:
+    async def _load(self, request: Request, user: User) -> PartialUpload:
         key = request.path_params["key"]
         partial = await self._partials.load(user.id, key)
         if partial is None:
@@ -259,49 +256,47 @@ class _Tus:
             raise TusRefused(410, "This upload has expired. Upload the file again.")
         return partial
 
-    async def _known_now(self, partial: PartialUpload) -> PartialUpload:
-        now = await self._partials.load(partial.user_id, partial.key)
-        if now is None:
+    async def _reload(self, partial: PartialUpload) -> PartialUpload:
+        current = await self._partials.load(partial.user_id, partial.key)
+        if current is None:
             raise TusRefused(404, "This upload doesn't exist.")
-        return now
-
-    # One file at a time
+        return current
 
     @contextlib.asynccontextmanager
-    async def _held(
+    async def _lock(
         self, partial: PartialUpload
     ) -> AsyncIterator[tuple[PartialUpload, UploadPieces | None, asyncio.Event]]:
-        """Lock the upload. Yields its present record, its file (None if it is complete), and an
+        """Lock the upload. Yields its current record, its file (None if it's complete), and an
         event that is set when another request wants the lock.
 
-        The later request wins: the connection of the earlier one may be dead.
+        The later request wins, because the connection of the earlier one may be dead.
         """
         hold = self._holds.setdefault(partial.key, _Hold())
-        hold.wanted += 1
+        hold.waiting += 1
         hold.stop.set()
         try:
             async with hold.lock:
                 hold.stop = stop = asyncio.Event()
-                if hold.wanted > 1:
-                    stop.set()  # Another one came while this one waited.
-                now = await self._known_now(partial)
+                if hold.waiting > 1:
+                    stop.set()  # Another request arrived in the meantime.
+                current = await self._reload(partial)
                 async with contextlib.AsyncExitStack() as stack:
                     try:
-                        opening = stack.enter_async_context(self._partials.opened(now))
-                        pieces = await _with_room(opening)
+                        opening = stack.enter_async_context(self._partials.opened(current))
+                        pieces = await _written(opening)
                     except UploadInUse:
                         raise TusRefused(
                             423, "Another request is writing to this upload."
                         ) from None
                     if pieces is None:
-                        now = await self._known_now(partial)
-                    yield now, pieces, stop
+                        current = await self._reload(partial)
+                    yield current, pieces, stop
         finally:
-            hold.wanted -= 1
-            if not hold.wanted:
+            hold.waiting -= 1
+            if not hold.waiting:
                 del self._holds[partial.key]
 
-    async def _continued(
+    async def _append(
         self,
         request: Request,
         partial: PartialUpload,
@@ -310,14 +305,13 @@ class _Tus:
         status: int,
         headers: dict[str, str],
     ) -> Response:
-        """Append the request's body to the file, and make an attachment of it when it is
-        complete."""
-        async with self._held(partial) as (partial, pieces, stop):
+        """Append the request's body, and create the attachment when the upload is complete."""
+        async with self._lock(partial) as (partial, pieces, stop):
             present = pieces.size if pieces is not None else partial.length
             if offset != present:
                 raise TusRefused(409, f"The upload continues at offset {present}, not at {offset}.")
             if pieces is not None:
-                with _as_too_large():
+                with _storage_errors():
                     await require_disk_space(self._node, partial.length - present)
                 await self._take(request, partial, pieces, stop, checksum)
                 self._node.log.hear()
@@ -326,11 +320,11 @@ class _Tus:
         headers = {**headers, "Upload-Offset": str(present)}
         if present < partial.length:
             return Response(status_code=status, headers=headers)
-        partial = await self._finished(partial)
+        partial = await self._finish(partial)
         attachment = self._node.state.uploads.at_path(partial.path or "")
         if attachment is None:
             raise TusRefused(410, "This file has been deleted.")
-        body, _ = body_of(success(_answer(attachment), []), None)
+        body, _ = body_of(success(uploaded_file(attachment), []), None)
         return JsonResponse(body, 200 if status == 204 else status, headers)
 
     async def _take(
@@ -341,37 +335,37 @@ class _Tus:
         stop: asyncio.Event,
         checksum: Checksum | None,
     ) -> None:
-        left = partial.length - pieces.size
+        remaining = partial.length - pieces.size
         declared = request.headers.get("content-length", "")
-        if NUMBER.fullmatch(declared) and int(declared) > left:
+        if NUMBER.fullmatch(declared) and int(declared) > remaining:
             raise TusRefused(413, _TOO_LONG)
-        await _with_room(pieces.begin(checked=checksum is not None))
+        await _written(pieces.begin(checked=checksum is not None))
         try:
             async with contextlib.aclosing(_gathered(request, stop, pieces)) as body:
                 async for piece in body:
-                    left -= len(piece)
-                    if left < 0:
+                    remaining -= len(piece)
+                    if remaining < 0:
                         raise TusRefused(413, _TOO_LONG)
                     if checksum is not None:
                         checksum.update(piece)
-                    await _with_room(pieces.append(piece))
+                    await _written(pieces.append(piece))
             if checksum is not None:
                 checksum.verify()
         except BaseException:
-            # Without a checksum, bytes that arrived are kept, however the request ends.
-            if checksum is not None or left < 0:
+            # Without a checksum, received bytes are kept even if the request fails.
+            if checksum is not None or remaining < 0:
                 pieces.drop()
             raise
         finally:
-            await _with_room(pieces.end())
+            await _written(pieces.end())
 
-    async def _finished(self, partial: PartialUpload) -> PartialUpload:
-        """Make an attachment of a complete file, unless that was done before."""
+    async def _finish(self, partial: PartialUpload) -> PartialUpload:
+        """Create the attachment of a complete upload, unless it exists."""
         if partial.path is not None:
             return partial
-        path = await _with_room(self._stored(partial))
+        path = await _written(self._stored(partial))
         finished = msgspec.structs.replace(partial, path=path, doubtful=None)
-        await _with_room(self._partials.finish(finished))
+        await _written(self._partials.finish(finished))
         return finished
 
     async def _stored(self, partial: PartialUpload) -> str:
@@ -380,8 +374,8 @@ class _Tus:
 
 
 @contextlib.contextmanager
-def _as_too_large() -> Iterator[None]:
-    """Refuse what there is no room for by the protocol's status for it."""
+def _storage_errors() -> Iterator[None]:
+    """Turn exceeded storage limits into status 413 of the tus protocol."""
     try:
         yield
     except UploadQuotaReached as error:
@@ -389,30 +383,32 @@ def _as_too_large() -> Iterator[None]:
         raise TusRefused(413, str(error), body["code"]) from None
 
 
-async def _with_room(writing: Awaitable[T]) -> T:
-    """What it returns. Unavailable when writing fails, for a full disk say."""
+async def _written(writing: Awaitable[T]) -> T:
+    """Await a write. Raises Unavailable if it fails, for example because the disk is full."""
     try:
         return await writing
     except OSError as error:
-        logger.exception("a piece of an uploaded file could not be written")
+        logger.exception("could not write a chunk of an upload")
         raise Unavailable("The server couldn't save the file. Try again later.") from error
 
 
 async def _gathered(
     request: Request, stop: asyncio.Event, pieces: UploadPieces
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the body in chunks of about `CHUNK` bytes. Raises TusRefused when another request wants
-    the upload, at this process or another. Bytes that arrived before that, or before the client
-    disconnected, are yielded first."""
+    """Yield the body in chunks of about `CHUNK` bytes.
+
+    Raises TusRefused when another request wants the upload, on this process or another. Bytes that
+    arrived before that, or before the client disconnected, are yielded first.
+    """
     waiting = bytearray()
     stream = Body(request).chunks()
     stopped = asyncio.create_task(stop.wait())
     try:
         while True:
-            coming = asyncio.ensure_future(anext(stream, None))
-            await _either(coming, stopped, pieces)
-            failed = coming.exception() if coming.done() else None
-            chunk = None if failed or not coming.done() else coming.result()
+            next_chunk = asyncio.ensure_future(anext(stream, None))
+            await _either(next_chunk, stopped, pieces)
+            failed = next_chunk.exception() if next_chunk.done() else None
+            chunk = None if failed or not next_chunk.done() else next_chunk.result()
             waiting += chunk or b""
             ends = chunk is None
             if waiting and (ends or len(waiting) >= CHUNK):
@@ -420,8 +416,8 @@ async def _gathered(
                 waiting.clear()
             if failed is not None:
                 raise failed
-            if not coming.done():
-                coming.cancel()
+            if not next_chunk.done():
+                next_chunk.cancel()
                 raise TusRefused(423, "Another request is continuing this upload.")
             if ends:
                 return
@@ -430,20 +426,15 @@ async def _gathered(
 
 
 async def _either(
-    coming: "asyncio.Future[bytes | None]", stopped: "asyncio.Future[Any]", pieces: UploadPieces
+    next_chunk: "asyncio.Future[bytes | None]", stopped: "asyncio.Future[Any]", pieces: UploadPieces
 ) -> None:
     """Wait for more of the body, or until another request wants the upload."""
     while not pieces.is_wanted:
         done, _ = await asyncio.wait(
-            {coming, stopped}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            {next_chunk, stopped}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
         if done:
             return
-
-
-def _answer(attachment: Attachment) -> UploadedFile:
-    url = ADDRESS + attachment.path
-    return UploadedFile(url=url, uri=url, filename=attachment.name)
 
 
 def _expiry(partial: PartialUpload) -> dict[str, str]:

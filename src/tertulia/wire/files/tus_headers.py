@@ -1,4 +1,4 @@
-"""What the headers of the tus protocol say."""
+"""Headers of the tus protocol."""
 
 import base64
 import binascii
@@ -12,13 +12,12 @@ from tertulia.model.errors import Refused
 from tertulia.wire.http.errors import TusRefused
 
 ALGORITHMS: Final = ("sha1", "sha256", "md5")
-"""Kinds of checksums."""
+"""Supported checksum algorithms."""
 NUMBER: Final = re.compile(r"[0-9]{1,18}")
-"""A number of bytes."""
 
 
 class Checksum:
-    """What a piece's bytes should come to."""
+    """The expected checksum of a chunk."""
 
     def __init__(self, algorithm: str, expected: bytes) -> None:
         self._hash = hashlib.new(algorithm, usedforsecurity=False)
@@ -26,7 +25,7 @@ class Checksum:
 
     @classmethod
     def of(cls, request: Request) -> "Checksum | None":
-        """What the request says, if it does. Refused where that is not understood."""
+        """The request's checksum, or None. Refused if it can't be parsed."""
         header = request.headers.get("upload-checksum")
         if header is None:
             return None
@@ -39,22 +38,21 @@ class Checksum:
             raise Refused("The checksum isn't valid.") from None
 
     def update(self, piece: bytes) -> None:
-        """Take in what follows."""
         self._hash.update(piece)
 
     def verify(self) -> None:
-        """TusRefused where it is not what was expected."""
+        """Raise TusRefused if the checksum doesn't match."""
         if self._hash.digest() != self._expected:
             raise TusRefused(460, "The checksum doesn't match the chunk.")
 
 
 def content_type(request: Request) -> str:
-    """The body's type, without parameters."""
+    """The body's media type, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def number_in(request: Request, header: str) -> int:
-    """The header's number of bytes. Refused where there is none."""
+    """The number of bytes in a header. Refused if it's missing or invalid."""
     text = request.headers.get(header, "")
     if not NUMBER.fullmatch(text):
         raise Refused(f"The {header.title()} header must be a number of bytes.")
@@ -62,15 +60,14 @@ def number_in(request: Request, header: str) -> int:
 
 
 def metadata_in(header: str) -> dict[str, str]:
-    """What is said of the file: names, each with a value in Base64. Refused where it cannot be
-    read."""
-    found: dict[str, str] = {}
+    """Decode an Upload-Metadata header. Refused if it isn't valid."""
+    metadata: dict[str, str] = {}
     for pair in header.split(",") if header.strip() else ():
         name, _, encoded = pair.strip().partition(" ")
-        if not name or name in found:
+        if not name or name in metadata:
             raise Refused("The Upload-Metadata header isn't valid.")
         try:
-            found[name] = base64.b64decode(encoded.strip(), validate=True).decode()
+            metadata[name] = base64.b64decode(encoded.strip(), validate=True).decode()
         except ValueError:
             raise Refused("The Upload-Metadata header isn't valid.") from None
-    return found
+    return metadata

@@ -33,11 +33,11 @@ from tertulia.wire.http.errors import MethodNotAllowed, NotFound
 from tertulia.wire.http.forms import MIB, Upload, drained, received, received_file, received_payload
 from tertulia.wire.http.fragments import body_of, compress_fragments, plain
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.parameters import decode
+from tertulia.wire.http.parameters import call_endpoint, decode
 from tertulia.wire.http.request_head import BROWSER_PREFIX, PREFIX, Paths, header
 from tertulia.wire.http.request_log import RequestLog, SlowRequests
 from tertulia.wire.http.responses import Failure, JsonResponse, failure, success
-from tertulia.wire.http.routing import Access, Call, Redirect, Route
+from tertulia.wire.http.routing import Access, ApiResponse, Call, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")
 
@@ -160,7 +160,7 @@ class Endpoint:
             session_id=session.id if session else None,
         )
         params, ignored = decode(route.params, sent, request.path_params)
-        answer = await route.handler(call, params)
+        answer = await call_endpoint(route.handler, call, params) or ApiResponse()
         # The response may show changes that aren't on disk yet. (A command saw the state that
         # counts.)
         try:

@@ -1,17 +1,18 @@
 """Request parameters, declared once as types.
 
-The fields of an endpoint's `Params` struct define the decoding, the error messages, the ignored
-parameters, and the OpenAPI document.
+An endpoint's arguments after `call`, or, if there are many, the fields of its `Params` struct,
+define the decoding, the error messages, the ignored parameters, and the OpenAPI document.
 
 On the wire every parameter is text. A field whose type is a string or a set of strings takes the
 text itself, any other type JSON. `Path()` marks a part of the URL, `Alias(...)` gives other names,
 and `Reads(...)` a custom decoder.
 """
 
+import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
@@ -63,6 +64,10 @@ def _or_unset(kind: Any) -> Any:
 @dataclass(frozen=True)
 class Path:
     """Marks a field that is part of the URL."""
+
+
+IntPath = Annotated[Int, Path()]
+TextPath = Annotated[str, Path()]
 
 
 @dataclass(frozen=True)
@@ -302,6 +307,29 @@ def _known(params: type[Params]) -> frozenset[str]:
     """Return the accepted names."""
     sent = [parameter for parameter in declared(params) if not parameter.in_path]
     return frozenset(name for one in sent for name in (one.name, *one.aliases))
+
+
+def declared_by(endpoint: Callable[..., Any]) -> type[Params]:
+    """An endpoint's parameters: its struct `params`, or its arguments after `call`."""
+    hints = typing.get_type_hints(endpoint, include_extras=True)
+    if "params" in hints:
+        return cast(type[Params], hints["params"])
+    _, *arguments = inspect.signature(endpoint).parameters.values()
+    fields = [
+        (one.name, hints[one.name])
+        if one.default is inspect.Parameter.empty
+        else (one.name, hints[one.name], one.default)
+        for one in arguments
+    ]
+    made = msgspec.defstruct(endpoint.__name__, fields, bases=(Params,), kw_only=True, frozen=True)
+    return cast(type[Params], made)
+
+
+async def call_endpoint(endpoint: Callable[..., Awaitable[Any]], call: Any, params: Params) -> Any:
+    """Call an endpoint as `declared_by` describes it."""
+    if "params" in endpoint.__annotations__:
+        return await endpoint(call, params)
+    return await endpoint(call, **msgspec.structs.asdict(params))
 
 
 class NoParams(Params, kw_only=True, frozen=True):

@@ -13,7 +13,7 @@ from tertulia.service.caller import Caller
 from tertulia.store.uploads import ArrivedFile
 from tertulia.wire.http.forms import FORM_BYTES, Upload
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.parameters import Params
+from tertulia.wire.http.parameters import Params, declared_by
 from tertulia.wire.http.request_head import site_of
 
 
@@ -43,11 +43,17 @@ class Call(Caller, frozen=True, kw_only=True):
         return site_of(self.node.config, self.request)
 
 
-Handler = Callable[[Call, Any], Awaitable[Any]]
+Handler = Callable[..., Awaitable[Any]]
 
 
 class ApiResponse(Struct, kw_only=True):
     """The base of every endpoint's success response: its fields besides `result` and `msg`."""
+
+
+class CreatedResponse(ApiResponse, kw_only=True):
+    """The ID of the new record."""
+
+    id: int
 
 
 class OpenAnswer(ApiResponse, kw_only=True):
@@ -105,11 +111,9 @@ class Route:
     answer: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        hints = typing.get_type_hints(self.handler, include_extras=True)
-        object.__setattr__(self, "answer", hints.pop("return"))
-        hints.pop("call")
-        (params,) = hints.values()
-        object.__setattr__(self, "params", params)
+        answer = typing.get_type_hints(self.handler, include_extras=True)["return"]
+        object.__setattr__(self, "answer", ApiResponse if answer is type(None) else answer)
+        object.__setattr__(self, "params", declared_by(self.handler))
 
     @property
     def name(self) -> str:

@@ -1,1 +1,1 @@
-"""Mails come in by LMTP or SMTP, from the operator's mail server."""
+"""Incoming email over LMTP or SMTP, from the operator's mail server."""

@@ -1,17 +1,16 @@
-"""The listener for mails: LMTP, as mail servers hand over what is for others, or SMTP.
+"""The mail server for incoming email, over LMTP (from a mail server) or SMTP, using aiosmtpd.
 
-aiosmtpd speaks the protocol. It is loaded where mails are taken in. What a mail becomes is decided
-while its sender waits for the answer, so that nothing is accepted and then lost: 250 where it
-became a message, or is dropped on purpose; 550 with a sentence where it cannot; 451 where it can be
-tried again. What is sent to addresses that were not made here, or are over, is dropped with a line
-in the log: its sender learns nothing.
+A message is posted before the sender gets its response, so that no accepted email is lost: 250 if
+it was posted or deliberately dropped, 550 with a reason if it can't be posted, and 451 if the
+sender should retry. Email to addresses that don't exist or have expired is logged and dropped
+without telling its sender.
 """
 
 import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -35,23 +34,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.mail_in")
 
 MAX_CONNECTIONS: Final = 8
-"""Each may hold a whole mail in memory."""
+"""Each can hold a whole email in memory."""
 COMMAND_SECONDS: Final = 60.0
-"""A connection that says nothing for so long, or has not brought all of a mail, is ended."""
+"""The timeout for a command, and for receiving an email's content."""
 MAIL_SECONDS: Final = 120.0
-"""Until a mail has become a message, it is given up and to be sent again."""
+"""The timeout for posting an email as a message. Afterwards, the sender has to retry."""
 CONNECTION_SECONDS: Final = 900.0
-"""After so long a connection is ended, whatever it says; not while a mail becomes a message."""
+"""The maximum duration of a connection, unless an email is being posted."""
 MAX_PIECE: Final = 65_536
-"""Bytes that are read at once; a command may have far fewer."""
+"""Bytes per read. Commands have a much lower limit."""
 MAX_RECIPIENTS: Final = 20
 PER_MINUTE: Final = 30
-"""Mails that one address takes in a minute, and at once."""
+"""Emails per address and minute."""
 
 COSTLY: Final = 10
-"""As so many counts one that took longer to read than any may."""
+"""An email that took too long to parse counts as this many toward the rate limit."""
 
-TAKEN: Final = "250 2.0.0 Taken"
+ACCEPTED: Final = "250 2.0.0 Accepted"
 UNKNOWN: Final = "550 5.1.1 No mailbox with this address exists"
 LATER: Final = "451 4.3.0 Try again later"
 TOO_LARGE: Final = "552 5.3.4 The email is too large"
@@ -59,12 +58,12 @@ TOO_MANY: Final = "452 4.5.3 Too many recipients"
 TOO_OFTEN: Final = "451 4.7.0 Too many emails to this address, try again later"
 _LINE_END: Final = b"\r\n"
 _MAIL_END: Final = b"\r\n.\r\n"
-_MOST_EARLY: Final = 2**24
-"""Bytes: more than are read from a connection before somebody asks for them."""
+_MAX_BUFFERED: Final = 2**24
+"""More bytes than a connection buffers."""
 
 
-class Door:
-    """What is answered to those who bring mails: aiosmtpd's handler."""
+class MailHandler:
+    """Handles the SMTP commands of senders, for aiosmtpd."""
 
     def __init__(self, node: HttpNode) -> None:
         self._node = node
@@ -79,7 +78,8 @@ class Door:
         address: str,
         options: list[str],
     ) -> str:
-        """Whether the address is one of ours; whether it opens anything is not said."""
+        """Accept addresses of this server, even if they don't exist, so that senders can't probe
+        for them."""
         if self._addresses.local_part(address) is None:
             return UNKNOWN
         if len(envelope.rcpt_tos) >= MAX_RECIPIENTS:
@@ -90,71 +90,72 @@ class Door:
     async def handle_DATA(  # noqa: N802 (the library's name)
         self, server: "SMTP", session: "Session", envelope: "Envelope"
     ) -> str:
-        """Make messages of the mail. By LMTP there is an answer for each recipient."""
+        """Post the email as messages. LMTP expects a response for each recipient."""
         content = envelope.content
         data = content if isinstance(content, bytes) else str(content).encode()
         if envelope.mail_from in {None, "", "<>"}:
-            # Which is said of bounces, and by programs that answer (RFC 5321, RFC 3834).
-            logger.info("a mail was dropped", extra={"fields": {"reason": "nobody sent it"}})
-            return _together(server, [TAKEN] * len(envelope.rcpt_tos))
+            # Bounces and automatic replies (RFC 5321, RFC 3834).
+            logger.info("dropped an incoming email", extra={"fields": {"reason": "no sender"}})
+            return _combined(server, [ACCEPTED] * len(envelope.rcpt_tos))
         try:
             async with asyncio.timeout(MAIL_SECONDS):
-                answers = await self._taken(data, envelope.rcpt_tos)
+                responses = await self._post(data, envelope.rcpt_tos)
         except (TimeoutError, Unavailable, OSError):
-            logger.warning("a mail could not be taken now", exc_info=True)
-            answers = [LATER] * len(envelope.rcpt_tos)
-        return _together(server, answers)
+            logger.warning("could not process an incoming email yet", exc_info=True)
+            responses = [LATER] * len(envelope.rcpt_tos)
+        return _combined(server, responses)
 
-    async def _taken(self, data: bytes, addresses: Sequence[str]) -> list[str]:
+    async def _post(self, data: bytes, addresses: Sequence[str]) -> list[str]:
         node = self._node
         draft = await asyncio.to_thread(node.uploads.begin)
         try:
             await asyncio.to_thread(draft.file.write, data)
             await asyncio.to_thread(draft.file.flush)
-            return [await self._answer(one, draft.arriving.place) for one in addresses]
+            return [await self._post_to(one, draft.arriving.place) for one in addresses]
         finally:
             await asyncio.to_thread(draft.discard)
 
-    async def _answer(self, address: str, place: Path) -> str:
+    async def _post_to(self, address: str, path: Path) -> str:
         node = self._node
         target: MailTarget | None = self._addresses.target(node.state, address, node.clock())
         if target is None:
-            logger.info("a mail to an address that is none, or is over, was dropped")
-            return TAKEN
-        own = (
+            logger.info(
+                "dropped an incoming email", extra={"fields": {"reason": "unknown address"}}
+            )
+            return ACCEPTED
+        limited = (
             replace(target, options=MailOptions()) if isinstance(target, ChannelAddress) else target
         )
-        if not self._limiter.admits(own):
+        if not self._limiter.admits(limited):
             return TOO_OFTEN
         try:
-            await receive(node, target, place)
+            await receive(node, target, path)
         except Refused as refusal:
             if isinstance(refusal, TakesTooLong):
                 for _ in range(COSTLY - 1):
-                    self._limiter.charge(own)
-            said = " ".join(str(refusal).encode("ascii", "replace").decode().split())
-            logger.info("a mail was refused", extra={"fields": {"reason": said}})
-            return f"550 5.7.1 {said or 'The email could not be posted as a message.'}"[:500]
+                    self._limiter.charge(limited)
+            reason = " ".join(str(refusal).encode("ascii", "replace").decode().split())
+            logger.info("refused an incoming email", extra={"fields": {"reason": reason}})
+            return f"550 5.7.1 {reason or 'The email could not be posted as a message.'}"[:500]
         except Unavailable:
-            logger.warning("a mail could not be taken now", exc_info=True)
+            logger.warning("could not process an incoming email yet", exc_info=True)
             return LATER
-        except Exception:  # A mistake of ours shall not cost the mail.
-            logger.exception("a mail was not taken")
+        except Exception:  # A bug must not lose the email.
+            logger.exception("could not process an incoming email")
             return LATER
-        return TAKEN
+        return ACCEPTED
 
     async def handle_exception(self, error: Exception) -> str:
-        """What is answered where this server fails: nothing about itself, and the mail stays where
-        it is."""
-        logger.error("a mail was not taken", exc_info=error)
+        """Hide internal errors, and let the sender retry."""
+        logger.error("could not process an incoming email", exc_info=error)
         return LATER
 
 
-def _together(server: "SMTP", answers: Sequence[str]) -> str:
-    """What is answered of a mail where this is the answer for each recipient."""
+def _combined(server: "SMTP", responses: Sequence[str]) -> str:
+    """Combine the responses for each recipient into the response for the email."""
     if _speaks_lmtp(server):
-        return "\r\n".join(answers)
-    return next((one for kind in "45" for one in answers if one.startswith(kind)), TAKEN)
+        return "\r\n".join(responses)
+    return next((one for kind in "45" for one in responses if one.startswith(kind)), ACCEPTED)
 
 
 def _speaks_lmtp(server: "SMTP") -> bool:
@@ -164,46 +165,52 @@ def _speaks_lmtp(server: "SMTP") -> bool:
 
 
 @asynccontextmanager
-async def receiving_mails(node: HttpNode) -> AsyncIterator[int | None]:
-    """Take in mails for the time of the context, at the port that it yields; None where the
-    settings name none. OSError, which names the address, where nothing can listen there."""
+async def mail_server(node: HttpNode) -> AsyncIterator[int | None]:
+    """Receive email during the context. Yields the port, or None if `mail_in_listen` isn't set.
+
+    Raises OSError, with the address, if it can't be bound.
+    """
     config = node.config
     if not config.mail_in_listen:
         yield None
         return
-    place = urlsplit(config.mail_in_listen)
+    address = urlsplit(config.mail_in_listen)
     limit = config.mail_in_max_mib * 1024 * 1024
-    factory = _factory(node, is_lmtp=place.scheme == "lmtp", limit=limit)
+    connections: set[asyncio.BaseTransport] = set()
+    factory = _factory(node, connections, is_lmtp=address.scheme == "lmtp", limit=limit)
     loop = asyncio.get_running_loop()
     # The workers of one machine share the address.
     shared = hasattr(socket, "SO_REUSEPORT") and config.worker is not None
     try:
         server = await loop.create_server(
-            factory, place.hostname, place.port or 0, reuse_port=shared or None
+            factory, address.hostname, address.port or 0, reuse_port=shared or None
         )
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        said = f"no mails can be taken in there ({reason})"
-        raise OSError(error.errno, said, config.mail_in_listen) from None
-    logger.info("takes in mails", extra={"fields": {"address": config.mail_in_listen}})
+        message = f"can't listen for incoming email ({reason})"
+        raise OSError(error.errno, message, config.mail_in_listen) from None
+    logger.info(
+        "listening for incoming email", extra={"fields": {"address": config.mail_in_listen}}
+    )
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for connection in list(factory.connections):
+        for connection in list(connections):
             connection.close()
 
 
-def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
+def _factory(
+    node: HttpNode, connections: set[asyncio.BaseTransport], *, is_lmtp: bool, limit: int
+) -> Callable[[], "SMTP"]:
     from aiosmtpd.lmtp import LMTP
     from aiosmtpd.smtp import SMTP
 
     speaks: type[SMTP] = LMTP if is_lmtp else SMTP
-    connections: set[asyncio.BaseTransport] = set()
-    door = Door(node)
+    handler = MailHandler(node)
 
     class Connection(speaks):  # type: ignore[misc, valid-type]  # one of two
-        line_length_limit = MAX_PIECE  # Which limits what is read at once, and no line.
+        line_length_limit = MAX_PIECE  # Limits reads rather than lines.
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             if len(connections) >= MAX_CONNECTIONS:
@@ -222,17 +229,18 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
                 super().connection_lost(error)
 
         def _reset_timeout(self, duration: float | None = None) -> None:
-            left = self._ends_at - self.loop.time()
-            super()._reset_timeout(duration or max(min(COMMAND_SECONDS, left), 0.001))
+            remaining = self._ends_at - self.loop.time()
+            super()._reset_timeout(duration or max(min(COMMAND_SECONDS, remaining), 0.001))
 
         async def push(self, status: Any) -> None:
-            """Answer, and let others have their turn: many commands may have come together."""
+            """Send a response, and then yield to other connections, because many commands may have
+            arrived together."""
             await super().push(status)
             await asyncio.sleep(0)
 
         async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802 (the library's name)
-            """Take the mail as a whole: the library makes objects of each of its lines, of which
-            there may be as many as it has bytes."""
+            """Read the email as a whole. The library would create an object for each line, of which
+            there can be millions."""
             if await self.check_helo_needed():
                 return
             if not self.envelope.rcpt_tos:
@@ -241,60 +249,52 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             if arg:
                 await self.push("501 5.5.4 Syntax: DATA")
                 return
-            # The end of a mail is behind a line's end: where it says nothing, behind this one. It
-            # goes before what was sent without waiting to be asked, which is there at once.
+            # The end mark follows a line end, even in an empty email: insert one, before anything
+            # that the client has sent without waiting for the response.
             self._reader.feed_data(_LINE_END)
-            early = await self._reader.read(_MOST_EARLY)
+            early = await self._reader.read(_MAX_BUFFERED)
             self._reader.feed_data(_LINE_END + early.removesuffix(_LINE_END))
             await self.push("354 End data with <CR><LF>.<CR><LF>")
             content = await _read_mail(self._reader, limit)
             if content is None:
-                answer = _together(self, [TOO_LARGE] * len(self.envelope.rcpt_tos))
+                answer = _combined(self, [TOO_LARGE] * len(self.envelope.rcpt_tos))
             else:
                 self.envelope.content = content
-                # It may wait for the helpers; `handle_DATA` has an end of its own.
+                # Parsing can wait for a worker. `handle_DATA` has its own timeout.
                 self._reset_timeout(MAIL_SECONDS + COMMAND_SECONDS)
-                answer = await door.handle_DATA(self, self.session, self.envelope)
+                answer = await handler.handle_DATA(self, self.session, self.envelope)
                 self._reset_timeout()
             self._set_post_data_state()
             await self.push(answer)
 
-    class Factory:
-        def __init__(self) -> None:
-            self.connections = connections
-
-        def __call__(self) -> SMTP:
-            found: SMTP = Connection(
-                door,
-                data_size_limit=limit,
-                hostname=node.config.address_host,
-                ident="Tertulia",
-                timeout=COMMAND_SECONDS,
-                decode_data=False,
-                enable_SMTPUTF8=True,
-            )
-            return found
-
-    return Factory()
+    return lambda: Connection(
+        handler,
+        data_size_limit=limit,
+        hostname=node.config.address_host,
+        ident="Tertulia",
+        timeout=COMMAND_SECONDS,
+        decode_data=False,
+        enable_SMTPUTF8=True,
+    )
 
 
 async def _read_mail(reader: asyncio.StreamReader, limit: int) -> bytes | None:
-    """The mail that comes behind a line's end that was put there; None, when all of it was read,
-    where it has more bytes than the limit."""
-    found, size = bytearray(), -len(_MAIL_END)
-    is_over = False
-    while not is_over:
+    """Read an email that follows the inserted line end. None if it was larger than the limit; it is
+    read to its end nevertheless."""
+    content, size = bytearray(), -len(_MAIL_END)
+    is_complete = False
+    while not is_complete:
         try:
             piece = await reader.readuntil(_MAIL_END)
-            is_over = True
+            is_complete = True
         except asyncio.LimitOverrunError as error:
             piece = await reader.read(error.consumed)
         size += len(piece)
         if size <= limit:
-            found += piece
+            content += piece
         else:
-            found.clear()
+            content.clear()
     if size > limit:
         return None
-    # A dot at a line's beginning has another one before it.
-    return bytes(found[: -len(b".\r\n")]).replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]
+    # Undo the doubling of dots at the beginning of lines.
+    return bytes(content[: -len(b".\r\n")]).replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]

@@ -1,1 +1,1 @@
-"""What agents use: the Model Context Protocol over HTTP, at `/mcp`."""
+"""The Model Context Protocol (MCP) for agents, over HTTP at `/mcp`."""

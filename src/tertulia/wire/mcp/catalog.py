@@ -1,4 +1,4 @@
-"""All tools on one page, each with what it takes besides reading."""
+"""All tools, with the rights that each needs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +15,7 @@ _ALL: Final = (
     Tool("list_channels", "List channels", listing.list_channels),
     Tool("list_topics", "List topics", listing.list_topics),
     Tool("list_people", "List people", listing.list_people),
-    Tool("list_unread", "List what is unread", listing.list_unread),
+    Tool("list_unread", "List unread messages", listing.list_unread),
     Tool("search_messages", "Search messages", reading.search_messages),
     Tool("read_topic", "Read a topic", reading.read_topic),
     Tool("read_message", "Read a message", reading.read_message),
@@ -35,7 +35,7 @@ _ALL: Final = (
     Tool("reply", "Reply", writing.reply, needs=_WRITE),
     Tool(
         "edit_own_message",
-        "Edit an own message",
+        "Edit your message",
         writing.edit_own_message,
         needs=_WRITE,
         repeatable=True,
@@ -46,4 +46,4 @@ _ALL: Final = (
 )
 
 TOOLS: Final[Mapping[str, Tool]] = {tool.name: tool for tool in _ALL}
-"""By name, in the order in which they are listed."""
+"""By name, in the order of `tools/list`."""

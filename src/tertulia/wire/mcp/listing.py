@@ -1,9 +1,10 @@
-"""Tools that list channels, topics, people, and what is unread."""
+"""Tools that list channels, topics, people, and unread conversations."""
 
 import heapq
+from collections.abc import Callable, Iterable
 from itertools import islice
 from operator import attrgetter
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Meta, Struct
 from pyroaring import BitMap
@@ -18,74 +19,82 @@ from tertulia.model.users import User
 from tertulia.service.messages.reading import topics_of
 from tertulia.state.state import State
 from tertulia.wire.mcp.objects import (
-    ChannelName,
     ChannelRef,
-    PersonName,
-    channel_called,
-    channel_name,
+    ChannelSummary,
+    PersonSummary,
+    channel_summary,
+    display_topic,
+    find_channel,
     iso,
-    person_name,
-    topic_shown,
+    person_summary,
 )
-from tertulia.wire.mcp.tool import Arguments, Name, Number, Outcome, ToolCall
+from tertulia.wire.mcp.tool import Arguments, Name, Number, ToolCall, ToolResult
 
-Limit = Annotated[int, Meta(ge=1, le=100, description="Items in one page.")]
+T = TypeVar("T")
+
+Limit = Annotated[int, Meta(ge=1, le=100, description="Items per page.")]
+NextAfter = Annotated[
+    Number, Meta(description="For the next page: `next_after` of the previous page.")
+]
+NextOlderThan = Annotated[
+    Number | None, Meta(description="For the next page: `next_older_than` of the previous page.")
+]
 UNREAD: Final = 5000
-"""The newest unread messages, of which conversations are counted."""
+"""The number of newest unread messages that list_unread counts."""
 _DESCRIPTION: Final = 200
 
 
-# Who one is
-
-
 class NoArguments(Arguments, kw_only=True, frozen=True):
-    """Nothing."""
+    pass
 
 
-class WhoAmI(Outcome, kw_only=True):
+class WhoAmIResult(ToolResult, kw_only=True):
     """The agent, and what its key allows."""
 
     agent: str
-    acts_for: PersonName
+    acts_for: PersonSummary
     organization: str
     may_write: bool
     sees_direct_messages: bool
     channels: Annotated[
-        list[ChannelName] | None,
-        Meta(description="The channels that it sees; null for all that its owner sees."),
+        list[ChannelSummary] | None,
+        Meta(
+            description="The channels that you can access; null for all that your owner can access."
+        ),
     ]
     now: Annotated[str, Meta(description="ISO 8601, UTC.")]
 
 
-async def who_am_i(call: ToolCall, _: NoArguments) -> WhoAmI:
-    """Tell for whom you act here, and what your key allows."""
+def _page(items: Iterable[T], limit: int, key: Callable[[T], int]) -> tuple[list[T], int | None]:
+    """The first `limit` items, and the key of the last of them if there are more."""
+    page = list(islice(items, limit + 1))
+    return page[:limit], key(page[limit - 1]) if len(page) > limit else None
+
+
+async def who_am_i(call: ToolCall, _: NoArguments) -> WhoAmIResult:
+    """Get the user whom you act for, and what your key allows."""
     agent = call.agent
     key, reach = agent.key, agent.reach
-    return WhoAmI(
+    return WhoAmIResult(
         agent=key.name,
-        acts_for=person_name(agent.state, agent.user, agent.user.id),
+        acts_for=person_summary(agent.state, agent.user, agent.user.id),
         organization=agent.state.realm.name,
         may_write=reach.may_write,
         sees_direct_messages=reach.directs,
         channels=None
         if reach.channel_ids is None
-        else [channel_name(channel) for channel in agent.channels()],
+        else [channel_summary(channel) for channel in agent.channels()],
         now=iso(int(agent.now)),
     )
 
 
-# Channels and topics
-
-
-class ListChannels(Arguments, kw_only=True, frozen=True):
-    """Which channels."""
-
+class ListChannelsArguments(Arguments, kw_only=True, frozen=True):
     name_contains: Name | None = None
     subscribed_only: Annotated[
-        bool, Meta(description="Only those to which your owner is subscribed.")
+        bool, Meta(description="Only channels that your owner is subscribed to.")
     ] = False
     limit: Limit = 50
-    after: Annotated[Number, Meta(description="To go on: the `next_after` of the last page.")] = 0
+    after: NextAfter = 0
 
 
 class ChannelEntry(Struct, kw_only=True):
@@ -97,29 +106,29 @@ class ChannelEntry(Struct, kw_only=True):
     is_private: bool
     is_archived: bool
     is_subscribed: bool
-    may_write: Annotated[bool, Meta(description="Whether your owner may write in it.")]
+    may_write: Annotated[bool, Meta(description="Whether your owner can post in the channel.")]
 
 
-class Channels(Outcome, kw_only=True):
-    """Channels, in the order of their IDs. `next_after` is null where there are no more."""
+class ListChannelsResult(ToolResult, kw_only=True):
+    """Channels by ID. `next_after` is null on the last page."""
 
     channels: list[ChannelEntry]
     next_after: int | None
 
 
-async def list_channels(call: ToolCall, asked: ListChannels) -> Channels:
-    """List the channels that you may know of."""
+async def list_channels(call: ToolCall, args: ListChannelsArguments) -> ListChannelsResult:
+    """List the channels that you can access."""
     state, user = call.agent.state, call.agent.user
-    wanted = (asked.name_contains or "").casefold()
+    name_part = (args.name_contains or "").casefold()
     matching = (
         channel
         for channel in call.agent.channels()
-        if channel.id > asked.after
-        and wanted in channel.name.casefold()
-        and (not asked.subscribed_only or state.is_subscribed(user.id, channel.id))
+        if channel.id > args.after
+        and name_part in channel.name.casefold()
+        and (not args.subscribed_only or state.is_subscribed(user.id, channel.id))
     )
-    found = list(islice(matching, asked.limit + 1))
-    return Channels(
+    page, next_after = _page(matching, args.limit, attrgetter("id"))
+    return ListChannelsResult(
         channels=[
             ChannelEntry(
                 id=channel.id,
@@ -130,24 +139,20 @@ async def list_channels(call: ToolCall, asked: ListChannels) -> Channels:
                 is_subscribed=state.is_subscribed(user.id, channel.id),
                 may_write=channel_access.may_send_to(state, user, channel),
             )
-            for channel in found[: asked.limit]
+            for channel in page
         ],
-        next_after=found[asked.limit - 1].id if len(found) > asked.limit else None,
+        next_after=next_after,
     )
 
 
-class ListTopics(Arguments, kw_only=True, frozen=True):
-    """The topics of which channel."""
-
+class ListTopicsArguments(Arguments, kw_only=True, frozen=True):
     channel: ChannelRef
     name_contains: Name | None = None
     limit: Limit = 30
-    older_than: Annotated[
-        Number | None, Meta(description="To go on: the `next_older_than` of the last page.")
-    ] = None
+    older_than: NextOlderThan = None
 
 
-class TopicEntry(Struct, kw_only=True):
+class TopicSummary(Struct, kw_only=True):
     """A topic."""
 
     name: str
@@ -156,100 +161,92 @@ class TopicEntry(Struct, kw_only=True):
     is_muted: bool
 
 
-class Topics(Outcome, kw_only=True):
-    """Topics, the most recent first. `next_older_than` is null where there are no more."""
+class ListTopicsResult(ToolResult, kw_only=True):
+    """Topics, most recent first. `next_older_than` is null on the last page."""
 
-    channel: ChannelName
-    topics: list[TopicEntry]
+    channel: ChannelSummary
+    topics: list[TopicSummary]
     next_older_than: int | None
 
 
-async def list_topics(call: ToolCall, asked: ListTopics) -> Topics:
-    """List the topics of a channel, the most recent first."""
-    channel = channel_called(call, asked.channel)
-    known = await topics_of(call.agent, channel.id)
+async def list_topics(call: ToolCall, args: ListTopicsArguments) -> ListTopicsResult:
+    """List the topics of a channel, most recent first."""
+    channel = find_channel(call, args.channel)
+    topics = await topics_of(call.agent, channel.id)
     state, user = call.agent.state, call.agent.user
-    wanted = (asked.name_contains or "").casefold()
+    name_part = (args.name_contains or "").casefold()
     subscription = state.subscription(user.id, channel.id)
     matching = (
         one
-        for one in known
-        if (asked.older_than is None or one.newest_id < asked.older_than)
-        and wanted in topic_shown(one.name).casefold()
+        for one in topics
+        if (args.older_than is None or one.newest_id < args.older_than)
+        and name_part in display_topic(one.name).casefold()
     )
-    found = list(islice(matching, asked.limit + 1))
-    shown = found[: asked.limit]
-    set_to = {one.name: state.visibility(user.id, channel.id, topic_key(one.name)) for one in shown}
-    return Topics(
-        channel=channel_name(channel),
+    page, next_older_than = _page(matching, args.limit, attrgetter("newest_id"))
+    visibility = {
+        one.name: state.visibility(user.id, channel.id, topic_key(one.name)) for one in page
+    }
+    return ListTopicsResult(
+        channel=channel_summary(channel),
         topics=[
-            TopicEntry(
-                name=topic_shown(one.name),
+            TopicSummary(
+                name=display_topic(one.name),
                 newest_message_id=one.newest_id,
-                is_followed=set_to[one.name] is Visibility.FOLLOWED,
-                is_muted=is_muted(set_to[one.name], subscription),
+                is_followed=visibility[one.name] is Visibility.FOLLOWED,
+                is_muted=is_muted(visibility[one.name], subscription),
             )
-            for one in shown
+            for one in page
         ],
-        next_older_than=shown[-1].newest_id if len(found) > len(shown) else None,
+        next_older_than=next_older_than,
     )
 
 
-# People
-
-
-class ListPeople(Arguments, kw_only=True, frozen=True):
-    """Which people."""
-
+class ListPeopleArguments(Arguments, kw_only=True, frozen=True):
     name_contains: Name | None = None
     channel: Annotated[
-        ChannelRef | None, Meta(description="Only its subscribers. A channel's ID or name.")
+        ChannelRef | None, Meta(description="Only the subscribers of this channel, by ID or name.")
     ] = None
     limit: Limit = 50
-    after: Annotated[Number, Meta(description="To go on: the `next_after` of the last page.")] = 0
+    after: NextAfter = 0
 
 
 class PersonEntry(Struct, kw_only=True):
-    """An account."""
+    """A person or bot."""
 
     id: int
     name: str
-    mention: Annotated[str, Meta(description="What mentions them in a message, and tells them.")]
+    mention: Annotated[str, Meta(description="Write this in a message to mention and notify them.")]
     is_bot: bool
 
 
-class People(Outcome, kw_only=True):
-    """Active accounts, in the order of their IDs. `next_after` is null where there are no more."""
+class ListPeopleResult(ToolResult, kw_only=True):
+    """Active people and bots by ID. `next_after` is null on the last page."""
 
     people: list[PersonEntry]
     next_after: int | None
 
 
-async def list_people(call: ToolCall, asked: ListPeople) -> People:
-    """List the people and bots that you may know of, who are active."""
+async def list_people(call: ToolCall, args: ListPeopleArguments) -> ListPeopleResult:
+    """List the active people and bots that you can see."""
     state = call.agent.state
-    wanted = (asked.name_contains or "").casefold()
-    among = None if asked.channel is None else _subscribers(call, asked.channel)
+    name_part = (args.name_contains or "").casefold()
+    subscribers = None if args.channel is None else _subscribers(call, args.channel)
     matching = (
         user
         for user in call.agent.people()
-        if user.id > asked.after
+        if user.id > args.after
         and user.is_active
         and not user.is_system_bot
-        and wanted in user.full_name.casefold()
-        and (among is None or user.id in among)
+        and name_part in user.full_name.casefold()
+        and (subscribers is None or user.id in subscribers)
     )
-    found = list(islice(matching, asked.limit + 1))
-    shown = found[: asked.limit]
-    return People(
-        people=[_person(state, user) for user in shown],
-        next_after=shown[-1].id if len(found) > len(shown) else None,
-    )
+    page, next_after = _page(matching, args.limit, attrgetter("id"))
+    return ListPeopleResult(people=[_person(state, user) for user in page], next_after=next_after)
 
 
 def _subscribers(call: ToolCall, ref: int | str) -> BitMap:
     state, user = call.agent.state, call.agent.user
-    channel = channel_called(call, ref)
+    channel = find_channel(call, ref)
     if not channel_access.sees_subscribers(state, user, channel):
         raise Refused("Your owner doesn't have permission to see this channel's subscribers.")
     return BitMap(state.subscribers(channel.id))
@@ -257,86 +254,85 @@ def _subscribers(call: ToolCall, ref: int | str) -> BitMap:
 
 def _person(state: State, user: User) -> PersonEntry:
     is_unique = len(state.users.by_name.keys(user.full_name)) == 1
-    said = user.full_name if is_unique else f"{user.full_name}|{user.id}"
-    return PersonEntry(id=user.id, name=user.full_name, mention=f"@**{said}**", is_bot=user.is_bot)
+    name = user.full_name if is_unique else f"{user.full_name}|{user.id}"
+    return PersonEntry(id=user.id, name=user.full_name, mention=f"@**{name}**", is_bot=user.is_bot)
 
 
-# What is unread
-
-
-class ListUnread(Arguments, kw_only=True, frozen=True):
-    """Which conversations."""
-
+class ListUnreadArguments(Arguments, kw_only=True, frozen=True):
     include_muted: bool = False
     limit: Limit = 30
-    older_than: Annotated[
-        Number | None, Meta(description="To go on: the `next_older_than` of the last page.")
-    ] = None
+    older_than: NextOlderThan = None
 
 
 class UnreadConversation(Struct, kw_only=True):
-    """What is unread of a topic, or of a direct conversation."""
+    """The unread messages of a topic or of a direct message conversation."""
 
-    channel: ChannelName | None = None
+    channel: ChannelSummary | None = None
     topic: str | None = None
-    people: list[PersonName] | None = None
+    people: list[PersonSummary] | None = None
     is_muted: bool
     count: int
-    mentions: Annotated[int, Meta(description="How many of them mention your owner.")]
+    mentions: Annotated[int, Meta(description="How many of the messages mention your owner.")]
     first_unread_id: int
     newest_unread_id: int
 
 
-class UnreadConversations(Outcome, kw_only=True):
-    """Conversations, that of the newest unread message first. `next_older_than` is null where there
-    are no more."""
+class ListUnreadResult(ToolResult, kw_only=True):
+    """Conversations, most recent first. `next_older_than` is null on the last page."""
 
     conversations: list[UnreadConversation]
     next_older_than: int | None
     only_newest_counted: Annotated[
-        bool, Meta(description="Whether there are more unread messages than are counted here.")
+        bool,
+        Meta(
+            description="Whether there were too many unread messages, so only the newest are"
+            " counted."
+        ),
     ]
 
 
-async def list_unread(call: ToolCall, asked: ListUnread) -> UnreadConversations:
-    """List what your owner has not read, by conversation, the newest first. To read it, ask for
-    what is newer than the message before `first_unread_id`."""
+async def list_unread(call: ToolCall, args: ListUnreadArguments) -> ListUnreadResult:
+    """List your owner's unread messages by conversation, most recent first. To read them, ask for
+    messages newer than the one before `first_unread_id`."""
     agent, reach = call.agent, call.agent.reach
 
-    def look(state: State) -> UnreadConversations:
-        return _unread(state, agent.user, reach, asked)
+    return await agent.node.log.with_unread(
+        agent.user.id, lambda state: _unread(state, agent.user, reach, args)
+    )
 
-    return await agent.node.log.with_unread(agent.user.id, look)
 
-
-def _unread(state: State, reader: User, reach: Reach, asked: ListUnread) -> UnreadConversations:
+def _unread(
+    state: State, reader: User, reach: Reach, args: ListUnreadArguments
+) -> ListUnreadResult:
     unread = state.unread.of(state, reader.id)
     is_cut = len(unread.all) > UNREAD
     newest = BitMap(range(unread.all[-UNREAD], unread.all.max() + 1)) if is_cut else unread.all
-    found: list[UnreadConversation] = []
+    conversations: list[UnreadConversation] = []
     for channel_id, ids in unread.channels.items():
         if reach.reaches(channel_id):
-            found += _unread_topics(state, reader, channel_id, ids & newest, unread.mentions)
+            conversations += _unread_topics(
+                state, reader, channel_id, ids & newest, unread.mentions
+            )
     if reach.directs:
         for direct_id, ids in unread.directs.items():
             if ids := ids & newest:
                 members = state.directs[direct_id].members
-                people = [person_name(state, reader, one) for one in members]
-                found.append(
+                people = [person_summary(state, reader, one) for one in members]
+                conversations.append(
                     UnreadConversation(
-                        people=people, is_muted=False, **_counted(ids, unread.mentions)
+                        people=people, is_muted=False, **_counts(ids, unread.mentions)
                     )
                 )
-    found = [
+    conversations = [
         one
-        for one in found
-        if (asked.include_muted or not one.is_muted)
-        and (asked.older_than is None or one.newest_unread_id < asked.older_than)
+        for one in conversations
+        if (args.include_muted or not one.is_muted)
+        and (args.older_than is None or one.newest_unread_id < args.older_than)
     ]
-    shown = heapq.nlargest(asked.limit, found, key=attrgetter("newest_unread_id"))
-    return UnreadConversations(
-        conversations=shown,
-        next_older_than=shown[-1].newest_unread_id if len(found) > len(shown) else None,
+    page = heapq.nlargest(args.limit, conversations, key=attrgetter("newest_unread_id"))
+    return ListUnreadResult(
+        conversations=page,
+        next_older_than=page[-1].newest_unread_id if len(conversations) > len(page) else None,
         only_newest_counted=is_cut,
     )
 
@@ -346,21 +342,21 @@ def _unread_topics(
 ) -> list[UnreadConversation]:
     if not ids:
         return []
-    channel = channel_name(state.channels[channel_id])
+    channel = channel_summary(state.channels[channel_id])
     subscription = state.subscription(reader.id, channel_id)
-    known = state.topics.of_channel[channel_id]
+    topics = state.topics.of_channel[channel_id]
     return [
         UnreadConversation(
             channel=channel,
-            topic=topic_shown(known[key].name),
+            topic=display_topic(topics[key].name),
             is_muted=is_muted(state.visibility(reader.id, channel_id, key), subscription),
-            **_counted(some, mentions),
+            **_counts(topic_ids, mentions),
         )
-        for key, some in state.unread.by_topic(channel_id, ids)
+        for key, topic_ids in state.unread.by_topic(channel_id, ids)
     ]
 
 
-def _counted(ids: BitMap, mentions: BitMap) -> dict[str, Any]:
+def _counts(ids: BitMap, mentions: BitMap) -> dict[str, Any]:
     return {
         "count": len(ids),
         "mentions": ids.intersection_cardinality(mentions),

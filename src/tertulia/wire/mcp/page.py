@@ -1,7 +1,7 @@
-"""`/mcp`: who asks, from where, and what is answered over HTTP.
+"""`/mcp`, MCP over HTTP.
 
-A request is one message, and so is its answer: there are no sessions and no streams, since nothing
-is told that was not asked for.
+Each request has one message and gets one response. Sessions and streams aren't used, because the
+server never sends anything unasked.
 """
 
 import contextlib
@@ -41,15 +41,15 @@ logger = logging.getLogger("tertulia.http")
 
 PATH: Final = "/mcp"
 MAX_BODY: Final = 256 * 1024
-"""Bytes of a message: a text of the greatest length, in the longest way to write it."""
+"""In bytes. Enough for the longest message in the longest JSON encoding."""
 _JSON: Final = "application/json"
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""All methods are routed here, so that each has an honest answer."""
+"""All methods are routed here, so that unsupported ones get a proper error."""
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 
 class _HttpError(Refused):
-    """What is wrong is the HTTP request."""
+    """An error in the HTTP request rather than in the message."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -57,7 +57,7 @@ class _HttpError(Refused):
 
 
 def agent_pages(node: HttpNode) -> list[BaseRoute]:
-    """The endpoint of the protocol; nothing where agents are not wanted."""
+    """The MCP endpoint; empty if agents are turned off."""
     return [Route(PATH, _Endpoint(node).respond, methods=_METHODS)] if node.config.agents else []
 
 
@@ -66,9 +66,8 @@ class _Endpoint:
         self._node = node
 
     async def respond(self, request: Request) -> Response:
-        """The response to any request."""
         try:
-            return await self._answered(request)
+            return await self._respond(request)
         except RpcError as error:
             request.state.code = str(error.code)
             body = rpc.error(error.code, str(error), data=error.data, message_id=error.id)
@@ -84,32 +83,32 @@ class _Endpoint:
             return self._failure(request, error)
 
     def _failure(self, request: Request, error: Exception, status: int | None = None) -> Response:
-        """What has its own status in HTTP, with the same in JSON-RPC."""
-        found, fields, headers = error_response(error)
-        status = status or found
+        """An error with an HTTP status, and the same error as JSON-RPC."""
+        usual_status, fields, headers = error_response(error)
+        status = status or usual_status
         request.state.code = fields["code"]
         if status == 401:
-            wrong = "" if "WWW-Authenticate" in headers else ', error="invalid_token"'
-            headers["WWW-Authenticate"] = f'Bearer realm="tertulia"{wrong}'
-        # The codes that JSON-RPC keeps for itself are not for us to add to.
+            details = "" if "WWW-Authenticate" in headers else ', error="invalid_token"'
+            headers["WWW-Authenticate"] = f'Bearer realm="tertulia"{details}'
+        # JSON-RPC reserves its own range of codes.
         code = INTERNAL_ERROR if status == 500 else status
         body = rpc.error(code, fields["msg"], data={"code": fields["code"]})
         return Response(body, status, headers={**_HEADERS, **headers}, media_type=_JSON)
 
-    async def _answered(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
         node = self._node
         try:
-            key = self._let_in(request)
+            key = self._authenticate(request)
         except (Refused, Unavailable):
-            # A client that is still sending does not read an answer.
+            # A client that is still sending doesn't read the response.
             if request.method not in {"GET", "HEAD"}:
                 await drained(request)
             raise
         message = rpc.read(await whole_body(request, MAX_BODY))
-        agents.current_key(node.state, key.id)  # Its rights may have gone meanwhile.
+        agents.current_key(node.state, key.id)  # It may have been revoked since.
         await self._note_use(key)
         if isinstance(message, Notification):
-            # None is defined that a server without sessions could follow.
+            # No defined notification concerns a server without sessions.
             version = header_of(request.headers, VERSION_HEADER)
             if version is not None:
                 require_supported(version)
@@ -117,30 +116,30 @@ class _Endpoint:
         era = era_of(request.headers, message)
         agent = Agent(node=node, user_id=key.user_id, key_id=key.id)
         call = ToolCall(agent, site_of(node.config, request))
-        from tertulia.wire.mcp.methods import answer  # With all tools: where there are agents.
+        from tertulia.wire.mcp.methods import respond  # Imports all tools: only if used.
 
-        result = await answer(era, message, call)
-        # What it shows may be ahead of the disk by a moment.
+        result = await respond(era, message, call)
+        # The response may contain changes that are not on disk yet.
         await node.log.settled()
         body = rpc.result(message.id, result)
         return Response(body, headers=_HEADERS, media_type=_JSON)
 
-    def _let_in(self, request: Request) -> AgentKey:
-        """The agent's key, with the request counted as one of its owner's. Refused for what is
-        refused whatever the body says."""
+    def _authenticate(self, request: Request) -> AgentKey:
+        """Authenticate the agent, count the request toward its owner's rate limit, and check the
+        headers."""
         node = self._node
         _require_own_origin(node.config, request)
         if request.method != "POST":
             raise MethodNotAllowed(["POST"])
-        found: list[AgentKey] = []
+        keys: list[AgentKey] = []
 
         def owner() -> User:
-            found.append(agent_of(node, request))
-            return node.state.users[found[0].user_id]
+            keys.append(agent_of(node, request))
+            return node.state.users[keys[0].user_id]
 
         node.request_limits.admitted(request, owner)
         _require_json(request)
-        return found[0]
+        return keys[0]
 
     async def _note_use(self, key: AgentKey) -> None:
         if agents.is_stale(key, self._node.clock()):
@@ -158,7 +157,7 @@ def _require_json(request: Request) -> None:
 
 
 def _require_own_origin(config: Config, request: Request) -> None:
-    """Refuse what a page of another server sends, also where that has made its name lead here."""
+    """Refuse requests from other websites, including DNS rebinding."""
     origin = request.headers.get("origin")
     if origin is None:
         return
@@ -167,7 +166,7 @@ def _require_own_origin(config: Config, request: Request) -> None:
         if config.external_url:
             is_own = sent.netloc.lower() == urlsplit(config.external_url).netloc.lower()
         else:
-            # A name can be made to lead anywhere: without one's own, only numbers are believed.
+            # Anyone can point a host name here, so without a known name only IP addresses count.
             is_own = sent.netloc.lower() == host.netloc.lower() and _is_fixed(sent.hostname or "")
     except ValueError:
         is_own = False

@@ -9,22 +9,20 @@ from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.service.messages.history import MessageQuery
 from tertulia.wire.mcp.objects import (
     ChannelRef,
-    MessagePage,
+    MessagesResult,
     WrittenMessage,
-    channel_called,
-    page,
-    written,
+    find_channel,
+    message_object,
+    message_page,
 )
-from tertulia.wire.mcp.tool import Arguments, Name, Number, Outcome, ToolCall
+from tertulia.wire.mcp.tool import Arguments, Name, Number, ToolCall, ToolResult
 
-Limit = Annotated[int, Meta(ge=1, le=50, description="Messages in one page.")]
-OlderThan = Annotated[Number | None, Meta(description="Only before the message of this ID.")]
-NewerThan = Annotated[Number | None, Meta(description="Only after the message of this ID.")]
+Limit = Annotated[int, Meta(ge=1, le=50, description="Messages per page.")]
+OlderThan = Annotated[Number | None, Meta(description="Only messages before the one with this ID.")]
+NewerThan = Annotated[Number | None, Meta(description="Only messages after the one with this ID.")]
 
 
-class Search(Arguments, kw_only=True, frozen=True):
-    """What to look for; what is given must all hold."""
-
+class SearchArguments(Arguments, kw_only=True, frozen=True):
     text: (
         Annotated[str, Meta(max_length=500, description='Words, and "phrases in quotes".')] | None
     ) = None
@@ -33,44 +31,43 @@ class Search(Arguments, kw_only=True, frozen=True):
     sender: Annotated[Number | None, Meta(description="A person's ID.")] = None
     only: Annotated[
         Literal["unread", "mentioned", "starred", "followed", "resolved"] | None,
-        Meta(description="Only such messages, or those in such topics."),
+        Meta(description="Only messages in this state, or in topics in this state."),
     ] = None
     has: Literal["link", "image", "attachment", "reaction"] | None = None
     in_all_public_channels: Annotated[
         bool,
         Meta(
-            description="Also where your owner is not subscribed. Otherwise, without a channel, in"
-            " what they received."
+            description="Also search public channels that your owner isn't subscribed to. By"
+            " default, only messages that they received are searched unless you"
+            " give a channel."
         ),
     ] = False
     limit: Limit = 20
     older_than: OlderThan = None
 
 
-async def search_messages(call: ToolCall, asked: Search) -> MessagePage:
-    """Search messages by words, place, sender and state. The newest that match come first in
-    paging, each page in the order of time."""
+async def search_messages(call: ToolCall, args: SearchArguments) -> MessagesResult:
+    """Search messages. All given conditions must match. The first page has the newest matches;
+    within a page, messages are oldest first."""
     terms = []
-    if asked.channel is not None:
-        terms.append(NarrowTerm("channel", channel_called(call, asked.channel).id))
-    elif asked.in_all_public_channels:
+    if args.channel is not None:
+        terms.append(NarrowTerm("channel", find_channel(call, args.channel).id))
+    elif args.in_all_public_channels:
         terms.append(NarrowTerm("channels", "public"))
-    if asked.topic is not None:
-        terms.append(NarrowTerm("topic", asked.topic))
-    if asked.sender is not None:
-        terms.append(NarrowTerm("sender", asked.sender))
-    if asked.only is not None:
-        terms.append(NarrowTerm("is", asked.only))
-    if asked.has is not None:
-        terms.append(NarrowTerm("has", asked.has))
-    if asked.text is not None:
-        terms.append(NarrowTerm("search", asked.text))
-    return await _page(call, terms, asked.limit, asked.older_than, None)
+    if args.topic is not None:
+        terms.append(NarrowTerm("topic", args.topic))
+    if args.sender is not None:
+        terms.append(NarrowTerm("sender", args.sender))
+    if args.only is not None:
+        terms.append(NarrowTerm("is", args.only))
+    if args.has is not None:
+        terms.append(NarrowTerm("has", args.has))
+    if args.text is not None:
+        terms.append(NarrowTerm("search", args.text))
+    return await _page(call, terms, args.limit, args.older_than, None)
 
 
-class ReadTopic(Arguments, kw_only=True, frozen=True):
-    """A topic, and which part of it."""
-
+class ReadTopicArguments(Arguments, kw_only=True, frozen=True):
     channel: ChannelRef
     topic: Name
     limit: Limit = 20
@@ -78,52 +75,52 @@ class ReadTopic(Arguments, kw_only=True, frozen=True):
     newer_than: NewerThan = None
 
 
-async def read_topic(call: ToolCall, asked: ReadTopic) -> MessagePage:
-    """Read a topic of a channel: its newest messages, or those before or after another one.
-    Reading does not mark anything as read."""
-    channel = channel_called(call, asked.channel)
-    terms = [NarrowTerm("channel", channel.id), NarrowTerm("topic", asked.topic)]
-    return await _page(call, terms, asked.limit, asked.older_than, asked.newer_than)
+async def read_topic(call: ToolCall, args: ReadTopicArguments) -> MessagesResult:
+    """Read a topic: its newest messages, or those older or newer than a message. Reading doesn't
+    mark messages as read."""
+    channel = find_channel(call, args.channel)
+    terms = [NarrowTerm("channel", channel.id), NarrowTerm("topic", args.topic)]
+    return await _page(call, terms, args.limit, args.older_than, args.newer_than)
 
 
-class ReadDirect(Arguments, kw_only=True, frozen=True):
-    """A direct conversation, and which part of it."""
-
+class ReadDirectMessagesArguments(Arguments, kw_only=True, frozen=True):
     people: Annotated[
         list[Number],
-        Meta(min_length=1, max_length=100, description="IDs of the others in it, all of them."),
+        Meta(
+            min_length=1,
+            max_length=100,
+            description="The IDs of all other people in the conversation.",
+        ),
     ]
     limit: Limit = 20
     older_than: OlderThan = None
     newer_than: NewerThan = None
 
 
-async def read_direct_messages(call: ToolCall, asked: ReadDirect) -> MessagePage:
-    """Read your owner's direct conversation with these people: its newest messages, or those before
-    or after another one."""
-    terms = [NarrowTerm("dm", list(asked.people))]
-    return await _page(call, terms, asked.limit, asked.older_than, asked.newer_than)
+async def read_direct_messages(call: ToolCall, args: ReadDirectMessagesArguments) -> MessagesResult:
+    """Read your owner's direct messages with these people: the newest, or those older or newer than
+    a message."""
+    terms = [NarrowTerm("dm", list(args.people))]
+    return await _page(call, terms, args.limit, args.older_than, args.newer_than)
 
 
-class ReadMessage(Arguments, kw_only=True, frozen=True):
-    """A message."""
-
+class ReadMessageArguments(Arguments, kw_only=True, frozen=True):
     message_id: Number
 
 
-class OneMessage(Outcome, kw_only=True):
-    """The message, with all of its text."""
+class ReadMessageResult(ToolResult, kw_only=True):
+    """The message with its complete text."""
 
     message: WrittenMessage
 
 
-async def read_message(call: ToolCall, asked: ReadMessage) -> OneMessage:
-    """Read one message with all of its text."""
-    found = await call.agent.find(MessageQuery(ids=[asked.message_id]))
-    if not found.page.messages:
+async def read_message(call: ToolCall, args: ReadMessageArguments) -> ReadMessageResult:
+    """Read one message with its complete text."""
+    result = await call.agent.find(MessageQuery(ids=[args.message_id]))
+    if not result.page.messages:
         raise NoSuchMessage
-    (message,) = found.page.messages
-    return OneMessage(message=written(call, message, found.extras, whole=True))
+    (message,) = result.page.messages
+    return ReadMessageResult(message=message_object(call, message, result.extras, whole=True))
 
 
 async def _page(
@@ -132,7 +129,7 @@ async def _page(
     limit: int,
     older_than: int | None,
     newer_than: int | None,
-) -> MessagePage:
+) -> MessagesResult:
     if older_than is not None and newer_than is not None:
         raise Refused("Ask for either older or newer messages, but not both.")
     where: dict[str, Any] = {"anchor": "newest", "before": limit, "after": 0}
@@ -145,4 +142,4 @@ async def _page(
             "after": limit,
             "include_anchor": False,
         }
-    return page(call, await call.agent.find(MessageQuery(narrow=tuple(terms), **where)))
+    return message_page(call, await call.agent.find(MessageQuery(narrow=tuple(terms), **where)))

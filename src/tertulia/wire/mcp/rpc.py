@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, as far as MCP uses it: one message in a request's body, and one answer."""
+"""JSON-RPC 2.0 messages and MCP protocol versions. Each request body has one message."""
 
 import base64
 import binascii
@@ -21,16 +21,16 @@ UNSUPPORTED_VERSION: Final = -32022
 
 Id = str | int
 _NULL_BYTE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-"""Written as JSON: a backslash that is not itself escaped, and the number."""
+"""A null byte as a JSON escape whose backslash isn't itself escaped."""
 
 
 class RpcError(Exception):
-    """A message is answered with an error. `str(error)` is for whoever wrote the client."""
+    """A message gets an error response. `str(error)` is for the client's developer."""
 
     def __init__(
         self, code: int, sentence: str, *, status: int = 400, data: Any = None, id: Id | None = None
     ) -> None:
-        """`status` is of the HTTP response; `id` that of the message, where it is known."""
+        """`status` is the HTTP status, and `id` the message's ID if known."""
         super().__init__(sentence)
         self.code = code
         self.status = status
@@ -39,7 +39,7 @@ class RpcError(Exception):
 
 
 class Request(Struct, frozen=True):
-    """A message that wants an answer."""
+    """A message that expects a response."""
 
     id: Id
     method: str
@@ -47,34 +47,34 @@ class Request(Struct, frozen=True):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What the message says of itself. RpcError for what is no object."""
-        found = self.params.get("_meta", {})
-        if not isinstance(found, dict):
+        """The message's `_meta`. Raises RpcError if it isn't an object."""
+        meta = self.params.get("_meta", {})
+        if not isinstance(meta, dict):
             raise RpcError(INVALID_PARAMS, "'_meta' must be an object.", id=self.id)
-        return found
+        return meta
 
 
 class Notification(Struct, frozen=True):
-    """A message that wants none."""
+    """A message that expects no response."""
 
     method: str
 
 
 def read(body: bytes) -> Request | Notification:
-    """The message in a body. RpcError for anything else."""
+    """Parse the message in a request body. Raises RpcError if it isn't valid."""
     try:
-        said = msgspec.json.decode(body)
+        message = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise RpcError(PARSE_ERROR, "The body isn't valid JSON.") from None
-    if isinstance(said, list):
+    if isinstance(message, list):
         raise RpcError(INVALID_REQUEST, "Batches aren't supported. Send a single message.")
-    if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, "The body isn't a JSON-RPC 2.0 message.")
-    message_id = said.get("id")
+    message_id = message.get("id")
     known = message_id if isinstance(message_id, str | int) else None
-    if isinstance(message_id, bool) or ("id" in said and known is None):
+    if isinstance(message_id, bool) or ("id" in message and known is None):
         raise RpcError(INVALID_REQUEST, "A message's ID must be a string or an integer.")
-    method, params = said.get("method"), said.get("params", {})
+    method, params = message.get("method"), message.get("params", {})
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "Only requests and notifications are accepted.", id=known)
     if not isinstance(params, dict):
@@ -88,16 +88,16 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def result(message_id: Id, value: Mapping[str, Any]) -> bytes:
-    """The answer to a request, as it is sent."""
+    """Encode the response to a request."""
     return _encoder.encode({"jsonrpc": "2.0", "id": message_id, "result": value})
 
 
 def error(code: int, sentence: str, *, data: Any = None, message_id: Id | None = None) -> bytes:
-    """The error in place of an answer."""
-    said: dict[str, Any] = {"code": code, "message": sentence}
+    """Encode an error response."""
+    fields: dict[str, Any] = {"code": code, "message": sentence}
     if data is not None:
-        said["data"] = data
-    return _encoder.encode({"jsonrpc": "2.0", "id": message_id, "error": said})
+        fields["data"] = data
+    return _encoder.encode({"jsonrpc": "2.0", "id": message_id, "error": fields})
 
 
 PRESENT: Final = ("2026-07-28",)
@@ -111,30 +111,32 @@ SERVER_INFO: Final = f"{_META}serverInfo"
 _VERSION: Final = f"{_META}protocolVersion"
 _CAPABILITIES: Final = f"{_META}clientCapabilities"
 _ENCODED: Final = ("=?base64?", "?=")
-"""What surrounds the value of a header that is no plain text."""
+"""The prefix and suffix of header values in base64."""
 
 
 class Era(Enum):
-    """How a request is to be answered."""
+    """The protocol generations, which differ in their requests and responses."""
 
     PRESENT = auto()
     HANDSHAKE = auto()
 
 
 def era_of(headers: Headers, request: Request) -> Era:
-    """How the request is to be answered. RpcError where its headers and its body do not agree, or
-    it is of no revision that is known here."""
+    """Return the request's protocol generation.
+
+    Raises RpcError if the headers contradict the body, or the version isn't supported.
+    """
     if request.method == INITIALIZE:
         return Era.HANDSHAKE
     version = header_of(headers, VERSION_HEADER, request.id)
     if version is None:
-        raise _mismatch(f"The MCP-Protocol-Version header is missing. {_known()}.", request.id)
+        raise _mismatch(f"The MCP-Protocol-Version header is missing. {_supported()}.", request.id)
     if version in WITH_HANDSHAKE:
         return Era.HANDSHAKE
-    said = request.meta.get(_VERSION)
-    if said is None and version in PRESENT:
+    in_meta = request.meta.get(_VERSION)
+    if in_meta is None and version in PRESENT:
         raise RpcError(INVALID_PARAMS, f"'_meta' doesn't contain {_VERSION}.", id=request.id)
-    if said is not None and said != version:
+    if in_meta is not None and in_meta != version:
         raise _mismatch("MCP-Protocol-Version doesn't match '_meta'.", request.id)
     require_supported(version, request.id)
     if not isinstance(request.meta.get(_CAPABILITIES), dict):
@@ -146,30 +148,34 @@ def era_of(headers: Headers, request: Request) -> Era:
 
 
 def require_supported(version: str, message_id: Id | None = None) -> None:
-    """RpcError for a revision that is not known here."""
+    """Raise RpcError if the protocol version isn't supported."""
     if version not in SUPPORTED:
         raise RpcError(
             UNSUPPORTED_VERSION,
-            f"This server doesn't support this protocol version. {_known()}.",
+            f"This server doesn't support this protocol version. {_supported()}.",
             data={"supported": list(SUPPORTED), "requested": version[:100]},
             id=message_id,
         )
 
 
-def agreed(wanted: object) -> str:
-    """The revision that a handshake ends with: what the client wants, or the newest of those."""
-    return wanted if isinstance(wanted, str) and wanted in WITH_HANDSHAKE else WITH_HANDSHAKE[0]
+def negotiated(requested: object) -> str:
+    """The version for a handshake's response: the requested one if supported, else the newest."""
+    return (
+        requested
+        if isinstance(requested, str) and requested in WITH_HANDSHAKE
+        else WITH_HANDSHAKE[0]
+    )
 
 
 def header_of(headers: Headers, name: str, message_id: Id | None = None) -> str | None:
-    """The header's value; None where there is none. RpcError where it came more than once."""
-    found = headers.getlist(name)
-    if len(found) > 1:
+    """The header's value, or None. Raises RpcError if it was sent more than once."""
+    values = headers.getlist(name)
+    if len(values) > 1:
         raise _mismatch(f"The {name} header was sent more than once.", message_id)
-    return found[0].strip() if found else None
+    return values[0].strip() if values else None
 
 
-def _require_same(headers: Headers, name: str, said: Any, message_id: Id) -> None:
+def _require_same(headers: Headers, name: str, expected: Any, message_id: Id) -> None:
     value = header_of(headers, name, message_id)
     if value is None:
         raise _mismatch(f"The {name} header is missing.", message_id)
@@ -180,7 +186,7 @@ def _require_same(headers: Headers, name: str, said: Any, message_id: Id) -> Non
             value = base64.b64decode(encoded, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
             raise _mismatch(f"The {name} header isn't valid.", message_id) from None
-    if value != said:
+    if value != expected:
         raise _mismatch(f"The {name} header doesn't match the body.", message_id)
 
 
@@ -188,5 +194,5 @@ def _mismatch(sentence: str, message_id: Id | None) -> RpcError:
     return RpcError(HEADER_MISMATCH, sentence, id=message_id)
 
 
-def _known() -> str:
+def _supported() -> str:
     return f"The server supports {', '.join(SUPPORTED)}"

@@ -1,1 +1,1 @@
-"""What `/metrics` tells of a node, and of the other processes of its server."""
+"""Prometheus metrics of a node and the other processes of its server, at `/metrics`."""

@@ -1,4 +1,4 @@
-"""Families as Prometheus' text."""
+"""Metrics in Prometheus' text format."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from tertulia.wire.metrics.families import Buckets, Family, OfNode, Sample
+from tertulia.wire.metrics.families import Buckets, Family, NodeMetrics, Sample
 
 _KINDS = {
     "counter": CounterMetricFamily,
@@ -21,20 +21,20 @@ _KINDS = {
 }
 
 
-class _Collected(Collector):
-    """What was collected from some nodes, each of whose samples has its name as a label."""
+class _Collector(Collector):
+    """Samples of several nodes, with the node's name as a label."""
 
-    def __init__(self, found: Sequence[OfNode]) -> None:
-        self._found = found
+    def __init__(self, nodes: Sequence[NodeMetrics]) -> None:
+        self._nodes = nodes
 
     def collect(self) -> Iterable[Metric]:
         by_name: dict[str, Metric] = {}
-        for of_node in self._found:
+        for of_node in self._nodes:
             for family in of_node.families:
                 metric = by_name.get(family.name)
                 if metric is None:
-                    made: Metric = _KINDS[family.kind](family.name, family.help)
-                    metric = by_name[family.name] = made
+                    metric = _KINDS[family.kind](family.name, family.help)
+                    by_name[family.name] = metric
                 for sample in family.samples:
                     _add(metric, family, sample, {"node": of_node.node, **sample.labels})
         return by_name.values()
@@ -59,8 +59,8 @@ def _cumulative(buckets: Buckets) -> Iterator[tuple[str, int]]:
         yield ("+Inf" if bound == math.inf else f"{float(bound):g}"), count
 
 
-def exposed(found: Sequence[OfNode]) -> bytes:
-    """The text that Prometheus reads."""
+def exposed(nodes: Sequence[NodeMetrics]) -> bytes:
+    """Render the metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(found))
+    registry.register(_Collector(nodes))
     return generate_latest(registry)

@@ -1,5 +1,4 @@
-"""A node's numbers as families of samples: what is sent to the other processes of its server, and
-made into Prometheus' text."""
+"""A node's metrics, as families of samples that can be sent to the server's other processes."""
 
 import asyncio
 import contextlib
@@ -18,28 +17,28 @@ from tertulia.store.database import Connection
 from tertulia.wire.http.node import HttpNode
 
 WAITING_SECONDS: Final = 1.0
-"""How long the database has to say how much waits; else that is left out."""
+"""The timeout for counting what is waiting in the database. Those metrics are left out after it."""
 _PAGE: Final = resource.getpagesize()
 
 
 class Buckets(Struct, frozen=True, array_like=True):
-    """A histogram as it is at one moment."""
+    """The state of a histogram."""
 
     bounds: Sequence[float]
     counts: Sequence[int]
-    """By range, one more than bounds."""
+    """By range, one more than `bounds`."""
     total: float
 
 
 class Sample(Struct, frozen=True, array_like=True):
-    """One number, or a histogram, with its labels."""
+    """A number or histogram, with its labels."""
 
     labels: Mapping[str, str]
     value: float | Buckets
 
 
 class Family(Struct, frozen=True, array_like=True):
-    """What is measured in one way."""
+    """A metric, with its samples."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -47,32 +46,25 @@ class Family(Struct, frozen=True, array_like=True):
     samples: Sequence[Sample]
 
 
-class OfNode(Struct, frozen=True, array_like=True):
-    """All of one node's."""
+class NodeMetrics(Struct, frozen=True, array_like=True):
+    """All metrics of a node."""
 
     node: str
     families: Sequence[Family]
 
 
-async def families_of(node: HttpNode) -> OfNode:
-    """The node's numbers, as they are now."""
-    waiting = await _of_what_waits(node)
-    return OfNode(node.membership.name, [*_all(node), *waiting])
-
-
-def _all(node: HttpNode) -> Iterator[Family]:
-    yield from _of_the_node(node)
-    yield from _of_the_log(node)
-    yield from _of_delivery(node)
-    yield from _of_requests(node)
-    yield from _of_jobs(node)
-    yield Family(
-        "tertulia_pushes",
-        "counter",
-        "Pushes, by what came of them: pushed, failed (and tried again), refused, gone.",
-        [Sample({"outcome": one}, count) for one, count in sorted(node.pushed.items())],
-    )
-    yield from _of_the_process()
+async def collect_metrics(node: HttpNode) -> NodeMetrics:
+    """Collect the node's current metrics."""
+    families = [
+        *_node_metrics(node),
+        *_log_metrics(node),
+        *_delivery_metrics(node),
+        *_request_metrics(node),
+        *_job_metrics(node),
+        *_process_metrics(),
+        *await _waiting_metrics(node),
+    ]
+    return NodeMetrics(node.membership.name, families)
 
 
 def _gauge(name: str, help_: str, value: float, **labels: str) -> Family:
@@ -83,17 +75,19 @@ def _counter(name: str, help_: str, value: float) -> Family:
     return Family(name, "counter", help_, [Sample({}, value)])
 
 
-def _histogram(name: str, help_: str, *found: tuple[Mapping[str, str], Histogram]) -> Family:
-    samples = [Sample(labels, Buckets(h.bounds, list(h.counts), h.total)) for labels, h in found]
+def _histogram(name: str, help_: str, *histograms: tuple[Mapping[str, str], Histogram]) -> Family:
+    samples = [
+        Sample(labels, Buckets(h.bounds, list(h.counts), h.total)) for labels, h in histograms
+    ]
     return Family(name, "histogram", help_, samples)
 
 
-def _of_the_node(node: HttpNode) -> Iterator[Family]:
+def _node_metrics(node: HttpNode) -> Iterator[Family]:
     figures = node.membership.figures
     entry = node.membership.entry
     yield _gauge(
         "tertulia_node_info",
-        "1, with what the program is.",
+        "Always 1, with the versions as labels.",
         1,
         version=__version__,
         schema_version=str(entry.schema_version),
@@ -102,83 +96,93 @@ def _of_the_node(node: HttpNode) -> Iterator[Family]:
     )
     yield _gauge(
         "tertulia_node_stale",
-        "Whether the node cannot see if it is up to date, and answers nothing.",
+        "Whether the node can't tell whether it is up to date, and refuses requests.",
         figures.state == "stale",
     )
     yield _gauge(
-        "tertulia_node_draining", "Whether the node is leaving.", figures.state == "draining"
+        "tertulia_node_draining", "Whether the node is shutting down.", figures.state == "draining"
     )
     yield _gauge(
         "tertulia_clock_ahead_seconds",
-        "By how much the node's clock is ahead of the database's.",
+        "How far the node's clock is ahead of the database's.",
         figures.clock_ahead,
     )
-    yield _gauge("tertulia_start_time_seconds", "When the node began, UNIX time.", node.started)
+    yield _gauge(
+        "tertulia_start_time_seconds", "When the node started, in UNIX seconds.", node.started
+    )
     yield _histogram(
         "tertulia_event_loop_lag_seconds",
-        "How much later than wanted the event loop called something.",
+        "Delay of timers in the event loop.",
         ({}, node.loop_lag),
     )
 
 
-def _of_the_log(node: HttpNode) -> Iterator[Family]:
+def _log_metrics(node: HttpNode) -> Iterator[Family]:
     log, measures = node.log, node.log.measures
     lag = log.lag
-    yield _gauge("tertulia_log_position", "The newest entry that the node knows.", log.durable)
+    yield _gauge("tertulia_log_position", "The newest log entry that the node knows.", log.durable)
     yield _gauge(
-        "tertulia_log_lag_entries", "Entries by which it is behind the log's head.", lag.entries
+        "tertulia_log_lag_entries", "Entries that the node is behind the log's head.", lag.entries
     )
-    yield _gauge("tertulia_log_lag_seconds", "For how long it has been behind.", lag.seconds)
+    yield _gauge("tertulia_log_lag_seconds", "How long the node has been behind.", lag.seconds)
     yield _counter("tertulia_log_entries", "Entries that the node has committed.", measures.entries)
     yield _counter(
         "tertulia_commands_forwarded",
-        "Commands of the node that another one carried out.",
+        "Commands of this node that another node executed.",
         measures.forwarded,
     )
     yield _counter(
         "tertulia_commands_for_others",
-        "Commands of other nodes that the node carried out.",
+        "Commands of other nodes that this node executed.",
         measures.carried_out,
     )
     yield _histogram(
         "tertulia_commit_seconds",
-        "From asking for the log's head until a group of commands was on disk.",
+        "Time from requesting the log's head until a group of commands was on disk.",
         ({}, measures.commit_seconds),
     )
     yield _histogram(
         "tertulia_commit_lock_wait_seconds",
-        "From asking for the log's head until it was the node's.",
+        "Time from requesting the log's head until the node had it.",
         ({}, measures.lock_seconds),
     )
     yield _histogram(
         "tertulia_commit_group_size",
-        "Commands that were committed together.",
+        "Commands committed together.",
         ({}, measures.group_sizes),
     )
     yield _counter(
         "tertulia_transactions_retried",
-        "Transactions begun once more, because the database was lost.",
+        "Transactions retried because the database connection was lost.",
         measures.retried,
     )
     yield _counter(
-        "tertulia_transactions_failed", "Begins and commits that failed.", measures.failed
+        "tertulia_transactions_failed",
+        "Transactions that failed to begin or commit.",
+        measures.failed,
     )
     yield _counter(
         "tertulia_state_reloads",
-        "How often the state was thrown away and loaded again.",
+        "Times the state was discarded and loaded again.",
         log.generation,
     )
-    yield _gauge("tertulia_inbox_requests", "Requests that wait for the log's writer.", log.waiting)
+    yield _gauge("tertulia_inbox_requests", "Requests waiting for the log's writer.", log.waiting)
 
 
-def _of_delivery(node: HttpNode) -> Iterator[Family]:
+def _delivery_metrics(node: HttpNode) -> Iterator[Family]:
     yield _gauge(
         "tertulia_event_queues", "Event queues that the node knows.", len(node.delivery.queues)
     )
-    yield _gauge("tertulia_waiting_polls", "Polls that wait for events.", node.delivery.waiting)
+    yield _gauge("tertulia_waiting_polls", "Polls waiting for events.", node.delivery.waiting)
+    yield Family(
+        "tertulia_pushes",
+        "counter",
+        "Push notifications by outcome: pushed, failed (and retried), refused, gone.",
+        [Sample({"outcome": one}, count) for one, count in sorted(node.pushed.items())],
+    )
 
 
-def _of_requests(node: HttpNode) -> Iterator[Family]:
+def _request_metrics(node: HttpNode) -> Iterator[Family]:
     measures = node.request_measures
     counts = [
         Sample({"group": group, "status": str(status)}, count)
@@ -187,21 +191,21 @@ def _of_requests(node: HttpNode) -> Iterator[Family]:
     yield Family(
         "tertulia_http_requests",
         "counter",
-        "Requests answered, by the first part of their path.",
+        "Responses, by the first part of the path.",
         counts,
     )
     yield _histogram(
         "tertulia_http_request_seconds",
-        "How long answers took, without polls that waited.",
+        "Response times, without polls that waited.",
         *(({"group": group}, one) for group, one in sorted(measures.seconds.items())),
     )
     yield _counter(
         "tertulia_http_requests_slow",
-        "Requests whose answers began later than slow_request_ms, without waiting for clients.",
+        "Requests whose response began after slow_request_ms, not counting waiting for clients.",
         measures.slow,
     )
     for server in node.gauges:
-        yield _gauge("tertulia_http_connections", "Connections that are open.", server.connections)
+        yield _gauge("tertulia_http_connections", "Open connections.", server.connections)
         yield _gauge(
             "tertulia_http_requests_in_progress",
             "Requests in progress, without polls.",
@@ -209,53 +213,53 @@ def _of_requests(node: HttpNode) -> Iterator[Family]:
         )
         yield _counter(
             "tertulia_http_requests_refused",
-            "Requests refused because there was too much to do.",
+            "Requests refused because of overload.",
             server.refused,
         )
 
 
-def _of_jobs(node: HttpNode) -> Iterator[Family]:
+def _job_metrics(node: HttpNode) -> Iterator[Family]:
     jobs = node.jobs()
     yield Family(
         "tertulia_job_last_success_timestamp_seconds",
         "gauge",
-        "When a round of the job last succeeded, UNIX time.",
+        "When the job last succeeded, in UNIX seconds.",
         [Sample({"job": job.name}, job.succeeded_at) for job in jobs if job.succeeded_at],
     )
     yield Family(
         "tertulia_job_failures",
         "counter",
-        "Rounds of the job that failed.",
+        "Failed runs of the job.",
         [Sample({"job": job.name}, job.failures) for job in jobs],
     )
     yield Family(
         "tertulia_job_in_trouble",
         "gauge",
-        "Whether the job fails just now, or has set something aside.",
+        "Whether the job is failing, or has skipped items that failed.",
         [Sample({"job": job.name}, float(job.is_in_trouble)) for job in jobs],
     )
 
 
 _WAITING: Final = {
-    "mails": ("tertulia_mails_waiting", "Mails that wait to be sent."),
+    "mails": ("tertulia_mails_waiting", "Emails waiting to be sent."),
     "notices": (
         "tertulia_notices_waiting",
-        "Messages of which people are to be told, if they do not read them before.",
+        "Messages whose notifications are waiting, unless they are read first.",
     ),
     "pushes WHERE wanted <> 'shown'": (
         "tertulia_pushes_waiting",
-        "Conversations of which a program of somebody's is still to be told by push.",
+        "Push notifications waiting to be sent.",
     ),
     "webhook_deliveries": (
         "tertulia_service_calls_waiting",
-        "Messages of which bots' services are still to be told.",
+        "Outgoing webhook requests waiting to be sent.",
     ),
 }
-"""What waits in the database, by where it is."""
+"""Metric and help text by database table."""
 
 
-async def _of_what_waits(node: HttpNode) -> list[Family]:
-    """Nothing, where the database does not say in time."""
+async def _waiting_metrics(node: HttpNode) -> list[Family]:
+    """Empty if the database doesn't respond in time."""
 
     def count(connection: Connection) -> list[int]:
         return [
@@ -263,28 +267,28 @@ async def _of_what_waits(node: HttpNode) -> list[Family]:
             for table in _WAITING
         ]
 
-    with contextlib.suppress(Exception):  # Whatever it is, the other numbers are wanted then.
+    with contextlib.suppress(Exception):  # The other metrics are more important.
         async with asyncio.timeout(WAITING_SECONDS):
             numbers = await node.store.read(count)
             return [
-                _gauge(*named, number)
-                for named, number in zip(_WAITING.values(), numbers, strict=True)
+                _gauge(*metric, number)
+                for metric, number in zip(_WAITING.values(), numbers, strict=True)
             ]
     return []
 
 
-def _of_the_process() -> Iterator[Family]:
-    yield _counter(
-        "process_cpu_seconds", "Processor time that the process has used.", time.process_time()
-    )
+def _process_metrics() -> Iterator[Family]:
+    yield _counter("process_cpu_seconds", "CPU time of the process.", time.process_time())
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    yield _gauge("process_max_fds", "Files that the process may have open.", soft)
-    with contextlib.suppress(OSError):  # Not every system has it.
+    yield _gauge("process_max_fds", "Limit of open files.", soft)
+    with contextlib.suppress(OSError):  # Not on every system.
         resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        yield _gauge("process_resident_memory_bytes", "Memory of the process.", resident * _PAGE)
-        # One is that by which they are counted.
+        yield _gauge(
+            "process_resident_memory_bytes", "Resident memory of the process.", resident * _PAGE
+        )
+        # Without the one that lists them.
         yield _gauge(
             "process_open_fds",
-            "Files that the process has open.",
+            "Open files.",
             len(os.listdir("/proc/self/fd")) - 1,
         )

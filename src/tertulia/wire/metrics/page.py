@@ -1,4 +1,5 @@
-"""`/metrics`, for Prometheus: for this machine, and for whom the operator lists."""
+"""`/metrics` for Prometheus, for this machine and the addresses in the setting
+`metrics_allowed`."""
 
 import asyncio
 import contextlib
@@ -18,37 +19,36 @@ from tertulia.log.health import Histogram
 from tertulia.service.config import Config
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import METRICS, client_address
-from tertulia.wire.metrics.families import OfNode, families_of
+from tertulia.wire.metrics.families import NodeMetrics, collect_metrics
 from tertulia.wire.protocol.addresses import is_listed, is_loopback
 
 logger = logging.getLogger("tertulia.metrics")
 
 ANSWER_SECONDS: Final = 2.0
-"""How long another process has to tell. One that stands still is left out."""
+"""The timeout for metrics of another process, which are then left out."""
 _SUFFIX: Final = ".metrics"
 _LONGEST: Final = 16 * 1024 * 1024
-_decoder = msgspec.json.Decoder(OfNode)
+_decoder = msgspec.json.Decoder(NodeMetrics)
 
 
 @asynccontextmanager
-async def told_to_siblings(node: HttpNode) -> AsyncIterator[None]:
-    """Tell the other processes of the server, if it has several, this one's numbers, for the time
-    of the context."""
+async def shared_with_siblings(node: HttpNode) -> AsyncIterator[None]:
+    """Serve this process's metrics to the server's other processes, if any, during the context."""
     directory = node.config.bus
     if directory is None:
         yield
         return
-    path = _own(directory)
+    path = _own_path(directory)
 
-    async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(ANSWER_SECONDS):
-                writer.write(msgspec.json.encode(await families_of(node)))
+                writer.write(msgspec.json.encode(await collect_metrics(node)))
                 await writer.drain()
         writer.close()
 
     _remove(path)
-    server = await asyncio.start_unix_server(tell, path)
+    server = await asyncio.start_unix_server(respond, path)
     path.chmod(0o600)
     try:
         yield
@@ -57,14 +57,14 @@ async def told_to_siblings(node: HttpNode) -> AsyncIterator[None]:
         _remove(path)
 
 
-async def families_of_siblings(node: HttpNode) -> list[OfNode]:
-    """The numbers of the server's other processes: of those that tell them in time."""
+async def collect_sibling_metrics(node: HttpNode) -> list[NodeMetrics]:
+    """Get the metrics of the server's other processes, except those that don't respond in time."""
     directory = node.config.bus
     if directory is None:
         return []
-    others = [path for path in directory.glob(f"*{_SUFFIX}") if path != _own(directory)]
-    found = await asyncio.gather(*map(_asked, others))
-    return [one for one in found if one is not None]
+    others = [path for path in directory.glob(f"*{_SUFFIX}") if path != _own_path(directory)]
+    responses = await asyncio.gather(*map(_fetch, others))
+    return [one for one in responses if one is not None]
 
 
 def _remove(path: Path) -> None:
@@ -72,11 +72,11 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _own(directory: Path) -> Path:
+def _own_path(directory: Path) -> Path:
     return directory / f"{os.getpid()}{_SUFFIX}"
 
 
-async def _asked(path: Path) -> OfNode | None:
+async def _fetch(path: Path) -> NodeMetrics | None:
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             reader, writer = await asyncio.open_unix_connection(path, limit=_LONGEST)
@@ -84,79 +84,77 @@ async def _asked(path: Path) -> OfNode | None:
                 return _decoder.decode(await reader.read(-1))
             finally:
                 writer.close()
-    except ConnectionRefusedError:  # Its process was killed.
+    except ConnectionRefusedError:  # The process was killed.
         _remove(path)
     except (OSError, TimeoutError, msgspec.MsgspecError) as error:
         logger.warning(
-            "a worker does not tell its numbers", extra={"fields": {"reason": repr(error)}}
+            "could not get a worker's metrics", extra={"fields": {"reason": repr(error)}}
         )
     return None
 
 
 _TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_PASSED_ON: Final = frozenset(
+_PROXY_HEADERS: Final = frozenset(
     {"x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"}
 )
-"""Headers by which a request shows that a proxy passed it on: then it comes from elsewhere,
-whatever address it has."""
+"""Headers of requests that a proxy forwarded. They don't count as local, whatever their
+address is."""
 
 
 def metrics_page(node: HttpNode) -> list[BaseRoute]:
-    """The page of a node."""
     may_read = readers(node.config)
 
     async def metrics(request: Request) -> Response:
-        """What the node measures, as Prometheus reads it."""
         if not may_read(request):
             return PlainTextResponse(
-                "The setting metrics_allowed does not list this address.\n",
+                "The setting metrics_allowed doesn't list this address.\n",
                 status_code=403,
             )
-        found = [await families_of(node), *await families_of_siblings(node)]
+        nodes = [await collect_metrics(node), *await collect_sibling_metrics(node)]
         headers = {"Content-Type": _TYPE, "Cache-Control": "no-store"}
-        return Response(await asyncio.to_thread(_exposed, found), headers=headers)
+        return Response(await asyncio.to_thread(_exposed, nodes), headers=headers)
 
     return [Route(METRICS, metrics)]
 
 
-def _exposed(found: Sequence[OfNode]) -> bytes:
-    from tertulia.wire.metrics.exposition import exposed  # Many servers are never asked.
+def _exposed(nodes: Sequence[NodeMetrics]) -> bytes:
+    from tertulia.wire.metrics.exposition import exposed  # Imported only if used.
 
-    return exposed(found)
+    return exposed(nodes)
 
 
 def readers(config: Config) -> Callable[[Request], bool]:
-    """Whether a request may read the metrics."""
+    """Return a function that tells whether a request may read the metrics."""
     is_allowed = is_listed(config.metrics_allowed)
 
     def may_read(request: Request) -> bool:
         address = client_address(request)
         if is_allowed(address):
             return True
-        # Without an address it came by the path of a socket on this machine.
+        # Without an address, the request came over a Unix socket.
         is_own = request.client is None or is_loopback(address)
-        return is_own and _PASSED_ON.isdisjoint(request.headers.keys())
+        return is_own and _PROXY_HEADERS.isdisjoint(request.headers.keys())
 
     return may_read
 
 
 PERIOD_SECONDS: Final = 0.5
-"""Between two looks."""
+"""The interval between measurements."""
 
 
 @contextmanager
 def watched(lag: Histogram) -> Iterator[None]:
-    """Observe, for the time of the context, how much later than wanted the loop calls something."""
+    """Measure the event loop's lag during the context."""
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
 
-    def look(wanted: float) -> None:
+    def measure(expected: float) -> None:
         nonlocal timer
         now = loop.time()
-        lag.observe(max(now - wanted, 0.0))
-        timer = loop.call_later(PERIOD_SECONDS, look, now + PERIOD_SECONDS)
+        lag.observe(max(now - expected, 0.0))
+        timer = loop.call_later(PERIOD_SECONDS, measure, now + PERIOD_SECONDS)
 
-    timer = loop.call_later(PERIOD_SECONDS, look, loop.time() + PERIOD_SECONDS)
+    timer = loop.call_later(PERIOD_SECONDS, measure, loop.time() + PERIOD_SECONDS)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Pages with forms: what was filled in, and what is shown in return."""
+"""Pages with forms, and pages that show a message."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
@@ -22,11 +22,11 @@ from tertulia.wire.http.request_head import client_network, site_of
 from tertulia.wire.pages.html import Speech, from_template, speech_for
 
 MAX_BODY: Final = 64 * 1024
-"""Bytes of a form."""
+"""Maximum size of a submitted form, in bytes."""
 TRIES: Final = 60
 MAILS: Final = 10
 TRIES_SECONDS: Final = 600.0
-"""So many forms may come from one address in that time, and ask for so many mails."""
+"""The period that `TRIES` forms and `MAILS` emails from one address are allowed in."""
 LOGIN: Final = "/login"
 
 
@@ -47,16 +47,16 @@ class Field(Struct, frozen=True, kw_only=True):
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """Where one can go from a page."""
+    """A link to another page."""
 
     path: str
     words: str
     lead: str = ""
-    """What is said before it."""
+    """Text before the link."""
 
 
 def new_password_field(config: Config, say: Speech) -> Field:
-    """For a password that somebody makes up."""
+    """The field for choosing a new password."""
     shortest = config.password_min_length
     return Field(
         name="password",
@@ -70,12 +70,12 @@ def new_password_field(config: Config, say: Speech) -> Field:
 
 
 def to_sign_in(say: Speech, lead: str = "") -> Link:
-    """To where one signs in."""
+    """A link to the sign-in page."""
     return Link(path=LOGIN, words=say("sign_in"), lead=lead)
 
 
 class PageRequest:
-    """One request for one of these pages."""
+    """A request for a page."""
 
     def __init__(
         self, node: HttpNode, request: Request, sent: Mapping[str, str], mails: RateLimiter
@@ -92,21 +92,21 @@ class PageRequest:
 
     @property
     def signed_in_user(self) -> User | None:
-        """The user whom the browser's session is of; None without a session."""
+        """The user signed in with the browser's session, or None."""
         session = session_of(self.node, self.request)
         user = None if session is None else self.node.state.users[session.user_id]
         return user if user is not None and user.is_active else None
 
     def count_mail(self) -> None:
-        """Count a mail that is asked for. TooManyTries where it was asked for too often."""
+        """Count an email that the client requested. Raises TooManyTries above the limit."""
         self._mails.require(client_network(self.request))
 
     def count_unknown(self) -> None:
-        """Count a link that opens nothing. TooManyTries after too many of them."""
+        """Count an invalid link. Raises TooManyTries after too many."""
         self.node.sign_in_limits.require_code(client_network(self.request))
 
     def value(self, name: str) -> str:
-        """What was filled in under that name."""
+        """The value of a form field, or an empty string."""
         return self.sent.get(name, "")
 
     def form(
@@ -116,21 +116,21 @@ class PageRequest:
         *,
         button: str,
         paragraphs: tuple[str, ...] = (),
-        trouble: str = "",
+        error: str = "",
         hidden: Mapping[str, str] | None = None,
         back: Link | None = None,
     ) -> Response:
-        """A page to fill in, once more where there was trouble."""
+        """A page with a form. With `error`, an error above the fields, its status is 400."""
         return organization_page(
             self.node,
             self.say,
             "form.html",
-            status=400 if trouble else 200,
+            status=400 if error else 200,
             title=title,
             paragraphs=paragraphs,
             fields=fields,
             button=button,
-            trouble=trouble,
+            error=error,
             hidden=hidden or {},
             back=back,
         )
@@ -143,18 +143,18 @@ class PageRequest:
         facts: Mapping[str, str] | None = None,
         back: Link | None = None,
     ) -> Response:
-        """A page that says something."""
+        """A page with a message."""
         return note_page(
             self.node, self.say, title, *paragraphs, status=status, facts=facts, back=back
         )
 
     def sign_in(self, user: User) -> Mapping[str, str]:
-        """What one needs to sign in with a client."""
+        """What the user needs to sign in with another client."""
         return {self.say("server"): self.site, self.say("email"): user.address}
 
     @staticmethod
     def go(path: str) -> Response:
-        """On to another page of ours, whatever this was."""
+        """Redirect to another page of this server with GET."""
         return RedirectResponse(path, status_code=303, headers={"Cache-Control": "no-store"})
 
 
@@ -164,7 +164,7 @@ Page = Callable[[PageRequest], Awaitable[Response]]
 def organization_page(
     node: HttpNode, say: Speech, template: str, *, status: int = 200, **facts: Any
 ) -> Response:
-    """A page of the organization."""
+    """Render a template with the organization's name and icon."""
     realm = node.state.realm
     return from_template(
         template,
@@ -186,8 +186,7 @@ def note_page(
     links: Mapping[str, str] | None = None,
     back: Link | None = None,
 ) -> Response:
-    """A page of the organization that says something. `links` are addresses by what they are
-    called."""
+    """A page with a message. `links` maps labels to URLs."""
     return organization_page(
         node,
         say,
@@ -202,11 +201,11 @@ def note_page(
 
 
 def error_page(node: HttpNode, request: Request, status: int) -> Response:
-    """What a browser is shown where there is nothing that it may see."""
+    """The page for an HTTP error."""
     say = _speech(node, request)
-    said = say({404: "not_found_text", 405: "not_allowed"}.get(status, "cannot_now"))
+    text = say({404: "not_found_text", 405: "not_allowed"}.get(status, "cannot_now"))
     title = say("not_found" if status == 404 else "failed")
-    return note_page(node, say, title, said, status=status, back=Link(path="/", words=say("home")))
+    return note_page(node, say, title, text, status=status, back=Link(path="/", words=say("home")))
 
 
 def _speech(node: HttpNode, request: Request) -> Speech:
@@ -223,7 +222,7 @@ async def _form(node: HttpNode, request: Request, forms: RateLimiter | None) -> 
 
 
 def _refused(node: HttpNode, request: Request, error: Refused | Unavailable) -> Response:
-    """A page for what cannot be mended by filling in the form once more."""
+    """The page for an error that can't be fixed by resubmitting the form."""
     say = _speech(node, request)
     title, status, back = say("failed"), error_response(error)[0], None
     match error:
@@ -235,14 +234,15 @@ def _refused(node: HttpNode, request: Request, error: Refused | Unavailable) -> 
 
 
 class RouteMaker(Protocol):
-    """Makes a route to a page. Forms are `counted`, unless the page does that by itself."""
+    """Makes a route to a page. `counted` forms count toward the rate limit; other pages count by
+    themselves."""
 
     def __call__(self, path: str, show: Page, *, counted: bool = True) -> Route: ...
 
 
 def route_maker(node: HttpNode, pages: str) -> RouteMaker:
-    """Makes routes to such pages, which need no credentials. Those with the same name (`pages`)
-    count their forms together."""
+    """Return a function that makes routes to pages without credentials. Routes with the same
+    `pages` share their rate limits."""
     limiter = node.limits.limiters.limiter
     forms = limiter(f"{pages}: forms", TRIES, TRIES_SECONDS)
     mails = limiter(f"{pages}: mails", MAILS, TRIES_SECONDS)
@@ -255,8 +255,8 @@ def route_maker(node: HttpNode, pages: str) -> RouteMaker:
                 sent = await _form(node, request, forms if counted else None)
                 response = await show(PageRequest(node, request, sent, mails))
                 await node.log.settled()
-            except (Refused, Unavailable) as error:
-                return _refused(node, request, error)
+            except (Refused, Unavailable) as refusal:
+                return _refused(node, request, refusal)
             return response
 
         return Route(path, answer, methods=["GET", "POST"])

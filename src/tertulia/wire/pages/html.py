@@ -1,4 +1,4 @@
-"""Pages for people: plain HTML that needs no script."""
+"""HTML pages that work without scripts, in the browser's language."""
 
 from collections.abc import Mapping
 from functools import cache, cached_property
@@ -13,22 +13,22 @@ from tertulia.wire.pages.web_client import TOKENS
 if TYPE_CHECKING:
     import jinja2
 
-_MOST: Final = 20
-"""Languages of one header that are looked at."""
+_MAX_LANGUAGES: Final = 20
+"""Languages of the header that are considered."""
 
 
-def language_wanted(request: Request, otherwise: str) -> str:
-    """The language that the browser asks for first, of those that there are (RFC 9110, 12.5.4);
-    where it names none of them, the nearest to `otherwise`, a tag."""
-    wanted: list[tuple[float, str]] = []
-    for part in request.headers.get("Accept-Language", "").split(",")[:_MOST]:
+def preferred_language(request: Request, default: str) -> str:
+    """The supported language that the browser prefers (RFC 9110, 12.5.4), else the one nearest to
+    the tag `default`."""
+    preferences: list[tuple[float, str]] = []
+    for part in request.headers.get("Accept-Language", "").split(",")[:_MAX_LANGUAGES]:
         tag, _, weight = part.partition(";")
         base = tag.strip().lower().partition("-")[0]
         quality = _quality(weight)
         if base in LANGUAGES and quality > 0:
-            wanted.append((quality, base))
-    # Of those that are wanted as much, the first.
-    return max(wanted, key=lambda one: one[0])[1] if wanted else language_of(otherwise)
+            preferences.append((quality, base))
+    # `max` returns the first of equally preferred ones.
+    return max(preferences, key=lambda one: one[0])[1] if preferences else language_of(default)
 
 
 def _quality(weight: str) -> float:
@@ -64,9 +64,9 @@ SPEECHES: Final[Mapping[str, Speech]] = {language: Speech(language) for language
 ENGLISH: Final = SPEECHES["en"]
 
 
-def speech_for(request: Request, otherwise: str) -> Speech:
+def speech_for(request: Request, default: str) -> Speech:
     """Return the texts in the language that the request's browser prefers."""
-    return SPEECHES[language_wanted(request, otherwise)]
+    return SPEECHES[preferred_language(request, default)]
 
 
 STYLES: Final = "/static/page.css"
@@ -77,7 +77,7 @@ _HEADERS: Final = {
         "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self';"
         " base-uri 'none'; frame-ancestors 'none'"
     ),
-    # Browsers say where a form comes from only if they may say it to us.
+    # Browsers send the Origin of a form only if the policy allows it.
     "Referrer-Policy": "same-origin",
     "X-Robots-Tag": "noindex",
 }
@@ -85,7 +85,7 @@ _HEADERS: Final = {
 
 @cache
 def _templates() -> "jinja2.Environment":
-    import jinja2  # Only where there are pages.
+    import jinja2  # Imported only if used.
 
     return jinja2.Environment(
         loader=jinja2.PackageLoader("tertulia.wire"),
@@ -99,7 +99,7 @@ def _templates() -> "jinja2.Environment":
 def from_template(
     template: str, *, status: int = 200, speech: Speech = ENGLISH, **facts: Any
 ) -> Response:
-    """The page that the template makes of the facts."""
+    """Render a template as an HTML response."""
     page = _templates().get_template(template)
     text = page.render(styles=(TOKENS, STYLES), mark=MARK, say=speech, **facts)
     return HTMLResponse(text, status_code=status, headers=_HEADERS)

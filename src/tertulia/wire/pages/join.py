@@ -1,4 +1,4 @@
-"""Where people come in: the pages that the links in mails and invitations lead to."""
+"""Pages for joining, and for confirming a changed email address."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from tertulia.wire.pages.public import packaged, static
 
 
 def join_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node."""
+    """The routes to these pages."""
     route = route_maker(node, "join")
     return (
         route(links.JOIN.rstrip("/"), _open_join_page),
@@ -37,11 +37,8 @@ def join_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     )
 
 
-# Joining
-
-
 async def _open_join_page(page: PageRequest) -> Response:
-    """To join without an invitation, where anybody may."""
+    """Join without an invitation, if the organization allows it."""
     if page.node.state.realm.invite_required:
         return page.note(
             page.say("need_invitation"),
@@ -53,7 +50,7 @@ async def _open_join_page(page: PageRequest) -> Response:
 
 
 async def _join(page: PageRequest) -> Response:
-    """To join with an invitation, or with an address that is confirmed by coming here."""
+    """Join with an invitation, or with an email address confirmed by this link."""
     state, now = page.node.state, page.node.clock()
     match page.opened:
         case Invitation(id=number):
@@ -78,8 +75,8 @@ def _unknown(page: PageRequest) -> Response:
 
 
 async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Response:
-    """An address, to which a link is mailed."""
-    trouble = ""
+    """Ask for an email address, and send a sign-up link to it."""
+    error = ""
     if page.is_post:
         page.count_mail()
         node, address = page.node, page.value("email")
@@ -95,7 +92,7 @@ async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Resp
         except LinkExpired:
             raise
         except Refused as refusal:
-            trouble = page.say.refusal(refusal)
+            error = page.say.refusal(refusal)
         else:
             return page.note(
                 page.say("look_into_mail"),
@@ -106,7 +103,7 @@ async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Resp
         [_address_field(page, None)],
         button=page.say("continue"),
         paragraphs=(page.say("join_text"),),
-        trouble=trouble,
+        error=error,
         back=to_sign_in(page.say, page.say("account_already")),
     )
 
@@ -114,7 +111,7 @@ async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Resp
 async def _make_account(
     page: PageRequest, by: Invitation | Confirmation, address: str | None
 ) -> Response:
-    """A form for name and password; filled in, it makes the account."""
+    """Ask for a name and password, and create the account."""
     state = page.node.state
     if address is not None and (known := state.user_with_address(address)) is not None:
         return page.note(
@@ -124,7 +121,7 @@ async def _make_account(
             facts=page.sign_in(known),
             back=to_sign_in(page.say),
         )
-    trouble = ""
+    error = ""
     if page.is_post:
         try:
             user = await _joined(page, by, address or page.value("email"))
@@ -132,7 +129,7 @@ async def _make_account(
         except (LinkExpired, HasAccount):
             raise
         except Refused as refusal:
-            trouble = page.say.refusal(refusal)
+            error = page.say.refusal(refusal)
         else:
             return page.go("/")
     return page.form(
@@ -143,7 +140,7 @@ async def _make_account(
             new_password_field(page.node.config, page.say),
         ],
         button=page.say("join"),
-        trouble=trouble,
+        error=error,
         back=to_sign_in(page.say, page.say("account_already")),
     )
 
@@ -192,11 +189,8 @@ def _name_field(page: PageRequest) -> Field:
     )
 
 
-# Confirming an account's new address
-
-
 async def _confirm(page: PageRequest) -> Response:
-    """The address is changed by the button: programs that look at a link do not press it."""
+    """Confirm a changed address with a button, because programs that check links don't press it."""
     state, now = page.node.state, page.node.clock()
     confirmation = page.opened
     if not isinstance(confirmation, Confirmation) or confirmation.user_id is None:

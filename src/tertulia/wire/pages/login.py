@@ -1,4 +1,4 @@
-"""Signing in and out with a browser, and a new password for a forgotten one."""
+"""Pages for signing in and out, and for resetting a forgotten password."""
 
 import re
 from typing import Final
@@ -49,20 +49,19 @@ from tertulia.wire.pages.web_client import client_page
 LOGOUT: Final = "/logout"
 HOME: Final = "/"
 RESET_SECONDS: Final = 86400
-"""How long the link to a new password lasts."""
+"""How long password reset links are valid."""
 MAILS_PER_ACCOUNT: Final = 5
-"""Of those links, in that time. A node counts by itself."""
+"""Password reset emails per account in that time, on each node."""
 _OWN_PATH: Final = re.compile(r"/(?![/\\])[^\\\x00-\x1f\x7f]{0,2000}")
 
 
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node."""
+    """The routes to these pages."""
     route = route_maker(node, "login")
     resets = node.limits.limiters.limiter("resets", MAILS_PER_ACCOUNT, RESET_SECONDS)
 
     async def home(request: Request) -> Response:
-        """The web client, for browsers that are signed in, and for others where there is something
-        that is open to everybody."""
+        """The web client for users, and for spectators if a channel is open to them."""
         try:
             user = authenticated(node, request)
         except Refused:
@@ -72,7 +71,7 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         return client_page(node.config)
 
     async def to_home(_: Request) -> Response:
-        """There is nothing to set up any more."""
+        # Earlier versions had a setup page.
         return RedirectResponse(HOME, status_code=302)
 
     async def forgot(page: PageRequest) -> Response:
@@ -89,17 +88,14 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 def _is_open(node: HttpNode) -> bool:
-    """Whether there is something to read without an account."""
+    """Whether spectators can read anything."""
     return node.admits_spectators and any(
         map(channel_access.open_to_spectators, node.state.channels)
     )
 
 
-# In and out
-
-
-class _Resident(Struct, frozen=True, kw_only=True):
-    """An account of the demonstration, as the login page shows it."""
+class _DemoUser(Struct, frozen=True, kw_only=True):
+    """An account of the demo organization on the sign-in page."""
 
     address: str
     full_name: str
@@ -109,16 +105,16 @@ class _Resident(Struct, frozen=True, kw_only=True):
 
 async def _login(page: PageRequest) -> Response:
     node, next_path = page.node, _own_path(page.value("next"))
-    trouble, status = "", 200
+    error, status = "", 200
     if not page.is_post:
         if page.signed_in_user is not None:
             return page.go(next_path)
     else:
         try:
-            await _signed_in(page)
-        except (WrongPassword, AccountDeactivated, PasswordSignInDisabled, TooManyTries) as error:
-            trouble = page.say.refusal(error)
-            status = 429 if isinstance(error, TooManyTries) else 403
+            await _sign_in(page)
+        except (WrongPassword, AccountDeactivated, PasswordSignInDisabled, TooManyTries) as refusal:
+            error = page.say.refusal(refusal)
+            status = 429 if isinstance(refusal, TooManyTries) else 403
         else:
             return page.go(next_path)
     realm = node.state.realm
@@ -131,14 +127,14 @@ async def _login(page: PageRequest) -> Response:
         description=realm.rendered_description,
         action=LOGIN if next_path == HOME else f"{LOGIN}?next={quote(next_path, safe='/')}",
         fields=_sign_in_fields(page) if realm.password_sign_in else [],
-        trouble=trouble,
+        error=error,
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
         residents=_residents(page),
         join="" if realm.invite_required else links.JOIN.rstrip("/"),
     )
 
 
-async def _signed_in(page: PageRequest) -> None:
+async def _sign_in(page: PageRequest) -> None:
     node, request, resident = page.node, page.request, page.value("resident")
     if resident:
         user = node.state.user_with_address(resident) if resident in node.residents else None
@@ -154,13 +150,13 @@ async def _signed_in(page: PageRequest) -> None:
 
 
 def _own_path(text: str) -> str:
-    """Where to go afterwards: a path of ours, or the beginning."""
+    """The path to continue at: `text` if it's a safe path on this server, else the home page."""
     return text if _OWN_PATH.fullmatch(text) and not text.startswith(LOGOUT) else HOME
 
 
 def _sign_in_fields(page: PageRequest) -> list[Field]:
     typed = page.value("username")
-    is_demonstration = bool(page.node.residents)  # Where a click is enough.
+    is_demo = bool(page.node.residents)  # Demo users sign in with one click.
     return [
         Field(
             name="username",
@@ -168,7 +164,7 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
             type="email",
             value=typed,
             autocomplete="username",
-            focused=not typed and not is_demonstration,
+            focused=not typed and not is_demo,
         ),
         Field(
             name="password",
@@ -180,24 +176,24 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
     ]
 
 
-def _residents(page: PageRequest) -> list[_Resident]:
+def _residents(page: PageRequest) -> list[_DemoUser]:
     node = page.node
-    found = (node.state.user_with_address(address) for address in node.residents)
+    users = (node.state.user_with_address(address) for address in node.residents)
     return [
-        _Resident(
+        _DemoUser(
             address=user.address,
             full_name=user.full_name,
             role=page.say(user.role.name.lower()),
-            # A page asks no other server for anything.
+            # No external avatars: pages load nothing from other servers.
             picture=avatar_address(user, sees_address=False),
         )
-        for user in found
+        for user in users
         if user is not None and user.is_active
     ]
 
 
 async def _logout(page: PageRequest) -> Response:
-    """A link alone signs nobody out: it takes the button, or a page of ours."""
+    """Sign out with a button or from the web client, so that a link alone signs nobody out."""
     node, request = page.node, page.request
     session = session_of(node, request)
     if session is None:
@@ -219,20 +215,18 @@ async def _logout(page: PageRequest) -> Response:
     )
 
 
-# A new password
-
-
 async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
-    """The answer is the same for every address, so that it does not reveal who has an account."""
+    """Send a password reset link. The response is the same for every address, so that it doesn't
+    reveal who has an account."""
     node = page.node
     if not node.state.realm.password_sign_in:
         return page.note(page.say("no_passwords"), page.say("no_passwords_text"))
-    trouble = ""
+    error = ""
     if page.is_post:
         try:
             address = names.address(page.value("email"))
         except Refused as refusal:
-            trouble = page.say.refusal(refusal)
+            error = page.say.refusal(refusal)
         else:
             page.count_mail()
             _ask_for_reset(page, address, resets)
@@ -256,13 +250,13 @@ async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
         ],
         button=page.say("continue"),
         paragraphs=(page.say("forgot_text"),),
-        trouble=trouble,
+        error=error,
         back=to_sign_in(page.say),
     )
 
 
 def _ask_for_reset(page: PageRequest, address: str, resets: RateLimiter) -> None:
-    """The mail is stored after the answer, whose time so does not reveal who has an account."""
+    """Queue the email after the response, so that its timing doesn't reveal who has an account."""
     node = page.node
     user = node.state.user_with_address(address)
     if user is None or not user.is_active or user.is_bot or not resets.admits(user.id):
@@ -296,7 +290,7 @@ async def _reset(page: PageRequest) -> Response:
         )
     if not node.state.realm.password_sign_in:
         return page.note(page.say("no_passwords"), page.say("no_passwords_text"))
-    trouble = ""
+    error = ""
     if page.is_post:
         try:
             password = await good_password(
@@ -318,7 +312,7 @@ async def _reset(page: PageRequest) -> Response:
         except (WrongPassword, OrganizationDeactivated):
             raise
         except Refused as refusal:
-            trouble = page.say.refusal(refusal)
+            error = page.say.refusal(refusal)
         else:
             sign_in.note_signed_in(page.request, "link", user.id)
             authentication.set_session_cookies(node, page.request, session, token)
@@ -337,5 +331,5 @@ async def _reset(page: PageRequest) -> Response:
             new_password_field(node.config, page.say),
         ],
         button=page.say("save_and_sign_in"),
-        trouble=trouble,
+        error=error,
     )

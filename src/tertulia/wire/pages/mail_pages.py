@@ -1,5 +1,5 @@
-"""Where the link in a mail leads by which such mails are turned off: by a button, and by mail
-programs with one click (RFC 8058), which need no page."""
+"""Unsubscribing from emails, by page or with one click (RFC 8058), and previews of all emails for
+developers."""
 
 import base64
 from collections.abc import Mapping
@@ -24,42 +24,42 @@ NAMES: Final = {
     Unsubscribing.DIGEST: "digest",
     Unsubscribing.SIGN_IN: "sign_in",
 }
-"""As the texts about such mails begin."""
+"""The prefixes of the texts about each kind of email."""
 
 
 def unsubscribe_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node."""
+    """The route to the unsubscribe page."""
     route = route_maker(node, "unsubscribe")
-    # Programs of one provider come from few addresses, for everybody who has a mailbox there.
+    # Not counted: an email provider's requests come from few addresses.
     return (route(UNSUBSCRIBE + "{token}", _unsubscribe, counted=False),)
 
 
 async def _unsubscribe(page: PageRequest) -> Response:
-    """The mails are turned off by the button: programs that look at a link do not press it."""
+    """Unsubscribe with a button, because programs that check links don't press it."""
     node = page.node
-    found = node.links.to_unsubscribe(page.token)
-    user = None if found is None else node.state.users.get(found[0])
-    if found is None or user is None or not user.is_active:
+    link = node.links.to_unsubscribe(page.token)
+    user = None if link is None else node.state.users.get(link[0])
+    if link is None or user is None or not user.is_active:
         page.count_unknown()
         return page.note(
             page.say("link_invalid"),
             page.say("unsubscribe_invalid_text"),
             status=404,
         )
-    _, what = found
+    _, kind = link
     facts = {"name": user.full_name, "organization": node.state.realm.name}
     if page.is_post:
-        await node.log.submit(None, unsubscribe, user.id, what)
+        await node.log.submit(None, unsubscribe, user.id, kind)
         return page.note(
             page.say("no_more_mails"),
-            page.say(f"{NAMES[what]}_off", **facts),
+            page.say(f"{NAMES[kind]}_off", **facts),
             back=to_sign_in(page.say),
         )
     return page.form(
         page.say("no_more_mails_question"),
         [],
         button=page.say("turn_off"),
-        paragraphs=(page.say(f"{NAMES[what]}_turn_off", **facts),),
+        paragraphs=(page.say(f"{NAMES[kind]}_turn_off", **facts),),
     )
 
 
@@ -72,9 +72,9 @@ _HEADERS: Final = {
 
 
 def mail_previews(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The page, and one for each mail by its name; `?language=` says in which language."""
+    """The routes to previews of all emails. `?language=` selects the language."""
 
-    def found(request: Request) -> Mapping[str, RenderedMail]:
+    def mails(request: Request) -> Mapping[str, RenderedMail]:
         return examples(node.links, node.config.mail_site, _language(request))
 
     async def overview(request: Request) -> Response:
@@ -89,28 +89,28 @@ def mail_previews(node: HttpNode) -> tuple[BaseRoute, ...]:
                 else f'<iframe src="{PREVIEWS}/{name}?language={language}"'
                 ' style="width:100%;height:40em"></iframe>'
             )
-            for name, mail in found(request).items()
+            for name, mail in mails(request).items()
         ]
         head = f'<h1>Mails</h1><p>{others} <a href="?language={language}&amp;as=text">text</a></p>'
         page = f"<!doctype html><title>Mails</title>{head}{''.join(parts)}"
         return HTMLResponse(page, headers=_HEADERS)
 
     async def one(request: Request) -> Response:
-        mail = found(request).get(request.path_params["name"])
+        mail = mails(request).get(request.path_params["name"])
         if mail is None:
             return Response(status_code=404)
-        return HTMLResponse(_shown(mail), headers=_HEADERS)
+        return HTMLResponse(_with_pictures(mail), headers=_HEADERS)
 
     return (Route(PREVIEWS, overview), Route(PREVIEWS + "/{name}", one))
 
 
 def _language(request: Request) -> str:
-    wanted = request.query_params.get("language", "en")
-    return wanted if wanted in LANGUAGES else "en"
+    language = request.query_params.get("language", "en")
+    return language if language in LANGUAGES else "en"
 
 
-def _shown(mail: RenderedMail) -> str:
-    """Its HTML with the pictures that come along, as a browser shows them."""
+def _with_pictures(mail: RenderedMail) -> str:
+    # Browsers can't load the attached pictures by `cid:`.
     html = mail.html
     for one in mail.pictures:
         content = base64.b64encode(one.content).decode()

@@ -1,4 +1,4 @@
-"""What is fetched outside of the interface: pictures, the emoji, and where an avatar is."""
+"""Static files, avatars, and the organization's pictures, outside of the API's paths."""
 
 import re
 from collections.abc import Callable
@@ -38,29 +38,28 @@ _PICTURES: Final = {
     UNKNOWN_AVATAR: "person.svg",
 }
 
-
 ICON: Final = "icon-192.png"
 APP_ICONS: Final = (ICON, "icon-512.png", "icon-maskable-512.png")
-"""The mark for places that take no SVG: where an application is installed."""
+"""The icon in PNG, for installed apps."""
 
 
 def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes that need no credentials."""
 
     async def avatar(request: Request) -> Response:
-        """A redirect to the picture of an account; the unknown one if the caller may not see it."""
+        """Redirect to a user's avatar, or to a placeholder if the caller can't see the user."""
         user = _named(node, request)
         address = UNKNOWN_AVATAR
         if user is not None and _may_see(node, request, user):
-            seen = permissions.sees_address(node.state, _viewer(node, request), user)
+            sees_address = permissions.sees_address(node.state, _viewer(node, request), user)
             medium = request.url.path.endswith("/medium")
-            address = avatar_address(user, sees_address=seen, medium=medium)
-        # It depends on the caller.
+            address = avatar_address(user, sees_address=sees_address, medium=medium)
+        # The redirect depends on the caller.
         headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
         return RedirectResponse(address, status_code=302, headers=headers)
 
     async def picture(request: Request) -> Response:
-        """One of the organization's own pictures."""
+        """One of the organization's pictures."""
         realm = node.state.realm
         for name in PICTURES:
             if request.url.path == picture_path(realm, name):
@@ -81,7 +80,7 @@ def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 @cache
 def _files() -> tuple[BaseRoute, ...]:
-    """The routes to what is the same at every node."""
+    """The routes to files that are the same on every node."""
     return (
         static(EMOJI_PATH, emoji_data, "application/json"),
         *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
@@ -91,7 +90,7 @@ def _files() -> tuple[BaseRoute, ...]:
 
 
 def _named(node: HttpNode, request: Request) -> User | None:
-    """The account of that ID, or with that address in the interface."""
+    """The account with the ID or API email address in the path."""
     name = request.path_params["user"]
     if re.fullmatch(r"\d{1,16}", name):
         return node.state.users.get(int(name))
@@ -112,7 +111,8 @@ def _viewer(node: HttpNode, request: Request) -> User | None:
 
 
 def _may_see(node: HttpNode, request: Request, user: User) -> bool:
-    """Whether the caller may know of the account. Without credentials, as spectators may."""
+    """Whether the caller can see the account. Without credentials, the rules for spectators
+    apply."""
     viewer = _viewer(node, request)
     if viewer is None and "authorization" not in request.headers:
         return node.admits_spectators
@@ -120,7 +120,7 @@ def _may_see(node: HttpNode, request: Request, user: User) -> bool:
 
 
 def packaged(*names: str) -> Callable[[], bytes]:
-    """Reads the asset of that name; of several, one behind the other."""
+    """Return a function that reads assets of the package, joined by newlines."""
     return partial(_content, *names)
 
 
@@ -139,7 +139,7 @@ _PICTURE_HEADERS: Final = {
 
 
 def static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
-    """A route to a file of the release: cached for a day, then validated by its ETag."""
+    """A route to a file of the release, cached for a day and then validated by its ETag."""
 
     async def get(request: Request) -> Response:
         return unless_known(request, content(), media_type, _PICTURE_HEADERS)

@@ -1,4 +1,4 @@
-"""Addresses that people, programs and browsers try because they are usual elsewhere."""
+"""Common URLs of other services that redirect to ours, and the page that opens video calls."""
 
 import logging
 import struct
@@ -23,7 +23,7 @@ from tertulia.wire.pages.public import ICON, packaged, static
 
 _JOIN: Final = links.JOIN.rstrip("/")
 _RESET: Final = links.RESET.rstrip("/")
-_ELSEWHERE: Final = {
+_REDIRECTS: Final = {
     "/accounts/login": LOGIN,
     "/accounts/logout": LOGOUT,
     "/accounts/home": _JOIN,
@@ -33,20 +33,19 @@ _ELSEWHERE: Final = {
     "/signup": _JOIN,
     "/reset-password": _RESET,
 }
-"""What is here at another address: each also with a slash at the end."""
-_SLASHED: Final = (LOGIN, LOGOUT, _JOIN, _RESET, API_PAGE)
-"""What is here without a slash at the end."""
+"""Redirects, which also apply with a trailing slash."""
+_WITHOUT_SLASH: Final = (LOGIN, LOGOUT, _JOIN, _RESET, API_PAGE)
+"""Pages that redirect from their URL with a trailing slash."""
 _ROBOTS: Final = "User-agent: *\nDisallow: /\n"
-"""What people say to each other is for people."""
 
 
 @cache
 def usual_addresses() -> tuple[BaseRoute, ...]:
-    """The routes."""
+    """The routes to the redirects."""
 
     async def moved(request: Request) -> Response:
         path = request.url.path
-        to = _ELSEWHERE.get(path.rstrip("/"), path.rstrip("/"))
+        to = _REDIRECTS.get(path.rstrip("/"), path.rstrip("/"))
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{to}{query}", status_code=302)
 
@@ -57,8 +56,8 @@ def usual_addresses() -> tuple[BaseRoute, ...]:
         return PlainTextResponse(_ROBOTS, headers={"Cache-Control": "public, max-age=86400"})
 
     return (
-        *(Route(path + end, moved) for path in _ELSEWHERE for end in ("", "/")),
-        *(Route(f"{path}/", moved) for path in _SLASHED),
+        *(Route(path + end, moved) for path in _REDIRECTS for end in ("", "/")),
+        *(Route(f"{path}/", moved) for path in _WITHOUT_SLASH),
         Route(API_PAGE + "/{page}", documentation),
         Route("/robots.txt", robots),
         static("/favicon.ico", _favicon, "image/vnd.microsoft.icon"),
@@ -67,7 +66,7 @@ def usual_addresses() -> tuple[BaseRoute, ...]:
 
 @cache
 def _favicon() -> bytes:
-    """The mark as browsers look for it that do not read the page: an ICO with a PNG in it."""
+    """An ICO file that contains the PNG icon, for browsers that don't read the page."""
     picture, side = packaged(ICON)(), 192
     header = struct.pack("<HHH", 0, 1, 1)
     entry = struct.pack("<BBBBHHII", side, side, 0, 0, 1, 32, len(picture), 22)
@@ -78,10 +77,10 @@ logger = logging.getLogger("tertulia.calls")
 
 
 def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The page of a node that leads to a call."""
+    """The route that opens video calls."""
 
     async def join(request: Request) -> Response:
-        """A redirect to the call, for people of the organization."""
+        """Redirect signed-in users to the call."""
         try:
             user = node.request_limits.admitted(request, lambda: authenticated(node, request))
         except TooOften as error:
@@ -100,7 +99,7 @@ def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         try:
             await video_calls.open_call(node.config, call)
         except NotFetched as error:
-            logger.warning("the BigBlueButton server could not be asked: %s", error)
+            logger.warning("could not reach the BigBlueButton server: %s", error)
             return _note(node, "The video call server isn't responding. Try again later.", 502)
         address = video_calls.address_for(node.config, call, user)
         return RedirectResponse(address, status_code=302, headers={"Cache-Control": "no-store"})
@@ -108,7 +107,7 @@ def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     return (Route(video_calls.JOIN, join),)
 
 
-def _note(node: HttpNode, said: str, status: int) -> Response:
+def _note(node: HttpNode, text: str, status: int) -> Response:
     return note_page(
-        node, ENGLISH, "Video call", said, status=status, back=Link(path="/", words="Back")
+        node, ENGLISH, "Video call", text, status=status, back=Link(path="/", words="Back")
     )

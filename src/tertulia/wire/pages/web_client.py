@@ -1,4 +1,4 @@
-"""The web client: its page, and the files that belong to it, as `web/build.py` made them."""
+"""The web client's page and files, as `web/build.py` built them."""
 
 import gzip
 import mimetypes
@@ -22,60 +22,60 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.responses import NOTHING, unless_known
 from tertulia.wire.pages.public import packaged, static
 
-_WORTH_PACKING: Final = 1024
-_PACKED_ALREADY: Final = (".woff2", ".png", ".webp")
+_MIN_COMPRESSED: Final = 1024
+_COMPRESSED_TYPES: Final = (".woff2", ".png", ".webp")
 _BROTLI: Final = ".br"
-"""Beside a file: the same, packed by Brotli when it was built."""
+"""The suffix of files that the build compressed with Brotli."""
 
 
 class BuiltFile(Struct, frozen=True):
-    """A file as it is, and packed where that is worth it."""
+    """A file, with its compressed versions."""
 
     content: bytes
-    packed: Mapping[str, bytes]
-    """By encoding, the smallest first."""
+    compressed: Mapping[str, bytes]
+    """By content encoding, smallest first."""
     media_type: str
 
     def encoded(self, request: Request) -> tuple[bytes, dict[str, str]]:
-        """What is sent, packed if the client takes it so, with the headers that say so."""
+        """The best version that the client accepts, and its headers."""
         accepted = request.headers.get("accept-encoding", "")
-        for encoding, packed in self.packed.items():
+        for encoding, compressed in self.compressed.items():
             if accepts(encoding, accepted):
-                return packed, {"Vary": "Accept-Encoding", "Content-Encoding": encoding}
+                return compressed, {"Vary": "Accept-Encoding", "Content-Encoding": encoding}
         return self.content, {"Vary": "Accept-Encoding"}
 
 
 class BuiltFiles:
-    """The files of a folder of the package, which may not be there. They are kept in memory from
-    when they are first asked for."""
+    """The files in a folder of the package, which may be missing. Files are cached in memory on
+    first use."""
 
     def __init__(self, folder: str) -> None:
         """`folder` is a path within the package, with slashes."""
         self.folder = folder
-        self._kept: dict[str, BuiltFile] = {}
+        self._cache: dict[str, BuiltFile] = {}
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The paths of all files in it, with slashes; empty where it was not built."""
-        if not self._place.is_dir():
+        """The paths of all files, with slashes; empty if the folder wasn't built."""
+        if not self._folder.is_dir():
             return frozenset()
-        return frozenset(name for name in _names(self._place, "") if not name.endswith(_BROTLI))
+        return frozenset(name for name in _names(self._folder, "") if not name.endswith(_BROTLI))
 
     def file(self, name: str) -> BuiltFile | None:
-        """The file at that path; None where there is none."""
-        found = self._kept.get(name)
-        if found is None and name in self.names:
+        """The file at a path, or None."""
+        file = self._cache.get(name)
+        if file is None and name in self.names:
             try:
-                found = self._kept[name] = _read(self._at(name), self._at(name + _BROTLI))
+                file = self._cache[name] = _read(self._at(name), self._at(name + _BROTLI))
             except FileNotFoundError:
-                return None  # Another release was installed, for which the server starts again.
-        return found
+                return None  # A new release was installed, and the server is about to restart.
+        return file
 
     def _at(self, name: str) -> Traversable:
-        return self._place.joinpath(*name.split("/"))
+        return self._folder.joinpath(*name.split("/"))
 
     @property
-    def _place(self) -> Traversable:
+    def _folder(self) -> Traversable:
         return resources.files("tertulia").joinpath(*self.folder.split("/"))
 
 
@@ -87,14 +87,14 @@ def _names(folder: Traversable, prefix: str) -> Iterator[str]:
             yield prefix + entry.name
 
 
-def _read(file: Traversable, smaller: Traversable) -> BuiltFile:
+def _read(file: Traversable, brotli: Traversable) -> BuiltFile:
     content = file.read_bytes()
-    packed: dict[str, bytes] = {}
-    if smaller.is_file():
-        packed["br"] = smaller.read_bytes()
-    if len(content) > _WORTH_PACKING and not file.name.endswith(_PACKED_ALREADY):
-        packed["gzip"] = gzip.compress(content, 9, mtime=0)
-    return BuiltFile(content=content, packed=packed, media_type=_media_type(file.name))
+    compressed: dict[str, bytes] = {}
+    if brotli.is_file():
+        compressed["br"] = brotli.read_bytes()
+    if len(content) > _MIN_COMPRESSED and not file.name.endswith(_COMPRESSED_TYPES):
+        compressed["gzip"] = gzip.compress(content, 9, mtime=0)
+    return BuiltFile(content=content, compressed=compressed, media_type=_media_type(file.name))
 
 
 def _media_type(name: str) -> str:
@@ -108,13 +108,13 @@ TOKENS: Final = "/static/tokens.css"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self';"
     " img-src 'self' data: blob:{pictures}; media-src 'self' blob:{files}; font-src 'self';"
-    " connect-src 'self'{asked}; manifest-src 'self'; worker-src 'self'; form-action 'self';"
+    " connect-src 'self'{connect}; manifest-src 'self'; worker-src 'self'; form-action 'self';"
     " base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Final = {
     "Cache-Control": "no-cache",
     "Cross-Origin-Opener-Policy": "same-origin",
-    # The microphone is for voice notes: the browser asks the person, each time or once.
+    # The microphone is for voice messages. The browser asks for permission.
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(self), payment=(), usb=()",
     "Referrer-Policy": "same-origin",
     "Vary": "Cookie",
@@ -124,44 +124,47 @@ _ASSETS: Final = BuiltFiles("web/assets")
 
 
 def client_page(config: Config) -> Response:
-    """The page that the client runs in; what to do where it was never built. Pictures and films may
-    come from where files are, if that is where this server sends browsers; pictures also from the
-    services at which they are looked for, if the operator has a key for one."""
+    """The page that the web client runs in, or instructions if it wasn't built.
+
+    Its content security policy also allows images and videos from the bucket that this server
+    redirects downloads to, and images from the configured GIF services.
+    """
     page = _built().joinpath("index.html")
     if not page.is_file():
         return HTMLResponse(_NOT_BUILT, status_code=503)
     services = video_calls.gif_services(config)
     policy = _POLICY.format(
-        files=_listed(config.file_origins),
-        pictures=_listed([*config.file_origins, *(o for one in services for o in one.pictures)]),
-        asked=_listed(one.asked for one in services),
+        files=_origins(config.file_origins),
+        pictures=_origins([*config.file_origins, *(o for one in services for o in one.pictures)]),
+        connect=_origins(one.asked for one in services),
     )
     headers = {**_HEADERS, "Content-Security-Policy": policy}
     return HTMLResponse(page.read_bytes(), headers=headers)
 
 
-def _listed(origins: Iterable[str]) -> str:
+def _origins(origins: Iterable[str]) -> str:
     return "".join(f" {origin}" for origin in origins)
 
 
 @cache
 def worker_script() -> bytes | None:
-    """What keeps the client's files in the browser."""
+    """The service worker's script, or None if the client wasn't built."""
     script = _built().joinpath("worker.js")
     return script.read_bytes() if script.is_file() else None
 
 
 @cache
 def client_files() -> tuple[BaseRoute, ...]:
-    """Where the client's files are. Their names tell versions apart, so they may be kept."""
+    """The routes to the client's files. Their names contain hashes, so they can be cached
+    forever."""
 
     async def asset(request: Request) -> Response:
-        found = _ASSETS.file(request.path_params["name"])
-        if found is None:
+        file = _ASSETS.file(request.path_params["name"])
+        if file is None:
             raise HTTPException(404)
-        content, headers = found.encoded(request)
+        content, headers = file.encoded(request)
         headers["Cache-Control"] = _YEAR
-        return Response(content, media_type=found.media_type, headers=headers)
+        return Response(content, media_type=file.media_type, headers=headers)
 
     return (
         Route(CLIENT_PATH + "assets/{name}", asset),
@@ -180,10 +183,9 @@ _NOT_BUILT: Final = (
 
 MANIFEST: Final = "/manifest.webmanifest"
 WORKER: Final = "/worker.js"
-"""At the root: a worker serves the addresses below its own."""
-_GROUND, _SIDE = "#fbf8f3", "#f3ece2"
-"""As --paper and --sunken in tokens.css: a manifest has one colour for light and dark. The page
-itself names both."""
+"""At the root, because a service worker only controls URLs below its own."""
+_BACKGROUND, _THEME = "#fbf8f3", "#f3ece2"
+"""The light --paper and --sunken of tokens.css: a manifest has no colors for dark mode."""
 _SHORTCUTS: Final = (
     ("Inbox", "inbox"),
     ("Recent conversations", "recent"),
@@ -197,7 +199,7 @@ _WORKER_HEADERS: Final = {
 
 
 def installing_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node, which anybody may fetch."""
+    """The routes to the web app manifest and the service worker. They need no credentials."""
 
     async def manifest(request: Request) -> Response:
         content = msgspec.json.encode(_manifest(node))
@@ -211,7 +213,7 @@ def installing_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         return unless_known(request, content, "text/javascript", _WORKER_HEADERS)
 
     async def page(_: Request) -> Response:
-        """The client's page for anybody, as the worker keeps it: it shows nothing by itself."""
+        """The client's page without sign-in, which the service worker caches."""
         return client_page(node.config)
 
     return (Route(MANIFEST, manifest), Route(WORKER, worker), Route(CLIENT_PATH, page))
@@ -228,8 +230,8 @@ def _manifest(node: HttpNode) -> dict[str, Any]:
         "start_url": "/",
         "scope": "/",
         "display": "standalone",
-        "background_color": _GROUND,
-        "theme_color": _SIDE,
+        "background_color": _BACKGROUND,
+        "theme_color": _THEME,
         "categories": ["social", "productivity"],
         "icons": [
             _icon("icon.svg", "any", "image/svg+xml"),
@@ -237,7 +239,7 @@ def _manifest(node: HttpNode) -> dict[str, Any]:
             _icon("icon-512.png", "512x512"),
             {**_icon("icon-maskable-512.png", "512x512"), "purpose": "maskable"},
         ],
-        "shortcuts": [{"name": name, "url": f"/#{place}"} for name, place in _SHORTCUTS],
+        "shortcuts": [{"name": name, "url": f"/#{fragment}"} for name, fragment in _SHORTCUTS],
     }
 
 

@@ -7,7 +7,6 @@ from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model import changes
 from tertulia.model.organization import Realm
 from tertulia.state.folds import revised
-from tertulia.wire.api.administration import DefaultSettingEvent
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.groups.objects import group_setting
 from tertulia.wire.api.organization.objects import (
@@ -28,6 +27,8 @@ from tertulia.wire.api.projection import (
     to_everybody,
     unseen,
 )
+from tertulia.wire.api.settings import settings_object
+from tertulia.wire.api.settings import wire_name as personal_wire_name
 from tertulia.wire.api.users import account_events
 from tertulia.wire.api.users.account_events import AccountView, account_view
 
@@ -126,6 +127,22 @@ def _setting_events(
         yield RealmUpdateDictEvent(data=together)
 
 
+class DefaultSettingEvent(Event, kw_only=True, tag="realm_user_settings_defaults"):
+    """A default setting for new users changed."""
+
+    op: str = "update"
+    property: str
+    value: bool | int | str | None
+
+
+def _defaults_changed(
+    context: ProjectionContext, change: changes.RealmDefaultsChanged, view: Any
+) -> Iterable[Event]:
+    values = settings_object(revised(context.state.default_settings, change.values))
+    for name in map(personal_wire_name, change.values):
+        yield DefaultSettingEvent(property=name, value=values[name])
+
+
 PROJECTIONS: Final[Projections] = (
     unseen(changes.RealmCreated),  # No accounts exist yet.
     to_everybody(
@@ -134,5 +151,6 @@ PROJECTIONS: Final[Projections] = (
     ),
     unseen(changes.RealmReactivated),  # Clients notice when their requests succeed again.
     projected(changes.RealmChanged, _changed_view, _changed),
+    projected(changes.RealmDefaultsChanged, lambda *_: (), _defaults_changed),
     unseen(changes.CredentialChanged),  # Delivery ends polls that use the old key.
 )

@@ -7,15 +7,15 @@ from tertulia.domain import channel_access
 from tertulia.model.changes import UserChanged, UserCreated, UserDeactivated, UserReactivated
 from tertulia.model.users import Named, User
 from tertulia.state.folds import revised
-from tertulia.wire.api.bots import (
+from tertulia.wire.api.bots.objects import (
     BotAddEvent,
     BotObject,
     BotView,
     administers_bot,
     bot_events,
-    bot_now,
     bot_object,
     bot_view,
+    decode_bot,
 )
 from tertulia.wire.api.channels.objects import excluded
 from tertulia.wire.api.channels.subscription_events import PeerAddEvent, PeerRemoveEvent
@@ -134,8 +134,8 @@ def _account_changed(
     if "role" in values:
         yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
     if "bot" in values:
-        owner_id = bot_now(values["bot"]).owner_id
-        if owner_id is not None and owner_id != bot_now(change.was["bot"]).owner_id:
+        owner_id = decode_bot(values["bot"]).owner_id
+        if owner_id is not None and owner_id != decode_bot(change.was["bot"]).owner_id:
             yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
 
 

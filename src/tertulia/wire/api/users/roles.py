@@ -9,12 +9,11 @@ from tertulia.domain import permissions
 from tertulia.model.changes import UserChanged
 from tertulia.model.groups import ChannelSight
 from tertulia.model.users import Role, User
-from tertulia.wire.api.administration import DefaultChannelGroupsEvent, default_channel_groups
-from tertulia.wire.api.bots import (
+from tertulia.wire.api.bots.objects import (
     BotAddEvent,
     BotDeleteEvent,
-    BotGone,
     BotObject,
+    RemovedBot,
     administers_bot,
     bot_object,
 )
@@ -25,6 +24,7 @@ from tertulia.wire.api.channels.events import (
     visibility_changes,
     visibility_events,
 )
+from tertulia.wire.api.default_groups import DefaultChannelGroupsEvent, default_channel_groups
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.users import account_events
@@ -143,7 +143,7 @@ def own_events(context: ProjectionContext, view: OwnView) -> Iterable[Event]:
     for user_id, account in view.addresses:
         yield from account_events.address_seen(users[user_id], account)
     for user_id in view.bots_lost:
-        yield BotDeleteEvent(bot=BotGone(user_id=user_id))
+        yield BotDeleteEvent(bot=RemovedBot(user_id=user_id))
     for bot in view.bots_gained:
         yield BotAddEvent(bot=bot)
     yield from visibility_events(context, view.channels)

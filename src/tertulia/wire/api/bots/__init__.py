@@ -1,0 +1,1 @@
+"""Bots: creating, changing, and deactivating them."""
