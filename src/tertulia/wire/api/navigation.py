@@ -1,6 +1,6 @@
 """Views in the navigation sidebar, and onboarding hints."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -9,7 +9,7 @@ from tertulia.model import changes
 from tertulia.model.navigation import NavigationView
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
-from tertulia.wire.api.section import Sections
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.http.parameters import Params, TextPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -119,12 +119,20 @@ async def remove_navigation_view(call: Call, fragment: TextPath) -> None:
     await call.submit(navigation.remove, fragment)
 
 
+def onboarding_section(context: SectionContext) -> dict[str, Any]:
+    """The onboarding steps that the viewer hasn't seen. There's no video tour."""
+    viewer = context.viewer
+    left = [] if viewer is None else navigation.onboarding_steps_left(context.state, viewer.id)
+    return {"onboarding_steps": onboarding_objects(left), "navigation_tour_video_url": None}
+
+
 SECTIONS: Final[Sections] = {
+    ("onboarding_steps",): onboarding_section,
     ("navigation_views",): lambda context: {
         "navigation_views": [
             view_object(view) for view in context.state.navigation_views.of_user[context.viewer_id]
         ]
-    }
+    },
 }
 
 
