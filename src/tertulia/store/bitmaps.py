@@ -1,5 +1,4 @@
-"""What each user has to do with very many messages: compressed bitmaps of their IDs, in rows of
-2^16 messages."""
+"""Per-user message sets as compressed bitmaps, in rows of 2^16 messages."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,17 +11,16 @@ from tertulia.store.database import Connection, Query
 from tertulia.store.dialect import Dialect
 
 READ: Final = "read_state"
-"""The table of what users have marked as read."""
+"""The table of messages that users have read."""
 RECORDS: Final = "record_state"
-"""The table of the messages of which users keep a record because they were moved; a record of a
-single message is a flag (`Flag.RECORD`)."""
+"""The table of messages that users keep because they were moved. A record of a single message is a
+flag (`Flag.RECORD`)."""
 
 Chunks = Mapping[int, BitMap]
-"""Messages by the rows that they are in."""
+"""Messages by the row that they are in."""
 
 
 def by_chunk(ids: BitMap) -> Chunks:
-    """The messages by their rows."""
     found: dict[int, BitMap] = {}
     before = 0
     while before < len(ids):
@@ -36,11 +34,11 @@ def by_chunk(ids: BitMap) -> Chunks:
 def write(
     connection: Connection, table: str, marks: Mapping[int, Sequence[tuple[Chunks, bool]]]
 ) -> None:
-    """For each user put messages in, or take them out, in this order."""
+    """Add messages to users' bitmaps or remove them, in order."""
     for chunk, users in _users_by_chunk(marks).items():
         rows = connection.query(*_question(connection.dialect, table, chunk, users))
         present = {user: bytes(stored) for user, stored in rows}
-        # Thousands of users may have the same row, and get the same marks.
+        # Thousands of users may have equal rows and get equal changes.
         known: dict[tuple[Any, ...], bytes | None] = {}
         put = []
         for user in users:
@@ -59,7 +57,7 @@ def write(
 
 
 def _marked(stored: bytes | None, chunk: int, marks: Iterable[tuple[Chunks, bool]]) -> bytes | None:
-    """A user's row after these marks; None for none."""
+    """Return a user's row after these changes, or None if it stays missing."""
     bitmap = BitMap() if stored is None else bitmap_of(stored)
     for chunks, added in marks:
         if chunk in chunks:
@@ -73,7 +71,7 @@ def _marked(stored: bytes | None, chunk: int, marks: Iterable[tuple[Chunks, bool
 def prefetch_queries(
     dialect: Dialect, table: str, marks: Mapping[int, Sequence[tuple[Chunks, bool]]]
 ) -> list[Query]:
-    """What `write` asks."""
+    """Return the queries that `write` will run."""
     return [
         _question(dialect, table, chunk, users) for chunk, users in _users_by_chunk(marks).items()
     ]
@@ -91,7 +89,7 @@ def _users_by_chunk(
 
 
 def remove(connection: Connection, table: str, ids: Iterable[int]) -> None:
-    """Take messages out, of all users."""
+    """Remove messages from all users' bitmaps."""
     for chunk, gone in by_chunk(BitMap(ids)).items():
         put = [
             ((bitmap - gone).serialize(), user, chunk)
@@ -105,7 +103,7 @@ def remove(connection: Connection, table: str, ids: Iterable[int]) -> None:
 
 
 def by_user(connection: Connection, table: str, user_ids: Sequence[int]) -> dict[int, BitMap]:
-    """Each user's messages."""
+    """Return each user's messages."""
     dialect = connection.dialect
     found = {user: BitMap() for user in user_ids}
     for user, bitmap in connection.query(
@@ -119,13 +117,13 @@ def by_user(connection: Connection, table: str, user_ids: Sequence[int]) -> dict
 def users_with(
     connection: Connection, table: str, message_id: int, users: Iterable[int] | None = None
 ) -> list[int]:
-    """Return the users who have the message, ascending; of all, or of these."""
+    """Return the users who have the message, ascending, among all or the given ones."""
     rows = _rows(connection, table, message_id >> CHUNK_BITS, users)
     return sorted(user for user, bitmap in rows if message_id in bitmap)
 
 
 def users_with_any(connection: Connection, table: str, ids: BitMap) -> dict[int, BitMap]:
-    """The users who have some of the messages, each with these."""
+    """Return the users who have any of the messages, each with those."""
     found: dict[int, BitMap] = {}
     for chunk, some in by_chunk(ids).items():
         for user, bitmap in _rows(connection, table, chunk):
@@ -153,5 +151,4 @@ def _question(
 
 
 def bitmap_of(stored: bytes) -> BitMap:
-    """The messages of a row."""
     return BitMap.deserialize(bytes(stored))

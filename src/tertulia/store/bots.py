@@ -1,4 +1,4 @@
-"""What bots keep with the server: texts by name, for each bot. They are no part of the log."""
+"""The storage of bots: texts by name for each bot. It isn't part of the log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -8,14 +8,13 @@ from msgspec import Struct
 from tertulia.store.database import Connection
 
 PART: Final = 5000
-"""Texts that are written in one transaction."""
+"""Texts written in one transaction."""
 _AT_ONCE: Final = 500
-"""Names in one statement: databases limit how many values it may have."""
+"""Names in one statement, because databases limit the number of parameters."""
 
 
 class StorageChanged(Struct, frozen=True):
-    """A bot keeps these texts from now on, and nothing under the names that are `gone` (None: all
-    that it had)."""
+    """New texts of a bot. Those under the names in `gone` (None: all) are deleted."""
 
     user_id: int
     values: Mapping[str, str] = {}
@@ -23,7 +22,6 @@ class StorageChanged(Struct, frozen=True):
 
 
 def write(connection: Connection, change: StorageChanged) -> None:
-    """Write the change."""
     if change.gone is None:
         connection.run("DELETE FROM bot_storage WHERE user_id = ?", (change.user_id,))
     if change.gone:
@@ -40,7 +38,7 @@ def write(connection: Connection, change: StorageChanged) -> None:
 
 
 def in_parts(change: StorageChanged) -> Iterator[StorageChanged]:
-    """The change in parts that are written one after the other, so that none holds up the log."""
+    """Split the change into transactions short enough not to delay the log."""
     if change.gone is None:
         yield change
         return
@@ -53,7 +51,7 @@ def in_parts(change: StorageChanged) -> Iterator[StorageChanged]:
 def stored_values(
     connection: Connection, user_id: int, names: Sequence[str] | None
 ) -> dict[str, str]:
-    """The texts under those names, or all that there are; what is not there is missing."""
+    """Return the texts that exist under the names, or all."""
     if names is None:
         found = connection.query(
             "SELECT name, value FROM bot_storage WHERE user_id = ? ORDER BY name", (user_id,)
@@ -71,8 +69,8 @@ def stored_values(
 
 
 def sizes(connection: Connection, user_id: int, names: Sequence[str]) -> tuple[int, int]:
-    """How many characters of names and texts the bot keeps, apart from those under these names;
-    and how many texts."""
+    """Return the characters of names and texts that the bot stores, except under these names, and
+    the number of texts."""
     total, count = connection.query(
         "SELECT COALESCE(SUM(LENGTH(name) + LENGTH(value)), 0), COUNT(*) FROM bot_storage"
         " WHERE user_id = ?",

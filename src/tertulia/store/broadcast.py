@@ -1,8 +1,7 @@
-"""What a node that commits tells the others: the entries themselves, so that nobody has to read
-them.
+"""Broadcasts of committed entries to other nodes, so that they needn't read them from the log.
 
-A notification has little room, so a batch is told in parts. What does not fit, or is lost, is read
-from the log.
+PostgreSQL's notifications are short, so a batch is split. Whatever doesn't fit, or gets lost, is
+read from the log.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,31 +14,30 @@ from tertulia.model.changes import AnyChange, Entry
 from tertulia.store.installation import Position
 
 MAX_BYTES: Final = 7900
-"""Bytes of one text from one node to the others, on either database: PostgreSQL's notifications
-have 7,999."""
+"""Bytes of a text between nodes. PostgreSQL's notifications have at most 7,999."""
 MAX_PARTS: Final = 24
-"""A batch that does not fit in so many is not told: reading it costs less by then."""
+"""Larger batches aren't broadcast, because reading them costs less."""
 
 
 class EntryBroadcast(Struct, frozen=True, array_like=True, gc=False):
-    """Consecutive entries of one batch, as they were when they were committed."""
+    """Consecutive entries of one batch."""
 
     history: str
     before: int
-    """The sequence number of the entry before the first one."""
+    """The sequence number before the first entry, and"""
     before_batch: str
-    """The batch that that one came with."""
+    """the batch of the entry there."""
     batch: str
     changes: tuple[tuple[float, int | None, AnyChange], ...]
-    """Of each entry the time, the actor and the change."""
+    """Time, actor, and change of each entry."""
 
     @property
     def seq(self) -> int:
-        """The sequence number of the last one."""
+        """The last sequence number."""
         return self.before + len(self.changes)
 
     def follows(self, position: Position) -> bool:
-        """Whether the first one is the next after that position."""
+        """Return whether the first entry comes right after that position."""
         return (self.history, self.before, self.before_batch) == (
             position.history,
             position.seq,
@@ -47,13 +45,12 @@ class EntryBroadcast(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def entries(self) -> Iterator[Entry]:
-        """The entries, in order."""
         for seq, (at, actor_id, change) in enumerate(self.changes, self.before + 1):
             yield Entry(seq, at, actor_id, change)
 
 
 PREFIX: Final = "log "
-"""What each text begins with; then come who tells it, and the sequence number of its last entry."""
+"""The beginning of each text, followed by its sender and the sequence number of its last entry."""
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(EntryBroadcast)
 
@@ -61,9 +58,8 @@ _decoder = msgspec.json.Decoder(EntryBroadcast)
 def encode_broadcast(
     teller: str, entries: Sequence[Entry], batch: str, before: Position
 ) -> list[str]:
-    """The parts in which others are told these entries, which are committed together at that
-    position; where that is too much, the last sequence number alone. `teller` is a name without
-    spaces."""
+    """Encode entries that are committed together after `before`, or only the last sequence number
+    if they are too large. `teller` has no spaces."""
     parts: list[list[bytes]] = [[]]
     size = 0
     for entry in entries:
@@ -85,19 +81,18 @@ def encode_broadcast(
 
 
 _HEAD: Final = 120
-"""Bytes that a text has beside its entries, at most."""
+"""The most bytes of a text besides its entries."""
 
 
 def sender_of(text: str) -> str:
-    """Whose text it is."""
     begin = len(PREFIX)
     end = text.find(" ", begin)
     return text[begin:end] if end >= 0 else text[begin:]
 
 
 def decode_broadcast(text: str, known: int) -> EntryBroadcast | int:
-    """What a text says; where that is not beyond the entry of that number, or nothing that this
-    program understands (a newer one may have written it), only the number of its last entry."""
+    """Decode a text. Returns only its last sequence number if that is at most `known`, or if this
+    version can't decode the text."""
     try:
         _, _, seq, told = text.split(" ", 3)  # Copies it once; it may be long.
         return _decoder.decode(told) if int(seq) > known else int(seq)

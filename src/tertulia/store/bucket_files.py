@@ -1,8 +1,8 @@
-"""Files in a bucket of S3 or of a service that is like it.
+"""Files in an S3-compatible bucket.
 
-Whatever goes wrong there is a FilesUnavailable here; what it was is logged for the operator. Every
-request has an end, and is repeated a few times by obstore. What is stored is never shown by a
-browser that comes by an address without our headers: it is an attachment of no known type.
+Every failure is logged and raised as FilesUnavailable. Every request has a time limit and is
+retried by obstore. Objects are stored as attachments of unknown type, so browsers never display one
+that is opened without Tertulia's headers.
 """
 
 import asyncio
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.files")
 
 REQUEST_SECONDS: Final = 15.0
-"""For a small request, with all its repetitions."""
+"""For a small request, including retries."""
 CHUNK_SECONDS: Final = 45.0
 """For the next bytes of a file that is being read."""
 LEAST_BYTES_PER_SECOND: Final = 256 * 1024
-"""A file that is written more slowly is given up."""
+"""Slower uploads are given up."""
 PART: Final = 5 * 1024 * 1024
-"""Bytes of each part of a large file: the least that there may be, and 10,000 of them the most."""
+"""Bytes per part of a large file. S3 requires at least this much, and allows 10,000 parts."""
 PARTS_AT_ONCE: Final = 3
 WRITTEN_AT_ONCE: Final = 4
-"""Large files. So at most `PART` times this times `PARTS_AT_ONCE` bytes are held in memory."""
+"""Large files. Together they use at most `PART` * `PARTS_AT_ONCE` * this many bytes of memory."""
 QUIET_SECONDS: Final = 60.0
-"""So long the log does not say again that the bucket is away."""
+"""Between two log lines about an unreachable bucket."""
 CHUNK: Final = 256 * 1024
 MAX_SMALL: Final = 64 * 1024 * 1024
-"""Bytes that `read` holds in memory at most."""
+"""The most bytes that `read` holds in memory."""
 _ATTRIBUTES: Final = {
     "Content-Type": "application/octet-stream",
     "Content-Disposition": "attachment",
@@ -54,25 +54,23 @@ _ATTRIBUTES: Final = {
 
 
 class S3Keys(Struct, frozen=True, kw_only=True):
-    """What the requests are signed with. Both empty: obstore finds it in the environment, as
-    Amazon's programs do, or asks the machine for its role."""
+    """Credentials. If both are empty, obstore takes them from the environment or the machine's
+    role."""
 
     key_id: str = ""
     secret: str = ""
 
     @property
     def signing_secret(self) -> str:
-        """The secret key by which addresses are signed; empty where none is known."""
+        """The secret key that signs URLs, or "" if it isn't known."""
         return self.secret or os.environ.get("AWS_SECRET_ACCESS_KEY", "")
 
 
 class BucketFiles(Files):
-    """The files below a prefix of a bucket."""
-
     is_here = False
 
     def __init__(self, address: S3Address, keys: S3Keys, disk: DiskFiles) -> None:
-        """`disk` is where copies lie that are needed for a moment."""
+        """Temporary local copies are written to `disk`."""
         self._address = address
         self._keys = keys
         self._disk = disk
@@ -82,13 +80,13 @@ class BucketFiles(Files):
 
     @cached_property
     def _store(self) -> "S3Store":
-        from obstore.store import S3Store  # Only where files are in S3.
+        from obstore.store import S3Store  # Only loaded if files are in S3.
 
         address, keys = self._address, self._keys
         config: dict[str, Any] = {
             "region": address.region,
             "virtual_hosted_style_request": address.is_host_style,
-            # One request for each: not every service knows the one for many.
+            # Not every service supports bulk deletion.
             "disable_bulk_delete": True,
         }
         if address.endpoint:
@@ -107,7 +105,7 @@ class BucketFiles(Files):
                 "allow_http": address.endpoint.startswith("http:"),
                 "connect_timeout": "5s",
                 "read_timeout": "30s",
-                # This would be for a whole file; ours are for its parts.
+                # This limit is for a whole file. Ours are for its parts.
                 "timeout": "1d",
             },
             retry_config={
@@ -123,10 +121,11 @@ class BucketFiles(Files):
 
     @contextlib.asynccontextmanager
     async def _asking(self, seconds: float | None = None) -> AsyncIterator["S3Store"]:
-        """Requests that have so long, or `REQUEST_SECONDS`. FilesUnavailable where they fail."""
+        """Yield the store for requests that end within `seconds` (default: `REQUEST_SECONDS`).
+        Raises FilesUnavailable."""
         seconds = REQUEST_SECONDS if seconds is None else seconds
         if "_store" not in self.__dict__:
-            # Loading the library and the certificates there are takes tens of milliseconds.
+            # Loading the library and certificates takes tens of milliseconds.
             await asyncio.to_thread(getattr, self, "_store")
         from obstore.exceptions import BaseError
 
@@ -143,11 +142,11 @@ class BucketFiles(Files):
         raise FilesUnavailable(f"{self._address}: {reason[:300]}") from None
 
     def _note(self, reason: str) -> None:
-        """Say in the log what went wrong, now and then."""
+        """Log what went wrong, at most once per `QUIET_SECONDS`."""
         if time.monotonic() > self._quiet_until:
             self._quiet_until = time.monotonic() + QUIET_SECONDS
             fields = {"place": self.description, "reason": reason}
-            logger.warning("files cannot be reached", extra={"fields": fields})
+            logger.warning("the file storage is unreachable", extra={"fields": fields})
 
     async def put(self, path: str, content: bytes) -> None:
         async with self._asking(REQUEST_SECONDS + len(content) / LEAST_BYTES_PER_SECOND) as store:
@@ -209,7 +208,7 @@ class BucketFiles(Files):
             )
         coming = answer.stream(min_chunk_size=CHUNK).__aiter__()
         while True:
-            # One that stands still does not hold up its reader for ever.
+            # A stalled download doesn't block its reader forever.
             async with self._asking(CHUNK_SECONDS):
                 try:
                     chunk = await anext(coming)
@@ -237,7 +236,7 @@ class BucketFiles(Files):
                 except StopAsyncIteration:
                     return
             for meta in some:
-                # (The prefix itself has none, of which consoles make an object.)
+                # Consoles create an empty object for the prefix itself.
                 if is_path(meta["path"]):
                     yield self._stored(meta)
 
@@ -251,7 +250,7 @@ class BucketFiles(Files):
 
     @contextlib.asynccontextmanager
     async def local(self, stored: StoredFile) -> AsyncIterator[Path]:
-        # After a crash it is a file that arrived and is nobody's (`tertulia.store.uploads`).
+        # After a crash, it is cleaned up like an abandoned upload (`tertulia.store.uploads`).
         place = self._disk.place(INCOMING) / secrets.token_hex(16)
         try:
             if await copied(self.chunks(stored.path), place) != stored.size:
@@ -291,7 +290,7 @@ def _path(path: str) -> str:
 
 
 async def copied(chunks: AsyncIterator[bytes], place: Path) -> int:
-    """Write a new file with what comes. Returns its size in bytes. The caller deletes it."""
+    """Write the chunks to a new file, which the caller deletes, and return its size in bytes."""
     with _new(place) as descriptor:
         size = 0
         async for chunk in chunks:

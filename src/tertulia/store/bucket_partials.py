@@ -1,11 +1,11 @@
-"""Files that arrive in pieces, in a bucket: any node can go on with them.
+"""Resumable uploads in a bucket, which any node can continue.
 
-What is known of one is `begun/<user>/<key>`, and `whole/<user>/<key>` once it is an attachment. Its
-pieces are objects, `pieces/<key>/<offset>-<length>`. What room it will take is the name of an empty
-object, so that all of them are known by a listing. There is no lock among nodes, and none is
-needed: an object is never written twice, and the file is as long as objects lead without a gap, so
-that it never becomes shorter. Where two requests bring the same bytes at once, they are there twice
-and count once.
+An upload is described in `begun/<user>/<key>`, and in `whole/<user>/<key>` once it is an
+attachment. Its pieces are objects named `pieces/<key>/<offset>-<length>`. The space it reserves is
+encoded in an empty object's name, so that one listing finds all reservations. Nodes need no lock:
+an object is never overwritten, and the file extends as far as pieces follow each other without a
+gap, so it never shrinks. If two requests bring the same bytes, they are stored twice and count
+once.
 """
 
 import asyncio
@@ -37,20 +37,20 @@ _WHOLE: Final = f"{INCOMING}/whole"
 _PIECES: Final = f"{INCOMING}/pieces"
 _RESERVED: Final = f"{INCOMING}/reserved"
 DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES, _RESERVED)
-"""Below these is all that is in the bucket of files that arrive in pieces."""
-# What somebody else puts there (consoles put empty objects where directories would be) is not ours.
+"""Everything that the bucket has of resumable uploads is below these."""
+# Other objects, such as the empty ones that consoles create for directories, are ignored.
 _RECORD: Final = re.compile(rf"{_BEGUN}/([0-9]{{1,16}})/({KEY.pattern})")
 _RESERVATION: Final = re.compile(
     rf"{_RESERVED}/([0-9]{{1,16}})/({KEY.pattern})-([0-9]{{1,16}})-([0-9]{{1,16}})"
 )
 PIECE: Final = 4 * 1024 * 1024
-"""Bytes of an object at most: so many are in memory while it is written."""
+"""The most bytes of an object, all of which are in memory while it is written."""
 MOST_PIECES: Final = 10_000
-"""Objects of one file: a client that sends a few bytes at a time makes no end of them."""
+"""Objects per file, against clients that send a few bytes at a time."""
 MOST_LISTINGS: Final = 4
-"""Accounts whose uploads are listed one account at a time."""
+"""Up to this many accounts are listed one by one."""
 _OLD_SECONDS: Final = 43_200
-"""Only what was written so long ago can have expired."""
+"""Newer objects can't have expired."""
 
 
 class BucketPiece(NamedTuple):
@@ -66,7 +66,7 @@ class BucketPiece(NamedTuple):
 
 
 def chain(pieces: Iterable[BucketPiece]) -> list[BucketPiece]:
-    """Those that lead furthest from the beginning, one where the other ends."""
+    """Return the consecutive pieces that reach furthest from the beginning."""
     before: dict[int, BucketPiece | None] = {0: None}
     for piece in sorted(pieces):
         if piece.offset in before and piece.length and piece.end not in before:
@@ -80,8 +80,8 @@ def chain(pieces: Iterable[BucketPiece]) -> list[BucketPiece]:
 
 
 class BucketPieces(UploadPieces):
-    """The pieces of one file, and those that one request brings: gathered on the disk of this
-    machine, in an empty file, until they are worth an object or were looked at."""
+    """The pieces of one file, including those of the current request, which are gathered in a local
+    temporary file until they are large enough for an object or have been checked."""
 
     def __init__(
         self, files: Files, key: str, present: Sequence[BucketPiece], gathered: BinaryIO
@@ -90,15 +90,15 @@ class BucketPieces(UploadPieces):
         self._directory = f"{_PIECES}/{key}"
         self._count = len(present)
         self._kept = max((piece.end for piece in chain(present)), default=0)
-        """Bytes that are in the bucket."""
+        """Bytes in the bucket."""
         self._begun = self._kept
         self._written: list[str] = []
         """Objects of this request."""
         self._gathered = gathered
         self._first = 0
-        """Where in it that begins which is not in the bucket."""
+        """Where the bytes that aren't in the bucket begin in `_gathered`."""
         self._waiting = 0
-        """Bytes of that."""
+        """Bytes gathered but not yet in the bucket."""
         self._is_checked = False
         self._is_dropped = False
 
@@ -165,8 +165,6 @@ def _emptied(file: BinaryIO) -> None:
 
 
 class BucketPartialUploads(PartialUploads):
-    """In a bucket."""
-
     def __init__(self, files: Files, uploads: UploadStore) -> None:
         self._files = files
         self._uploads = uploads
@@ -184,7 +182,7 @@ class BucketPartialUploads(PartialUploads):
     async def load(self, user_id: int, key: str) -> PartialUpload | None:
         if not KEY.fullmatch(key):
             return None
-        # In this order: it may be finished in between.
+        # In this order, because it may be finished in between.
         begun = await self._files.read(f"{_BEGUN}/{user_id}/{key}")
         whole = await self._files.read(f"{_WHOLE}/{user_id}/{key}")
         text = whole or begun
@@ -244,8 +242,9 @@ class BucketPartialUploads(PartialUploads):
         return sum(match is not None and int(match[1]) in user_ids for match in found)
 
     async def _below(self, directory: str, user_ids: Collection[int] | None) -> AsyncIterator[str]:
-        """The paths in a directory that has one for each account: those of these accounts, and
-        perhaps of others. Each account is a listing, so that many are listed with all others."""
+        """Yield paths in a directory with one subdirectory per account: those of the given
+        accounts, and maybe of others. Each account takes a request, so many accounts are listed
+        together."""
         is_whole = user_ids is None or len(user_ids) > MOST_LISTINGS
         for place in [directory] if is_whole else [f"{directory}/{one}" for one in user_ids or ()]:
             async for one in self._files.below(place):
@@ -267,7 +266,7 @@ class BucketPartialUploads(PartialUploads):
     async def _reserved(
         self, user_ids: Collection[int] | None = None
     ) -> list[tuple[str, Reservation]]:
-        """Each with the object's path before it."""
+        """Return reservations with their object paths."""
         found: list[tuple[str, Reservation]] = []
         async for path in self._below(_RESERVED, user_ids):
             if match := _RESERVATION.fullmatch(path):
@@ -284,7 +283,7 @@ class BucketPartialUploads(PartialUploads):
         }
 
     async def expired(self, now: float) -> list[PartialUpload]:
-        # A crash may have left some of which nothing else is there.
+        # A crash may have left only the reservation.
         for path, reserved in await self._reserved():
             if reserved.expires <= now:
                 await self._files.delete(path)

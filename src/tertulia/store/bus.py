@@ -1,8 +1,8 @@
-"""What the processes that serve from one SQLite file tell each other: that the log has grown, what
-one of them announces, and that the file is free to write.
+"""How processes on one machine notify each other.
 
-All of it is in one directory: a socket for each that listens, and a pipe that is rung when somebody
-lets go of the file. Nothing depends on a message: one that finds its reader's queue full is lost.
+Processes that serve from one SQLite file share a directory with a socket per listener, and a pipe
+that a writer rings when it releases the file (`LocalBus`). Nodes on PostgreSQL use a socket each
+(`PeerSocket`). Messages may be lost if a reader's queue is full.
 """
 
 import asyncio
@@ -28,55 +28,53 @@ from tertulia.store.broadcast import MAX_BYTES
 _BELL: Final = "free"
 _ALONE: Final = "alone"
 _LOCK_SECONDS: Final = 1.0
-"""Between two looks whether another process is still at it."""
+"""Between two attempts to lock."""
 _SUFFIX: Final = ".socket"
 _GROWN: Final = b"+"
 _ANNOUNCED: Final = b"!"
 _DATAGRAM: Final = 32 * 1024
-"""Bytes of announcements that are sent together, so that few take a place in a reader's queue."""
+"""Bytes of announcements sent together, so that few take a place in a reader's queue."""
 _LARGEST: Final = 2 * _DATAGRAM + 8 * MAX_BYTES
-"""Bytes that a datagram has at most: texts have `LONGEST_TEXT`, here encoded once more."""
+"""The most bytes of a datagram: a text has up to `MAX_BYTES`, and is encoded once more here."""
 _FRESH_SECONDS: Final = 1.0
-"""How long a list of those that listen is believed where the directory looks unchanged."""
+"""How long the list of listeners is reused while the directory looks unchanged."""
 _PATIENCE_SECONDS: Final = 0.1
-"""How long an announcement waits for readers that are behind, all of them together."""
+"""How long an announcement waits for slow readers altogether."""
 _PAUSE_SECONDS: Final = 0.005
 _BELL_SECONDS: Final = 0.02
-"""Between two looks whether the file is free: commands, which write to it too, do not ring."""
+"""Between two attempts to write: command-line tools write without ringing."""
 
 _announced = msgspec.json.Decoder(list[str])
 
 
 class LocalBus:
-    """One process's side. Any thread may use it."""
+    """One process's side. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._own: set[str] = set()
         self._others: Sequence[str] = ()
         self._listed: tuple[float, int] = (float("-inf"), 0)
-        """When the others were listed, and the directory's time of change by then."""
+        """When the others were listed, and the directory's modification time then."""
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._sender.setblocking(False)
         self._bell = _opened_bell(directory)
 
-    # Telling
-
     def tell_growth(self, seq: int) -> None:
-        """The log has come to that entry. Waits for nobody."""
+        """Notify the listeners that the log has that entry. Never blocks."""
         for name in self._listeners():
             self._send(name, b"%b%d" % (_GROWN, seq))
 
     def announce(self, messages: Iterable[str]) -> None:
-        """Send the messages to the others. Takes `_PATIENCE_SECONDS` at most."""
+        """Send the messages to the other processes. Takes up to `_PATIENCE_SECONDS`."""
         ends = time.monotonic() + _PATIENCE_SECONDS
         for datagram in _datagrams(messages):
             for name in self._listeners():
                 while not self._send(name, datagram) and time.monotonic() < ends:
-                    time.sleep(_PAUSE_SECONDS)  # A full socket does not tell its sender of room.
+                    time.sleep(_PAUSE_SECONDS)  # A sender isn't notified when there is room again.
 
     def _send(self, name: str, datagram: bytes) -> bool:
-        """Whether the listener has it, or is gone; False where its queue is full."""
+        """Return False if the listener's queue is full."""
         try:
             self._sender.sendto(datagram, str(self._directory / name))
         except BlockingIOError:
@@ -100,24 +98,20 @@ class LocalBus:
             return ()
         return self._others
 
-    # Hearing
-
     def listener(self) -> "Listener":
-        """A new one, which hears the others from now on."""
+        """Return a new listener."""
         name = f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
         self._own.add(name)
         self._listed = (float("-inf"), 0)
         return Listener(self._directory / name)
 
-    # Taking turns
-
     def ring(self) -> None:
-        """The file is free to write."""
-        with contextlib.suppress(OSError):  # It rings already, or nobody is there any more.
+        """Tell waiting writers that the file is free."""
+        with contextlib.suppress(OSError):  # It already rings, or nobody listens.
             self._bell.write(b".")
 
     def wait_for_bell(self, seconds: float) -> None:
-        """Return when somebody rings; after a moment in any case, or after so many seconds."""
+        """Return when a writer rings, after `_BELL_SECONDS`, or after `seconds`."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._bell, selectors.EVENT_READ)
             selector.select(max(min(seconds, _BELL_SECONDS), 0))
@@ -125,18 +119,17 @@ class LocalBus:
 
     @contextlib.contextmanager
     def alone(self, goes_on: Callable[[], bool]) -> Iterator[bool]:
-        """For the time of the context no other process is in one of these; it is waited for. False,
-        and others may be, where `goes_on` returned False meanwhile."""
+        """Keep other processes out for the duration of the context, after waiting for them. Yields
+        False, without a lock, once `goes_on` returns False."""
         lock = os.open(self._directory / _ALONE, os.O_RDWR | os.O_CREAT, file_modes.FILE)
         try:
             while not (is_alone := _is_locked(lock)) and goes_on():
-                time.sleep(_LOCK_SECONDS)  # A wait for the lock itself could not be ended.
+                time.sleep(_LOCK_SECONDS)  # Blocking on the lock itself couldn't be ended.
             yield is_alone
         finally:
             os.close(lock)
 
     def close(self) -> None:
-        """Nothing is told any more."""
         self._sender.close()
         self._bell.close()
 
@@ -145,12 +138,12 @@ def _opened_bell(directory: Path) -> io.FileIO:
     bell = directory / _BELL
     with contextlib.suppress(FileExistsError):
         os.mkfifo(bell, file_modes.FILE)
-    # For reading and writing, so that it is never without the other end.
+    # Opened for reading and writing, so that the other end always exists.
     return io.FileIO(os.open(bell, os.O_RDWR | os.O_NONBLOCK), "r+")
 
 
 class Listener:
-    """Hears what the others tell. Used by one thread."""
+    """Receives what the other processes send. Used by one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -166,8 +159,7 @@ class Listener:
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
     ) -> None:
-        """Pass on everything that is waiting, and what arrives within so many seconds. `wake` ends
-        it early."""
+        """Pass on everything that arrives within `seconds`, or until `wake`."""
         ends = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
@@ -185,7 +177,7 @@ class Listener:
     def _take(
         self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
     ) -> None:
-        """All that waits: of several growths the last one is enough."""
+        """Read all waiting datagrams. Of several log positions, only the highest is passed on."""
         grown = 0
         with contextlib.suppress(BlockingIOError):
             while datagram := self._socket.recv(_LARGEST):
@@ -198,18 +190,17 @@ class Listener:
             on_growth(grown)
 
     def wake(self) -> None:
-        """End `hear`, now and from now on. Any thread may call it."""
+        """End `hear`, now and in the future. Thread-safe."""
         self._waker.close()
 
     def close(self) -> None:
-        """Hear no more."""
         self._path.unlink(missing_ok=True)
         for one in (self._socket, self._woken, self._waker):
             one.close()
 
 
 def _is_locked(descriptor: int) -> bool:
-    """Try to lock the file; whether that succeeded."""
+    """Try to lock the file without blocking."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -218,7 +209,7 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def _datagrams(messages: Iterable[str]) -> Iterable[bytes]:
-    """The messages, many together."""
+    """Group the messages into datagrams."""
     together: list[bytes] = []
     size = 0
     for message in messages:
@@ -237,19 +228,19 @@ def _datagram(encoded: Sequence[bytes]) -> bytes:
 
 
 MAX_DATAGRAM: Final = 64 * 1024
-"""Bytes that a datagram may have."""
+"""Bytes of a datagram."""
 _AT_ONCE: Final = 50
-"""Datagrams that are read before others have their turn of the event loop."""
+"""Datagrams read before the event loop continues."""
 _QUEUE: Final = 4 << 20
-"""Bytes that may wait to be read, as far as the system allows it."""
+"""Bytes of the socket's buffers, as far as the system allows."""
 
 
 class PeerSocket:
-    """One node's socket. Used on the event loop alone."""
+    """One node's socket. Used on the event loop."""
 
     def __init__(self, directory: Path, name: str, on_datagram: Callable[[bytes], None]) -> None:
-        """`name` is by which others send to it. OSError where there can be no such socket, or
-        others could enter the directory."""
+        """Other nodes send to `name`. Raises OSError if the socket can't be created, or if other
+        users can enter the directory."""
         self._directory = directory
         self._on_datagram = on_datagram
         self._loop = asyncio.get_running_loop()
@@ -271,7 +262,7 @@ class PeerSocket:
         self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def send(self, name: str, datagram: bytes) -> bool:
-        """Send it to the node of that name. False where it certainly does not get it."""
+        """Send a datagram to a node. Returns False if it certainly won't arrive."""
         try:
             self._socket.sendto(datagram, str(self._directory / name))
         except OSError:  # It is gone, elsewhere, or too busy to read.
@@ -279,7 +270,6 @@ class PeerSocket:
         return True
 
     def close(self) -> None:
-        """Hear no more."""
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         self._path.unlink(missing_ok=True)
@@ -302,5 +292,5 @@ class PeerSocket:
 
 
 def peer_directory() -> Path:
-    """The directory in which the nodes of this user on this machine find each other."""
+    """The directory for sockets of this user's nodes on this machine."""
     return Path(tempfile.gettempdir()) / f"tertulia-{os.getuid()}"

@@ -1,4 +1,4 @@
-"""Records and changes as they lie in the database."""
+"""Encoding records and changes for the database, and decoding them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args
@@ -27,8 +27,6 @@ from tertulia.store.installation import NewerDatabase
 
 
 class _Kind(msgspec.Struct):
-    """Of a change, what kind it is."""
-
     type: str
 
 
@@ -39,15 +37,14 @@ _KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(AnyChange))
 _record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUNS}
 
 CHUNK_BITS = 16
-"""Message IDs that share a row of `read_state`: 2 to the power of this."""
+"""Messages whose IDs differ only in this many low bits share a row of `read_state`."""
 
 TOPIC_NAME = (
     "(SELECT CASE WHEN messages.topic_name IS NOT NULL AND (messages.id > renamed_until"
     " OR messages.topic_since > renamed_seq) THEN messages.topic_name ELSE name END"
     " FROM message_topics WHERE message_topics.id = messages.topic_id)"
 )
-"""What a message calls its topic: as it was sent or moved there, unless the topic has been renamed
-since."""
+"""A message's topic name: as it was sent or moved, unless the topic was renamed since."""
 
 _MESSAGE_COLUMNS = (
     *("messages.id", "messages.sender_id", "messages.sent_at", "messages.channel_id", TOPIC_NAME),
@@ -57,24 +54,23 @@ _MESSAGE_COLUMNS = (
 )
 MESSAGE_COLUMNS = ", ".join(_MESSAGE_COLUMNS)
 NO_MESSAGE = ", ".join(["NULL"] * len(_MESSAGE_COLUMNS))
-"""The same columns without a message."""
+"""NULLs in place of `MESSAGE_COLUMNS`."""
 
 OF_TOPIC = "topic_id = (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
-"""The condition that a message is in a topic; two parameters: its channel and key."""
+"""The condition that a message is in a topic. Parameters: channel and key."""
 
 
 def encode(record: Any) -> str:
-    """The record as JSON text."""
     return _encoder.encode(record).decode()
 
 
 def decode_record(noun: Noun, text: str) -> Any:
-    """The inverse of `encode` for a noun."""
     return _record_decoders[noun.table].decode(text)
 
 
 def encode_change(change: Any) -> str:
-    """A change as the log keeps it: what people wrote is in tables of its own only."""
+    """Encode a change for the log, without the texts that people wrote, which only their own tables
+    have."""
     replace = msgspec.structs.replace
     if isinstance(change, MessageSent | MessageEdited):
         change = replace(change, message=replace(change.message, content="", rendered=""))
@@ -101,8 +97,8 @@ BLANK: Mapping[str, Mapping[str, str]] = {
     "scheduled_messages": {"topic": "", "content": "", "rendered": ""},
     "reminders": {"note": "", "content": "", "rendered": ""},
 }
-"""What people wrote into records of their own, by table, as the log has it: it must be gone when
-they delete it."""
+"""By table, the texts that the log leaves out of a record because they must be gone once deleted.
+"""
 _RECORDS: Mapping[type, tuple[str, str]] = {
     DraftsCreated: ("drafts", "drafts"),
     DraftChanged: ("drafts", "draft"),
@@ -112,16 +108,16 @@ _RECORDS: Mapping[type, tuple[str, str]] = {
     ScheduledMessageChanged: ("scheduled_messages", "message"),
     ReminderSet: ("reminders", "reminder"),
 }
-"""By change the table of the records that it has, and the field in which it has them."""
+"""By change, the table of its records and the field that has them."""
 
 
 NEEDS_TEXTS: Final = (MessageSent, MessageEdited, MessagesMoved, SubmessageAdded, *_RECORDS)
-"""The changes that say something which people wrote, so that the log does not have all of it."""
+"""Changes with texts that people wrote, which the log doesn't have."""
 
 
 def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:
-    """The change with other records in place of those with people's own texts: what `revised`
-    says, given the table's name and the record."""
+    """Return the change with `revised(table, record)` in place of each record that has texts of its
+    own."""
     if (found := _RECORDS.get(type(change))) is None:
         return change
     table, field = found
@@ -134,8 +130,8 @@ def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:
 
 
 def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
-    """An entry; what its message says is still to be filled in. NewerDatabase where only a newer
-    program knows what it is."""
+    """Decode an entry, whose message texts are still to be filled in. Raises NewerDatabase if only
+    a newer version knows its type."""
     try:
         return Entry(seq, at, actor_id, _change_decoder.decode(text))
     except msgspec.ValidationError:
@@ -149,7 +145,6 @@ def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
 
 
 def message_of(row: tuple[Any, ...]) -> Message:
-    """A message from `MESSAGE_COLUMNS`."""
     return Message(
         id=row[0],
         sender_id=row[1],

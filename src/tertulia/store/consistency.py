@@ -1,4 +1,4 @@
-"""Queries that show whether the database is consistent, for `tertulia check`."""
+"""Consistency checks of the database, for `tertulia check`."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from tertulia.store.database import Connection
 
 
 class Reference(NamedTuple):
-    """A column whose values, where there are any, are keys of another table."""
+    """A column whose values, unless NULL, are keys of another table."""
 
     table: str
     column: str
@@ -55,7 +55,7 @@ REFERENCES = (
 
 
 def dangling(connection: Connection) -> list[tuple[Reference, int]]:
-    """The references to rows that do not exist, and in how many rows."""
+    """Return the references to missing rows, with the number of such rows."""
     found: list[tuple[Reference, int]] = []
     for reference in REFERENCES:
         table, column, target, key = reference
@@ -69,7 +69,7 @@ def dangling(connection: Connection) -> list[tuple[Reference, int]]:
 
 
 class LogExtent(NamedTuple):
-    """How far the log goes, by its head and by its entries."""
+    """The log's bounds by its head and by its entries."""
 
     head: int
     pruned: int
@@ -89,14 +89,13 @@ class LogExtent(NamedTuple):
 
 
 def extent(connection: Connection) -> LogExtent:
-    """The log's extent."""
     ((head, pruned),) = connection.query("SELECT seq, pruned FROM head WHERE id = 1")
     ((first, last, entries),) = connection.query("SELECT MIN(seq), MAX(seq), COUNT(*) FROM log")
     return LogExtent(head, pruned, first, last, entries)
 
 
 def unsearchable(connection: Connection) -> tuple[int, int]:
-    """How many messages there are, and how many of them are not in the search index."""
+    """Return the number of messages, and of those that the search index lacks."""
     ((messages,),) = connection.query("SELECT COUNT(*) FROM messages")
     ((missing,),) = connection.query(connection.dialect.search_missing)
     return messages, missing

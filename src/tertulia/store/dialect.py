@@ -1,4 +1,4 @@
-"""The SQL in which the two databases differ."""
+"""The SQL in which SQLite and PostgreSQL differ."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -8,42 +8,36 @@ from tertulia.model.tokenizer import Phrase
 
 
 class Dialect(ABC):
-    """Where the two kinds of database do not agree."""
-
     name: str
     blob: str
     """The type of binary columns."""
     real: str
     """The type of floating-point columns."""
     counted: str
-    """The type of a primary key that is given out by the database, ascending."""
+    """An auto-incremented primary key."""
     now: str
-    """The database's clock, as an expression: UNIX seconds with a fraction."""
+    """The database's clock in UNIX seconds with a fraction."""
     beside_others: Sequence[str] = ()
-    """Inside a migration, while others serve: from then on it waits for locks for a moment only, so
-    that what others do with the same tables does not queue up behind it; and it keeps writers out,
-    who take their locks in the same order. Empty where there is one lock for all."""
+    """Run inside a migration while others serve. It shortens lock waits so that others don't queue
+    up behind them, and keeps writers out. Empty if one lock covers everything."""
     hasty: Sequence[str] = ()
-    """From then on, the connection's commits do not wait for the disk."""
+    """Make the connection's commits return before they are on disk."""
     begin_read: str
-    """Starts a transaction that sees one moment throughout."""
+    """Start a transaction on one snapshot."""
     begin_write: Sequence[str]
-    """Starts a transaction that no other writer can enter before it ends."""
+    """Start a transaction that keeps other writers out."""
     intersects_indexes: bool
-    """Whether a query looks at several indexes of a table for the rows that it reads."""
+    """Whether the planner combines several indexes of a table."""
     search_is_ordered: bool
-    """Whether the search index names messages in the order of their IDs. If not, it finds all of
-    them before the first one is known."""
+    """Whether the search index yields messages in ID order, so that the first ones are cheap."""
     search_hit_cost: float
-    """Microseconds that the search index takes for each message that it names: see the costs in
-    `message_search`."""
+    """Microseconds for each message that the search index names (see `search_walk`)."""
     claim_checkpoint: Sequence[str] = ()
-    """Waits until no other connection makes a checkpoint, and keeps others from it until this one
-    is closed. Empty where `Database.making_checkpoint` does."""
+    """Take the lock for making a checkpoint until the connection closes. Empty if
+    `Database.making_checkpoint` does."""
     tell_growth: str = ""
-    """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
-    has grown (one parameter: the sequence number as text, or a text of `store.broadcast`). Empty
-    where `Database.tell_growth` does."""
+    """Notify other nodes when the transaction commits. One parameter: the log's sequence number, or
+    a text of `store.broadcast`. Empty if `Database.tell_growth` does."""
     begin_migration: Sequence[str]
     """Start a transaction that no other migration can enter. Works before any table exists."""
     within: str
@@ -81,44 +75,42 @@ class Dialect(ABC):
 
     @abstractmethod
     def among(self, column: str) -> str:
-        """A condition that the column is one of a list, which is one parameter: `array(list)`."""
+        """A condition that the column is in a list, given as one parameter: `array(list)`."""
 
     @abstractmethod
-    def array(self, values: Iterable[int] | Iterable[str]) -> Any:
-        """The parameter that `among` takes."""
+    def array(self, values: Iterable[int] | Iterable[str]) -> Any: ...
 
     @abstractmethod
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> Any:
-        """The parameter that `within` takes: stretches of channels, each as the channel, the ID
-        that it comes after, and its last one. Those of one channel are apart, and in order."""
+        """The parameter of `within` and `merged`: spans as channel, ID before the first message,
+        and ID of the last one. Those of one channel must be ordered and disjoint."""
 
     @abstractmethod
     def merged(self, column: str, comparison: str, limit: int, also: str = "") -> str:
-        """A query for the first so many messages beyond one (`<`: the newest before it), of
-        stretches of channels (`channel_id`) or direct conversations (`direct_id`): their IDs, as
-        `id`, in any order, and maybe some more. They are taken from the index of each, whatever
-        others lie between. Two parameters: `spans(list)`, and that one's ID. `also` is a condition
-        without parameters that holds for all of them."""
+        """A query for the IDs (`id`) of the first `limit` messages beyond an ID (`<`: the newest
+        before it) in spans of channels (`channel_id`) or direct conversations (`direct_id`), in any
+        order and maybe with some more. It uses the index of each, whatever lies between. Two
+        parameters: `spans(list)`, and the ID. `also` is a condition without parameters."""
 
     @abstractmethod
     def collected(self, column: str) -> str:
-        """An aggregate of a group: the column's numbers, as a JSON array, which costs a fraction of
-        a row for each."""
+        """An aggregate: the column's numbers as a JSON array, which is much cheaper than a row for
+        each."""
 
     @abstractmethod
     def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
-        """The parameters of `search_insert`: a message, and its words in order."""
+        """The parameters of `search_insert` for a message and its words in order."""
 
     @abstractmethod
     def search_delete(self) -> str:
-        """Takes messages out of the search (one parameter: `array(ids)`)."""
+        """Remove messages from the search index. One parameter: `array(ids)`."""
 
     @abstractmethod
     def search_hits(self, comparison: str, among: str = "") -> str:
-        """A query for the messages that the search names, beyond one: their IDs, as `id`. Two
-        parameters: `search_query(…)`, and that one's ID. With `among`, a query for IDs whose
-        parameters follow, only those that both name: both are gone through to the end."""
+        """A query for the IDs (`id`) of matching messages beyond an ID. Two parameters:
+        `search_query(…)`, and the ID. With `among`, a query for IDs whose parameters follow, only
+        those in both. Both are read to the end."""
 
     @abstractmethod
     def search_query(self, phrases: Sequence[Phrase]) -> str:
-        """What the search is asked for: all phrases must occur."""
+        """The search index's syntax for messages that have all phrases."""

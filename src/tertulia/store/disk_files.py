@@ -1,4 +1,4 @@
-"""Files on the disk of this machine, or on one that nodes share."""
+"""Files on a disk of this machine, or one that nodes share."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,6 @@ _PIECE: Final = 1024 * 1024
 
 
 class DiskFiles(Files):
-    """The files below one directory."""
-
     is_here = True
 
     def __init__(self, root: Path) -> None:
@@ -27,7 +25,7 @@ class DiskFiles(Files):
         self.description = str(root)
 
     def place(self, path: str) -> Path:
-        """Where the file lies, or would."""
+        """The path on disk."""
         return self.root.joinpath(*parts_of(path))
 
     async def put(self, path: str, content: bytes) -> None:
@@ -65,7 +63,7 @@ class DiskFiles(Files):
         return await asyncio.to_thread(self.find, path)
 
     def find(self, path: str) -> StoredFile | None:
-        """`found`, in a thread."""
+        """`found`, without a thread of its own."""
         place = self.place(path)
         try:
             status = place.lstat()
@@ -106,7 +104,7 @@ class DiskFiles(Files):
     def _below(self, root: Path) -> Iterator[StoredFile]:
         for place in sorted(root.rglob("*")):
             path = place.relative_to(self.root).as_posix()
-            # What is being written has none.
+            # Files being written have no valid path.
             if is_path(path) and (found := self.find(path)) is not None:
                 yield found
 
@@ -120,14 +118,13 @@ class DiskFiles(Files):
         return None
 
     async def probe(self) -> None:
-        """Nothing: a disk that does not answer keeps the database from its work too."""
+        """Do nothing, because a disk that doesn't respond stops the database, too."""
 
-    async def close(self) -> None:
-        """Nothing."""
+    async def close(self) -> None: ...
 
 
 def sync_directory(directory: Path) -> None:
-    """See to it that what was put into the directory is there after a power cut."""
+    """Make changes to the directory survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Edits, moves and deletions of messages: how they are written, and what is read to decide them."""
+"""Writing edits, moves, and deletions of messages, and reading what they depend on."""
 
 import itertools
 from collections import defaultdict
@@ -28,30 +28,26 @@ EDIT_COLUMNS = (
 OTHER_NAME = (
     "NULLIF(CAST(? AS TEXT), (SELECT name FROM message_topics WHERE channel_id = ? AND key = ?))"
 )
-"""What `messages.topic_name` has: the name that a message gives its topic, if the topic has another
-one. Three parameters: that name, and the topic's channel and key."""
+"""The value of `messages.topic_name`: the topic's name in this message, if it differs from the
+topic's own. Three parameters: that name, and the topic's channel and key."""
 KEPT_EDITS = 100
 KEPT_BYTES = 4 * 1024 * 1024
-"""The newest edits of a message that are kept, and their earlier content and HTML. All edits before
-them become one, which has the message's first content, and all moves one."""
+"""The newest edits of a message that are kept, and their previous content and HTML. Older edits
+are merged into one, which has the first content, and older moves into one."""
 MERGED_AT_ONCE = 20
-"""Of messages that are moved together, at most this many have their oldest edits merged: those with
-the most. Messages that are moved together again and again take turns, so their histories are a
-few dozen edits longer than `KEPT_EDITS`."""
+"""Of messages moved together, only this many with the longest histories are merged, so repeated
+moves take turns and histories are a little longer than `KEPT_EDITS`."""
 HISTORY_BYTES = 2 * 1024 * 1024
-"""Earlier content and HTML in one page of a message's history."""
+"""Previous content and HTML in a page of a message's history."""
 TEXT_SIZE = "COALESCE(OCTET_LENGTH(was_content) + OCTET_LENGTH(was_rendered), -1)"
-"""Bytes that an edit keeps of what the message said before, in SQL; -1 if it changed no content."""
+"""Bytes of previous texts in an edit, or -1 if it didn't change the content."""
 DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
-"""Tables whose rows belong to a message, by their column `message_id`."""
-
-
-# Writing
+"""Tables with rows that belong to a message, by `message_id`."""
 
 
 def write(connection: Connection, entries: Iterable[Entry]) -> None:
-    """Write what the entries change in messages. Deletions that follow each other take the same
-    few statements as one."""
+    """Write the entries' edits, moves, and deletions. Consecutive deletions share their
+    statements."""
     deletions: list[changes.MessagesDeleted] = []
     for entry in entries:
         if isinstance(entry.change, changes.MessagesDeleted):
@@ -99,9 +95,9 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
 
 
 def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
-    """Make one edit of all those that are not kept, from what the message said before the first to
-    what it said after the last, and one move of all moves among them. Edits before and after a
-    move to another channel stay apart."""
+    """Merge edits that aren't kept into one, from the content before the first to that after the
+    last, and their moves into one. Edits before and after a move to another channel stay
+    separate."""
     rows = connection.query(
         f"SELECT seq, {TEXT_SIZE}, was_topic, topic, was_channel_id, channel_id FROM message_edits"
         " WHERE message_id = ? ORDER BY seq DESC",
@@ -112,11 +108,11 @@ def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
     merged = rows[kept:][::-1]
     moves = [row for row in merged if row[2] is not None or row[4] is not None]
     edits = [row for row in merged if row[1] >= 0]
-    # What was said in one channel is not for the readers of another (`history_open`).
+    # Readers of one channel mustn't see what was written in another (`history_open`).
     arrived = max((row[0] for row in moves if row[4] is not None), default=0)
     before = [row for row in edits if row[0] < arrived]
     after = [row for row in edits if row[0] > arrived]
-    # Each at its own place, for a rename of the topic may lie between (`topic_renames`).
+    # Each keeps its position, because a rename of the topic may be in between.
     lasts = [some[-1][0] for some in (moves, before, after) if some]
     if len(merged) < 2 or {row[0] for row in merged} == set(lasts):
         return
@@ -174,7 +170,7 @@ def _end_topics(connection: Connection, emptied: Iterable[tuple[int, str]]) -> N
 
 
 def _rename_topic(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
-    """Rename a topic with all of its messages, which takes the same few rows for any number."""
+    """Rename a topic with all of its messages, at the same cost for any number."""
     channel_id, key = change.channel_id, topic_key(change.topic)
     connection.run(
         "INSERT INTO topic_renames (topic_id, seq, at, user_id, was_topic, topic, last_message_id)"
@@ -202,8 +198,8 @@ def _rename_topic(connection: Connection, entry: Entry, change: changes.Messages
 
 
 def _merge_oldest_renames(connection: Connection, channel_id: int, key: str) -> None:
-    """Keep the newest renamings of a topic, and make one of all others, for the messages of the
-    first. Messages that were sent between those appear to be sent when they were over."""
+    """Merge a topic's oldest renames into the first. Messages sent between these appear as sent
+    after them."""
     newest = f"FROM topic_renames WHERE {OF_TOPIC} ORDER BY seq DESC LIMIT 1 OFFSET"
     older = connection.query(f"SELECT seq {newest} {KEPT_EDITS}", (channel_id, key))
     if not older:
@@ -232,7 +228,7 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
     ids = change.message_ids
     there = change.new_channel_id, topic_key(change.new_topic)
     begin_topic(connection, entry.seq, *there, change.new_topic)
-    # From now on their history does not follow from the topic that they leave.
+    # Their history no longer follows from the topic that they leave.
     connection.run(
         f"INSERT INTO message_edits ({EDIT_COLUMNS})"
         f" SELECT {RENAME_COLUMNS} FROM {RENAMES} WHERE {dialect.among('messages.id')}"
@@ -251,7 +247,7 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
     )
     moved = change.ids
     for lost, user_ids in change.lost:
-        # Found by the messages alone: by pairs it would be a look for each person and message.
+        # By messages only: pairs would take a lookup for each user and message.
         connection.run(
             f"DELETE FROM message_flags WHERE {dialect.among('message_id')}"
             f" AND {dialect.among('+user_id')}",
@@ -300,20 +296,17 @@ def _delete(connection: Connection, deletions: Sequence[changes.MessagesDeleted]
     _end_topics(connection, [place for change in deletions for place in change.emptied])
 
 
-# Reading
-
-
 class HistoryPage(Struct, frozen=True):
-    """A message's edits and moves, newest first, of which those of one page have their texts."""
+    """A message's edits and moves, newest first. Only those of one page have their texts."""
 
     edits: list[MessageEdit]
     begin: int
     end: int
-    """Those of the page are `edits[begin:end]`."""
+    """The page is `edits[begin:end]`."""
 
 
 def history(connection: Connection, message_id: int, before: int | None) -> HistoryPage:
-    """Return a page of a message's history: the newest edits, or those before one."""
+    """Return the first page of a message's history, or the one before an entry."""
     rows = connection.query(
         "SELECT message_id, seq, at, user_id, NULL, NULL, was_topic, topic, was_channel_id,"
         f" channel_id, {TEXT_SIZE} FROM message_edits WHERE message_id = ?"
@@ -326,7 +319,7 @@ def history(connection: Connection, message_id: int, before: int | None) -> Hist
     begin = 0 if before is None else sum(edit.seq >= before for edit in edits)
     totals = itertools.accumulate(sizes[begin:])
     end = begin + max(sum(total <= HISTORY_BYTES for total in totals), 1)
-    # The newest version of the page says what the next edit of the content replaced.
+    # The next edit of the content has the newest version on this page.
     newer = next((place for place in reversed(range(begin)) if sizes[place] >= 0), begin)
     shown = [*edits[newer : newer + 1], *edits[begin:end]]
     texts = texts_before(connection, [message_id], [edit.seq for edit in shown])
@@ -337,15 +330,13 @@ def history(connection: Connection, message_id: int, before: int | None) -> Hist
 
 
 def edit_of(row: Sequence[Any]) -> MessageEdit:
-    """Return an edit from `EDIT_COLUMNS`."""
     return MessageEdit(**dict(zip(MessageEdit.__struct_fields__, row, strict=False)))
 
 
 def texts_before(
     connection: Connection, message_ids: Sequence[int], seqs: Sequence[int]
 ) -> dict[tuple[int, int], tuple[str, str]]:
-    """Return what these messages said before these entries, as source and HTML, by message and
-    entry."""
+    """Return the source and HTML of these messages before these entries, by message and entry."""
     dialect = connection.dialect
     rows = connection.query(
         "SELECT message_id, seq, was_content, was_rendered FROM message_edits"
@@ -359,7 +350,7 @@ def texts_before(
 def contents_before(
     connection: Connection, message_ids: Sequence[int], seqs: Sequence[int]
 ) -> dict[int, tuple[str, str]]:
-    """Return what a message said before each of these entries, as source and HTML."""
+    """Return a message's source and HTML before each of these entries."""
     found = texts_before(connection, message_ids, seqs)
     rows = [(seq, *texts) for (_, seq), texts in found.items()]
     return {seq: (content, rendered) for seq, content, rendered in rows}
@@ -368,8 +359,8 @@ def contents_before(
 def written_by(
     connection: Connection, user_id: int, after: int, limit: int
 ) -> list[tuple[int, int | None, int | None, int | None]]:
-    """The messages that the user wrote after that one, at most so many, in ascending order: ID, and
-    channel or direct conversation, and the ID of the topic."""
+    """Return up to `limit` messages of a user after an ID, ascending, each with its channel,
+    direct conversation, and topic ID."""
     return connection.query(
         "SELECT id, channel_id, direct_id, topic_id FROM messages"
         f" WHERE sender_id = ? AND id > ? ORDER BY id LIMIT {int(limit)}",
@@ -380,11 +371,11 @@ def written_by(
 def older_than(
     connection: Connection, channel_id: int | None, before: int, limit: int
 ) -> list[list[int]]:
-    """Return messages of a channel (None: direct ones) that were sent before that time (UNIX
-    seconds), by conversation: those among its `limit` oldest.
+    """Return messages of a channel (None: direct messages) that were sent before a UNIX time, by
+    conversation, from its `limit` oldest.
 
-    The oldest are those with the lowest IDs. A clock that was set back can give a later message an
-    earlier time: it is found when those before it are old enough.
+    The oldest are those with the lowest IDs. If a clock was set back, a later message may have an
+    earlier time. It is found once those before it are old enough.
     """
     column, where, parameters = "direct_id", "direct_id IS NOT NULL", list[Any]()
     if channel_id is not None:
@@ -402,7 +393,7 @@ def older_than(
 def first_without(
     connection: Connection, channel_id: int, message_ids: Iterable[int]
 ) -> int | None:
-    """The oldest message of a channel that is none of these."""
+    """Return the oldest other message of a channel."""
     dialect = connection.dialect
     ((found,),) = connection.query(
         f"SELECT MIN(id) FROM messages WHERE channel_id = ? AND NOT ({dialect.among('id')})",
@@ -412,7 +403,7 @@ def first_without(
 
 
 def last_direct_without(connection: Connection, direct_id: int, message_ids: Iterable[int]) -> int:
-    """The newest message of a direct conversation that is none of these; 0 where there is none."""
+    """Return the newest other message of a direct conversation, or 0."""
     dialect = connection.dialect
     ((found,),) = connection.query(
         f"SELECT MAX(id) FROM messages WHERE direct_id = ? AND NOT ({dialect.among('id')})",

@@ -1,4 +1,4 @@
-"""What is to be delivered elsewhere and fails just now: mails, pushes, calls of bots' services."""
+"""Deliveries that currently fail: emails, push notifications, and calls of bots' services."""
 
 from msgspec import Struct
 
@@ -6,20 +6,20 @@ from tertulia.store.database import Connection
 
 
 class DeliveryFailure(Struct, frozen=True, kw_only=True):
-    """Deliveries of one kind, or to one place, that fail."""
+    """Failing deliveries of one kind or to one receiver."""
 
     of: int | None
-    """A bot's ID, or that of a program that is pushed to; None for mails."""
+    """The ID of a bot or a push subscription, or None for emails."""
     waiting: int
-    """How many wait for it."""
+    """Pending deliveries."""
     since: float
-    """UNIX seconds; 0 where it is not known."""
+    """UNIX seconds, or 0 if unknown."""
     reason: str
     """Why the last attempt failed."""
 
 
 def mails(connection: Connection) -> DeliveryFailure | None:
-    """The mails that could not be sent so far; None where there are none."""
+    """Return the emails that can't be sent, or None."""
     rows = connection.query("SELECT COUNT(*), MIN(asked_at) FROM mails WHERE trouble <> ''")
     ((number, since),) = rows
     if not number:
@@ -31,7 +31,7 @@ def mails(connection: Connection) -> DeliveryFailure | None:
 
 
 def services(connection: Connection, limit: int) -> list[DeliveryFailure]:
-    """The bots whose services fail, at most so many, those that have done so longest first."""
+    """Return up to `limit` bots whose services fail, longest first."""
     rows = connection.query(
         "SELECT bot_id, failing_since, trouble, (SELECT COUNT(*) FROM webhook_deliveries"
         " WHERE webhook_deliveries.bot_id = webhook_lanes.bot_id) FROM webhook_lanes"
@@ -42,7 +42,7 @@ def services(connection: Connection, limit: int) -> list[DeliveryFailure]:
 
 
 def pushes(connection: Connection, limit: int) -> list[DeliveryFailure]:
-    """The same of programs that are pushed to."""
+    """Return up to `limit` push subscriptions that fail, longest first."""
     rows = connection.query(
         "SELECT subscription_id, failing_since, trouble, (SELECT COUNT(*) FROM pushes"
         " WHERE pushes.subscription_id = push_lanes.subscription_id AND wanted <> 'shown')"

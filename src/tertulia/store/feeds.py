@@ -1,8 +1,7 @@
-"""When each feed is to be read again, and what came of it the last time.
+"""The schedule of feeds, and the result of each last read.
 
-Whoever reads a feed takes it on a lease: its `due_at` moves on, and should the reader die, it is
-due again by itself. Which entries were told is in the feed's own record, and written with the
-message.
+A feed is leased while it is read: `due_at` moves ahead, so it becomes due again if the reader dies.
+The entries that were already posted are in the feed's own record, written with the message.
 """
 
 import secrets
@@ -17,28 +16,27 @@ from tertulia.store.database import Connection
 
 
 class FeedStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How it is with a feed. Times are in UNIX seconds, 0 for never."""
+    """The result of the last reads. Times are in UNIX seconds, 0 for never."""
 
     url: str = ""
-    """Of which the following was said: none of it holds for another."""
+    """The status is for this URL only."""
     etag: str = ""
     modified: str = ""
-    """By what the server knows which version was read."""
+    """With `etag`, the version that was read."""
     title: str = ""
     read_at: float = 0.0
-    """When it was last read."""
     told_at: float = 0.0
-    """When an entry was last told."""
+    """When an entry was last posted."""
     failures: int = 0
-    """How often it could not be read, or told of, in a row."""
+    """Consecutive failures to read or post."""
     reason: str = ""
-    """Why, the last time: a sentence."""
+    """Why the last attempt failed, as a sentence."""
     failing_since: float = 0.0
-    """When that began, where there are failures."""
+    """When the failures began."""
 
 
 class FeedLease(Struct, frozen=True, kw_only=True):
-    """A feed that is to be read now."""
+    """A feed to be read now."""
 
     feed_id: int
     lease: str
@@ -56,8 +54,7 @@ def lease(
     lease_seconds: float,
     chosen: Collection[int],
 ) -> list[FeedLease]:
-    """The chosen ones that are due: they are the caller's for the lease. What is not known is
-    forgotten."""
+    """Lease those of the `chosen` feeds that are due. Feeds that aren't `known` are deleted."""
     rows = connection.query("SELECT feed_id, due_at, doc FROM feed_rounds")
     places = {int(feed_id): (float(due), str(doc)) for feed_id, due, doc in rows}
     connection.run_many(
@@ -80,8 +77,7 @@ def lease(
 
 
 def finish(connection: Connection, done: FeedLease, standing: FeedStatus, due_at: float) -> None:
-    """The feed was read, or could not be. Where the lease has passed to another, or the feed was
-    `wanted` meanwhile, what they say stays."""
+    """Store the result, unless the lease was lost or the feed should be read again."""
     connection.run(
         "UPDATE feed_rounds SET due_at = ?, lease = '', doc = ? WHERE feed_id = ? AND lease = ?",
         (due_at, encode(standing), done.feed_id, done.lease),
@@ -89,12 +85,12 @@ def finish(connection: Connection, done: FeedLease, standing: FeedStatus, due_at
 
 
 def read_soon(connection: Connection, feed_id: int) -> None:
-    """The feed is to be read at once, whoever reads it now."""
+    """Make the feed due now, even if it is being read."""
     connection.run("UPDATE feed_rounds SET due_at = 0, lease = '' WHERE feed_id = ?", (feed_id,))
 
 
 def due_times(connection: Connection, known: Collection[int]) -> list[tuple[int, float]]:
-    """The known feeds, each with when it is due (0 where it was never read), the first first."""
+    """Return when each known feed is due, earliest first (0: never read)."""
     rows = connection.query("SELECT feed_id, due_at FROM feed_rounds")
     due = {int(feed_id): float(at) for feed_id, at in rows}
     found = ((feed_id, due.get(feed_id, 0.0)) for feed_id in known)
@@ -104,7 +100,7 @@ def due_times(connection: Connection, known: Collection[int]) -> list[tuple[int,
 def statuses(
     connection: Connection, feed_ids: Collection[int]
 ) -> dict[int, tuple[FeedStatus, float]]:
-    """How it is with the feeds, and when they are due; without those that were never read."""
+    """Return the status and due time of feeds that were read."""
     rows = connection.query("SELECT feed_id, doc, due_at FROM feed_rounds")
     return {
         int(feed_id): (_decoder.decode(str(doc)), float(due))

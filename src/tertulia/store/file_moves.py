@@ -1,7 +1,7 @@
-"""Moving all files from one place to another, while servers use both (`MovingFiles`).
+"""Moving all files to another storage while servers use both (`MovingFiles`).
 
-Nothing is remembered of it: what is at the new place in its full length was moved. So it can be
-broken off at any time, and begun again.
+No state is kept: a file whose copy has its full length was moved. The move can be stopped and
+started again at any time.
 """
 
 import asyncio
@@ -24,32 +24,27 @@ AT_ONCE: Final = 4
 
 
 class MoveResult(Struct, kw_only=True):
-    """What was done."""
-
     files: int = 0
-    """That were copied."""
+    """Copied files, and"""
     size: int = 0
-    """Bytes of them."""
+    """their bytes."""
     present: int = 0
-    """Files that were there already."""
+    """Files copied before."""
     deleted: int = 0
-    """Files that were deleted at the old place."""
+    """Files deleted from the old storage."""
 
 
 class CopyMismatch(Exception):
-    """What was written is not what was read. `str(error)` is for the operator."""
+    """The copy differs from the original. The text is for the operator."""
 
 
 async def move(
     old: Files, new: Files, *, delete: bool, progress: Callable[[int, int], None]
 ) -> MoveResult:
-    """Copy every file that is not at the new place in its full length, and read it there again.
-    With `delete`, those that are at both are deleted at the old place, and so are what can be made
-    again and pieces of files that no node goes on with. `progress` is called with the files that
-    are done, and how many there are.
-
-    Raises FilesUnavailable, OSError, and NotTheSame; what was moved until then is.
-    """
+    """Copy every file that the new storage lacks, and verify it. With `delete`, delete copied
+    files, thumbnails, and abandoned uploads from the old storage. Calls `progress` with the
+    files done and the total. Raises FilesUnavailable, OSError, and CopyMismatch, and can then be
+    continued."""
     there = {one.path: one.size async for one in new.kept()}
     files = [one async for one in old.kept()]
     moved = MoveResult()
@@ -71,7 +66,7 @@ async def move(
         done += 1
         progress(done, len(files))
 
-    # Some at a time: a task for each file would be too much for the memory.
+    # In batches, because a task for each file would take too much memory.
     for start in range(0, len(files), 1000):
         async with asyncio.TaskGroup() as group:
             for stored in files[start : start + 1000]:
@@ -83,7 +78,7 @@ async def move(
 
 
 async def copy_file(stored: StoredFile, new: Files) -> bool:
-    """Copy one file and look whether it is the same there; False where it was deleted meanwhile."""
+    """Copy and verify one file. Returns False if it was deleted in the meantime."""
     old, path = stored.files, stored.path
     try:
         async with old.local(stored) as place:
@@ -100,7 +95,7 @@ async def copy_file(stored: StoredFile, new: Files) -> bool:
             f"{path} in {new.description} differs from the original, so the original was kept."
         )
     if await old.found(path) is None:
-        # A server deleted it while it was copied: it does so at the old place first.
+        # A server deleted it during the copy. It deletes from the old storage first.
         await new.delete(path)
         return False
     return True
@@ -112,7 +107,7 @@ def _digest_of(place: str) -> bytes:
 
 
 class MovingFiles(Files):
-    """The files of two places: written to the first, and read there or else in the second."""
+    """Files in two storages: written to the first, and read from the first that has them."""
 
     def __init__(self, files: Files, others: Files) -> None:
         self.files = files
@@ -143,7 +138,7 @@ class MovingFiles(Files):
             yield chunk
 
     async def delete(self, path: str) -> None:
-        # In this order: whoever copies it meanwhile sees that it has gone (`copied_over`).
+        # In this order, so that a concurrent `copy_file` notices.
         await self.others.delete(path)
         await self.files.delete(path)
 
@@ -180,14 +175,14 @@ class MovingFiles(Files):
 
 
 def files_at(url: str, disk: DiskFiles, keys: S3Keys) -> Files:
-    """The files at the place that a setting names. ValueError for what is none."""
+    """Return the storage that a setting names. Raises ValueError."""
     address = s3_address(url)
     return disk if address is None else BucketFiles(address, keys, disk)
 
 
 def opened_files(directory: Path, url: str, also_at: str, keys: S3Keys) -> tuple[Files, DiskFiles]:
-    """The files at `url`, with those at `also_at` (empty: nowhere else) that are not there yet; and
-    the disk, below that directory, whether files are on it or only arrive there."""
+    """Return the storage at `url`, backed by that at `also_at` if it's set, and the local disk,
+    where uploads arrive."""
     disk = DiskFiles(directory)
     files = files_at(url, disk, keys)
     return (MovingFiles(files, files_at(also_at, disk, keys)) if also_at else files), disk

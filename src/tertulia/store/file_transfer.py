@@ -1,7 +1,6 @@
-"""The files of an installation as a whole: in a backup, beside the tables (`files/<path>`), and
-whether those are there that should be.
+"""Files in backups (`files/<path>`), and the check that none is missing.
 
-What is here is for commands: it runs an event loop of its own.
+These are for commands: they run their own event loop.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from tertulia.store.uploads import UploadStore
 PREFIX = "files/"
 _PIECE = 1024 * 1024
 _ZIP_BEGINS = 315_532_800
-"""1980: archives know no time before it."""
+"""1980, the earliest time in a ZIP archive."""
 
 Progress = Callable[[str, int, int], None]
 """See `tertulia.store.transfer`."""
@@ -39,11 +38,10 @@ def add_files(
     disk: DiskFiles,
     progress: Progress,
 ) -> int:
-    """Put every file into the archive, and return how many there are.
+    """Add every file to the archive and return their number.
 
-    The uploads are those of the transaction that is open. One that the server deletes meanwhile is
-    missing, as `lost` then says of the restored organization. FilesUnavailable where a bucket does
-    not answer.
+    The uploads are those of the open transaction. One that a server deletes in the meantime is
+    missing. Raises FilesUnavailable.
     """
     return asyncio.run(_added(_attachments(connection), archive, files, disk, progress))
 
@@ -88,8 +86,8 @@ async def _added(
 async def all_files(
     attachments: list[Attachment], files: Files, disk: DiskFiles
 ) -> dict[str, StoredFile]:
-    """All files that stay, by the path where they do: also uploads that have just arrived, and are
-    not in their place yet."""
+    """Return all files to keep by their final path, including uploads that haven't been moved
+    there yet."""
     found = {one.path: one async for one in files.kept()}
     uploads = UploadStore(files, disk)
     for attachment in attachments:
@@ -104,15 +102,15 @@ async def all_files(
 async def _arrived(
     attachment: Attachment, files: Files, disk: DiskFiles, place: str
 ) -> StoredFile | None:
-    """The file of an attachment that was not in its place. In this order: it may be moved there in
-    between."""
+    """Return an attachment's file that wasn't in its place. Checked in this order because it may
+    be moved in between."""
     return await disk.found(f"{INCOMING}/{attachment.key}") or await files.found(place)
 
 
 async def _begun(
     stored: StoredFile, files: Files, path: str
 ) -> tuple[bytes, AsyncIterator[bytes]] | None:
-    """The first bytes of a file, and the others; None where it has been deleted."""
+    """Return a file's first bytes and the rest, or None if it was deleted."""
     # What had just arrived may have been moved to its place since.
     for where, at in ((stored.files, stored.path), (files, path)):
         chunks = where.chunks(at)
@@ -131,12 +129,8 @@ def _attachments(connection: Connection) -> list[Attachment]:
 def restored(
     archive: zipfile.ZipFile, files: Files, disk: DiskFiles, count: int, progress: Progress
 ) -> Iterator[None]:
-    """Put the archive's files into their place, where they are when the context ends well, and are
-    not at all otherwise.
-
-    DatabaseError where there are files already, or the archive is damaged; FilesUnavailable where a
-    bucket does not answer.
-    """
+    """Restore the archive's files, or none of them if the context fails. Raises DatabaseError if
+    there are files already or the archive is damaged, and FilesUnavailable."""
     if files is disk:
         with _restored_on_disk(archive, disk.root, count, progress):
             yield
@@ -216,8 +210,8 @@ def _restored_on_disk(
 def _unpacked(
     archive: zipfile.ZipFile, root: Path, count: int, progress: Progress
 ) -> Iterator[tuple[str, Path]]:
-    """The archive's files, by their paths: each in a file below the root, which is deleted
-    afterwards unless it was moved. DatabaseError where the archive is damaged."""
+    """Yield each file's path and an unpacked copy below `root`, which is deleted afterwards
+    unless it was moved. Raises DatabaseError if the archive is damaged."""
     names = [name for name in archive.namelist() if name.startswith(PREFIX)]
     if len(names) != count:
         raise DatabaseError(
@@ -244,8 +238,8 @@ def _unpacked(
 
 
 def missing_files(connection: Connection, files: Files, disk: DiskFiles) -> tuple[int, list[str]]:
-    """How many uploaded files there are, and the paths of those that are not where files are, or
-    not as long as they were. FilesUnavailable where a bucket does not answer."""
+    """Return the number of uploads, and the paths of those that are missing or have the wrong
+    size. Raises FilesUnavailable."""
     attachments = _attachments(connection)
     return len(attachments), asyncio.run(_lost(attachments, files, disk))
 

@@ -1,7 +1,7 @@
-"""Files, beside the database: uploads and pictures, on a disk or in S3 and its like.
+"""Files besides the database, on a disk or in S3: uploads, pictures, and thumbnails.
 
-A file is known by its path, with `/` between the parts. Paths are made by us, of random parts: what
-lies at one never changes, and a path that leads elsewhere is a mistake and raises ValueError.
+Paths are separated by `/` and contain random parts. The content at a path never changes. A path
+that leads elsewhere raises ValueError.
 """
 
 import os
@@ -14,120 +14,110 @@ from pathlib import Path
 from typing import Final
 
 INCOMING: Final = "uploads/incoming"
-"""Below it is what still arrives."""
+"""Files that are still arriving."""
 THUMBNAILS: Final = "thumbnails"
-"""Below it is what can be made again of uploads."""
+"""Files that can be made again from uploads."""
 MAX_PATH: Final = 800
-"""Characters of a path; S3 has 1,024 bytes for it, with the prefix."""
+"""Characters. S3 allows 1,024 bytes including the prefix."""
 MAX_PART: Final = 200
-"""Bytes of each of its parts; disks have 255."""
+"""Bytes of a part. Disks allow 255."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 EXTERNAL: Final = "external"
-"""Below it is what can be fetched again from elsewhere. It is on the disk always."""
+"""Files that can be fetched again, always on disk."""
 _PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/")
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that is there."""
-
     files: "Files"
-    """Where it is."""
+    """Where it is stored."""
     path: str
     size: int
-    """Bytes."""
     modified: float
-    """UNIX seconds."""
     place: Path | None = None
-    """Where it lies, if that is on a disk of this machine."""
+    """Its path on a disk of this machine."""
     status: os.stat_result | None = None
-    """What the disk says of it then."""
+    """Its status there."""
 
 
 class Files(ABC):
-    """A place for files, which nodes that share a database share. All methods raise ValueError for
-    what is no path of a file, OSError for trouble with a disk, and FilesUnavailable where the place
-    does not answer in time; none blocks the event loop.
-    """
+    """A storage shared by all nodes of a database. Methods raise ValueError for invalid paths,
+    OSError for disk errors, and FilesUnavailable if the storage doesn't respond in time. None
+    blocks the event loop."""
 
     is_here: bool
-    """Whether new files lie on a disk of this machine, where they can be moved to their place."""
+    """Whether files are on a disk of this machine, so that new ones can be moved into place."""
     description: str
-    """Where it is, for its operator; without credentials."""
+    """For the operator, without credentials."""
 
     @abstractmethod
     async def put(self, path: str, content: bytes) -> None:
-        """Write the whole file. It is there with all its content, durably, or not at all."""
+        """Write a whole file atomically and durably."""
 
     @abstractmethod
     async def put_from(self, path: str, source: Path) -> None:
-        """The same with what is in a file of this machine, whatever its size."""
+        """Copy a local file of any size."""
 
     @abstractmethod
     async def read(self, path: str) -> bytes | None:
-        """The whole of a small file; None where there is none."""
+        """Return a small file's content, or None."""
 
     @abstractmethod
     async def found(self, path: str) -> StoredFile | None:
-        """The file, if it is there."""
+        """Return the file if it exists."""
 
     @abstractmethod
     def chunks(self, path: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """What the file has from byte `start` up to `end` (excluded), as it comes.
-        FileNotFoundError where there is none."""
+        """Yield the bytes from `start` to `end` (exclusive). Raises FileNotFoundError."""
 
     @abstractmethod
     async def delete(self, path: str) -> None:
-        """Delete the file, if it is there."""
+        """Delete the file if it exists."""
 
     @abstractmethod
     async def delete_below(self, directory: str) -> None:
-        """Delete everything whose path begins with `directory/`."""
+        """Delete everything below a directory."""
 
     @abstractmethod
     def below(self, directory: str) -> AsyncIterator[StoredFile]:
-        """Everything whose path begins with `directory/`; with "", everything. What has no path of
-        a file is not ours, and left out."""
+        """Yield everything below a directory ("": all). Files without a valid path are skipped."""
 
     @abstractmethod
     def local(self, stored: StoredFile) -> AbstractAsyncContextManager[Path]:
-        """The file on a disk of this machine, for the time of the context. FileNotFoundError where
-        it has gone since."""
+        """Provide the file on a local disk for the duration of the context. Raises
+        FileNotFoundError."""
 
     @abstractmethod
     async def signed(
         self, stored: StoredFile, *, media_type: str, disposition: str, now: float
     ) -> str | None:
-        """An address that opens the file to whoever has it, for some minutes, as of that type and
-        to be shown or saved as `Content-Disposition` says. None where there are no such addresses.
-        """
+        """Return a URL that opens the file without signing in, for some minutes and with that
+        type and `Content-Disposition`, or None if the storage has no such URLs."""
 
     @abstractmethod
     async def probe(self) -> None:
-        """Return if the place answers; raise otherwise."""
+        """Raise if the storage doesn't respond."""
 
     @abstractmethod
-    async def close(self) -> None:
-        """Let go of connections."""
+    async def close(self) -> None: ...
 
     async def kept(self) -> AsyncIterator[StoredFile]:
-        """Every file, without what can be made again and what is still arriving."""
+        """Yield every file that must be kept."""
         async for one in self.below(""):
             if not one.path.startswith(_PASSING):
                 yield one
 
 
 def parts_of(path: str) -> list[str]:
-    """The parts of a path. ValueError for what is no path of a file."""
+    """Split a path. Raises ValueError if it is invalid."""
     if not is_path(path):
         raise ValueError(f"{path!r:.300} isn't a valid file path")
     return path.split("/")
 
 
 def is_path(path: str) -> bool:
-    """Whether it is a path that a file may have, wherever it is: what a disk could not have, nor a
-    bucket, has none at the other either. (On a disk, names that begin with a dot are of what is
-    being written.)"""
+    """Return whether both disks and buckets can have the path. Names that begin with a period
+    are files being written on disk."""
     try:
         parts = path.encode().split(b"/")
     except UnicodeEncodeError:

@@ -1,5 +1,4 @@
-"""Facts about this installation, beside the organization: the schema's version, the secret's
-fingerprint."""
+"""Facts about the installation, the lock of a server on SQLite, and the position of the log."""
 
 import contextlib
 import fcntl
@@ -19,24 +18,22 @@ SCHEMA_VERSION = "schema_version"
 SECRET = "secret"  # noqa: S105 (the key of the fingerprint, not the secret)
 
 CHANNEL = "channel"
-"""The key of a random word that the name is made of by which nodes hear of each other: whoever may
-connect to a PostgreSQL may listen and speak there to whatever they know the name of."""
+"""The key of a random word in the name of PostgreSQL's notification channel, so that other users
+of the server can't guess the channel."""
 
 
 def value(connection: Connection, key: str) -> str | None:
-    """The value that was put under the key."""
     rows = connection.query("SELECT value FROM installation WHERE key = ?", (key,))
     return str(rows[0][0]) if rows else None
 
 
 def values(connection: Connection, prefix: str) -> dict[str, str]:
-    """What was put under keys that begin so, by key."""
+    """Return the facts whose keys begin with `prefix`."""
     rows = connection.query("SELECT key, value FROM installation")
     return {str(key): str(value) for key, value in rows if str(key).startswith(prefix)}
 
 
 def put(connection: Connection, key: str, value: str) -> None:
-    """Put the value under the key, inside the transaction that is open."""
     connection.run(
         "INSERT INTO installation (key, value) VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -45,8 +42,7 @@ def put(connection: Connection, key: str, value: str) -> None:
 
 
 def put_once(connection: Connection, key: str, text: str) -> str:
-    """Put the value under the key, unless there is one, inside the transaction that is open.
-    Returns the one that there is now."""
+    """Store the value unless the key exists. Returns the stored value."""
     connection.run(
         "INSERT INTO installation (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
         (key, text),
@@ -55,12 +51,11 @@ def put_once(connection: Connection, key: str, text: str) -> str:
 
 
 def forget(connection: Connection, key: str) -> None:
-    """Take away what was put under the key, inside the transaction that is open."""
     connection.run("DELETE FROM installation WHERE key = ?", (key,))
 
 
 def is_founded(connection: Connection) -> bool:
-    """Whether the database, which may be of an older version, has an organization."""
+    """Return whether the database, of any version, has an organization."""
     return value(connection, SCHEMA_VERSION) is not None and bool(
         connection.query("SELECT 1 FROM head WHERE seq > 0")
     )
@@ -68,19 +63,19 @@ def is_founded(connection: Connection) -> bool:
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.05
-"""Between two tries: a command that looks whether a server runs holds the lock for a moment."""
+"""Between two attempts: commands that check for a server hold the lock briefly."""
 
 
 def this_process() -> str:
-    """This process, as errors of other processes name it."""
+    """Describe this process for other processes' error messages."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 @contextlib.contextmanager
 def exclusive_server(database: Path) -> Iterator[int]:
-    """Be the only server on the file for the time of the context; the lock's descriptor. Whoever
-    inherits it holds the lock as well: it ends with the last of these processes, however they end.
-    DatabaseError where there is a server already."""
+    """Be the only server of the file, and yield the lock's descriptor. Child processes that
+    inherit it hold the lock too, until the last of them ends. Raises DatabaseError if there is a
+    server."""
     path = _lock_of(database)
     file_modes.directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -103,7 +98,7 @@ def exclusive_server(database: Path) -> Iterator[int]:
 
 
 def running_server(database: Path) -> str | None:
-    """The process that serves from the file, other than this one; None where none does."""
+    """Describe another process that serves from the file, or return None."""
     try:
         descriptor = os.open(_lock_of(database), os.O_RDONLY)
     except FileNotFoundError:
@@ -122,7 +117,7 @@ def _lock_of(database: Path) -> Path:
 
 
 def _is_locked(descriptor: int, kind: int) -> bool:
-    """Try to lock the file; whether that succeeded."""
+    """Try to lock the file without blocking."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -135,7 +130,7 @@ def _holder(descriptor: int) -> str:
 
 
 class HistoryChanged(DatabaseError):
-    """The log does not have the known entry any more: it is another history."""
+    """The log no longer has the known entry, so it is a different history."""
 
     def __init__(self, known: "Position", head: "Head") -> None:
         self.head = head
@@ -146,7 +141,7 @@ class HistoryChanged(DatabaseError):
 
 
 class HistoryPruned(DatabaseError):
-    """The log has the same history, but entries after the known one are pruned."""
+    """The log has the same history, but entries after the known one were pruned."""
 
     def __init__(self, known: "Position", head: "Head") -> None:
         self.head = head
@@ -156,35 +151,35 @@ class HistoryPruned(DatabaseError):
 
 
 class NewerDatabase(DatabaseError):
-    """A newer program has changed the database, or written what this one cannot read."""
+    """A newer version changed the database or wrote what this one can't read."""
 
 
 class Position(Struct, frozen=True):
-    """An entry of the log. `history` and `batch` tell it from one with the same number in another
+    """A log entry. `history` and `batch` distinguish it from one with the same number in another
     history."""
 
     history: str
     seq: int
     batch: str
-    """The batch that it was committed with; empty for entries from before there were batches."""
+    """The batch that it was committed with, or "" for entries of version 0.1."""
 
 
 class Head(Struct, frozen=True):
-    """The log's end."""
+    """The end of the log."""
 
     seq: int
     pruned: int
-    """The newest entry that the log does not have any more; 0 where it has all."""
+    """The newest pruned entry, or 0."""
     history: str
     batch: str
-    """The batch that the newest entry came with."""
+    """The batch of the newest entry."""
     noted: str
-    """The newest batch that came without entries."""
+    """The newest batch without entries."""
     schema_version: int
-    """How many migrations a program must know at least. (More may have been made already, with
-    which programs that do not know them work as well.)"""
+    """The migrations that a program must know. More may have been made that older programs can
+    ignore."""
     log_format: int
-    """The newest format of the log in which something may be written."""
+    """The newest format that may be written to the log."""
 
     @property
     def position(self) -> Position:
@@ -192,34 +187,32 @@ class Head(Struct, frozen=True):
 
 
 def new_id() -> str:
-    """A random ID for a history or a batch."""
     return secrets.token_hex(8)
 
 
 HEAD_COLUMNS = "seq, pruned, history, batch, noted, schema_version, log_format"
-"""Of the table `head`, in the order of `Head`."""
+"""In the order of `Head`."""
 
 
 def head_position(connection: Connection) -> Head:
-    """The log's end."""
     (row,) = connection.query(f"SELECT {HEAD_COLUMNS} FROM head WHERE id = 1")
     return Head(*row)
 
 
 def head_of(row: TextRow) -> Head:
-    """The log's end, from `HEAD_COLUMNS` as text."""
+    """Decode `HEAD_COLUMNS` as text."""
     seq, pruned, name, batch, noted, version, log_format = (str(one or b"", "utf-8") for one in row)
     return Head(int(seq), int(pruned), name, batch, noted, int(version), int(log_format))
 
 
 def batch_of(connection: Connection, seq: int) -> str | None:
-    """The batch that an entry came with; None where the log does not have the entry."""
+    """Return an entry's batch, or None if the log doesn't have it."""
     rows = connection.query("SELECT batch FROM log WHERE seq = ?", (seq,))
     return str(rows[0][0]) if rows else None
 
 
 def continues_history(connection: Connection, found: Head, known: Position) -> bool:
-    """Whether the log still has the known entry. Where that is pruned, it is taken for granted."""
+    """Return whether the log still has the known entry, which is assumed if it was pruned."""
     if found.history != known.history or found.seq < known.seq:
         return False
     if found.seq == known.seq:
@@ -228,19 +221,18 @@ def continues_history(connection: Connection, found: Head, known: Position) -> b
 
 
 def renew_history(connection: Connection) -> None:
-    """Give the log a new identity, inside the transaction that is open. This ends the event queues:
-    their cursors are of another history."""
+    """Give the log a new identity, which ends all event queues."""
     connection.run("UPDATE head SET history = ? WHERE id = 1", (new_id(),))
     connection.run("DELETE FROM queues")
 
 
 def is_lost(connection: Connection, known: Position) -> bool:
-    """Whether the log went back in time, and nobody has given it a new identity yet."""
+    """Return whether the log went back in time and hasn't been given a new identity yet."""
     found = head_position(connection)
     return found.history == known.history and not continues_history(connection, found, known)
 
 
 def renew_where_lost(connection: Connection, known: Position) -> None:
-    """`renew` where the known entry `is_lost`, inside the transaction that is open."""
+    """Renew the history if the known entry `is_lost`."""
     if is_lost(connection, known):
         renew_history(connection)

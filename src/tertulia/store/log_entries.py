@@ -1,4 +1,4 @@
-"""Reading the log: where its head is, and entries with the texts that the log has no copy of."""
+"""Reading the log, and completing its entries with texts from other tables."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,40 +30,38 @@ _ids_decoder = msgspec.json.Decoder(list[int])
 
 
 def head(connection: Connection) -> int:
-    """The log's newest sequence number."""
     ((seq,),) = connection.query("SELECT seq FROM head WHERE id = 1")
     return int(seq)
 
 
 def pruned(connection: Connection) -> int:
-    """The newest sequence number that the log does not have any more; 0 where it has all."""
+    """Return the newest pruned sequence number, or 0."""
     ((seq,),) = connection.query("SELECT pruned FROM head WHERE id = 1")
     return int(seq)
 
 
 class LogTail(Struct, frozen=True):
-    """What the log has beyond a position."""
+    """The log after a position."""
 
     head: Head
     entries: list[Entry]
     position: Position
-    """The position of the last of the entries."""
+    """The position of the last entry."""
 
     @property
     def is_all(self) -> bool:
-        """Whether the entries reach to the log's end."""
+        """Whether the entries reach the log's end."""
         return self.position.seq == self.head.seq
 
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""Content and HTML of the messages in one part of a log's growth."""
+"""Content and HTML of the messages in one page of the log's tail."""
 
 
 def read_tail(connection: Connection, after: Position, limit: int) -> LogTail:
-    """Return the log's entries after one, at most `limit`, and only as many as have `GROWTH_BYTES`
-    together. HistoryChanged where the log does not have
-    that one any more, HistoryPruned where one after it is pruned, NewerDatabase where a newer
-    program writes it."""
+    """Return the entries after a position: at most `limit`, with up to `TAIL_BYTES` of texts.
+    Raises HistoryChanged if the log doesn't have that position, HistoryPruned if later entries
+    were pruned, and NewerDatabase."""
     end = installation.head_position(connection)
     require_known(end)
     if not installation.continues_history(connection, end, after):
@@ -85,8 +83,8 @@ def entries(
     until: int | None = None,
     most_bytes: int | None = None,
 ) -> list[Entry]:
-    """Return the log's entries after one, in order, with the messages' content: at most `limit`,
-    and only as many as have `most_bytes` of content and HTML together, but at least one."""
+    """Return the entries after a sequence number in order, with their texts: at most `limit`,
+    with up to `most_bytes` of content and HTML, but at least one."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
         f" ORDER BY seq LIMIT {int(limit)}",
@@ -135,8 +133,8 @@ def entries(
 
 
 def _left_topic(connection: Connection, message_ids: BitMap) -> BitMap:
-    """Return those of a topic's messages that are no longer in the topic of the newest of them:
-    usually none, so that there is little to look up however many they are."""
+    """Return those of a topic's messages that are no longer in the topic of the newest one.
+    Usually none are, so few have to be looked up."""
     ((present,),) = connection.query(
         f"SELECT {connection.dialect.collected('id')} FROM messages WHERE topic_id ="
         " (SELECT topic_id FROM messages WHERE id = ?)",
@@ -146,7 +144,7 @@ def _left_topic(connection: Connection, message_ids: BitMap) -> BitMap:
 
 
 def _within(connection: Connection, found: list[Entry], most_bytes: int) -> list[Entry]:
-    """Return the first of the entries whose messages have that many bytes together."""
+    """Return the first entries, up to that many bytes of texts."""
     ids = {e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)}
     for entry in found:
         if isinstance(entry.change, MessagesMoved):
@@ -167,8 +165,7 @@ def _within(connection: Connection, found: list[Entry], most_bytes: int) -> list
 
 
 def _with_own_texts(connection: Connection, found: list[Entry]) -> list[Entry]:
-    """The entries, with the texts of people's own records as they are now; what has been deleted
-    since has none."""
+    """Add the current texts of drafts and the like. Deleted ones stay empty."""
     wanted: dict[str, set[int]] = defaultdict(set)
 
     def want(table: str, record: Any) -> Any:
@@ -207,18 +204,18 @@ def _records_named(connection: Connection, table: str, ids: Iterable[int]) -> li
 
 
 class _Words(Struct):
-    """What people wrote, which the log has no copy of."""
+    """Texts that the log doesn't have."""
 
     messages: Mapping[int, Message]
     """As they are now."""
     before: Mapping[int, tuple[str, str]]
-    """What a message said before an entry: source and HTML."""
+    """By entry, a message's previous source and HTML."""
     parts: Mapping[int, str]
-    """The contents of submessages."""
+    """Contents of submessages."""
     channels: Mapping[int, int | None]
     """Where messages are now."""
     left: Mapping[int, BitMap]
-    """By entry that renamed a topic, its messages that are no longer in it."""
+    """By entry that renamed a topic, its messages that left it since."""
 
 
 def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
@@ -226,7 +223,6 @@ def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
 
 
 def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
-    """The change with what people wrote."""
     replace = msgspec.structs.replace
     if isinstance(change, OnMessage):
         place = change.place
@@ -293,8 +289,8 @@ def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int
 
 
 def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
-    """Return the sends with a queue ID and a local ID among the newest `entries` of the log, oldest
-    first. Only those without a request digest, which version 0.1 recorded, have their content."""
+    """Return the sends with a queue ID and a local ID among the newest `entries`, oldest first.
+    Only those of version 0.1, without a request digest, have their content."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log"
         " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ?"
@@ -315,7 +311,7 @@ def _with_content(connection: Connection, sent: MessageSent) -> MessageSent:
 
 
 TAIL_LIMIT: Final = 1000
-"""Rows that are read at most."""
+"""The most rows that are read."""
 TAIL_QUERY: Final = f"""
     SELECT log.seq, log.batch, log.at, log.actor_id,
         CASE WHEN log.batch = newest.batch THEN log.change END,
@@ -331,13 +327,13 @@ TAIL_QUERY: Final = f"""
     ) AS said ON TRUE
     WHERE log.seq >= ? ORDER BY log.seq LIMIT {TAIL_LIMIT}
 """
-"""The entries from one on; none where the head's batch is that one's, which is to say that nothing
-came since (two parameters: its batch and its number). Not before the head is locked: each statement
-sees what was committed when it began."""
+"""The entries from a sequence number on, or none if the head's batch is the given one.
+Parameters: batch and number. Run it after locking the head, because each statement sees what was
+committed when it began."""
 
 
 def tail_from_rows(head: Head, rows: Sequence[TextRow], known: Position) -> LogTail | None:
-    """What the log has beyond a position, from the query's rows; None where they do not say it."""
+    """Decode the tail from the query's rows, or return None if they don't have all of it."""
     if head.position == known:
         return LogTail(head, [], known)
     if head.history != known.history or head.seq < known.seq or len(rows) >= TAIL_LIMIT:
@@ -370,7 +366,7 @@ def tail_from_rows(head: Head, rows: Sequence[TextRow], known: Position) -> LogT
 
 
 def _complete(change: AnyChange, row: TextRow) -> AnyChange | None:
-    """The change with its texts; None where the row does not have them."""
+    """Add the texts, or return None if the row doesn't have them."""
     if not isinstance(change, NEEDS_TEXTS):
         return change
     if not isinstance(change, MessageSent) or change.widget is not None:

@@ -1,9 +1,8 @@
-"""What may be written to the log while nodes of two versions serve from it.
+"""Log formats, which let nodes of two versions serve together.
 
-A node reads what every older version wrote. What an older one cannot read is not written before
-all nodes can: a kind of change, or a field of what is stored, that is newer than the format that
-the log's head allows. (An older node would not know what to do with such a change; and it would
-lose such a field of a record that it writes anew.)
+A node can read what older versions wrote. Changes and fields that older versions can't read are
+written only once the log's head allows their format: an older node couldn't process the change, and
+would drop the field when it rewrites the record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,8 +15,7 @@ from msgspec import Struct
 from tertulia.model.changes import AnyChange, RealmChanged, UserChanged
 
 FIRST_FORMAT: Final = 100
-"""The format of the first version that others serve beside. (Before that, it was the number of
-kinds of changes, and each newer version ended the nodes of older ones.)"""
+"""The format of the first version that supports rolling upgrades."""
 
 SINCE: Mapping[str, int] = {
     "EventIdsUsedUp": 101,
@@ -60,24 +58,24 @@ SINCE: Mapping[str, int] = {
     "TopicMoveStarted": 101,
     "UserStatus.ends_at": 101,
 }
-"""What came later, each with the format since which it may be written: a kind of change by its
-name (`BannerPosted`), or of a struct or an enumeration that is stored a field or a value
-(`Channel.pinned`). What one release adds has one format, a higher one than all before."""
+"""Kinds of changes (`BannerPosted`), and fields or values of stored structs and enumerations
+(`Channel.pinned`), with the format since which they may be written. Each release that adds some
+has one new format, higher than all before."""
 
 IGNORED: frozenset[str] = frozenset(
     {"MessageSent.request_digest", "MessagesMoved.to_public_history"}
 )
-"""New fields that nodes of older versions may ignore, so they are written at any time."""
+"""New fields that older nodes may ignore, so they can be written at any time."""
 
 _RECORDS: Final[Mapping[type, str]] = {RealmChanged: "Realm", UserChanged: "User"}
-"""Changes that have a record's new values by the names of its fields."""
+"""Changes that have new values of a record by field name."""
 
 LOG_FORMAT = max([FIRST_FORMAT, *SINCE.values()])
-"""The newest that the program knows."""
+"""The newest format that this version knows."""
 
 
 def needed_format(changes: Sequence[AnyChange], since: Mapping[str, int] | None = None) -> int:
-    """The least format in which the changes may be written."""
+    """Return the lowest format that allows these changes."""
     known = SINCE if since is None else since
     return max((_needed(change, known) for change in changes), default=FIRST_FORMAT)
 
@@ -98,7 +96,7 @@ def _needed(value: Any, since: Mapping[str, int]) -> int:
 
 
 def _of_values(value: Struct, since: Mapping[str, int]) -> Iterator[int]:
-    """What is needed for the fields to which a change gives values by their names."""
+    """Yield the formats that changed fields need."""
     whose = _RECORDS.get(type(value))
     yield FIRST_FORMAT
     if whose is not None:
@@ -111,7 +109,7 @@ def _of_struct(value: Struct, since: Mapping[str, int]) -> Iterator[int]:
     yield since.get(name, FIRST_FORMAT)
     for field in msgspec.structs.fields(value):
         part = getattr(value, field.name)
-        # What has its default is left out. (An empty collection is made anew for each.)
+        # Defaults aren't written.
         made = field.default_factory
         if part != (field.default if made is msgspec.NODEFAULT else made()):
             yield since.get(f"{name}.{field.name}", FIRST_FORMAT)

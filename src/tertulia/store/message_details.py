@@ -1,5 +1,4 @@
-"""What belongs to a message besides its row: reactions, submessages, its history, and who has a
-record of it."""
+"""Details of messages: reactions, submessages, and edits."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,10 +16,8 @@ from tertulia.store.message_marks import holders
 
 
 class MessageDetails(Struct, frozen=True):
-    """Reactions, submessages (the parts of a widget) and the history of one message."""
-
     reactions: Sequence[Reaction] = ()
-    """In the order in which people reacted."""
+    """In the order in which they were added."""
     submessages: Sequence[Submessage] = ()
     """In the order of their IDs."""
     edits: Sequence[MessageEdit] = ()
@@ -29,35 +26,33 @@ class MessageDetails(Struct, frozen=True):
 
 NO_DETAILS = MessageDetails()
 EDITS_BYTES = 1024 * 1024
-"""Earlier content and HTML that come with a page of messages."""
+"""Previous content and HTML in a page of messages."""
 MAX_RENAMES = 10
-"""How often, lately, its whole topic was renamed: so much of that comes with a message. Renaming a
-topic writes a few rows, but each of its messages would bring all of them. Its history has them."""
+"""The newest renames of its topic that come with a message. Renaming a topic is cheap, but each
+of its messages would return all of them. Its history has the rest."""
 MAX_ARRIVALS = 100
-"""Messages of a move that are told in full to those to whom they are new."""
+"""The most messages of a move that are sent in full to users to whom they are new."""
 ARRIVALS_BYTES = 1024 * 1024
-"""Content and HTML that they have together; and"""
+"""Content and HTML of these messages."""
 MAX_DETAILS = 2000
-"""Reactions, parts of widgets and flags that they have, all together; so many messages are told
-that they have no more. (The newest is told whatever it has.)"""
+"""Reactions, submessages, and flags of these messages, except that the newest message is always
+sent."""
 
 
 class DetailedMessage(Struct, frozen=True):
-    """A message for one reader, as the database had it at the log's entry `head`."""
+    """A message for one reader, as of the log entry `head`."""
 
     head: int
     message: Message
     relation: message_marks.Relation
-    """The reader's."""
     details: MessageDetails
     holders: tuple[int, ...]
-    """The users who have a record of it although it was not delivered to them."""
+    """Users who have a record of it although it wasn't delivered to them."""
 
 
 def detailed_message(
     connection: Connection, user_id: int, message_id: int
 ) -> DetailedMessage | None:
-    """The message for one reader; None where there is none of that ID."""
     found = queries.messages(connection, [message_id])
     if not found:
         return None
@@ -71,17 +66,17 @@ def detailed_message(
 
 
 def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, MessageDetails]:
-    """The details of those of the messages that have any."""
+    """Return the details of those messages that have any."""
     if not message_ids:
         return {}
     dialect = connection.dialect
     among = dialect.among("message_id")
-    # What edits changed is read afterwards, as far as there is room for it.
+    # Previous texts are read afterwards, as far as there is room.
     sizes: dict[tuple[int, int], int] = {}
     reactions: dict[int, list[Reaction]] = defaultdict(list)
     submessages: dict[int, list[Submessage]] = defaultdict(list)
     edits: dict[int, list[MessageEdit]] = defaultdict(list)
-    # One query for all three: most messages have none of it, and each costs a way to the database.
+    # One query for all three, because most messages have none and a round trip costs more.
     for what, *row in connection.query(
         f"SELECT 'edit', message_id, seq, at, user_id, NULL, NULL, was_topic, topic,"
         f" was_channel_id, channel_id, {editing.TEXT_SIZE} FROM message_edits WHERE {among}"
@@ -135,7 +130,7 @@ def _add_texts(
     edits: Mapping[int, list[MessageEdit]],
     sizes: Mapping[tuple[int, int], int],
 ) -> None:
-    """Give the edits what messages said before, the newest first, as far as there is room."""
+    """Add the previous texts to edits, newest first, up to `EDITS_BYTES`."""
     chosen: list[tuple[int, int]] = []
     room = EDITS_BYTES
     for key in sorted(sizes, key=itemgetter(1), reverse=True):
@@ -160,8 +155,8 @@ def _add_texts(
 
 
 def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival]:
-    """The newest of these (ascending) messages with their details and everybody's flags
-    on them, ascending; as many as one move tells in full."""
+    """Return the newest of the messages (ascending) with details and all users' flags, as many
+    as a move sends in full."""
     newest = message_ids[-MAX_ARRIVALS:]
     counts = _detail_counts(connection, newest)
     sizes = queries.text_sizes(connection, newest)
@@ -205,7 +200,7 @@ def _detail_counts(connection: Connection, message_ids: Sequence[int]) -> dict[i
 
 
 def from_sender(connection: Connection, sender_id: int, ids: Sequence[int]) -> tuple[int, ...]:
-    """Those of the messages that one user sent, ascending."""
+    """Return those messages that a user sent, ascending."""
     dialect = connection.dialect
     rows = connection.query(
         f"SELECT id FROM messages WHERE sender_id = ? AND {dialect.among('id')} ORDER BY id",

@@ -16,14 +16,13 @@ from tertulia.store.database import Connection
 
 
 class Relation(Struct, frozen=True):
-    """One reader's relation to one message, beyond having received it."""
+    """A reader's relation to a message that they received."""
 
     flags: Flag = Flag(0)
     read: bool = False
 
 
 def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[int, Relation]:
-    """The user's relation to each of the messages."""
     wanted = list(ids)
     if not wanted:
         return {}
@@ -41,12 +40,12 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
 def relations_of_people(
     connection: Connection, user_ids: Iterable[int], ids: Iterable[int]
 ) -> tuple[dict[int, dict[int, Flag]], "dict[int, MessageMarks]"]:
-    """The sparse flags that these users have on each of the messages, by message and user; and the
-    marks of each of them on these. It takes three queries, however many they are."""
+    """Return the flags of these users on each message, and the marks of each user. Takes three
+    queries for any number of users."""
     dialect, wanted, users = connection.dialect, sorted(set(ids)), sorted(set(user_ids))
     flags: dict[int, dict[int, Flag]] = {message_id: {} for message_id in wanted}
     own: dict[int, dict[int, int]] = {user_id: {} for user_id in users}
-    # (By the messages' index: most people have flags on very many others.)
+    # Use the index by message, because most people have flags on many other messages.
     for user_id, message_id, value in connection.query(
         "SELECT user_id, message_id, flags FROM message_flags"
         f" WHERE {dialect.among('message_id')} AND {dialect.among('+user_id')}",
@@ -73,17 +72,15 @@ def relations_of_people(
 
 
 class MessageMarks(Struct, frozen=True):
-    """What one reader has done with some messages, and what has been done with them for the reader:
-    enough to tell the relation to each of them."""
+    """What a reader has read and flagged among some messages."""
 
     flags: dict[int, int]
-    """By message. What a record of the reader's own was moved with is in `moved`."""
+    """By message, without records in `moved`."""
     read: BitMap
     moved: BitMap = BitMap()
-    """Messages of which the reader has a record because they were moved."""
+    """Messages that the reader has a record of because they were moved."""
 
     def relation(self, message_id: int) -> Relation:
-        """The reader's relation to one of the messages."""
         flags = self.flags.get(message_id, 0)
         if message_id in self.moved:
             flags |= Flag.RECORD
@@ -94,7 +91,7 @@ _NO_FLAG = Flag(0)
 
 
 def marks_since(connection: Connection, user_id: int, first: int) -> MessageMarks:
-    """The user's marks on all messages from that one on."""
+    """Return the user's marks on messages from that ID on."""
     return _marks(
         connection, user_id, ("message_id >= ?", first), ("chunk >= ?", first >> CHUNK_BITS)
     )
@@ -103,12 +100,12 @@ def marks_since(connection: Connection, user_id: int, first: int) -> MessageMark
 def _marks(
     connection: Connection, user_id: int, messages: tuple[str, Any], chunks: tuple[str, Any]
 ) -> MessageMarks:
-    """The user's marks on messages: a condition on their IDs and one on the rows of bitmaps that
-    they are in, each with its parameter."""
+    """Return the user's marks on messages. Takes conditions on their IDs and on rows of bitmaps,
+    each with its parameter."""
     flags: dict[int, int] = {}
     found: dict[str, list[BitMap]] = {bitmaps.READ: [], bitmaps.RECORDS: []}
     of_chunk, chunk = chunks
-    # One query for all: each costs a way to the database.
+    # One query, because a round trip costs more.
     for table, number, value, bitmap in connection.query(
         "SELECT 'message_flags', message_id, flags, NULL FROM message_flags"
         f" WHERE user_id = ? AND {messages[0]}"
@@ -130,12 +127,11 @@ def _marks(
 
 
 Marked = tuple[BitMap, dict[Flag, BitMap]]
-"""What a user has read, and the messages with each of their sparse flags."""
+"""What a user has read, and the messages with each flag."""
 
 
 def marks_of_users(connection: Connection, user_ids: Sequence[int]) -> dict[int, Marked]:
-    """Return all that each of the users has read, and the messages with each of their sparse
-    flags."""
+    """Return everything that each user has read and flagged."""
     dialect = connection.dialect
     users = dialect.array(user_ids)
     by_flags: dict[int, dict[int, list[int]]] = {user: defaultdict(list) for user in user_ids}
@@ -159,7 +155,7 @@ def marks_of_users(connection: Connection, user_ids: Sequence[int]) -> dict[int,
 
 
 def flags_of(connection: Connection, message_id: int) -> dict[int, Flag]:
-    """Return everybody's sparse flags on the message."""
+    """Return all users' flags on the message."""
     rows = connection.query(
         "SELECT user_id, flags FROM message_flags WHERE message_id = ?", (message_id,)
     )
@@ -170,12 +166,12 @@ def flags_of(connection: Connection, message_id: int) -> dict[int, Flag]:
 
 
 def read_by(connection: Connection, message_id: int, user_ids: Sequence[int]) -> list[int]:
-    """Return those of the users who marked the message as read."""
+    """Return those of the users who have read the message."""
     return bitmaps.users_with(connection, bitmaps.READ, message_id, user_ids)
 
 
 def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
-    """Everybody's sparse flags on these messages, by user and message."""
+    """Return all users' flags on the messages, by user and message."""
     dialect = connection.dialect
     found: dict[int, dict[int, Flag]] = defaultdict(dict)
     for user_id, message_id, flags in connection.query(
@@ -187,13 +183,13 @@ def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, di
 
 
 Records = list[tuple[BitMap, tuple[int, ...]]]
-"""Messages of which these users keep a record; each user is named once."""
+"""Messages with the users who have a record of exactly these."""
 
 
 def records_on(
     connection: Connection, message_ids: Sequence[int]
 ) -> tuple[frozenset[int], Records]:
-    """Everybody who has sparse flags on these messages, and who keeps a record of which."""
+    """Return the users with flags on these messages, and who has a record of which."""
     dialect = connection.dialect
     records = bitmaps.users_with_any(connection, bitmaps.RECORDS, BitMap(message_ids))
     holders = set(records)
@@ -212,7 +208,7 @@ def records_on(
 
 
 def holders(connection: Connection, message_id: int) -> tuple[int, ...]:
-    """The users who have a record of a message although it was not delivered to them."""
+    """Return the users who have a record of a message although it wasn't delivered to them."""
     rows = connection.query(
         "SELECT user_id FROM message_flags WHERE message_id = ?"
         f" AND (flags & {int(Flag.RECORD)}) != 0",
@@ -223,7 +219,6 @@ def holders(connection: Connection, message_id: int) -> tuple[int, ...]:
 
 
 def have_read(connection: Connection, message_id: int, user_ids: Iterable[int]) -> list[int]:
-    """Those of the users who have read the message."""
     dialect = connection.dialect
     rows = connection.query(
         "SELECT user_id, bitmap FROM read_state"

@@ -1,11 +1,9 @@
-"""Reading messages: a page of those that a search finds.
+"""Reading a page of messages.
 
-Everything but text is a condition in SQL (`narrow_sql`). For text there are two strategies: to scan
-the messages from the anchor on, which soon fills a page where the phrase is common; and to look
-them up in the database's search index, which is fast where it is rare. The walk estimates after
-each step which of the two is cheaper for the rest. Where both take long, because the phrase is
-common and not in the narrow, and that has few messages, what the index names is held against those
-by their IDs alone.
+Conditions other than text are SQL (`narrow_sql`). Text is found by scanning messages from the
+anchor, which is fast if the phrase is common, or with the search index, which is fast if it is
+rare. `search_walk` estimates after each step which is cheaper for the rest. If both are slow, hits
+are intersected by ID with the messages of a small narrow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,20 +32,19 @@ from tertulia.store.search_walk import (
 )
 
 PAGE_BYTES = 4 * 1024 * 1024
-"""Content and HTML of the messages on either side of a page's anchor, those of a search counted
-twice, since it returns them with the matches marked as well. A page ends early where there is more,
-and says so."""
+"""Content and HTML on either side of the anchor, counted twice in a search, which also returns
+highlighted matches. A larger page ends early."""
 _FIRST_PAGE_STEP = 128
 _MOST_PAGE_STEP = 1024
 """Messages that are read before their size is looked at: first, and later at most."""
 _FIRST_SLICE, _LONGEST_SLICE = 1000, 64_000
-"""Unread messages that are searched first, and that are searched together at most."""
+"""The first and the largest number of unread messages searched together."""
 _LARGEST = 2**32 - 1
-"""The largest number of a bitmap."""
+"""The largest number in a bitmap."""
 
 
 class Page(Struct):
-    """Messages in ascending order, and whether there are none before and none after them."""
+    """Ascending messages, and whether they include the oldest and newest matches."""
 
     messages: list[Message]
     found_oldest: bool
@@ -55,8 +52,8 @@ class Page(Struct):
 
 
 def is_bounded(search: MessageSearch) -> bool:
-    """Whether an index leads to what the search is for, so that a page costs what it contains. This
-    is where it is decided which reads have the share of searches."""
+    """Return whether an index leads to the matches, so that a page costs no more than its
+    contents. Other reads count as searches (`Readers.search`)."""
     if search.scope.is_empty:
         return True
     wanted = [term.condition for term in search.terms if not term.negated]
@@ -71,7 +68,7 @@ def is_bounded(search: MessageSearch) -> bool:
                 pass
             case _:
                 return False
-    # The first unread message is looked for outside of what is muted.
+    # The first unread message is the first one that isn't muted.
     return all(
         isinstance(term.condition, narrow.IsMuted) and narrow.IsUnread in kinds
         for term in search.terms
@@ -80,13 +77,11 @@ def is_bounded(search: MessageSearch) -> bool:
 
 
 def find(connection: Connection, search: MessageSearch, seen: ScannedSample | None = None) -> Page:
-    """The page that the search asks for."""
     older: list[Message] = []
     newer: list[Message] = []
     is_cut = False
     anchor = search.anchor
-    # The anchor itself comes with the later half; one more row on each side tells whether the
-    # history goes on.
+    # The later side includes the anchor. One more row on each side tells whether there are more.
     want_anchor = search.include_anchor
     if (search.after or want_anchor) and anchor <= narrow.LARGEST:
         start = anchor - int(want_anchor)
@@ -114,8 +109,8 @@ def _side(
     limit: int,
     seen: ScannedSample | None = None,
 ) -> tuple[list[Message], bool]:
-    """Return at most `limit` messages on one side of the anchor, the nearest first, and whether
-    there would have been more had they not been as large."""
+    """Return up to `limit` messages on one side of the anchor, nearest first, and whether the
+    page ended early because of its size."""
     found: list[Message] = []
     size, step = 0, _FIRST_PAGE_STEP
     each = 1 + bool(narrow.phrases_in(search.terms))
@@ -151,8 +146,8 @@ def _one_side(
 
 
 def _unread_slices(search: MessageSearch, comparison: str, anchor: int) -> Iterator[MessageSearch]:
-    """The search, or where it is for one of many unread messages, searches for more and more of
-    those, beginning at the anchor."""
+    """Yield the search, or if it asks for unread messages, searches for growing slices of these
+    from the anchor on."""
     wanted = [
         term.condition
         for term in search.terms
@@ -181,13 +176,12 @@ def _with_unread(search: MessageSearch, rest: tuple[Term, ...], unread: BitMap) 
 
 
 def _up_to(ids: BitMap, last: int) -> int:
-    """How many are not beyond the last one."""
     return ids.rank(min(last, _LARGEST)) if last >= 0 else 0
 
 
 def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> list[Message]:
-    """Those of the messages that the search's scope and terms let through, ascending. Refused if
-    they are too large for one page, because nothing could say which of them are missing."""
+    """Return those of the messages that fit the search, ascending. Raises Refused if they are
+    too large for one page."""
     texts, rest = split_terms(search.terms)
     where, values = narrow_condition(connection, search.scope, rest)
     found: list[Message] = []
@@ -208,7 +202,7 @@ def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> l
 
 
 def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
-    """Whether the scope has any of the messages."""
+    """Return whether any of the messages is in scope."""
     where, values = scope_condition(connection.dialect, scope)
     among = connection.dialect.among("messages.id")
     sql = f"SELECT 1 FROM messages WHERE {among} AND {where} LIMIT 1"

@@ -1,8 +1,9 @@
-"""How the database came to be as it is: one list for both kinds, applied in order, never edited.
+"""The migrations of the database: one list for SQLite and PostgreSQL, applied in order, never
+edited.
 
-The schema's version is the number of migrations applied. Nodes may serve beside those of the next
-version, so what a migration takes away from the older program waits until none of them is left: see
-`Expand` and `Contract`.
+The schema version is the number of applied migrations. Nodes of two versions may serve together, so
+what a migration removes from the older version waits until its nodes are gone: see `Expand` and
+`Contract`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,16 +15,15 @@ from tertulia.store.dialect import Dialect
 
 Report = Callable[[str], None]
 Step = str | Callable[[Connection, Report], None]
-"""A statement, or what SQL cannot do, which may tell how far it has come."""
+"""A statement, or a function for what SQL can't do, which may report its progress."""
 Migration = Callable[[Dialect], Sequence[Step]]
-"""One that is a mere function ends the nodes of older versions: they notice."""
+"""A plain function stops nodes of older versions, which notice it."""
 
 
 @dataclass(frozen=True)
 class Expand:
-    """A migration that adds: the program of the version before works with it as well as without.
-    A new table, an index, a column that has a default. It must not hold up those who serve: its
-    locks are waited for a few seconds only."""
+    """A migration that the previous version works with, too: a new table, an index, a column
+    with a default. It mustn't delay nodes that serve, so it waits only seconds for locks."""
 
     migration: Migration
 
@@ -33,9 +33,8 @@ class Expand:
 
 @dataclass(frozen=True)
 class Contract:
-    """A migration that takes away what the program uses no more, and the version before it did. It
-    is made when no node of an older version is left; the program works with it as well as
-    without."""
+    """A migration that removes what neither this version nor the previous one uses. It runs once
+    no node of an older version is left."""
 
     migration: Migration
 
@@ -44,7 +43,6 @@ class Contract:
 
 
 def records(table: str, *keys: str) -> str:
-    """The table of a noun; the keys as `name TYPE`."""
     columns = ", ".join(f"{key} NOT NULL" for key in keys)
     names = ", ".join(key.split()[0] for key in keys)
     return f"CREATE TABLE {table} ({columns}, doc TEXT NOT NULL, PRIMARY KEY ({names}))"
@@ -459,14 +457,14 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
-"""The schema's version since which the search is filled by `tertulia.store.search_index`."""
+"""Since this schema version, `tertulia.store.search_index` fills the search index."""
 
 WITH_TOPIC_IDS = MIGRATIONS.index(_topics_by_id) + 1
-"""The schema's version since which topics are searched apart from messages."""
+"""Since this schema version, topics have a search index."""
 
 WITH_HISTORY = MIGRATIONS.index(_history) + 1
-"""The schema's version since which the log's head knows its history and the versions."""
+"""Since this schema version, the log's head has its history and the versions."""
 
 
 WITH_NODES = MIGRATIONS.index(_nodes) + 1
-"""The schema's version since which nodes are listed, and those of two versions serve together."""
+"""Since this schema version, nodes are listed and two versions can serve together."""

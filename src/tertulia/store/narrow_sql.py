@@ -1,4 +1,4 @@
-"""Narrows and scopes as SQL, so that each condition uses the index that fits."""
+"""Narrows and scopes as SQL conditions that use the fitting indexes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,26 +13,26 @@ from tertulia.store.dialect import Dialect
 
 Clause = tuple[str, list[Any]]
 _FEW = 5000
-"""So many messages are found faster by their IDs than by walking along the others."""
+"""Up to this many messages are looked up by ID rather than found on a walk along all messages."""
 _QUICK = 30_000
-"""So many entries of an index are looked through within a moment."""
+"""Up to this many index entries are read in a moment."""
 _SIDE_BY_SIDE = 100
-"""Terms of one OR: SQLite takes a few hundred."""
+"""Terms of one OR, because SQLite limits the depth of expressions."""
 _NONE: Clause = ("1 = 0", [])
 _TOPICS = "SELECT id FROM message_topics"
 
 
 class IdSubset(NamedTuple):
-    """Messages whose IDs an index has."""
+    """Messages whose IDs come from an index."""
 
     ids: str
-    """A query for these."""
+    """A query for the IDs."""
     parameters: list[Any]
     number: int
 
 
 def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
-    """The condition on `messages`, with its parameters: in the scope, and all terms hold."""
+    """Return the condition that a row of `messages` is in the scope and fits all terms."""
     dialect = connection.dialect
     clauses: list[Clause] = []
     topic = _one_topic(terms)
@@ -42,7 +42,7 @@ def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]
         if not term.negated and isinstance(term.condition, narrow.InChannels):
             is_whole = is_whole or term.condition.channel_ids <= whole
             if topic is not None:
-                continue  # The topic is in no other channel.
+                continue  # The topic has the channel.
         if not term.negated and isinstance(term.condition, narrow.InTopic) and topic is not None:
             clauses.append(topic)
             continue
@@ -52,8 +52,7 @@ def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]
         clauses.append((f"NOT COALESCE({sql}, FALSE)" if term.negated else sql, values))
     if not dialect.intersects_indexes and (both := _intersection(connection, terms)):
         clauses.append(both)
-    # Beside a channel that is in the scope as a whole, it would only keep the database from walking
-    # along an index.
+    # If a whole channel is in scope, this would only keep the database from walking along an index.
     if not is_whole:
         clauses.append(scope_condition(dialect, scope))
     return " AND ".join(sql for sql, _ in clauses), [one for _, some in clauses for one in some]
@@ -62,8 +61,8 @@ def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]
 def _few(
     connection: Connection, scope: Scope, terms: Sequence[Term], condition: narrow.Condition
 ) -> Clause | None:
-    """The messages of some conversations, taken out by an index: where they are so few that to
-    meet enough of them on a walk through all messages takes longer."""
+    """Return a condition by ID for a few messages in some conversations. A walk along all
+    messages would take longer to find them."""
     dialect = connection.dialect
     table, column = "messages", "id"
     match condition:
@@ -89,8 +88,8 @@ def _few(
 
 
 def _intersection(connection: Connection, terms: Sequence[Term]) -> Clause | None:
-    """The messages that several terms hold for, found by their indexes alone: where each holds for
-    so few that those take less time than reading the messages of one, to find few of the other."""
+    """Return a condition by ID for messages that fit several terms, if each fits few.
+    Intersecting indexes takes less time than reading the messages of one."""
     clauses = _all_indexed(terms)
     few = _quick(connection, clauses) if len(clauses) > 1 else []
     if len(few) < 2:
@@ -100,18 +99,17 @@ def _intersection(connection: Connection, terms: Sequence[Term]) -> Clause | Non
 
 
 def smallest_subset(connection: Connection, terms: Sequence[Term]) -> IdSubset | None:
-    """The messages that one of the terms holds for, of that which holds for the fewest: where they
-    are so few that another index is held against them within a moment, and the database does not
-    do so by itself."""
+    """Return the messages of the term that fits fewest, if they are few enough to intersect with
+    another index and the database doesn't do that itself."""
     if connection.dialect.intersects_indexes:
         return None
     return min(_quick(connection, _all_indexed(terms)), key=lambda one: one.number, default=None)
 
 
 def ids_in_scope(dialect: Dialect, scope: Scope, terms: Sequence[Term]) -> Clause:
-    """A query for the IDs of the scope's messages, from indexes alone, and its parameters. Of a
-    channel that the reader received a part of, it has all; and of the terms, it knows the one that
-    an index has by channel."""
+    """Return a query for the IDs of the scope's messages, from indexes only. It has all messages
+    of channels that the reader received in part, and applies only the term that has an index by
+    channel."""
     also = in_each_channel(terms)
     fits = f"{also} AND " if also else ""
     whole, parts = scope.parts
@@ -134,7 +132,7 @@ def ids_in_scope(dialect: Dialect, scope: Scope, terms: Sequence[Term]) -> Claus
 
 
 def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[IdSubset]:
-    """What the conditions hold for, of those that hold for few."""
+    """Return those conditions that hold for few messages."""
     found: list[IdSubset] = []
     for sql, values in clauses:
         ids = f"SELECT id FROM messages WHERE {sql}"
@@ -155,7 +153,7 @@ def _all_indexed(terms: Sequence[Term]) -> list[Clause]:
 
 
 def _one_topic(terms: Iterable[Term]) -> Clause | None:
-    """The condition that a message is in the one topic that the terms name, with its channel."""
+    """Return the condition for the only topic that the terms name, with its channel."""
     wanted = [term.condition for term in terms if not term.negated]
     channels = [one for one in wanted if isinstance(one, narrow.InChannels)]
     topics = [one for one in wanted if isinstance(one, narrow.InTopic)]
@@ -173,7 +171,7 @@ def _is_one_channel(condition: narrow.Condition) -> bool:
 
 
 def _indexed(condition: narrow.Condition) -> Clause | None:
-    """The condition, where an index has the IDs of the messages that it holds for, in order."""
+    """Return the condition if an index has the IDs of its messages in order."""
     match condition:
         case narrow.InChannels(channel_ids=ids) if len(ids) == 1:
             return "channel_id = ?", list(ids)
@@ -271,7 +269,7 @@ def _topics(
 
 
 def _any(conditions: Sequence[str]) -> str:
-    """A condition that one of them holds."""
+    """Join conditions with OR."""
     while len(conditions) > _SIDE_BY_SIDE:
         conditions = [
             f"({' OR '.join(conditions[begin : begin + _SIDE_BY_SIDE])})"
@@ -281,8 +279,8 @@ def _any(conditions: Sequence[str]) -> str:
 
 
 def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
-    """The condition that a message is in the scope. The `+` keeps the planner from gathering
-    messages channel by channel where walking them in order is what finds a page."""
+    """Return the condition that a message is in the scope. The `+` keeps the planner from
+    collecting messages channel by channel when walking along all of them finds a page sooner."""
     either: list[str] = []
     parameters: list[Any] = []
     if scope.channel_ids:
@@ -307,9 +305,8 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
 
 
 def in_each_channel(terms: Sequence[Term]) -> str:
-    """The condition, without parameters, for which an index has the messages of each channel in
-    order: that they are of one sender, or that they have a part. Empty if no term is of this kind.
-    """
+    """Return a condition without parameters, for a sender or a part, that an index has for each
+    channel in order, or ""."""
     wanted = [term.condition for term in terms if not term.negated]
     for condition in wanted:
         if isinstance(condition, narrow.FromSender):
@@ -323,12 +320,12 @@ def in_each_channel(terms: Sequence[Term]) -> str:
 def nearest(
     dialect: Dialect, scope: Scope, comparison: str, anchor: int, limit: int, also: str = ""
 ) -> Clause | None:
-    """A query for the first so many messages of the scope beyond one, by their IDs (`id`): all that
-    there are where it finds fewer. It takes them from each channel and conversation, so it does not
-    pass over what others wrote in between. None where the scope has nothing.
+    """Return a query for the IDs (`id`) of the first `limit` messages of the scope beyond an ID, or
+    None if the scope is empty. It queries each channel and conversation, so it doesn't read what
+    lies between.
 
-    With `also`, which is a condition of `in_each_channel`, it leaves out those for which that does
-    not hold, and maybe not all of them."""
+    `also` is a condition of `in_each_channel`. Not all messages without it are left out.
+    """
     whole, parts = scope.parts
     channels = [(one, 0, narrow.LARGEST) for one in scope.channel_ids.union(whole)]
     # Each message once, or what is found would be fewer.
@@ -362,7 +359,7 @@ def _spans(dialect: Dialect, spans: Iterable[ChannelSpan]) -> Clause:
 
 
 def _within(dialect: Dialect, whole: list[int], parts: list[tuple[int, int, int]]) -> Clause:
-    """The spans are parameters, for a reader may have been in very many channels."""
+    """The spans are a parameter because a reader may have been in thousands of channels."""
     either: list[str] = []
     parameters: list[Any] = []
     if whole:

@@ -1,7 +1,7 @@
-"""The nodes that serve from the database, as each says of itself every few seconds.
+"""The nodes that serve from the database, which report every few seconds.
 
-A node is known to be alive by its row, whose time is the database's, so that clocks which differ do
-not matter. What is written here takes no lock that a commit waits for.
+A node is alive as long as its row is fresh by the database's clock, so differing clocks don't
+matter. Writing here takes no lock that a commit waits for.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,80 +13,80 @@ from msgspec import Struct
 from tertulia.store.database import Connection
 
 ALIVE_SECONDS: Final = 30.0
-"""A node that has said nothing for so long counts as gone."""
+"""A node without a heartbeat for this long is considered gone."""
 REMEMBERED_SECONDS: Final = 86_400.0
-"""Nodes that are gone are shown for so long, and then forgotten."""
+"""How long nodes that are gone are listed."""
 DRAIN: Final = "drain"
-"""What a node can be asked: to leave."""
+"""The request to a node to stop serving."""
 
 
 class NodeEntry(Struct, frozen=True, kw_only=True):
-    """What stays the same of a node as long as it runs."""
+    """Properties of a node that stay the same while it runs."""
 
     run: str
-    """A random ID of this process's time."""
+    """A random ID of this run."""
     host: str
     pid: int
     pid_space: str = ""
-    """Within which that number means this process."""
+    """The namespace of `pid`."""
     wanted_name: str = ""
-    """Its name, but for the ending where another node had that."""
+    """The name without a suffix that makes it unique."""
     port: int = 0
     version: str
     schema_version: int
-    """How many migrations the program knows."""
+    """The number of migrations that the program knows."""
     log_format: int
-    """The newest format of the log that it knows."""
+    """The newest log format that the program knows."""
     settings: Mapping[str, str] = {}
-    """Those that must be the same on all nodes, each as a digest."""
+    """Digests of settings that must be the same on all nodes."""
 
 
 class SlowRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request that took long: what it was for, and nothing of what it said."""
+    """A slow request, without its content."""
 
     at: int
     """When it was answered, in UNIX seconds of the node's clock."""
     method: str
     route: str
-    """The path as the interface names it, `/api/v1/users/{user_id}`; for pages, its beginning."""
+    """The path as documented, such as `/api/v1/users/{user_id}`, or the beginning of a page's path.
+    """
     user_id: int | None = None
-    """Who asked; None for somebody without an account."""
+    """None without an account."""
     status: int = 0
-    """Of HTTP; 0 where no answer was begun."""
+    """The HTTP status, or 0 without a response."""
     ms: int
-    """How long it took until its answer began, without what was waited for the client."""
+    """Time until the response began, without waiting for the client."""
     database_ms: int = 0
-    """Of that, how long it waited for the database, at most."""
+    """The part of it spent waiting for the database, at most."""
     loop_ms: int = 0
-    """How late the event loop was meanwhile."""
+    """How late the event loop was."""
 
 
 MAX_SLOW_REQUESTS: Final = 20
-"""Slow requests of a node that are kept: the latest."""
+"""The newest slow requests kept per node."""
 
 
 class NodeFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a node is, as of its last word."""
+    """A node's last report."""
 
     state: str = "starting"
-    """`starting`, `serving`, `draining`, `stale`, or what a newer version calls it. `stale`: it
-    cannot see whether it is up to date, and answers nothing."""
+    """`starting`, `serving`, `draining`, `stale` (it doesn't know whether it is up to date, and
+    refuses requests), or a state of a newer version."""
     position: int = 0
-    """The newest entry that it knows."""
+    """The newest log entry that it knows."""
     lag_entries: int = 0
-    """By how many entries it was behind the log's head."""
+    """Entries behind the log's head."""
     lag_seconds: float = 0.0
-    """For how long it was."""
     waiting_polls: int = 0
     queues: int = 0
     clock_ahead: float = 0.0
-    """By how many seconds its clock is ahead of the database's."""
+    """Seconds that its clock is ahead of the database's."""
     slow: tuple[SlowRequest, ...] = ()
-    """The latest, oldest first."""
+    """The newest, oldest first."""
 
 
 class ListedNode(Struct, frozen=True, kw_only=True):
-    """A node as it is listed. Times are UNIX seconds of the database's clock."""
+    """A node in the list. Times are in UNIX seconds of the database's clock."""
 
     name: str
     entry: NodeEntry
@@ -94,9 +94,9 @@ class ListedNode(Struct, frozen=True, kw_only=True):
     started_at: float
     seen_at: float
     silent_seconds: float
-    """How long ago it said something."""
+    """Since its last report."""
     wanted: str = ""
-    """What it was asked and has not done yet: `DRAIN`, or nothing."""
+    """A request it hasn't fulfilled: `DRAIN` or ""."""
 
     @property
     def is_living(self) -> bool:
@@ -104,13 +104,12 @@ class ListedNode(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """How it is; `gone` where it said nothing for `LIVING_SECONDS`, and did not take its
-        leave."""
+        """The reported state, or `gone` after `ALIVE_SECONDS` without a report."""
         return self.figures.state if self.is_living else "gone"
 
 
 class HeartbeatReply(Struct, frozen=True):
-    """What a node learns where it says how it is."""
+    """The reply to a node's report."""
 
     wanted: str
     at: float
@@ -118,7 +117,7 @@ class HeartbeatReply(Struct, frozen=True):
 
 
 def list_nodes(connection: Connection) -> list[ListedNode]:
-    """All nodes by name, those that are gone too."""
+    """Return all nodes by name, including those that are gone."""
     rows = connection.query(
         "SELECT name, entry, figures, started_at, seen_at, wanted,"
         f" {connection.dialect.now} - seen_at FROM nodes ORDER BY name"
@@ -144,8 +143,8 @@ def register(
     figures: NodeFigures,
     makes_way: Callable[[ListedNode], bool],
 ) -> bool:
-    """List a node by that name; False where another one has it. Those that make way for it are
-    taken off the list."""
+    """List a node unless its name is taken. Nodes for which `makes_way` returns True are removed
+    first."""
     _clear(connection, makes_way)
     now = connection.dialect.now
     connection.run(
@@ -159,7 +158,8 @@ def register(
 def rename(
     connection: Connection, run: str, name: str, makes_way: Callable[[ListedNode], bool]
 ) -> bool:
-    """Give a node another name, if nobody has it who does not make way."""
+    """Rename a node unless the name is taken. Nodes for which `makes_way` returns True are removed
+    first."""
     _clear(connection, makes_way)
     return bool(
         connection.query(
@@ -177,7 +177,7 @@ def _clear(connection: Connection, makes_way: Callable[[ListedNode], bool]) -> N
 
 
 def heartbeat(connection: Connection, run: str, figures: NodeFigures) -> HeartbeatReply | None:
-    """Say how a node is. None where it is not listed (any more)."""
+    """Store a node's report. Returns None if it isn't listed."""
     rows = connection.query(
         f"UPDATE nodes SET seen_at = {connection.dialect.now}, figures = ? WHERE run = ?"
         " RETURNING wanted, seen_at",
@@ -187,13 +187,11 @@ def heartbeat(connection: Connection, run: str, figures: NodeFigures) -> Heartbe
 
 
 def unregister(connection: Connection, run: str) -> None:
-    """Take a node off the list."""
     connection.run("DELETE FROM nodes WHERE run = ?", (run,))
 
 
 def request(connection: Connection, name: str, what: str) -> bool:
-    """Ask a node for something, which it hears with its next word. False where there is none of
-    that name."""
+    """Make a request to a node. Returns False if it isn't listed."""
     return bool(
         connection.query(
             "UPDATE nodes SET wanted = ? WHERE name = ? RETURNING name",
@@ -203,7 +201,7 @@ def request(connection: Connection, name: str, what: str) -> bool:
 
 
 def forget(connection: Connection, name: str) -> bool:
-    """Take a node that is gone off the list, by its name. False where there is none."""
+    """Delete a node that is gone. Returns False if there isn't one of that name."""
     return bool(
         connection.query(
             f"DELETE FROM nodes WHERE name = ? AND {connection.dialect.now} - seen_at > ?"
@@ -214,7 +212,7 @@ def forget(connection: Connection, name: str) -> bool:
 
 
 def forget_old(connection: Connection) -> None:
-    """Forget those that have been gone for `REMEMBERED_SECONDS`."""
+    """Delete nodes that have been gone for `REMEMBERED_SECONDS`."""
     connection.run(
         f"DELETE FROM nodes WHERE {connection.dialect.now} - seen_at > ?", (REMEMBERED_SECONDS,)
     )

@@ -15,20 +15,18 @@ from tertulia.store.database import Connection
 
 
 class QueueDeleted(Struct, frozen=True):
-    """A queue was deleted."""
-
     id: str
 
 
 class QueueSeen(Struct, frozen=True):
-    """When a queue was last polled, in UNIX seconds; written now and then."""
+    """When a queue was last polled (UNIX seconds), written occasionally."""
 
     id: str
     seen_at: int
 
 
 class PresenceSeen(Struct, frozen=True):
-    """When a user was last present, written now and then. UNIX seconds, 0 for never."""
+    """When a user was last present (UNIX seconds, 0 for never), written occasionally."""
 
     user_id: int
     active_at: int
@@ -36,39 +34,39 @@ class PresenceSeen(Struct, frozen=True):
 
 
 class MailQueued(Struct, frozen=True):
-    """A mail is to be sent. `at` is when it was asked for, in UNIX seconds."""
+    """An email to send. `at` is the time of the request in UNIX seconds."""
 
     mail: Mail
     at: float
     id: str = field(default_factory=outbox.new_id)
-    """Written twice, it is one mail by this ID."""
+    """Makes writing it twice harmless."""
 
 
 class CallQueued(Struct, frozen=True):
-    """A bot's service is to be told of a message. `at` is when it was sent, in UNIX seconds."""
+    """A call of a bot's service. `at` is when the message was sent in UNIX seconds."""
 
     call: ServiceCall
     at: float
     id: str = field(default_factory=outbox.new_id)
-    """Written twice, it is one call by this ID."""
+    """Makes writing it twice harmless."""
 
 
 class InputSeen(Struct, frozen=True):
-    """A user gave input to a client on a day (of UNIX time)."""
+    """A user was active on a day of UNIX time."""
 
     user_id: int
     day: int
 
 
 class FactSet(Struct, frozen=True):
-    """A value of the installation was set (`installation.put`)."""
+    """A fact about the installation changed (`installation.put`)."""
 
     key: str
     value: str
 
 
 class Probe(Struct, frozen=True):
-    """Writes nothing: it is there to try whether something can be written."""
+    """Writes nothing, to test whether writing works."""
 
 
 Note = (
@@ -83,7 +81,7 @@ Note = (
     | Probe
     | StorageChanged
 )
-"""What is committed beside the log: it is no change of the organization."""
+"""Committed with the log, but not a change of the organization."""
 
 
 _OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
@@ -98,7 +96,7 @@ _OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
         lambda note: (note.user_id, note.active_at, note.idle_at),
     ),
 }
-"""Notes that come in great numbers, and are written by one statement: it, and its parameters."""
+"""Frequent notes, which are written by one statement: it, and its parameters."""
 
 
 def _write_note(connection: Connection, note: Note) -> None:

@@ -5,30 +5,30 @@ from collections.abc import Callable
 from typing import Final
 
 DEFER_SECONDS: Final = 0.1
-"""How long what comes may lie unread where nobody waits for it."""
+"""How long notifications may stay unread while nobody waits for them."""
 
 
 class NotificationReader:
-    """Reads one connection on the event loop. Used on the loop alone."""
+    """Reads one connection. Used on the event loop."""
 
     def __init__(self, is_awaited: Callable[[], bool]) -> None:
-        """`is_awaited` says whether somebody waits for what may come. Who begins to wait says so
-        (`listen`)."""
+        """`is_awaited` says whether anyone waits for notifications. Call `listen` when that
+        starts."""
         self.loop = asyncio.get_running_loop()
         self._is_awaited = is_awaited
         self._descriptor: int | None = None
         self._read: Callable[[], bool] = lambda: False
         self._again: asyncio.TimerHandle | None = None
-        """Set while nothing is read: then it is again."""
+        """Pending while reading is paused."""
 
     def attach(self, descriptor: int, read: Callable[[], bool]) -> None:
-        """Call `read` when there may be something at the descriptor. It does not block, and returns
-        whether the connection is still to be read; from False on nothing is."""
+        """Call `read` when the descriptor is readable. It must not block, and returns False to stop
+        reading."""
         self._descriptor, self._read = descriptor, read
         self.loop.add_reader(descriptor, self._readable)
 
     def detach(self) -> None:
-        """The descriptor is not this one's any more."""
+        """Stop reading the descriptor."""
         if self._descriptor is None:
             return
         self._listen_later(None)
@@ -36,18 +36,18 @@ class NotificationReader:
         self._descriptor = None
 
     def listen(self) -> None:
-        """Somebody begins to wait: read what has come, and what comes, soon."""
+        """Resume reading soon, because someone waits now."""
         if self._again is not None and self._descriptor is not None:
             self._listen_later(None)
             self.loop.add_reader(self._descriptor, self._readable)
 
     def gathered(self) -> None:
-        """Read what has come while nobody waited."""
+        """Read immediately what arrived while reading was paused."""
         if self._again is not None:
             self.now()
 
     def now(self) -> None:
-        """Read what has come at once."""
+        """Read immediately what has arrived."""
         if self._descriptor is not None and not self._read():
             self.detach()
 

@@ -1,11 +1,8 @@
-"""Notices that wait: of which messages people are to be told, and when.
+"""Pending notifications: messages that users are to be notified about, and when.
 
-A row is a message and the set of people who are to be told of it at one time, so there are as many
-rows for ten people as for fifty thousand. How far the log was looked through is written down with
-them, in one transaction: so each entry leaves its notices once.
-
-One node at a time does this. It holds the cursor for a while, and says so again and again; what it
-writes is written only while it holds it.
+A row has a message and a set of users, so its cost doesn't grow with the audience. The position up
+to which the log was processed is written in the same transaction, so each entry is processed once.
+One node at a time holds the lease on that position.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +20,7 @@ _KEY: Final = "WHERE way = ? AND message_id = ? AND due_at = ? AND gives_up_at =
 
 
 class LeaseLost(Exception):
-    """Another node holds the cursor."""
+    """Another node holds the lease."""
 
 
 class PendingNotification(Struct, frozen=True, kw_only=True):
@@ -32,25 +29,25 @@ class PendingNotification(Struct, frozen=True, kw_only=True):
     message_id: int
     due_at: float
     gives_up_at: float
-    """Who is still here then is not told any more."""
+    """Users who are still active then aren't notified."""
     conversation: str
-    """What the messages of one conversation had in common when this was written."""
+    """A key that messages of one conversation shared when this was written."""
     people: BitMap
 
 
 class CursorLease(Struct, frozen=True, kw_only=True):
-    """What became of the wish to hold the cursor."""
+    """The result of `acquire`."""
 
     seq: int
-    """Up to which entry the log was looked through."""
+    """The log was processed up to this entry."""
     goes_on: bool
-    """Whether nobody else has held it since one did oneself."""
+    """Whether this node has held the lease without interruption."""
     other_until: float
-    """Until when another one holds it, in UNIX seconds; 0 where one does oneself."""
+    """Until when another node holds the lease (UNIX seconds), or 0."""
 
 
 def acquire(connection: Connection, holder: str, now: float, until: float) -> CursorLease:
-    """Hold the cursor until then, where nobody else does."""
+    """Acquire or renew the lease, unless another node holds it."""
     ((before,),) = connection.query("SELECT holder FROM notice_cursor WHERE id = 1")
     connection.run(
         "UPDATE notice_cursor SET holder = ?, held_until = ?"
@@ -69,7 +66,7 @@ def acquire(connection: Connection, holder: str, now: float, until: float) -> Cu
 
 
 def release(connection: Connection, holder: str, seq: int) -> None:
-    """Let others hold the cursor at once, who begin after that entry."""
+    """Release the lease to other nodes, which continue after that entry."""
     connection.run(
         "UPDATE notice_cursor SET held_until = 0, seq = ? WHERE id = 1 AND holder = ?",
         (seq, holder),
@@ -77,15 +74,15 @@ def release(connection: Connection, holder: str, seq: int) -> None:
 
 
 def require_lease(connection: Connection, holder: str) -> None:
-    """NotHeld where another node holds the cursor, inside the transaction that is open."""
+    """Raise LeaseLost if another node holds the lease."""
     ((present,),) = connection.query("SELECT holder FROM notice_cursor WHERE id = 1")
     if present != holder:
         raise LeaseLost
 
 
 def advance(connection: Connection, holder: str, before: int, seq: int) -> None:
-    """The log was looked through up to that entry, and `before` that up to another one, inside the
-    transaction that is open. NotHeld where somebody else has held the cursor since."""
+    """Record that the log was processed from `before` to `seq`. Raises LeaseLost if another node
+    did it."""
     require_lease(connection, holder)
     ((present,),) = connection.query("SELECT seq FROM notice_cursor WHERE id = 1")
     if present != before:
@@ -94,8 +91,7 @@ def advance(connection: Connection, holder: str, before: int, seq: int) -> None:
 
 
 def add(connection: Connection, way: str, notices: Sequence[PendingNotification]) -> None:
-    """Add notices, inside the transaction that is open. Where there is one of the same message and
-    the same times, the people are added to that."""
+    """Add notifications. Users are added to an existing one of the same message and times."""
     if not notices:
         return
     dialect = connection.dialect
@@ -123,7 +119,7 @@ def add(connection: Connection, way: str, notices: Sequence[PendingNotification]
 def remove_people(
     connection: Connection, way: str, notice: PendingNotification, people: BitMap
 ) -> None:
-    """Take people out of a notice, and it away when nobody is left."""
+    """Remove users from a notification, and delete it once it has none."""
     key = (way, notice.message_id, notice.due_at, notice.gives_up_at)
     for (present,) in connection.query(f"SELECT people FROM notices {_KEY}", key):
         left = _people(present) - people
@@ -134,8 +130,8 @@ def remove_people(
 
 
 def due(connection: Connection, way: str, now: float, limit: int) -> list[PendingNotification]:
-    """The notices that are due, at most so many, the first ones first; and all others of the
-    conversations that they are about."""
+    """Return up to `limit` due notifications, earliest first, and all others of their
+    conversations."""
     rows = connection.query(
         "SELECT DISTINCT conversation FROM (SELECT conversation FROM notices"
         " WHERE way = ? AND due_at <= ? ORDER BY due_at, message_id LIMIT ?) AS first",
@@ -150,7 +146,7 @@ def due(connection: Connection, way: str, now: float, limit: int) -> list[Pendin
 def of_conversation(
     connection: Connection, way: str, conversation: str
 ) -> list[PendingNotification]:
-    """The notices about one conversation that are due first, at most `GATHERED`."""
+    """Return the earliest notifications of a conversation, at most `MAX_TOGETHER`."""
     return _notices(
         connection.query(
             f"SELECT {_COLUMNS} FROM notices WHERE way = ? AND conversation = ?"
@@ -161,7 +157,6 @@ def of_conversation(
 
 
 def pending(connection: Connection, way: str) -> list[PendingNotification]:
-    """All notices of one way, by message."""
     return _notices(
         connection.query(
             f"SELECT {_COLUMNS} FROM notices WHERE way = ? ORDER BY message_id, due_at", (way,)
@@ -192,7 +187,6 @@ def _notices(rows: Sequence[Row]) -> list[PendingNotification]:
 
 
 def next_due(connection: Connection, ways: Iterable[str]) -> float | None:
-    """When the next notice of one of the ways is due; None where none waits."""
     found = [
         connection.query("SELECT MIN(due_at) FROM notices WHERE way = ?", (way,))[0][0]
         for way in ways
@@ -201,7 +195,7 @@ def next_due(connection: Connection, ways: Iterable[str]) -> float | None:
 
 
 def forget_people(connection: Connection, user_ids: Iterable[int]) -> None:
-    """Take these accounts out of all notices, inside the transaction that is open."""
+    """Remove accounts from all notifications."""
     gone = BitMap(user_ids)
     for (way,) in connection.query("SELECT DISTINCT way FROM notices"):
         for one in pending(connection, str(way)):

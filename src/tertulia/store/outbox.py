@@ -1,8 +1,7 @@
-"""Mails that wait to be sent. A row is deleted when its mail is sent, or given up.
+"""Emails waiting to be sent.
 
-Whoever sends takes mails on a lease: `due_at` moves on, and should the sender die, they are due
-again by themselves. So two nodes never send the same mail unless the first one was lost after
-sending and before saying so.
+Emails are leased while they are sent: `due_at` moves ahead, so they become due again if the sender
+dies. An email is sent twice only if a node dies between sending it and deleting it.
 """
 
 import secrets
@@ -19,37 +18,34 @@ from tertulia.store.database import Connection
 _decoder: Final = msgspec.json.Decoder(Mail)
 LAST_RANK: Final = 1
 _RANKS: Final = {MailKind.MISSED_MESSAGES: LAST_RANK, MailKind.DIGEST: LAST_RANK}
-"""The mails that let others go first."""
+"""Emails that let others go first."""
 _COLUMNS: Final = "id, asked_at, due_at, attempts, trouble, doc"
 
 
 class QueuedMail(Struct, frozen=True, kw_only=True):
-    """A mail in the outbox. Times are in UNIX seconds."""
+    """An email in the outbox. Times are in UNIX seconds."""
 
     id: str
     asked_at: float
     due_at: float
-    """When it is to be sent (again)."""
     attempts: int
-    """How many attempts there were, with the present one."""
+    """Including the current one."""
     trouble: str
     """Why the last attempt failed."""
     mail: Mail
 
 
 def new_id() -> str:
-    """A random ID for a mail."""
     return secrets.token_hex(16)
 
 
 def add(connection: Connection, mail: Mail, at: float, mail_id: str) -> None:
-    """Add a mail, to be sent at once, inside the transaction that is open. One that is there
-    already stays as it is."""
+    """Add an email that is due now, unless its ID exists."""
     add_all(connection, {mail_id: mail}, at)
 
 
 def add_all(connection: Connection, mails: Mapping[str, Mail], at: float) -> None:
-    """The same for several, by their IDs."""
+    """Add several emails by their IDs."""
     connection.run_many(
         f"INSERT INTO mails ({_COLUMNS}, rank) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
@@ -61,9 +57,8 @@ def add_all(connection: Connection, mails: Mapping[str, Mail], at: float) -> Non
 
 
 def lease(connection: Connection, now: float, lease: float, limit: int) -> list[QueuedMail]:
-    """The mails that are due, at most so many, oldest first; those for which somebody sits and
-    waits before those that come in great numbers. They are the caller's for the lease, in
-    seconds."""
+    """Lease up to `limit` due emails for `lease` seconds, oldest first. Emails that someone waits
+    for come before bulk emails."""
     found: list[QueuedMail] = []
     for rank in (0, LAST_RANK):
         rows = connection.query(
@@ -82,14 +77,14 @@ def lease(connection: Connection, now: float, lease: float, limit: int) -> list[
 
 
 def remove(connection: Connection, waiting: QueuedMail) -> None:
-    """The mail was sent, or is given up."""
+    """Delete an email that was sent or given up."""
     connection.run(
         "DELETE FROM mails WHERE id = ? AND attempts = ?", (waiting.id, waiting.attempts)
     )
 
 
 def postpone(connection: Connection, waiting: QueuedMail, until: float, trouble: str) -> None:
-    """The attempt failed: try again then. Nothing happens where the lease has passed to another."""
+    """Retry later, unless the lease was lost."""
     connection.run(
         "UPDATE mails SET due_at = ?, trouble = ? WHERE id = ? AND attempts = ?",
         (until, trouble, waiting.id, waiting.attempts),
@@ -97,8 +92,7 @@ def postpone(connection: Connection, waiting: QueuedMail, until: float, trouble:
 
 
 def reschedule(connection: Connection, waiting: QueuedMail, now: float, until: float) -> None:
-    """Nobody is to have the mail before then: send it as if it were asked for now. Nothing happens
-    where the lease has passed to another."""
+    """Send the email later as if it were new, unless the lease was lost."""
     connection.run(
         "UPDATE mails SET asked_at = ?, due_at = ?, attempts = 0, trouble = ''"
         " WHERE id = ? AND attempts = ?",
@@ -109,7 +103,7 @@ def reschedule(connection: Connection, waiting: QueuedMail, now: float, until: f
 def drop(
     connection: Connection, addresses: Collection[str], user_ids: Collection[int] = ()
 ) -> None:
-    """Forget the mails that wait for these addresses, and those about these accounts."""
+    """Delete the emails to these addresses and about these accounts."""
     folded = {address.casefold() for address in addresses}
     ids = [
         one.id
@@ -121,13 +115,12 @@ def drop(
 
 
 def next_due(connection: Connection) -> float | None:
-    """When the next mail is due; None where none waits."""
     ((due,),) = connection.query("SELECT MIN(due_at) FROM mails")
     return None if due is None else float(due)
 
 
 def queued(connection: Connection) -> Sequence[QueuedMail]:
-    """Every mail that waits, oldest first."""
+    """Return all emails, oldest first."""
     rows = connection.query(f"SELECT {_COLUMNS} FROM mails ORDER BY asked_at, id")
     return [_waiting(row) for row in rows]
 

@@ -1,7 +1,7 @@
-"""Files that arrive in pieces, over several requests, and outlive the process in between.
+"""Resumable uploads, which continue after a restart.
 
-On the disk the pieces so far are a file among those that arrive (`tertulia.store.uploads`); beside
-it lies what is known of it, `<user>-<key>.json`, until it expires. In a bucket they are objects
+On disk, the received bytes are a file among incoming uploads (`tertulia.store.uploads`), described
+in `<user>-<key>.json` until it expires. In a bucket, they are objects
 (`tertulia.store.bucket_partials`).
 """
 
@@ -28,33 +28,30 @@ TAKE_OVER_SECONDS = 5.0
 
 
 class PartialUpload(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a file that arrives in pieces."""
-
     user_id: int
     key: str
     length: int
-    """Bytes that it will have."""
+    """The final size in bytes."""
     metadata: str
-    """As the uploader wrote it."""
+    """As sent by the client."""
     name: str
     media_type: str
     expires: int
     """UNIX seconds."""
     doubtful: int | None = None
-    """What lies behind so many bytes has not been held against its checksum."""
+    """Bytes beyond this size haven't been checked against their checksum."""
     path: str | None = None
-    """That of the attachment, once it is whole and is one."""
+    """The attachment's path once it is complete."""
 
 
 class Reservation(NamedTuple):
-    """The room that a file takes which is not whole yet."""
+    """Space reserved by an unfinished upload."""
 
     user_id: int
     key: str
     length: int
-    """Bytes that it will have."""
     expires: int
-    """When the room is for others, in UNIX seconds: who began before has the smaller one."""
+    """When the reservation ends (UNIX seconds). Earlier uploads have smaller values."""
 
 
 decoder: Final = msgspec.json.Decoder(PartialUpload)
@@ -65,11 +62,10 @@ class UploadInUse(Exception):
 
 
 class UploadPieces(ABC):
-    """The bytes of one file so far, open for more. OSError and FilesUnavailable where there is no
-    room for them."""
+    """The bytes received so far, open for more. Raises OSError and FilesUnavailable if there is
+    no room."""
 
     size: int
-    """Bytes so far."""
 
     @property
     def is_wanted(self) -> bool:
@@ -78,77 +74,68 @@ class UploadPieces(ABC):
 
     @abstractmethod
     async def begin(self, *, checked: bool) -> None:
-        """What is appended from now on counts as soon as it is there; if it is `checked` against
-        something, not before the `end`."""
+        """Bytes count as soon as they are appended, or at the `end` if they are `checked`."""
 
     @abstractmethod
     async def append(self, piece: bytes) -> None:
-        """Take the whole piece in. Where that fails a part of it may be there."""
+        """Store the piece. After a failure a part of it may be stored."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Nothing that was appended since the beginning counts. `end` comes afterwards."""
+        """Discard everything since `begin`. `end` must follow."""
 
     @abstractmethod
     async def end(self) -> None:
-        """See to it that everything that counts is durable."""
+        """Make everything that counts durable."""
 
 
 class PartialUploads(ABC):
-    """The files that arrive in pieces."""
-
     @abstractmethod
     async def begin(self, partial: PartialUpload) -> None:
-        """A new file, of which nothing has arrived yet; its key is `new_key`."""
+        """Create an upload, whose key comes from `new_key`."""
 
     @abstractmethod
     async def finish(self, partial: PartialUpload) -> None:
-        """Write down that it is whole, and an attachment (`path`)."""
+        """Record that it is complete and an attachment."""
 
     @abstractmethod
-    async def load(self, user_id: int, key: str) -> PartialUpload | None:
-        """What is known of the user's file with that key; None where there is none."""
+    async def load(self, user_id: int, key: str) -> PartialUpload | None: ...
 
     @abstractmethod
     def opened(self, partial: PartialUpload) -> AbstractAsyncContextManager[UploadPieces | None]:
-        """Its bytes so far; None where it is whole already. InUse where another process has
-        them."""
+        """Open the received bytes; None if it is complete. Raises UploadInUse."""
 
     @abstractmethod
     def whole(self, partial: PartialUpload) -> AbstractAsyncContextManager[ArrivedFile]:
-        """It as a file that has arrived, of which all pieces are there."""
+        """Provide the complete upload as an arrived file."""
 
     @abstractmethod
     async def delete(self, partial: PartialUpload) -> None:
-        """Delete the pieces, if it is not whole and in its place, and what is known of it."""
+        """Delete the description and the received bytes, unless they are an attachment."""
 
     @abstractmethod
     async def unfinished(self, user_ids: Collection[int]) -> int:
-        """How many of these accounts' files are not whole yet."""
+        """Return the number of these accounts' unfinished uploads."""
 
     @abstractmethod
     async def begun(self) -> list[tuple[int, str]]:
-        """Whose those of everybody are that are not whole yet, as far as is written down, and their
-        keys."""
+        """Return user and key of all unfinished uploads."""
 
     @abstractmethod
     async def reservations(
         self, now: float, user_ids: Collection[int] | None = None
     ) -> list[Reservation]:
-        """Of all files (or those of these accounts) that are not whole yet, and whose time is not
-        over (UNIX seconds)."""
+        """Return the unexpired reservations of all accounts or these."""
 
     @abstractmethod
-    async def keys(self) -> set[str]:
-        """The keys of all of them."""
+    async def keys(self) -> set[str]: ...
 
     @abstractmethod
-    async def expired(self, now: float) -> list[PartialUpload]:
-        """Those whose time is over."""
+    async def expired(self, now: float) -> list[PartialUpload]: ...
 
 
 class DiskPieces(UploadPieces):
-    """A file, which no other process has open so."""
+    """A file that is locked against other processes."""
 
     def __init__(
         self, partials: "DiskPartialUploads", partial: PartialUpload, descriptor: int, ticket: int
@@ -194,8 +181,6 @@ class DiskPieces(UploadPieces):
 
 
 class DiskPartialUploads(PartialUploads):
-    """On the disk, beside the uploads that arrive at once."""
-
     def __init__(self, uploads: UploadStore) -> None:
         self._uploads = uploads
 
@@ -212,7 +197,7 @@ class DiskPartialUploads(PartialUploads):
         await self.save(partial)
 
     async def save(self, partial: PartialUpload) -> None:
-        """Write down what is known of it. It is on disk afterwards."""
+        """Write the description durably."""
         await asyncio.to_thread(self._save, partial)
 
     def _save(self, partial: PartialUpload) -> None:
@@ -305,7 +290,7 @@ class DiskPartialUploads(PartialUploads):
         return await asyncio.to_thread(lambda: [p for p in self._all() if p.expires <= now])
 
     def _all(self, of: Container[int] | None = None) -> Iterator[PartialUpload]:
-        """Those of everybody, or of these accounts; the others' are not read."""
+        """Yield the uploads of all accounts or these. Other accounts' files aren't read."""
         for entry in self._uploads.entries():
             user_id, _, key = entry.name.removesuffix(_ENDING).partition("-")
             if (
@@ -319,13 +304,12 @@ class DiskPartialUploads(PartialUploads):
 
 
 async def _locked(descriptor: int) -> int:
-    """Lock the file, and return a ticket that is higher than those of earlier requests. If another
-    process has the file, ask for it (`Pieces.is_wanted`) and wait a little: its connection may be
-    dead. Raises InUse if it keeps the file, or a later request asks for it.
+    """Lock the file and return a ticket higher than those of earlier requests. If another process
+    has it, ask for it (`UploadPieces.is_wanted`) and wait a little, because its connection may be
+    dead. Raises UploadInUse if it keeps the file or a later request asks for it.
 
-    The last ticket is the file's access time, which has no other use before the file is complete.
-    It grows by whole seconds, since some file systems count no smaller unit; the random part tells
-    requests apart that come at the same moment.
+    The last ticket is the file's access time, which is otherwise unused. It grows by whole seconds,
+    the smallest unit of some file systems. The random part distinguishes simultaneous requests.
     """
     status = os.fstat(descriptor)
     ticket = status.st_atime_ns + 2_000_000_000 + secrets.randbelow(1_000_000_000)
@@ -346,5 +330,5 @@ async def _locked(descriptor: int) -> int:
 
 
 def new_key() -> str:
-    """A key that nobody can guess."""
+    """Return a random key."""
     return secrets.token_hex(16)

@@ -1,7 +1,7 @@
-"""Forgetting the log's beginning, and the checkpoint that stands in its place.
+"""Pruning the log's beginning, and the checkpoint that replaces it.
 
-A checkpoint is what the tables were at one entry of the log, so that what the log makes of them
-since can still be compared with what they are. Nothing is forgotten beyond it.
+A checkpoint is a copy of the records at one log entry. Later entries can still be replayed on it
+and compared with the tables. The log isn't pruned beyond it.
 """
 
 import itertools
@@ -20,32 +20,28 @@ from tertulia.store.codec import decode_entry, decode_record
 from tertulia.store.database import Connection, Database
 
 ROWS: Final = 2000
-"""Rows of a checkpoint written in one transaction, so that others can write in between."""
+"""Rows per transaction, so that others can write in between."""
 _AT: Final = "checkpoint"
-"""The fact that says which checkpoint counts: its number, and the entry it was made at."""
+"""The fact with the checkpoint's number and log entry."""
 _WAIT: Final = "erasures"
-"""The fact that says since when, in UNIX seconds, the erasures up to an entry wait to be forgotten.
-"""
+"""The fact with the time (UNIX seconds) since when erasures up to an entry wait for pruning."""
 _making: Final = threading.Lock()
-"""Held by the thread that makes a checkpoint: two would delete each other's rows."""
+"""Held by the thread that makes a checkpoint, because two would delete each other's rows."""
 
 
 class AccountErasure(Struct, frozen=True):
-    """An account was deleted with what was of its person."""
+    """An account was deleted with its personal data."""
 
     seq: int
-    """The entry that says so."""
+    """The log entry."""
     user_id: int
     address: str
-    """The one that the account had; empty where that is not known."""
+    """The account's email address, or "" if unknown."""
 
 
 def prune(connection: Connection, until: int, limit: int) -> bool:
-    """Delete the log's oldest entries, at most so many, up to that one. Returns whether there are
-    more.
-
-    Only a beginning is ever taken: the log stays without gaps.
-    """
+    """Delete up to `limit` of the oldest entries, up to `until`. Returns whether there are more.
+    The log stays without gaps."""
     ((first,),) = connection.query("SELECT MIN(seq) FROM log")
     if first is None or first > until:
         return False
@@ -56,8 +52,8 @@ def prune(connection: Connection, until: int, limit: int) -> bool:
 
 
 def first_since(connection: Connection, moment: float, after: int, until: int) -> int | None:
-    """The first of these entries (`after` < seq <= `until`) that is not older than that UNIX time.
-    (Times may go back where the clock did.)"""
+    """Return the first entry with `after` < seq <= `until` that isn't older than a UNIX time.
+    (Times can go back.)"""
     ((found,),) = connection.query(
         "SELECT MIN(seq) FROM log WHERE seq > ? AND seq <= ? AND at >= ?", (after, until, moment)
     )
@@ -65,7 +61,7 @@ def first_since(connection: Connection, moment: float, after: int, until: int) -
 
 
 def erasures(connection: Connection, after: int, until: int) -> list[AccountErasure]:
-    """The deletions among these entries (`after` < seq <= `until`), in order."""
+    """Return the erasures with `after` < seq <= `until`, in order."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
         " AND change LIKE '%\"is_deleted\":true%' ORDER BY seq",
@@ -79,8 +75,8 @@ def erasures(connection: Connection, after: int, until: int) -> list[AccountEras
 
 
 def wait(connection: Connection) -> tuple[float, int] | None:
-    """Since when, in UNIX seconds, the erasures up to an entry wait to be forgotten, and that
-    entry. None where nothing has begun to wait."""
+    """Return since when (UNIX seconds) erasures wait for pruning, and up to which entry, or
+    None."""
     fact = installation.value(connection, _WAIT)
     if fact is None:
         return None
@@ -89,7 +85,7 @@ def wait(connection: Connection) -> tuple[float, int] | None:
 
 
 def put_wait(connection: Connection, since: tuple[float, int] | None) -> None:
-    """Store what `wait` returns from now on."""
+    """Store the value of `wait`."""
     if since is None:
         installation.forget(connection, _WAIT)
     else:
@@ -97,13 +93,12 @@ def put_wait(connection: Connection, since: tuple[float, int] | None) -> None:
 
 
 def checkpoint_at(connection: Connection) -> int:
-    """The entry at which the checkpoint was made; 0 where there is none."""
+    """Return the checkpoint's log entry, or 0."""
     return _current(connection)[1]
 
 
 def checkpoint(connection: Connection) -> tuple[int, dict[str, list[Any]]]:
-    """The entry at which the checkpoint was made, and its records by table; 0 and no records where
-    there is none."""
+    """Return the checkpoint's log entry and records by table, or 0 and no records."""
     number, seq = _current(connection)
     found: dict[str, list[Any]] = {}
     for noun in NOUNS:
@@ -120,12 +115,9 @@ def make_checkpoint(
     *,
     until: int | None = None,
 ) -> None:
-    """Make a checkpoint of the tables as they are now, in place of the present one; with `until`,
-    only where the present one was made before that entry. Takes a while, in which others can write;
-    stops early, with nothing changed, when `goes_on` returns False.
-
-    Processes make one at a time: DatabaseUnavailable where another one takes too long.
-    """
+    """Replace the checkpoint with the current tables; with `until`, only if it is older than
+    that entry. Others can write in the meantime. Stops without effect once `goes_on` returns
+    False. Raises DatabaseUnavailable if another process takes too long."""
     while not _making.acquire(timeout=1):
         if not goes_on():
             return
@@ -150,7 +142,7 @@ def _make_checkpoint(database: Database, goes_on: Callable[[], bool], until: int
         _delete(target, "number <> ?", before)
         if until is not None and made_at >= until:
             return
-        # Not the database's own count, which begins anew where a backup was restored.
+        # The database's own sequence restarts after a restore.
         ((last_id,),) = target.query("SELECT COALESCE(MAX(id), 0) FROM checkpoints")
         ids = itertools.count(last_id + 1)
         for noun in NOUNS:
@@ -184,7 +176,7 @@ def _insert(connection: Connection, rows: list[tuple[int, int, str, str]]) -> No
 
 
 def _delete(connection: Connection, condition: str, number: int) -> None:
-    """Delete rows of `checkpoints`, a part at a time."""
+    """Delete rows of `checkpoints` in several transactions."""
     while ids := connection.query(
         f"SELECT id FROM checkpoints WHERE {condition} ORDER BY id LIMIT {ROWS}", (number,)
     ):
@@ -203,6 +195,5 @@ def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None
         connection.run("ROLLBACK")
         raise
     connection.run("COMMIT")
-    # Only this thread sleeps. Writers that wait for an SQLite file look now and then whether it is
-    # free, and would hardly ever find it so between two transactions of ours.
+    # Writers that wait for an SQLite file poll it, and would hardly ever find it free otherwise.
     time.sleep(time.monotonic() - began)

@@ -1,10 +1,8 @@
-"""Pushes that wait, and what programs show of them: one row for each program and conversation.
+"""Push notifications, pending and shown: a row for each subscription and conversation.
 
-Each program has a lane: where its push service is slow or refuses, only it waits. Whoever pushes
-takes a lane on a lease, as it is with calls of bots' services (`service_calls`).
-
-A row stays when its push has left, for the program shows it then: when the messages are read
-elsewhere, it is taken back.
+Each subscription has a queue of its own, so a slow push service delays no other. Queues are leased
+as in `webhooks`. A row stays after it was pushed, so that it can be withdrawn when the messages are
+read elsewhere.
 """
 
 import secrets
@@ -17,32 +15,32 @@ from msgspec import Struct
 from tertulia.store.database import Connection, Row
 
 MAX_CONVERSATIONS: Final = 50
-"""That one program is told of at a time. Beyond, the oldest are forgotten."""
+"""Conversations per subscription. The oldest are deleted beyond that."""
 MAX_MESSAGES: Final = 20
-"""Of one conversation: the newest."""
+"""The newest messages per conversation."""
 _COLUMNS: Final = "conversation, user_id, wanted, version, asked_at, message_ids"
 
 
 class PushAction(StrEnum):
-    """What is to be done about a conversation."""
+    """What to do about a conversation."""
 
     SHOW = "show"
     SHOWN = "shown"
-    """Nothing: it was pushed."""
+    """Nothing, because it was pushed."""
     TAKE_BACK = "take back"
     SHOW_AGAIN = "show again"
-    """As `SHOW`, in place of what is shown of it already."""
+    """Replace what is shown."""
 
 
 class Push(Struct, frozen=True, kw_only=True):
-    """What one program is told of one conversation."""
+    """Messages of one conversation for one subscription."""
 
     subscription_id: int
     conversation: str
     user_id: int
     wanted: PushAction
     version: str
-    """Another one whenever it is asked for anew."""
+    """Changes with each request."""
     asked_at: float
     """UNIX seconds."""
     message_ids: tuple[int, ...]
@@ -50,14 +48,14 @@ class Push(Struct, frozen=True, kw_only=True):
 
 
 class LeasedPushes(Struct, frozen=True, kw_only=True):
-    """One program, to be pushed to now."""
+    """A subscription to be pushed to now."""
 
     subscription_id: int
     failures: int
-    """How often its push service failed in a row."""
+    """Consecutive failures of its push service."""
     lease: str
     pushes: tuple[Push, ...]
-    """All of the program, those that it shows among them."""
+    """All of the subscription, including those that are shown."""
 
 
 def request(
@@ -69,8 +67,7 @@ def request(
     message_ids: Iterable[int],
     at: float,
 ) -> None:
-    """Have something pushed, inside the transaction that is open. What is still to be shown of the
-    conversation is told together."""
+    """Queue a push. A pending one of the same conversation is merged into it."""
     key = (subscription_id, conversation)
     rows = connection.query(
         "SELECT wanted, message_ids FROM pushes WHERE subscription_id = ? AND conversation = ?", key
@@ -96,7 +93,7 @@ def request(
     connection.run(
         "INSERT INTO push_lanes (subscription_id, due_at, failures, lease, pushed_at, trouble)"
         " VALUES (?, ?, 0, '', 0, '') ON CONFLICT (subscription_id) DO UPDATE SET"
-        # One that waits because it failed, or is under way, waits on.
+        # A retry or a push in progress keeps its time.
         " due_at = COALESCE(push_lanes.due_at, excluded.due_at)",
         (subscription_id, at),
     )
@@ -115,8 +112,7 @@ def _drop_excess(connection: Connection, subscription_id: int) -> None:
 
 
 def due_subscriptions(connection: Connection, limit: int) -> list[tuple[int, float]]:
-    """The programs for which something waits, each with when its lane is due, at most so many of
-    the first ones."""
+    """Return up to `limit` subscriptions with pending pushes and due times, earliest first."""
     rows = connection.query(
         "SELECT subscription_id, due_at FROM push_lanes WHERE due_at IS NOT NULL"
         " ORDER BY due_at, subscription_id LIMIT ?",
@@ -128,7 +124,7 @@ def due_subscriptions(connection: Connection, limit: int) -> list[tuple[int, flo
 def lease(
     connection: Connection, now: float, lease_seconds: float, subscription_ids: Iterable[int]
 ) -> list[LeasedPushes]:
-    """Those of the programs' lanes that are due. They are the caller's for the lease."""
+    """Lease those of the subscriptions that are due."""
     lanes = [
         LeasedPushes(
             subscription_id=one,
@@ -157,9 +153,8 @@ def finish(
     until: float | None,
     trouble: str,
 ) -> None:
-    """These are shown now, and those are over. `until` is when to try the rest again, where the
-    push service failed; None where it did not. What was asked for anew meanwhile stays, and nothing
-    happens where the lease has passed to another."""
+    """Record the pushes that are now shown and those that are over. If the push service failed,
+    `until` is when to retry. Newer requests stay, and nothing changes if the lease was lost."""
     if not connection.query(
         "SELECT 1 FROM push_lanes WHERE subscription_id = ? AND lease = ?",
         (lane.subscription_id, lane.lease),
@@ -200,19 +195,18 @@ def finish(
 
 
 def forget(connection: Connection, subscription_ids: Iterable[int]) -> None:
-    """These programs are pushed to no more, inside the transaction that is open."""
+    """Delete subscriptions."""
     for one in subscription_ids:
         connection.run("DELETE FROM pushes WHERE subscription_id = ?", (one,))
         connection.run("DELETE FROM push_lanes WHERE subscription_id = ?", (one,))
 
 
 def subscription_ids(connection: Connection) -> list[int]:
-    """The programs of which something is known here."""
     return [int(one) for (one,) in connection.query("SELECT subscription_id FROM push_lanes")]
 
 
 def pushes_of(connection: Connection, subscription_id: int) -> list[Push]:
-    """What one program is told, the oldest first."""
+    """Return a subscription's pushes, oldest first."""
     rows = connection.query(
         f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE subscription_id = ?"
         " ORDER BY asked_at, conversation",
@@ -222,7 +216,6 @@ def pushes_of(connection: Connection, subscription_id: int) -> list[Push]:
 
 
 def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
-    """What the programs of these people show."""
     found: list[Push] = []
     for user_id in sorted(user_ids):
         rows = connection.query(
@@ -234,7 +227,6 @@ def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
 
 
 def all_shown(connection: Connection) -> list[Push]:
-    """What the programs of all people show."""
     rows = connection.query(
         f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE wanted = ?",
         (PushAction.SHOWN.value,),
@@ -245,8 +237,8 @@ def all_shown(connection: Connection) -> list[Push]:
 def statuses(
     connection: Connection, subscription_ids: Iterable[int]
 ) -> dict[int, tuple[float, str]]:
-    """When each was last pushed to (UNIX seconds; 0 for never), and why the last push failed (empty
-    where it did not)."""
+    """Return when each was last pushed to (UNIX seconds, 0 for never) and why the last push failed,
+    or ""."""
     found: dict[int, tuple[float, str]] = {}
     for one in subscription_ids:
         for pushed_at, trouble in connection.query(
@@ -257,7 +249,7 @@ def statuses(
 
 
 def retract(connection: Connection, shown: Iterable[Push], at: float) -> int:
-    """Have these taken back, where they are still shown. Returns how many are."""
+    """Withdraw those that are still shown. Returns their number."""
     count = 0
     for one in shown:
         key = (one.subscription_id, one.conversation, one.version)

@@ -1,5 +1,4 @@
-"""Reading records, readers' messages and event queues. (The log: `log_entries`; searches:
-`message_search`.)"""
+"""Queries for records, messages, and event queues."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,19 +19,18 @@ _ids_decoder = msgspec.json.Decoder(list[int])
 
 
 def records(connection: Connection) -> dict[str, list[Any]]:
-    """All records of all nouns, by table."""
+    """Return all records by table."""
     return {noun.table: records_of(connection, noun.table) for noun in NOUNS}
 
 
 def records_of(connection: Connection, table: str) -> list[Any]:
-    """All records of one noun."""
     (noun,) = (noun for noun in NOUNS if noun.table == table)
     rows = connection.query(f"SELECT doc FROM {noun.table}")
     return [decode_record(noun, doc) for (doc,) in rows]
 
 
 def messages(connection: Connection, ids: Sequence[int], *, texts: bool = True) -> list[Message]:
-    """Those of the messages that exist, ascending; without `texts`, what they say is left out."""
+    """Return those messages that exist, ascending, with or without their texts."""
     dialect = connection.dialect
     columns = MESSAGE_COLUMNS
     if not texts:
@@ -45,7 +43,7 @@ def messages(connection: Connection, ids: Sequence[int], *, texts: bool = True) 
 
 
 def channels_of(connection: Connection, ids: Sequence[int]) -> dict[int, int | None]:
-    """Where those of the messages are that exist: the channel, or None for direct messages."""
+    """Return the channel of each existing message, or None for direct messages."""
     dialect = connection.dialect
     rows = connection.query(
         f"SELECT id, channel_id FROM messages WHERE {dialect.among('id')}", (dialect.array(ids),)
@@ -54,7 +52,7 @@ def channels_of(connection: Connection, ids: Sequence[int]) -> dict[int, int | N
 
 
 def text_sizes(connection: Connection, message_ids: Iterable[int]) -> dict[int, int]:
-    """Return the bytes of content and HTML of those of the messages that exist."""
+    """Return the bytes of content and HTML of each existing message."""
     dialect = connection.dialect
     return dict(
         connection.query(
@@ -68,8 +66,8 @@ def text_sizes(connection: Connection, message_ids: Iterable[int]) -> dict[int, 
 def newest_messages(
     connection: Connection, after: int, until: int, limit: int, most_bytes: int
 ) -> tuple[list[Message], bool]:
-    """Return the newest messages with after < id <= until, ascending, and whether these are all:
-    at most `limit`, and only as many as have `most_bytes` of content and HTML together."""
+    """Return the newest messages with after < id <= until, ascending: at most `limit`, with up
+    to `most_bytes` of texts. Also returns whether these are all."""
     sizes = connection.query(
         "SELECT id, OCTET_LENGTH(content) + OCTET_LENGTH(rendered) FROM messages"
         f" WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT {int(limit)}",
@@ -90,7 +88,7 @@ def newest_messages(
 
 
 def before_in_conversation(connection: Connection, message: Message, limit: int) -> list[Message]:
-    """The newest messages before one in its conversation, ascending, at most so many."""
+    """Return up to `limit` messages right before one in its conversation, ascending."""
     channel_id, key, direct_id = message.conversation
     where, parameters = OF_TOPIC, tuple[Any, ...]((channel_id, key))
     if direct_id is not None:
@@ -104,17 +102,15 @@ def before_in_conversation(connection: Connection, message: Message, limit: int)
 
 
 class ChannelIds(Struct):
-    """The IDs of a channel's messages."""
-
     all: BitMap
     topics: dict[str, BitMap]
     """By topic key."""
     wildcards: BitMap
-    """Those that mention everybody."""
+    """Messages that mention everyone."""
 
 
 def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict[int, ChannelIds]:
-    """The IDs of the channels' messages, of all of these channels."""
+    """Return all message IDs of each channel."""
     found = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
     dialect = connection.dialect
     # An index covers the columns: no row of `messages` is read.
@@ -137,7 +133,7 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
 
 
 def direct_messages(connection: Connection, direct_ids: Sequence[int]) -> dict[int, BitMap]:
-    """The IDs of the messages of direct conversations."""
+    """Return all message IDs of each direct conversation."""
     dialect = connection.dialect
     rows = connection.query(
         f"SELECT direct_id, {dialect.collected('id')} FROM messages"
@@ -149,7 +145,7 @@ def direct_messages(connection: Connection, direct_ids: Sequence[int]) -> dict[i
 
 
 def first_at_or_after(connection: Connection, moment: float) -> int | None:
-    """The oldest message sent at that UNIX time or later."""
+    """Return the oldest message sent at or after a UNIX time."""
     rows = connection.query(
         "SELECT id FROM messages WHERE sent_at >= ? ORDER BY sent_at, id LIMIT 1", (moment,)
     )
@@ -157,14 +153,14 @@ def first_at_or_after(connection: Connection, moment: float) -> int | None:
 
 
 def queue(connection: Connection, queue_id: str) -> tuple[QueueRecord, int] | None:
-    """A queue as it was registered, and when it was last seen (UNIX seconds)."""
+    """Return a queue's registration and when it was last seen (UNIX seconds)."""
     rows = connection.query("SELECT doc, seen_at FROM queues WHERE id = ?", (queue_id,))
     return (_queue_decoder.decode(rows[0][0]), rows[0][1]) if rows else None
 
 
 def idle_queues(connection: Connection, now: float, started: float, spared: float) -> list[str]:
-    """The queues that were not seen for their timeout and `spared` seconds more. The time before
-    `started` does not count. UNIX seconds."""
+    """Return queues not seen for their timeout plus `spared` seconds, ignoring the time before
+    `started`."""
     rows = connection.query(
         "SELECT id, doc, seen_at FROM queues WHERE seen_at <= ?", (int(now - spared),)
     )
@@ -176,8 +172,7 @@ def idle_queues(connection: Connection, now: float, started: float, spared: floa
 
 
 def surplus_queues(connection: Connection, most: int) -> list[str]:
-    """Of users with more than `most` queues, those that were not seen for longest, beyond so
-    many."""
+    """Return the queues of each user beyond the `most` that were seen last."""
     rows = connection.query(
         "SELECT id FROM (SELECT id, ROW_NUMBER() OVER"
         " (PARTITION BY user_id ORDER BY seen_at DESC, id) AS place FROM queues WHERE user_id IN"
@@ -189,12 +184,11 @@ def surplus_queues(connection: Connection, most: int) -> list[str]:
 
 
 def presence(connection: Connection) -> list[PresenceSeen]:
-    """When each user was last present, as last written."""
     rows = connection.query("SELECT user_id, active_at, idle_at FROM presence")
     return [PresenceSeen(*row) for row in rows]
 
 
 def users_since(connection: Connection, day: int) -> int:
-    """How many users gave input to a client on that day (of UNIX time) or later."""
+    """Return the number of users who were active on or after a day of UNIX time."""
     rows = connection.query("SELECT COUNT(DISTINCT user_id) FROM usage_days WHERE day >= ?", (day,))
     return int(rows[0][0])

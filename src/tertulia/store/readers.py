@@ -1,9 +1,9 @@
-"""Threads that read from the database, each on a connection of its own, shared fairly.
+"""Reader threads, each with its own connection, shared fairly.
 
-The event loop decides which read is next; a thread only does it. Reads wait in lines: each person
-has one for reads that an index bounds and one for searches, and the server has one of its own. The
-lines take turns, and one thread is never used for searches or for the server's own reads, so a page
-of messages doesn't wait for them. All clients without an account have one thread for searches.
+The event loop schedules the reads. Each person has one queue for reads that an index bounds and one
+for searches, and the server has its own. The queues take turns, and one thread never runs searches
+or the server's reads, so a page of messages doesn't wait for them. Clients without an account share
+one thread for searches.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ T = TypeVar("T")
 MOST_READS = 500
 """Reads that may wait or run at the same time. Further reads are refused."""
 SHARES = 8
-"""A person may have one part in so many of the room that is left, and the server itself may have as
-much as it leaves. So it takes dozens of people to fill it, and others find room until then."""
+"""A person may use one part in this many of the remaining room, and the server as much as that
+leaves, so it takes dozens of people to fill it."""
 MOST_SEARCHES = 6
 """Searches of one person that may wait or run at the same time. One runs at a time."""
 SEARCH_SECONDS = 1.0
@@ -47,17 +47,17 @@ SEARCH_SECONDS = 1.0
 SEARCH_WAIT_SECONDS = 5.0
 """How long a search may wait for its turn."""
 QUIET_SECONDS = 10
-"""Between two lines in the log about reads that fail."""
+"""Between two log lines about failed reads."""
 GRACE_SECONDS = 3
-"""How long after its limit a read is given up that has not ended by itself."""
+"""When a read that exceeded its limit without ending is given up."""
 
 Person = int | str | None
-"""An account's ID, the network of a client without an account, the name of work that is done for
-several people at once, or None for the server itself."""
+"""An account's ID, the network of a client without an account, the name of work for several
+people, or None for the server itself."""
 
 
 class Requester(Struct, frozen=True):
-    """On whose behalf the database is read."""
+    """The person that a read is for."""
 
     person: Person
     is_gone: Callable[[], bool] = never
@@ -67,13 +67,12 @@ class Requester(Struct, frozen=True):
 
 _SERVER = Requester(None)
 current_requester: ContextVar[Requester] = ContextVar("asker", default=_SERVER)
-"""Set where a request's account is known (`wire/http/rate_limits.py`). Jobs and whatever else the
-server does by itself leave it as it is."""
+"""Set once a request's account is known (`wire/http/rate_limits.py`)."""
 
 
 @contextmanager
 def reading_for(asker: Requester) -> Iterator[None]:
-    """Within the context, read on behalf of this asker."""
+    """Read on behalf of this requester within the context."""
     before = current_requester.set(asker)
     try:
         yield
@@ -221,7 +220,7 @@ class Readers:
             raise
 
     def _note(self, error: DatabaseUnavailable) -> None:
-        """Say in the log what went wrong, now and then."""
+        """Log what went wrong, at most once per `QUIET_SECONDS`."""
         if time.monotonic() > self._quiet_until:
             self._quiet_until = time.monotonic() + QUIET_SECONDS
             logger.warning("a read of the database failed", extra={"fields": {"reason": error}})

@@ -12,8 +12,8 @@ from tertulia.store.nodes import NodeEntry
 
 
 def require_known(head: Head) -> None:
-    """NewerDatabase where a newer program has changed the database so that this one cannot use it,
-    or may write to it what this one cannot read."""
+    """Raise NewerDatabase if a newer version changed the database incompatibly, or may write
+    what this one can't read."""
     newest = len(migrations.MIGRATIONS)
     if head.schema_version > newest:
         raise NewerDatabase(_newer(head.schema_version, newest))
@@ -35,7 +35,7 @@ def _newer(version: int, newest: int) -> str:
 
 
 def version_of(connection: Connection) -> int:
-    """The schema's version; 0 for an empty database."""
+    """Return the schema version, or 0 for an empty database."""
     connection.run(
         "CREATE TABLE IF NOT EXISTS installation (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
     )
@@ -44,8 +44,8 @@ def version_of(connection: Connection) -> int:
 
 
 def require_usable(connection: Connection) -> None:
-    """DatabaseError where the program would have to migrate the database before it can use it,
-    NewerDatabase where it is too new for the program."""
+    """Raise DatabaseError if the database must be migrated first, and NewerDatabase if it is too
+    new."""
     version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     if version >= WITH_HISTORY:
         require_known(installation.head_position(connection))
@@ -57,7 +57,7 @@ def require_usable(connection: Connection) -> None:
 
 
 def _wanted_at_start(version: int) -> int:
-    """The version that the program needs to serve: what only takes away can wait."""
+    """Return the version needed to serve. Pending Contract migrations can wait."""
     wanted = len(migrations.MIGRATIONS)
     while wanted > version and isinstance(migrations.MIGRATIONS[wanted - 1], Contract):
         wanted -= 1
@@ -81,14 +81,13 @@ def migrate(
     *,
     beside_servers: bool = False,
 ) -> None:
-    """Bring the database to where the program can use it (or to the version `until`), all
-    migrations in one transaction: one that fails leaves the database as it was. Where several
-    processes do so at one moment, one of them makes the migrations, and the others wait. Where no
-    node of an older version lives, this is all of `settle` too.
+    """Migrate the database to what the program needs (or to version `until`) in one transaction, so
+    that a failure changes nothing. Concurrent processes wait for the first. If no node of an older
+    version is alive, this includes `settle`.
 
-    A copy is made first where the database has something in it (SQLite). Raises NewerDatabase
-    when the database is too new for the program, and DatabaseError where there is something to do
-    while another process serves, unless that may be done `beside_servers`; nothing is touched then.
+    SQLite databases are copied first. Raises NewerDatabase if the database is too new, and
+    DatabaseError if it must change while another process serves, unless that is allowed with
+    `beside_servers`.
     """
     with _migrating(database) as connection:
         before = version_of(connection)
@@ -113,7 +112,7 @@ def migrate(
 
 
 def is_settled(connection: Connection) -> bool:
-    """Whether there is nothing to `settle`, as far as this program knows."""
+    """Return whether `settle` has nothing to do."""
     made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     return (
         made >= len(migrations.MIGRATIONS)
@@ -122,9 +121,8 @@ def is_settled(connection: Connection) -> bool:
 
 
 def settle(database: Database, report: Report) -> None:
-    """End an upgrade, where no node of an older version is left: make the migrations that waited
-    for that, and let be written to the log what those could not read. Where some are left, as far
-    as these allow."""
+    """Finish an upgrade when no node of an older version is left: run the Contract migrations,
+    and allow the newest log format. Otherwise, do what the remaining nodes allow."""
     with _migrating(database) as connection:
         require_known(installation.head_position(connection))
         before = version_of(connection)
@@ -146,14 +144,14 @@ def _migrating(database: Database) -> Iterator[Connection]:
             yield connection
             connection.commit()
         except BaseException:
-            with contextlib.suppress(Exception):  # Without a transaction, nothing is to be undone.
+            with contextlib.suppress(Exception):  # Nothing to roll back without a transaction.
                 connection.run("ROLLBACK")
             raise
 
 
 def _living(database: Database, connection: Connection) -> list[NodeEntry]:
-    """The nodes that serve, as far as they count here: from an SQLite file programs of one version
-    serve at a time, so that what is listed beside them is left over."""
+    """Return the nodes that serve. An SQLite file is served by one version at a time, so listed
+    nodes are leftovers."""
     if not database.is_shared:
         return []
     return [node.entry for node in nodes.list_nodes(connection) if node.is_living]
@@ -173,7 +171,7 @@ def _settle(database: Database, connection: Connection, version: int, report: Re
 def _apply(
     database: Database, connection: Connection, version: int, target: int, report: Report
 ) -> None:
-    """Make the migrations that are missing, inside the transaction."""
+    """Run the missing migrations inside the transaction."""
     if version >= target:
         return
     if version > 0:

@@ -1,4 +1,4 @@
-"""The search index: which message has which words, and which topic."""
+"""Updating the search indexes of messages and topics."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,7 +12,6 @@ Searchable = tuple[int, str]
 
 
 def add(connection: Connection, messages: Iterable[Searchable]) -> None:
-    """Add messages that the index does not have yet."""
     dialect = connection.dialect
     connection.run_many(
         dialect.search_insert,
@@ -21,13 +20,12 @@ def add(connection: Connection, messages: Iterable[Searchable]) -> None:
 
 
 def remove(connection: Connection, message_ids: Sequence[int]) -> None:
-    """Remove messages from the index."""
     dialect = connection.dialect
     connection.run(dialect.search_delete(), (dialect.array(message_ids),))
 
 
 def refresh(connection: Connection, message_ids: Sequence[int]) -> None:
-    """Index messages as they are now."""
+    """Index messages again."""
     dialect = connection.dialect
     remove(connection, message_ids)
     rows = connection.query(
@@ -38,7 +36,7 @@ def refresh(connection: Connection, message_ids: Sequence[int]) -> None:
 
 
 def add_all(connection: Connection, report: Callable[[str], None]) -> None:
-    """Index all messages, when the index is empty."""
+    """Fill the empty index."""
     ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
     done, last = 0, 0
     while rows := connection.query(
@@ -53,19 +51,18 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
 
 
 def add_topic(connection: Connection, channel_id: int, key: str) -> None:
-    """Add a topic, unless the index has it. All spellings of its name have the words of its key."""
+    """Add a topic unless the index has it. The words of its key are those of all spellings."""
     dialect = connection.dialect
     (_, words) = dialect.search_row(0, words_of(key))
     connection.run(dialect.topic_search_insert, (words, channel_id, key))
 
 
 def remove_topic(connection: Connection, channel_id: int, key: str) -> None:
-    """Remove a topic from the index."""
     connection.run(connection.dialect.topic_search_delete, (channel_id, key))
 
 
 def add_all_topics(connection: Connection, report: Callable[[str], None]) -> None:
-    """Index all topics, when the index has none."""
+    """Fill the empty index of topics."""
     dialect = connection.dialect
     connection.run_many(
         dialect.topic_search_insert,

@@ -85,54 +85,53 @@ _WORTH = 8
 
 
 TextTerm = tuple[tuple[Phrase, ...], bool]
-"""Phrases that a message must have all of; with True (negated), that it must not have all of."""
+"""Phrases that a message must have all of, or mustn't (negated: True)."""
 
 
 class ScannedSample(Struct, frozen=True):
-    """Messages between the newest of all and a search's anchor that were looked at already, by
-    which it is estimated how common its phrases are."""
+    """Messages already scanned between the newest one and the anchor, for estimating how common
+    the phrases are."""
 
     passed: int
-    """How many."""
+    """Their number."""
     matched: int
-    """How many of them have the text."""
+    """Those with the text."""
     gained: int
-    """For how many of these its other conditions hold too."""
+    """Those of them that fit the other terms, too."""
     span: int
-    """The range of IDs that they come from."""
+    """The range of their IDs."""
     newest: int
     """The newest message of all."""
     messages: Sequence[Message]
-    """Some of them, the newest first."""
+    """Some of them, newest first."""
 
 
 class _Strategy(Struct):
-    """What one of the two strategies has cost and found so far."""
+    """The cost and result of one strategy so far."""
 
     cost: float
-    """Of each message that is looked at, in microseconds."""
+    """Microseconds per message."""
     size: int
-    """How many its last step looked at."""
+    """Messages of its last step."""
     passed: int = 0
-    """Messages that it has looked at."""
+    """Messages read."""
     gained: int = 0
-    """How many of them matched."""
     span: int = 0
-    """The range of IDs that they come from."""
+    """The range of their IDs."""
 
     @property
     def density(self) -> float:
-        """How many of the IDs are messages that it looks at."""
+        """The share of IDs that it reads as messages."""
         return (self.passed + 1) / (self.span + 1)
 
     def left(self, need: int, ids: int) -> int:
-        """An estimate of how many more it must look at until it has found what is needed, or has
-        come to the end of the IDs that are left."""
+        """Estimate how many more messages it must read to find `need` matches or reach the end
+        of the remaining IDs."""
         return int(min(need * (self.passed + 1) / (self.gained + 1), ids * self.density)) + 1
 
 
 class SearchWalk:
-    """A walk through what a search finds, away from its anchor."""
+    """A walk through the matches of a search, away from its anchor."""
 
     def __init__(
         self,
@@ -147,19 +146,19 @@ class SearchWalk:
         self._comparison = comparison
         self._order = "DESC" if comparison == "<" else "ASC"
         self._last_id = anchor
-        """Everything up to this ID was looked at."""
+        """The walk has reached this ID."""
         self._texts, self._rest = split_terms(search.terms)
         self._few: IdSubset | None = None
-        """Among which messages is looked up, where that is less than among all."""
+        """Messages that hits are intersected with."""
         self._knows_hits = False
-        """Whether it is known how common the phrases are among all messages."""
+        """Whether the number of hits among all messages is known."""
         self._queried = self._phrases = search.phrases
-        """The phrases that are looked up in the search index."""
+        """The phrases that are looked up."""
         self._said: dict[Phrase, list[int]] = {}
-        """The topics whose names have a phrase, as far as that was asked."""
+        """The topics whose names have a phrase, as far as they were queried."""
         self._is_whole_topic = len(self._phrases) > 1
-        """Whether the next lookup takes whatever is in a topic whose name has some of the phrases.
-        Where most of it says the others too, that is less than all that says these anywhere."""
+        """Whether the next lookup returns all of a topic whose name has some phrases. If most of
+        it has the others, too, that is less than all messages with these."""
         self._scope = search.scope
         self._where = narrow_condition(connection, search.scope, self._rest)
         self._places = _places(search.scope)
@@ -167,12 +166,12 @@ class SearchWalk:
         self._is_scope = all(map(_is_in_scope, self._rest)) and (
             bool(self._also) or not (self._places == 1 and any(map(_is_of_one_channel, self._rest)))
         )
-        """Whether what is looked for is nearly all that the scope has, or that indexes have of each
-        of its channels; and no index has all of it in order."""
+        """Whether most messages in scope (or in an index by channel) match, and no index has all
+        matches in order."""
         self._keep_to_extent()
 
     def _keep_to_extent(self) -> None:
-        """Neither begin nor end among messages that are all beyond the scope."""
+        """Keep the walk within the scope's first and last messages."""
         after, until = self._scope.extent
         if self._comparison == "<":
             self._last_id = min(self._last_id, until + 1)
@@ -185,11 +184,11 @@ class SearchWalk:
             self._where = f"{sql} AND {end[0]}", [*values, end[1]]
 
     def found(self, limit: int) -> list[Message]:
-        """The first so many."""
+        """Return up to `limit` matches."""
         return self._find_text(limit) if self._texts else self._next(limit, self._where)
 
     def _next(self, limit: int, *where: Clause) -> list[Message]:
-        """The next so many of those that the conditions hold for."""
+        """Return the next messages that fit the conditions."""
         if not self._is_scope:
             return self._along(limit, self._last_id, *where)
         if self._comparison == "<" and self._last_id >= narrow.LARGEST:
@@ -208,7 +207,7 @@ class SearchWalk:
         return found
 
     def _along(self, limit: int, start: int, *where: Clause) -> list[Message]:
-        """The same beyond a message, by going along all that there are."""
+        """Find messages beyond an ID by walking along all of them."""
         sql, values = _all_of(where)
         rows = self._connection.query(
             f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {sql}"
@@ -219,12 +218,12 @@ class SearchWalk:
         return [message_of(row) for row in rows]
 
     def _merged(self, limit: int, start: int, *where: Clause) -> list[Message]:
-        """The same beyond a message, by asking each channel and conversation of the scope."""
+        """Find messages beyond an ID by querying each channel and conversation in scope."""
         fits, values = _all_of(where)
         found: list[Message] = []
         asked, passed = limit, 0
         while len(found) < limit:
-            # (Of few sizes: each is a statement of its own.)
+            # Few distinct sizes, because each is a statement to prepare.
             size = min(1 << (asked - 1).bit_length(), _MERGED)
             ids = nearest(
                 self._connection.dialect, self._scope, self._comparison, start, size, self._also
@@ -246,8 +245,8 @@ class SearchWalk:
         return found[:limit]
 
     def _find_text(self, limit: int) -> list[Message]:
-        """The first so many with the text. The strategies take turns: each goes on from where the
-        other came to."""
+        """Return up to `limit` matches. The strategies take turns, each continuing where the
+        other ended."""
         self._newest = self._newest_of_all()
         if self._comparison == "<":
             self._last_id = min(self._last_id, self._newest + 1)
@@ -283,9 +282,8 @@ class SearchWalk:
         return newest or 0
 
     def _expected_lookup(self, scan: _Strategy, matched: int, some: Sequence[Message]) -> _Strategy:
-        """What the search index, which knows the texts alone, is expected to find: by what the
-        scan passed, of which so many have the text; `some` are of it. If the first lookup takes as
-        long as all of them, messages from all over are looked at before."""
+        """Estimate what the search index will find, from the scanned messages. If its first
+        lookup takes as long as all of them, messages from the whole history are sampled first."""
         self._queried = _rare_phrases(self._phrases, some[:SAMPLE])
         common = (matched + 1) / (scan.passed + 1)
         is_known = self._seen is not None or self._connection.dialect.search_is_ordered
@@ -298,7 +296,7 @@ class SearchWalk:
 
     @cached_property
     def _spread(self) -> list[Message]:
-        """Some messages from all over what is still to be looked at, whoever may read them."""
+        """A sample of the remaining messages, whoever may read them."""
         first, last = (
             (1, self._last_id) if self._comparison == "<" else (self._last_id, self._newest)
         )
@@ -306,7 +304,7 @@ class SearchWalk:
         return queries.messages(self._connection, range(first, last + 1, step))
 
     def _cheaper(self, scan: _Strategy, lookup: _Strategy, need: int) -> _Strategy:
-        """The cheaper strategy for the rest, with the size of its next step."""
+        """Return the cheaper strategy for the rest, and set the size of its next step."""
         ids = self._last_id if self._comparison == "<" else self._newest - self._last_id
         hits = self._newest * lookup.density
         prepared = hits * self._connection.dialect.search_hit_cost
@@ -316,7 +314,7 @@ class SearchWalk:
             few = self._fewest
             if few is not None:
                 scanning = min(scanning, few.number * scan.cost)
-            # How many of the hits are wanted is not known before some were found.
+            # The share of hits that match isn't known before some were found.
             estimates = [scanning, *([looking_up] if lookup.gained > scan.gained else [])]
             if few is not None and (hits + few.number) * _HELD_COST + prepared < min(estimates):
                 self._few = few
@@ -326,14 +324,14 @@ class SearchWalk:
         if scanning <= looking_up:
             scan.size = min(max(to_scan * 5 // 4, _FIRST_STEP), scan.size * STEP_GROWTH, _MOST_ROWS)
             return scan
-        # All hits are found again at each step: few long ones where that is what takes time.
+        # Each step finds all hits again, so take long steps if that is expensive.
         longest = _LONGEST_STEP if prepared > _LONG else lookup.size * STEP_GROWTH
         lookup.size = min(max(to_look_up * 5 // 4, _FIRST_STEP), longest, _LONGEST_STEP)
         return lookup
 
     @cached_property
     def _fewest(self) -> IdSubset | None:
-        """The messages that the hits are held against by their IDs."""
+        """The messages that hits are intersected with, by ID."""
         few = smallest_subset(self._connection, self._rest)
         if few is None and self._spread:
             channels, directs = self._scope.every_channel, self._scope.direct_ids
@@ -345,17 +343,18 @@ class SearchWalk:
         return few
 
     def _scan(self, size: int) -> tuple[int, list[Message], bool]:
-        """Scan so many messages: how many were passed, those, and whether there are no more."""
+        """Scan the next messages. Returns how many were passed, the messages, and whether these
+        were the last."""
         some = self._next(size, self._where)
         if some:
             self._last_id = some[-1].id
         return len(some), some, len(some) < size
 
     def _look_up(self, size: int, need: int) -> tuple[int, list[Message], bool]:
-        """Look up so many messages in the search index, or as many as are needed where all that it
-        finds match: how many were passed, those, and whether there are no more."""
+        """Look up the next messages in the search index, or as many as needed if all hits match.
+        Returns the same."""
         if not self._phrases:
-            # All terms are negated: the index would find what is not wanted.
+            # All terms are negated, so the index would find the wrong messages.
             return self._scan(size)
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
         is_all = is_all and not self._is_whole_topic
@@ -364,16 +363,14 @@ class SearchWalk:
         return found
 
     def _named(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
-        """The first so many of the next `size` messages that the search index names: how many were
-        passed, those, and whether there are no more. One query for all, for each is a way to the
-        database."""
+        """Return up to `enough` of the next `size` hits, as `_scan` does, in one query."""
         where, values = self._where
         among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
         named, parameters = self._hits(size, among, own)
         last_of = "MIN" if self._order == "DESC" else "MAX"
         (*_, last, count), *rows = self._connection.query(
             f"WITH named AS MATERIALIZED ({named} ORDER BY id {self._order} LIMIT ?)"
-            # Before all others is the last one that is named, and how many are.
+            # The first row has the last hit and the number of hits.
             f" SELECT {NO_MESSAGE}, {last_of}(id) AS place, -COUNT(*) AS passed FROM named"
             f" UNION ALL SELECT {MESSAGE_COLUMNS}, messages.id, 1 FROM named CROSS JOIN messages"
             f" WHERE messages.id = named.id AND {where}"
@@ -394,15 +391,14 @@ class SearchWalk:
         return passed, [message_of(row) for row in rows], is_all and passed < size
 
     def _hits(self, size: int, among: str, own: Sequence[Any]) -> Clause:
-        """A query for the next messages, at least `size` if there are so many, of which each phrase
-        is in what they say or in their topic (`id`), with its parameters; with `among`, a query for
-        IDs, only those that both name. Some may lack a phrase (`_is_whole_topic`; and on
-        PostgreSQL, old messages have the words that their topic had before topics were searched by
-        themselves)."""
+        """Return a query for the IDs (`id`) of the next `size` messages whose content or topic
+        has each phrase; with `among`, only of those in that query. Some may lack a phrase
+        (`_is_whole_topic`, and old messages on PostgreSQL, which were indexed with their former
+        topic)."""
         dialect, comparison = self._connection.dialect, self._comparison
         queries = [dialect.search_hits(comparison, among)]
         parameters = [dialect.search_query(self._queried), self._last_id, *own]
-        size = 1 << (size - 1).bit_length()  # Of few sizes: each is a statement of its own.
+        size = 1 << (size - 1).bit_length()  # Few distinct sizes, as above.
         for topic_ids, rest in self._topics_saying(self._queried):
             if self._is_whole_topic:
                 rest = ()
@@ -422,7 +418,7 @@ class SearchWalk:
                 parameters += [whole, self._last_id]
         if len(queries) == 1:
             return queries[0], parameters
-        # What each has first is all that is needed: a topic may have any number of messages.
+        # The first hits of each are enough, because a topic may have any number of messages.
         nearest = f"ORDER BY id {self._order} LIMIT {size}"
         either = " UNION ".join(
             f"SELECT id FROM (SELECT id FROM ({query}) AS part {nearest}) AS nearest"
@@ -433,8 +429,8 @@ class SearchWalk:
     def _topics_saying(
         self, phrases: tuple[Phrase, ...]
     ) -> list[tuple[list[int], tuple[Phrase, ...]]]:
-        """The topics of the scope's channels whose names have some of the phrases, and the phrases
-        that these lack."""
+        """Return the topics in scope whose names have some phrases, with the phrases that they
+        lack."""
         dialect, channels = self._connection.dialect, self._scope.every_channel
         said_by: dict[int, set[Phrase]] = defaultdict(set)
         for phrase in phrases:
@@ -456,8 +452,7 @@ class SearchWalk:
 
 
 def _is_in_scope(term: Term) -> bool:
-    """Whether the term holds for nearly all that a scope has (the channels that are named are the
-    scope's own), or has an index by channel."""
+    """Return whether the term fits most messages in scope, or has an index by channel."""
     indexed = narrow.InChannels | narrow.FromSender | narrow.HasPart
     return term.negated or isinstance(term.condition, indexed)
 
@@ -472,14 +467,13 @@ def _is_of_one_channel(term: Term) -> bool:
 
 
 def _places(scope: Scope) -> int:
-    """In how many places the scope's messages are looked up."""
+    """Return how many channels and conversations are queried."""
     whole, parts = scope.parts
     lists = (scope.channel_ids, scope.direct_ids, whole, parts)
     return sum(map(len, lists)) + bool(scope.only_recorded)
 
 
 def _all_of(clauses: Iterable[Clause]) -> Clause:
-    """All conditions together."""
     conditions = list(clauses)
     return (
         " AND ".join(f"({sql})" for sql, _ in conditions),
@@ -492,8 +486,8 @@ def _says(message: Message, phrases: tuple[Phrase, ...]) -> bool:
 
 
 def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
-    """The phrases without those that are much more common than others in some messages: they would
-    cost the search index much, and exclude little."""
+    """Drop phrases that are much more common than others in a sample, because looking them up
+    costs much and excludes little."""
     if len(phrases) < 2:
         return phrases
     texts = [fold_texts((message.content, message.topic)) for message in some]
@@ -503,7 +497,6 @@ def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple
 
 
 def split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
-    """The terms about text, and the rest."""
     texts: list[TextTerm] = []
     rest: list[Term] = []
     for term in terms:
@@ -517,8 +510,7 @@ def split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
 def matching_text(
     connection: Connection, some: Iterable[Message], terms: Sequence[TextTerm]
 ) -> list[Message]:
-    """Those of the messages that have the texts, and none of the negated ones. TimeLimitReached
-    where that takes longer than the transaction may."""
+    """Return the messages that fit the text terms. Raises TimeLimitReached."""
     found: list[Message] = []
     for message in some:
         connection.require_time()

@@ -1,4 +1,4 @@
-"""The store as the rest of a node uses it: awaitable, with its threads inside."""
+"""The store: awaitable access to the database, with threads inside."""
 
 import asyncio
 import logging
@@ -40,31 +40,30 @@ P = ParamSpec("P")
 
 READERS = 3
 READ_SECONDS = 10
-"""How long a read may take, with waiting for its turn."""
+"""Including the time that a read waits for its turn."""
 LOG_READ_SECONDS = 5
 LOAD_SECONDS = 120
-"""How long loading the whole state may take."""
+"""For loading the whole state."""
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
-"""Entries read at once."""
+"""Entries read in one query."""
 _AT_ONCE = 300
-"""Rows that are made ready for the database on the event loop; more are by a thread."""
+"""Rows encoded on the event loop. A thread encodes larger batches."""
 _TEXT_AT_ONCE = 50_000
-"""Characters of messages, of which the same is true: 10,000 take about a millisecond."""
+"""Characters of messages encoded on the event loop. 10,000 take about a millisecond."""
 _IN_ONE = 3000
-"""Rows that are sent together. More are sent one after the other as they are made ready: the
-database takes a transaction in which nothing comes for a while for one of a node that stands still.
-"""
+"""Rows sent in one pipeline. Larger batches are sent while they are encoded, because PostgreSQL
+ends a transaction that is idle for too long."""
 
 
 def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Database:
-    """The database that the settings name: the URL's, or the file in the data directory.
+    """Return the database at the URL, or the file in the data directory.
 
-    `bus` is the directory by which the processes of one server know each other, where there are
-    several. DatabaseError for a URL of a kind that is not known.
+    `bus` is the directory for sockets if one server has several processes. Raises DatabaseError for
+    an unsupported URL.
     """
     scheme = urlsplit(url).scheme if url else "sqlite"
-    # Only the one that is used is loaded: each driver takes a moment, and megabytes.
+    # Load only the driver in use. Each takes time and megabytes.
     if scheme in {"postgresql", "postgres"}:
         from tertulia.store.postgres import PostgresDatabase
 
@@ -79,12 +78,11 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
 
 
 class Store:
-    """One node's access to the database: one thread that writes, one that writes apart from the
-    log, one that reads for the log, one that looks at its head and waits for what ends, one that
-    announces, one for the list of nodes, and a few that read for everybody else.
+    """A node's access to the database, with threads for the log's writer, other writes, reads for
+    the log, looking at its head, announcements, the list of nodes, and other reads.
 
-    Everything raises DatabaseUnavailable where the database cannot be reached or does not answer in
-    time; what is not known to be done was not done, but for CommitUnknown.
+    Methods raise DatabaseUnavailable if the database is unreachable or too slow. Nothing was done
+    then, except after CommitUnknown.
     """
 
     def __init__(self, database: Database, *, serves: bool = False) -> None:
@@ -92,7 +90,7 @@ class Store:
         self.database = database
         self._serves = serves
         self.name = secrets.token_hex(4)
-        """By which it knows what it told itself, and others know who told it."""
+        """Identifies its own broadcasts."""
         self._looker = Threads(1, "look")
         self._look_connection: Connection | None = None
         self._writer = Threads(1, "writer")
@@ -100,30 +98,27 @@ class Store:
         self._lister = Threads(1, "lister")
         self._list_connection: Connection | None = None
         self._readers = Readers(database, READERS, "reader")
-        # So that slow reads of others do not hold up the log.
+        # Slow reads of others mustn't delay the log.
         self._log_reader = Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
         self._housekeeper = Threads(1, "housekeeper")
         self._apart_connection: Connection | None = None
-        """For what is written apart from the log (`write`)."""
+        """For `write`."""
         self._hearing: NotificationReader | None = None
         self.told: Sequence[str] = ()
-        """What the others were told of the entries that were committed last, as far as there were
-        others to tell."""
+        """The last broadcast."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether several nodes may serve from this database."""
         return self.database.is_shared
 
     async def migrate(self, report: Callable[[str], None]) -> None:
-        """Bring the database to the program's version. Raises as `migrations.migrate`: a server
-        may do it while others serve, a command may not."""
+        """See `schema_upgrade.migrate`. Only servers may migrate while others serve."""
         step = partial(migrate, self.database, report, beside_servers=self._serves)
         await self._writer.run(step)
 
     async def settle(self, report: Callable[[str], None]) -> None:
-        """See `migrations.settle`."""
+        """See `schema_upgrade.settle`."""
         if not await self.tend_list(is_settled):
             await asyncio.to_thread(settle, self.database, report)
 
@@ -135,16 +130,15 @@ class Store:
         *arguments: P.args,
         **keywords: P.kwargs,
     ) -> T:
-        """Run the function on a connection that sees one moment of the database throughout. It may
-        be run twice."""
+        """Run the function on a connection with one snapshot. It may run twice."""
         with tracing.span("read"), OnDatabase():
             return await self._readers.read(
                 lambda c: function(c, *arguments, **keywords), READ_SECONDS
             )
 
     async def search(self, search: MessageSearch, function: Callable[[Connection], T]) -> T:
-        """Run the function, which looks for what the search asks for, as `read` does. If no index
-        bounds that, it has a share of the readers of its own: see `Readers.search`."""
+        """Run the function, which does the search. Unless an index bounds it, it uses the
+        readers' share for searches: see `Readers.search`."""
         if message_search.is_bounded(search):
             return await self.read(function)
         with tracing.span("search"), OnDatabase():
@@ -153,15 +147,14 @@ class Store:
     async def read_log(
         self, function: Callable[[Connection], T], seconds: float | None = None
     ) -> T:
-        """The same for the log alone, which waits for no other reader: in so many seconds, or
-        `LOG_READ_SECONDS`, for nothing is written meanwhile. And for what a node reads before it
-        serves: the connection is there by then."""
+        """Run the function for the log, which doesn't wait for other readers and delays writes,
+        so it has `LOG_READ_SECONDS` by default."""
         with tracing.span("read_log"):
             return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
     async def look(self) -> Head:
-        """The log's end as it is now, on a connection that nothing else waits for. NewerDatabase
-        where a newer program writes it, DatabaseReplaced where that is another one than ours."""
+        """Return the log's head, on a connection of its own. Raises NewerDatabase and
+        DatabaseReplaced."""
         return await self._looker.run(self._look)
 
     def _look(self) -> Head:
@@ -186,20 +179,18 @@ class Store:
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
     async def begin(self, after: Position, heard: Callable[[], Position] | None = None) -> LogTail:
-        """Keep all other writers out, and return what the log has since `after` (others' commits),
-        or since what is `heard` of it by the time that all others are out. Raises as
-        `log_entries.growth`.
+        """Lock out other writers, and return the log's entries after `after`, or after what `heard`
+        returns once they are locked out. Raises the errors of `log_entries.read_tail`.
 
-        After a failure of this or of `commit`, `rollback` must follow. DatabaseUnavailable where
-        others do not let go of it in time, or the database is away: it may be tried again.
+        If this or `commit` fails, `rollback` must follow. DatabaseUnavailable may be retried.
         """
         connection = self._write_connection
         if connection is not None and connection.exchanges is not None:
             try:
                 return await self._exchanged(connection, connection.exchanges, after, heard)
-            except ConnectionLost:  # While nobody used it. Nothing is done yet.
+            except ConnectionLost:  # Lost while idle.
                 await self.rollback()
-        # (Where no other writer is in the way, a turn of the thread takes several times as long.)
+        # A thread's turn would take several times as long.
         elif connection is not None and connection.begin_at_once():
             head = installation.head_position(connection)
             if head.position == after:
@@ -230,7 +221,7 @@ class Store:
         return self._since(self._locked(), after)
 
     def _locked(self) -> Connection:
-        """The writer's connection, in a transaction that keeps others out."""
+        """Return the writer's connection in a transaction that locks out other writers."""
         if self._write_connection is not None:
             try:
                 return self._begun(self._write_connection)
@@ -255,10 +246,9 @@ class Store:
         return LogTail(page.head, found, page.position)
 
     async def commit(self, batch: Batch, before: Position | None = None) -> None:
-        """Write the batch and end the transaction. Returns when it is on disk. CommitUnknown where
-        it may be; after all other errors it is not.
-
-        Other nodes are told the entries themselves where it is said which position they follow."""
+        """Write the batch and commit durably. Raises CommitUnknown if the result is unknown.
+        After any other error, nothing was written. With `before`, the entries are broadcast to
+        other nodes."""
         connection = self._write_connection
         if connection is None:
             raise RuntimeError("commit without begin")
@@ -277,8 +267,8 @@ class Store:
         batch: Batch,
         before: Position | None,
     ) -> Sequence[Any] | None:
-        """What is to be run to write the batch; None where a thread must do it, one statement
-        after the other, since it is too much or something must be asked in between."""
+        """Return the recorded statements, or None if a thread must run them one by one because
+        there are too many or they depend on queries."""
         rows = row_count(batch)
         if rows > _IN_ONE:
             return None
@@ -313,11 +303,9 @@ class Store:
             connection.run_many(connection.dialect.tell_growth, [(text,) for text in told])
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
-        """Whether the batch, begun at that head, was committed, where `commit` could not tell: no
-        writer is under way any more when it is looked up. After `rollback`.
-
-        None where that cannot be known: it had no entries, and others have written notes since.
-        """
+        """Return whether the batch, begun at that head, was committed after CommitUnknown and
+        `rollback`, or None if that can't be known because the batch had no entries and others
+        have written since."""
         return await self._writer.run(self._was_committed, batch, before)
 
     def _was_committed(self, batch: Batch, before: Head) -> bool | None:
@@ -331,7 +319,7 @@ class Store:
         return True if noted == batch.id else False if noted == before.noted else None
 
     async def rollback(self) -> None:
-        """End the transaction without a trace. The connection is made anew for the next one."""
+        """End the transaction by closing the connection."""
         await self._writer.run(self._drop_write_connection)
 
     def _drop_write_connection(self) -> None:
@@ -340,13 +328,11 @@ class Store:
             connection.close()
 
     async def write(self, function: Callable[[Connection], T]) -> T:
-        """Run the function in a write transaction of its own: housekeeping only.
+        """Run the function in a write transaction apart from the log.
 
-        It has a thread and a connection of its own, because the log's writer may be between `begin`
-        and `commit`; the two wait for each other as two processes would. The function must leave
-        the connection as it was: the next one may have it.
-
-        Raises DatabaseUnavailable if its turn doesn't come while a writer may wait for a lock.
+        It has its own thread and connection, because the log's writer may be between `begin` and
+        `commit`. The function must leave the connection unchanged. Raises DatabaseUnavailable if
+        its turn doesn't come within a writer's lock timeout.
         """
         return await self._housekeeper.run(self._keep_house, function, time.monotonic())
 
@@ -367,7 +353,7 @@ class Store:
         return result
 
     def _begun_apart(self) -> Connection:
-        """The housekeeper's connection, in a transaction that keeps others out."""
+        """Return the housekeeping connection in a transaction that locks out other writers."""
         try:
             if self._apart_connection is not None:
                 try:
@@ -388,8 +374,8 @@ class Store:
     # Other nodes
 
     async def tend_list(self, function: Callable[[Connection], T]) -> T:
-        """Run the function on the connection for the list of nodes (`tertulia.store.nodes`): its
-        statements are by themselves, wait for no disk, and nothing waits for them."""
+        """Run the function on the connection for the list of nodes (`tertulia.store.nodes`).
+        Each statement commits by itself, without waiting for the disk."""
         return await self._lister.run(self._tend_list, function)
 
     def _tend_list(self, function: Callable[[Connection], T]) -> T:
@@ -415,9 +401,8 @@ class Store:
         on_told: Callable[[Sequence[str]], None] | None = None,
         is_awaited: Callable[[], bool] = lambda: True,
     ) -> Callable[[], None]:
-        """See `Database.watch`; the callbacks come on the event loop that this is called on. What
-        this store told is not among it. Where nobody waits for it (`is_awaited`), what others tell
-        comes a tenth of a second later at most (`listen`, `hear`)."""
+        """See `Database.watch`. Callbacks run on this event loop and don't get this store's own
+        broadcasts. While nobody waits (`is_awaited`), broadcasts may be `DEFER_SECONDS` late."""
         loop = asyncio.get_running_loop()
 
         def on_loop(function: Callable[..., None]) -> Callable[..., None]:
@@ -440,17 +425,17 @@ class Store:
         )
 
     def listen(self) -> None:
-        """Somebody begins to wait for what others tell: call back with it soon."""
+        """Resume reading broadcasts soon, because someone waits."""
         if self._hearing is not None:
             self._hearing.listen()
 
     def hear(self) -> None:
-        """Call back with what others have told by now, at once."""
+        """Read broadcasts immediately."""
         if self._hearing is not None:
             self._hearing.now()
 
     def hear_gathered(self) -> None:
-        """The same where what they tell is not read at present, since nobody waits for it."""
+        """Read broadcasts immediately if reading was paused."""
         if self._hearing is not None:
             self._hearing.gathered()
 
@@ -462,11 +447,10 @@ class Store:
             await asyncio.to_thread(watching)
 
     async def announce(self, messages: Sequence[str]) -> None:
-        """See `Database.announce`. Nothing that is written or read waits for it."""
+        """See `Database.announce`. No read or write waits for it."""
         await self._announcer.run(self.database.announce, messages)
 
     async def close(self) -> None:
-        """End the threads and connections, when nothing uses them any more."""
         # The event loop's own threads would be made for this, and ended by another one.
         await self._looker.run(self._close)
         self._looker.close()

@@ -1,7 +1,7 @@
-"""Threads that wait for the database in place of the event loop.
+"""Threads that wait for the database instead of the event loop.
 
-They do what `concurrent.futures` does with less: its futures have locks of their own, and are
-chained to those of the loop. That took as long as all statements of a small commit.
+This is `concurrent.futures` with less overhead, which took as long as all statements of a small
+commit.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ Ts = TypeVarTuple("Ts")
 
 
 class _Job(NamedTuple):
-    """A function to call, and who waits for what it returns."""
+    """A function to call, and the future for its result."""
 
     loop: asyncio.AbstractEventLoop
     future: "asyncio.Future[Any]"
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     ended: Callable[[], None]
-    """Called on the loop when the thread is done with it, whether anyone still waits or not."""
+    """Called on the loop when the thread is done, even if nobody waits."""
 
 
 def _nothing() -> None:
@@ -31,8 +31,7 @@ def _nothing() -> None:
 
 
 class Threads:
-    """So many threads at most, which begin when they are needed and take jobs in order. To be used
-    on the event loop."""
+    """Up to `most` threads that start on demand and run jobs in order. Used on the event loop."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
@@ -40,20 +39,19 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._under_way = 0
-        """Jobs that wait or are being done."""
+        """Jobs waiting or running."""
         self._lock = threading.Lock()
-        """Nothing is put behind what ends the threads, who would not come to it."""
+        """Keeps jobs from being queued behind the end marks."""
         self._is_closed = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether a job would be begun at once."""
+        """Whether a job would start immediately."""
         return not self._under_way
 
     async def run(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
-        """What the function returns or raises in one of the threads. Cancelled before it began, it
-        is not called; afterwards, nobody waits for it. RuntimeError after `close`, and where there
-        is no thread and none can be started."""
+        """Run the function in a thread. If cancelled before it starts, it isn't called. Raises
+        RuntimeError after `close`, and if no thread can be started."""
         future = self.begin(_nothing, function, *arguments)
         try:
             return await future
@@ -63,8 +61,8 @@ class Threads:
     def begin(
         self, ended: Callable[[], None], function: Callable[[*Ts], T], *arguments: *Ts
     ) -> "asyncio.Future[T]":
-        """Do the same as `run` without waiting, and call `ended` when a thread has ended the job,
-        including a job whose future was cancelled."""
+        """Start `run` without waiting. Calls `ended` when the job has ended, even if its future
+        was cancelled."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._lock:
@@ -85,7 +83,7 @@ class Threads:
         except RuntimeError:
             if not self._threads:
                 raise
-            return  # The machine has none left: those that there are do it, one after the other.
+            return  # The system's limit is reached. The existing threads do the work.
         self._threads.append(thread)
 
     def _work(self) -> None:
@@ -100,10 +98,10 @@ class Threads:
                     error.__cause__ = raised
                 except BaseException as raised:  # It is raised where the job is waited for.
                     error = raised
-            # Where the loop is closed, nobody waits any more.
+            # Nobody waits if the loop is closed.
             with contextlib.suppress(RuntimeError):
                 job.loop.call_soon_threadsafe(self._finish, job, result, error)
-            # The next job may be long in coming.
+            # Don't keep them alive until the next job.
             del job, result, error
 
     def _finish(self, job: _Job, result: Any, error: BaseException | None) -> None:
@@ -118,7 +116,7 @@ class Threads:
             future.set_exception(error)
 
     def close(self, *, drops: bool = False) -> None:
-        """Do what waits (nothing of it, with `drops`), and end. Blocks until then."""
+        """Run the waiting jobs, or drop them, and end the threads. Blocks."""
         with self._lock:
             self._is_closed = True
             if drops:

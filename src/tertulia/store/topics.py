@@ -19,7 +19,7 @@ RENAMES = (
     "messages JOIN topic_renames AS renames ON renames.topic_id = messages.topic_id"
     " AND renames.last_message_id >= messages.id AND renames.seq > messages.topic_since"
 )
-"""Messages with the times when their topic was renamed as a whole."""
+"""Messages with the renames of their whole topic."""
 
 
 RENAME_COLUMNS = (
@@ -27,13 +27,12 @@ RENAME_COLUMNS = (
     " CAST(NULL AS TEXT), renames.was_topic, renames.topic, CAST(NULL AS BIGINT),"
     " CAST(NULL AS BIGINT)"
 )
-"""Of these, what `EDIT_COLUMNS` has."""
+"""The same columns as `EDIT_COLUMNS`."""
 
 
 _ids_decoder = msgspec.json.Decoder(list[int])
 TopicMessage = tuple[int, int, str, bool]
-"""A message of a topic: ID, when it was sent, the topic as it is spelled, whether it mentions
-everybody."""
+"""A message of a topic: ID, time sent, the topic as spelled, and whether it mentions everyone."""
 
 
 _OF_TOPIC = f"SELECT id, sent_at, {TOPIC_NAME}, mentions_all FROM messages WHERE {OF_TOPIC}"
@@ -46,8 +45,8 @@ def _line(row: tuple[Any, ...]) -> TopicMessage:
 def ids_of_topic(
     connection: Connection, channel_id: int, key: str, since: float | None = None
 ) -> tuple[BitMap, BitMap | None]:
-    """All messages of a topic; and those that were sent at that UNIX time or later, where it is
-    given. Read as one value, they cost a fraction of a row for each."""
+    """Return all messages of a topic, and those sent at or after `since` (UNIX time) if it's
+    given. Read as one value, they cost a fraction of a row each."""
 
     def found(more: str, *values: Any) -> BitMap:
         ((ids,),) = connection.query(
@@ -66,8 +65,8 @@ def newest_of_topic(
     ranges: Sequence[tuple[int, int]],
     limit: int,
 ) -> list[int]:
-    """The newest messages of a topic with after < id <= until for one of the ranges, ascending, at
-    most so many."""
+    """Return up to `limit` of the newest messages of a topic with after < id <= until for one of
+    the ranges, ascending."""
     found: list[int] = []
     for after, until in reversed(ranges):
         rows = connection.query(
@@ -82,7 +81,7 @@ def newest_of_topic(
 
 
 def count_renames(connection: Connection, channel_id: int, key: str) -> int:
-    """How often a topic was renamed as a whole, as far as that is kept."""
+    """Return how often a topic was renamed, as far as renames are kept."""
     ((count,),) = connection.query(
         f"SELECT COUNT(*) FROM topic_renames WHERE {OF_TOPIC}", (channel_id, key)
     )
@@ -92,7 +91,7 @@ def count_renames(connection: Connection, channel_id: int, key: str) -> int:
 def some_of_topic(
     connection: Connection, channel_id: int, key: str, ids: Sequence[int]
 ) -> list[TopicMessage]:
-    """These messages of a topic, and the newest that is none of them, ascending."""
+    """Return these messages of a topic, and its newest other message, ascending."""
     dialect = connection.dialect
     wanted = dialect.array(ids)
     found = connection.query(f"{_OF_TOPIC} AND {dialect.among('id')}", (channel_id, key, wanted))
@@ -109,15 +108,15 @@ def newest_by_topic(
     keys: Sequence[str],
     spans: Sequence[tuple[int, int | None]],
 ) -> dict[str, int]:
-    """Return the newest message of each of the topics, by its key, among those with
-    after < id <= until for one of the spans `(after, until)`, which are ascending."""
+    """Return the newest message of each topic, by key, with after < id <= until for one of the
+    ascending spans."""
     dialect = connection.dialect
     found: dict[str, int] = {}
     left = set(keys)
     for after, until in reversed(spans):
         if not left:
             break
-        # A look into the index for each topic, however many messages it has.
+        # One index lookup per topic, however many messages it has.
         rows = connection.query(
             "SELECT key, (SELECT MAX(id) FROM messages WHERE topic_id = message_topics.id"
             " AND id > ? AND id <= ?) FROM message_topics"
@@ -135,7 +134,6 @@ def newest_by_topic(
 
 
 def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> frozenset[int]:
-    """Everybody who wrote in a topic."""
     rows = connection.query(
         f"SELECT DISTINCT sender_id FROM messages WHERE {OF_TOPIC}",
         (channel_id, topic_key),
@@ -144,29 +142,28 @@ def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> fr
 
 
 class LivelyTopic(Struct, frozen=True, kw_only=True):
-    """A topic in which something was written."""
+    """A topic with recent messages."""
 
     channel_id: int
     key: str
     count: int
     """Messages."""
     sender_ids: tuple[int, ...]
-    """Who wrote them, ascending."""
+    """Ascending."""
     first_id: int
 
 
 LIVELY = 300
-"""Topics that count as lively, at most."""
+"""The most topics that `lively_topics` returns."""
 
 
 LIVELY_MESSAGES = 100_000
-"""The newest messages by which it is decided which topics are lively."""
+"""The newest messages that are considered."""
 
 
 def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
-    """Return the topics with messages since that UNIX time: first those in which most people wrote,
-    of these those with most messages. Of a time with more than `LIVELY_MESSAGES` messages, the
-    newest of them count."""
+    """Return the topics with messages since a UNIX time, those with most senders first, and then
+    those with most messages. Only the newest `LIVELY_MESSAGES` messages count."""
     first_id = queries.first_at_or_after(connection, since)
     if first_id is None:
         return []
@@ -198,7 +195,7 @@ def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
 def ids_in_topic(
     connection: Connection, channel_id: int, key: str, first_id: int, limit: int
 ) -> list[int]:
-    """The IDs of a topic's messages from that one on, ascending, at most so many."""
+    """Return up to `limit` message IDs of a topic from `first_id` on, ascending."""
     rows = connection.query(
         f"SELECT id FROM messages WHERE {OF_TOPIC} AND id >= ? ORDER BY id LIMIT {int(limit)}",
         (channel_id, key, first_id),

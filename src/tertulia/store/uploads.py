@@ -1,11 +1,10 @@
-"""Uploaded files: as they arrive, where they stay, and how they go.
+"""Uploaded files: arriving, in place, and deleted.
 
-A file arrives on the disk of this machine, in `uploads/incoming/<key>`. When the log says whose it
-is, it is moved to its place, `uploads/<realm>/<two digits>/<key>`: a crash in between leaves a file
-that is found all the same, and moved later. Into a bucket it goes before the log is asked, since
-this machine may be gone afterwards: first a note that it is offered to the log,
-`uploads/incoming/offered/<key>`, which is taken away when the log has it. What arrived and never
-became an attachment is deleted some time later. Names that people gave are in no path.
+A file arrives on the local disk as `uploads/incoming/<key>`. Once the log has it, it is moved to
+`uploads/<realm>/<two digits>/<key>`. After a crash in between it is still found, and moved later. A
+bucket gets the file before the log does, because this machine may not come back, with a marker
+`uploads/incoming/offered/<key>` that is deleted afterwards. Files that never become attachments are
+deleted later. No path contains a name that people chose.
 """
 
 import asyncio
@@ -27,24 +26,20 @@ KEY = re.compile(r"[0-9a-f]{32}")
 _UPLOADS: Final = "uploads"
 _OFFERED: Final = f"{INCOMING}/offered"
 LOOK_AGAIN_SECONDS: Final = (0.2, 0.8)
-"""Services like S3 may take a moment until everybody sees what was written."""
+"""S3-like services may take a moment to show a new object to everyone."""
 
 
 @dataclass
 class IncomingFile:
-    """A file that has arrived, or does."""
-
     key: str
-    """Random: what it will be known by."""
+    """Random."""
     place: Path
-    """Where it lies until then."""
     is_offered: bool = False
-    """Whether the log may have it by now: then it stays where it is, whatever comes of the
-    request, until it is moved to its place or found to be nobody's."""
+    """Whether the log may have it, so that it must stay even if the request fails."""
 
 
 class UploadDraft:
-    """A file that is coming in at once. `discard` belongs at its end, whatever happens."""
+    """A file being received. Call `discard` at the end in any case."""
 
     def __init__(self, place: Path) -> None:
         self.arriving = IncomingFile(place.name, place)
@@ -52,7 +47,7 @@ class UploadDraft:
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
 
     def finish(self) -> int:
-        """Everything has arrived: see to it that it is on disk. Returns its size in bytes."""
+        """Make the received file durable and return its size in bytes."""
         self.file.flush()
         size = os.fstat(self.file.fileno()).st_size
         os.fsync(self.file.fileno())
@@ -70,36 +65,32 @@ class UploadDraft:
 
 @dataclass(frozen=True)
 class ArrivedFile:
-    """A file that came with the request, and lies on the disk until the request is answered."""
+    """A file that came with a request and is on disk until the response."""
 
     name: str
     content_type: str
     size: int
-    """Bytes."""
     arriving: IncomingFile
 
 
 class UploadStore:
-    """The uploaded files among some files, and those that arrive on the disk."""
-
     def __init__(self, files: Files, disk: DiskFiles) -> None:
         self._files = files
         self._disk = disk
         self._has_offered = files is not disk
-        """Whether there may be notes of what was offered."""
+        """Whether markers may exist."""
 
     @property
     def incoming(self) -> Path:
-        """Where files arrive."""
         return self._disk.place(INCOMING)
 
     def begin(self) -> UploadDraft:
-        """A new file, still empty. OSError where there is no room."""
+        """Create an empty file. Raises OSError if there is no room."""
         file_modes.directory(self.incoming)
         return UploadDraft(self.incoming / secrets.token_hex(16))
 
     async def offer(self, arriving: IncomingFile, path: str) -> None:
-        """See to it that the file stays, before the log is asked to have it at that path."""
+        """Keep the file from being deleted, before the log gets it under that path."""
         if not self._files.is_here:
             place = self.place_of(path)
             await self._files.put(f"{_OFFERED}/{arriving.key}", place.encode())
@@ -108,13 +99,12 @@ class UploadStore:
         arriving.is_offered = True
 
     async def settle(self, path: str) -> None:
-        """The log has the file: see to it that it is in its place, and is not looked for among
-        those that arrive."""
+        """Move the file into place, now that the log has it."""
         key, place = key_in(path), self.place_of(path)
         arrived = self.incoming / key
         if self._files.is_here:
             await asyncio.to_thread(self._move, arrived, self._disk.place(place))
-        elif await asyncio.to_thread(arrived.exists):  # From before files were in a bucket.
+        elif await asyncio.to_thread(arrived.exists):  # It predates the bucket.
             if await self._files.found(place) is None:
                 await self._files.put_from(place, arrived)
             await asyncio.to_thread(arrived.unlink, missing_ok=True)
@@ -130,7 +120,7 @@ class UploadStore:
         sync_directory(place.parent)
 
     async def found(self, path: str) -> StoredFile | None:
-        """The file of the attachment with this path; None where it is nowhere."""
+        """Return an attachment's file, or None."""
         place = self.place_of(path)
         arrived = f"{INCOMING}/{key_in(path)}"
         found = await self._files.found(place) or await self._disk.found(arrived)
@@ -144,7 +134,7 @@ class UploadStore:
         return None
 
     async def delete(self, path: str) -> None:
-        """Delete the file and what was made of it, as far as they are there."""
+        """Delete the file and its thumbnails."""
         key = key_in(path)
         await self._files.delete(self.place_of(path))
         await self._disk.delete(f"{INCOMING}/{key}")
@@ -153,16 +143,16 @@ class UploadStore:
         await self._files.delete_below(f"{THUMBNAILS}/{key}")
 
     def thumbnail(self, path: str, name: str) -> str:
-        """Where the picture that was made of a file is kept, as a path of `Files`."""
+        """Return the path of a thumbnail."""
         return f"{THUMBNAILS}/{key_in(path)}/{name}"
 
     def place_of(self, path: str) -> str:
-        """Where the file of the attachment with this path stays, as a path of `Files`."""
+        """Return an attachment's final path."""
         realm, digits, key, _ = path.split("/")
         return f"{_UPLOADS}/{realm}/{digits}/{key}"
 
     async def arrived(self, before: float) -> set[str]:
-        """The keys of files that arrived before that UNIX time and were not settled."""
+        """Return the keys of files that arrived before a UNIX time and weren't settled."""
         found = await asyncio.to_thread(lambda: set(self._arrived(before)))
         if self._has_offered:
             async for one in self._files.below(_OFFERED):
@@ -177,7 +167,7 @@ class UploadStore:
                 yield entry.name
 
     async def forget(self, key: str) -> None:
-        """Delete a file that arrived and belongs to nobody."""
+        """Delete a file that arrived and isn't an attachment."""
         await self._disk.delete(f"{INCOMING}/{key}")
         if self._has_offered:
             place = await self._files.read(f"{_OFFERED}/{key}")
@@ -186,7 +176,7 @@ class UploadStore:
                 await self._files.delete(f"{_OFFERED}/{key}")
 
     def entries(self) -> Collection[Path]:
-        """Everything that lies on the disk where files arrive. In a thread."""
+        """Everything in the incoming directory. Blocks."""
         try:
             return list(self.incoming.iterdir())
         except FileNotFoundError:

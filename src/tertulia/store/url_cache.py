@@ -1,5 +1,4 @@
-"""What was fetched from elsewhere on the web, kept on the disk for a while, within a bound: the
-oldest gives way."""
+"""A disk cache of files fetched from the web, bounded by deleting the oldest."""
 
 import hashlib
 import logging
@@ -13,22 +12,22 @@ from tertulia.store.files import EXTERNAL
 logger = logging.getLogger("tertulia.store")
 
 FRESH_SECONDS: Final = 7 * 86400.0
-"""What was fetched so long ago is fetched anew."""
+"""Older files are fetched again."""
 _LEFT: Final = 0.9
-"""The part of the room that is used after the oldest gave way."""
+"""The share of the space that is in use after deleting the oldest."""
 
 
 class UrlCache:
-    """The contents of URLs. Several nodes may share them: each makes room by itself."""
+    """Contents by URL. Several nodes may share it, each making room independently."""
 
     def __init__(self, files: DiskFiles, room: int) -> None:
         self._files = files
         self._room = room
         self._used: int | None = None
-        """Bytes, as far as this node knows; None before it looked."""
+        """Bytes that this node knows of, or None before it looked."""
 
     def found(self, url: str, now: float) -> Path | None:
-        """Where what lies at the URL is kept, if it is and is fresh."""
+        """Return the fresh content's path, or None."""
         place = self._files.place(_path(url))
         try:
             age = now - place.stat().st_mtime
@@ -37,12 +36,11 @@ class UrlCache:
         return place if age < FRESH_SECONDS else None
 
     async def keep(self, url: str, content: bytes) -> None:
-        """Keep it. OSError where the disk is full."""
+        """Store content. Raises OSError if the disk is full."""
         await self._files.put(_path(url), content)
 
     def make_room(self, added: int) -> None:
-        """Delete the oldest where there is more than there is room for, now that so many bytes were
-        added."""
+        """Delete the oldest files if there isn't room, after that many bytes were added."""
         if self._used is not None and self._used + added <= self._room:
             self._used += added
             return

@@ -1,9 +1,7 @@
-"""How much an installation is used: counts of people, messages and files, by time, author and
-channel.
+"""Usage statistics: people, messages, and files by time, author, and channel.
 
-They are counted as time goes on (`service/usage.py`), in steps that each look at some rows, and
-kept: whoever asks reads a row for each day. Messages count on the day on which they were sent,
-whatever becomes of them later.
+They are updated in small steps (`service/usage.py`) and stored per day, so reading them is cheap.
+Messages count on the day they were sent, even if they are deleted later.
 """
 
 from collections.abc import Mapping
@@ -18,69 +16,62 @@ from tertulia.store.database import Connection
 DAY: Final = 86400
 WEEK_DAYS: Final = 7
 DIRECT: Final = 0
-"""Stands for the direct conversations, where channels have their IDs."""
+"""The channel ID that stands for direct messages."""
 MESSAGES_AT_ONCE: Final = 1000
-"""That one step counts."""
+"""Messages counted in one step."""
 DAYS_AT_ONCE: Final = 5 * WEEK_DAYS
-"""Of which one step counts the people."""
+"""Days whose people one step counts."""
 FILES_AT_ONCE: Final = 1000
-"""IDs of files of which one step looks for the channels."""
+"""File IDs whose channels one step looks up."""
 _MONDAY: Final = 3
-"""The first day of UNIX time was a Thursday: so many days after a Monday."""
+"""UNIX time began on a Thursday, three days after a Monday."""
 _COUNTED: Final = "usage.counted"
-"""The key of how far it has come, among the facts about the installation."""
+"""The fact that has the progress."""
 
 
 class UsageProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far it has come. Times are in UNIX seconds, days of UNIX time in UTC."""
+    """How far the statistics are. Times are in UNIX seconds, days are UTC days since 1970."""
 
     at: float = 0.0
-    """When everything was last counted; 0 for never."""
+    """When everything was last counted (0: never)."""
     message_id: int = 0
-    """The last message that counts."""
+    """The last counted message."""
     day: int = 0
-    """The day up to which, and without which, the people of each day are final; 0 for none."""
+    """The day before which daily people are final (0: none)."""
     files_at: float = 0.0
-    """When the files of channels were last counted; 0 for never."""
+    """When files by channel were last counted (0: never)."""
 
 
 def day_of(at: float) -> int:
-    """The day of UNIX time, in UTC."""
     return int(at) // DAY
 
 
 def monday_of(day: int) -> int:
-    """The Monday of the day's week."""
     return day - (day + _MONDAY) % WEEK_DAYS
 
 
 def progress(connection: Connection) -> UsageProgress:
-    """How far it has come."""
     doc = installation.value(connection, _COUNTED)
     return UsageProgress() if doc is None else msgspec.json.decode(doc, type=UsageProgress)
 
 
 def _come_to(connection: Connection, before: UsageProgress, after: UsageProgress) -> bool:
-    """Write down how far it has come; False where another node was faster."""
+    """Store the progress. Returns False if another node was faster."""
     if progress(connection) != before:
         return False
     installation.put(connection, _COUNTED, msgspec.json.encode(after).decode())
     return True
 
 
-# Messages
-
-
 class NewMessages(Struct, frozen=True, kw_only=True):
-    """Messages that were not counted before."""
+    """Messages that weren't counted yet."""
 
     last_id: int
     is_all: bool
-    """Whether there are no more of them."""
 
 
 def new_messages(connection: Connection, after: int) -> NewMessages:
-    """The next messages after that ID, `MESSAGES_AT_ONCE` at most."""
+    """Return the next `MESSAGES_AT_ONCE` messages after an ID."""
     ((number, last_id),) = connection.query(
         "SELECT COUNT(*), MAX(id) FROM"
         " (SELECT id FROM messages WHERE id > ? ORDER BY id LIMIT ?) AS following",
@@ -92,10 +83,9 @@ def new_messages(connection: Connection, after: int) -> NewMessages:
 def add_messages(
     connection: Connection, before: UsageProgress, new: NewMessages
 ) -> UsageProgress | None:
-    """Count these messages, inside the transaction that is open. Returns how far it has come; None
-    where another node was faster.
+    """Count these messages. Returns the new progress, or None if another node was faster.
 
-    The database counts: with the rows in Python's hands the event loop would wait for each step.
+    The database counts, because rows in Python would delay the event loop.
     """
     after = msgspec.structs.replace(before, message_id=new.last_id)
     if not _come_to(connection, before, after):
@@ -120,26 +110,23 @@ def add_messages(
     return after
 
 
-# People
-
-
 class ActivePeople(Struct, frozen=True, kw_only=True):
-    """How many gave input to a client, by the day, and by the Monday of the week, each once."""
+    """Numbers of active people by day, and by the Monday of the week."""
 
     until: int
-    """The day after the last that was looked at."""
+    """The day after the last one counted."""
     of_days: Mapping[int, int]
     of_weeks: Mapping[int, int]
 
 
 def first_day(connection: Connection) -> int | None:
-    """The first day on which anybody gave input to a client."""
+    """Return the first day with an active person."""
     ((day,),) = connection.query("SELECT MIN(day) FROM usage_days")
     return None if day is None else int(day)
 
 
 def active_people(connection: Connection, first: int, today: int) -> ActivePeople:
-    """Those of the day and the ones after it, `DAYS_AT_ONCE` at most, in whole weeks."""
+    """Count active people from a day on, up to `DAYS_AT_ONCE`, in whole weeks."""
     monday = monday_of(first)
     until = min(monday + DAYS_AT_ONCE, today + 1)
     of_days = connection.query(
@@ -161,8 +148,8 @@ def active_people(connection: Connection, first: int, today: int) -> ActivePeopl
 def put_people(
     connection: Connection, before: UsageProgress, found: ActivePeople, final: int
 ) -> UsageProgress | None:
-    """Keep how many there were, inside the transaction that is open. What is before the day `final`
-    does not change any more. Returns as `add_messages`."""
+    """Store the counts. Days before `final` don't change anymore. Returns the same as
+    `add_messages`."""
     after = msgspec.structs.replace(before, day=max(before.day, min(found.until, final)))
     if not _come_to(connection, before, after):
         return None
@@ -177,12 +164,9 @@ def put_people(
     return after
 
 
-# Files
-
-
 def links_of_files(connection: Connection, after: int) -> list[tuple[int, int]]:
-    """The channels (or `DIRECT`) in which files are linked, and these: of the next `FILES_AT_ONCE`
-    IDs after that one."""
+    """Return channels (or `DIRECT`) with the attachments linked in them, for the next
+    `FILES_AT_ONCE` IDs."""
     rows = connection.query(
         f"SELECT DISTINCT COALESCE(messages.channel_id, {DIRECT}), claims.attachment_id"
         " FROM attachment_messages AS claims JOIN messages ON messages.id = claims.message_id"
@@ -193,7 +177,7 @@ def links_of_files(connection: Connection, after: int) -> list[tuple[int, int]]:
 
 
 class ChannelFiles(Struct, frozen=True, kw_only=True):
-    """The files that messages of one channel link."""
+    """Files linked in a channel."""
 
     channel_id: int | None
     """None for direct messages."""
@@ -204,8 +188,7 @@ class ChannelFiles(Struct, frozen=True, kw_only=True):
 def put_files(
     connection: Connection, before: UsageProgress, found: Mapping[int, tuple[int, int]], at: float
 ) -> UsageProgress | None:
-    """Keep how many files, and bytes, there are in each channel, in place of what was kept before.
-    Returns as `add_messages`."""
+    """Replace the number of files and bytes of each channel. Returns the same as `add_messages`."""
     after = msgspec.structs.replace(before, files_at=at)
     if not _come_to(connection, before, after):
         return None
@@ -218,27 +201,24 @@ def put_files(
 
 
 def finish(connection: Connection, before: UsageProgress, at: float) -> UsageProgress | None:
-    """Say that all was counted at that UNIX time. Returns as `add_messages`."""
+    """Record when everything was counted. Returns the same as `add_messages`."""
     after = msgspec.structs.replace(before, at=at)
     return after if _come_to(connection, before, after) else None
 
 
-# What was counted
-
-
 class Period(Struct, frozen=True, kw_only=True):
-    """A day or a week, of UTC."""
+    """A day or week in UTC."""
 
     begins_at: int
     """UNIX seconds."""
     people: int
-    """Those who gave input to a client."""
+    """People who were active."""
     messages: int
 
 
 def periods(connection: Connection, first: int, until: int, *, days: int = 1) -> list[Period]:
-    """The days from the first one up to the other, without that, also those on which nothing was;
-    or the weeks, with `WEEK_DAYS`, from that of the first day."""
+    """Return the days from `first` to before `until`, including empty ones, or with `WEEK_DAYS`
+    the weeks."""
     if days == WEEK_DAYS:
         first = monday_of(first)
     rows = connection.query(
@@ -255,7 +235,7 @@ def periods(connection: Connection, first: int, until: int, *, days: int = 1) ->
 
 
 def messages_by_author(connection: Connection, first: int) -> dict[int, int]:
-    """How many messages each account sent from that day on."""
+    """Return each account's messages since a day."""
     rows = connection.query(
         "SELECT user_id, SUM(messages) FROM usage_of_people WHERE day >= ? GROUP BY user_id",
         (first,),
@@ -264,7 +244,7 @@ def messages_by_author(connection: Connection, first: int) -> dict[int, int]:
 
 
 def messages_by_channel(connection: Connection, first: int) -> dict[int | None, int]:
-    """The same by channel; None for direct messages."""
+    """Return each channel's messages since a day. None has direct messages."""
     rows = connection.query(
         "SELECT channel_id, SUM(messages) FROM usage_of_channels WHERE day >= ?"
         " GROUP BY channel_id",
@@ -274,8 +254,8 @@ def messages_by_channel(connection: Connection, first: int) -> dict[int | None, 
 
 
 def files_by_channel(connection: Connection, limit: int | None = None) -> list[ChannelFiles]:
-    """The files that messages link, by channel, those with most bytes first. (A file that is linked
-    in several counts in each.)"""
+    """Return the files by channel, largest total first. A file linked in several channels counts
+    in each."""
     rows = connection.query(
         "SELECT channel_id, files, bytes FROM usage_of_files ORDER BY bytes DESC, channel_id"
         + ("" if limit is None else f" LIMIT {limit}")

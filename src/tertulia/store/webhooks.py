@@ -1,10 +1,9 @@
-"""Calls of bots' services that wait. Each bot has a lane: its calls are begun in order, a few at
-a time, and those of another do not wait for them.
+"""Queued calls of bots' services, and a log of past ones.
 
-Whoever calls takes a lane on a lease: its `due_at` moves on, and should the caller die, it is due
-again by itself. So two nodes never make the same call, unless the first one was lost after it had
-called and before it said so. The rows are not looked at but by lane: a thousand calls that wait for
-a service which is away cost nothing.
+Each bot has a queue of its own: its calls start in order, a few at a time, and don't wait for those
+of other bots. The caller leases a queue: `due_at` moves ahead, so it becomes due again if the
+caller dies. A call is made twice only if a node dies between making it and recording that. Calls
+are only read by bot, so a thousand calls waiting for a dead service cost nothing.
 """
 
 import secrets
@@ -19,37 +18,36 @@ from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 
 MAX_PARALLEL: Final = 4
-"""Calls of one bot that are made at the same time; one where the last ones failed."""
+"""Simultaneous calls of one bot, or one after a failure."""
 MAX_WAITING: Final = 20_000
-"""Calls of one bot that wait. Beyond, the oldest are dropped when the lane is next taken."""
+"""Queued calls of one bot. The oldest are dropped beyond that."""
 _decoder: Final = msgspec.json.Decoder(ServiceCall)
 
 
 class QueuedCall(Struct, frozen=True, kw_only=True):
-    """A call that waits. Times are in UNIX seconds."""
+    """A queued call. Times are in UNIX seconds."""
 
     id: str
     asked_at: float
     attempts: int
-    """How many there were, with the present one."""
+    """Including the current one."""
     call: ServiceCall
 
 
 class LeasedCalls(Struct, frozen=True, kw_only=True):
-    """Calls of one bot, to be made now."""
+    """Calls of one bot to be made now."""
 
     bot_id: int
     failures: int
-    """How often the service failed in a row."""
+    """Consecutive failures of the service."""
     lease: str
     calls: tuple[QueuedCall, ...]
     dropped: int = 0
-    """How many there were too many."""
+    """Calls dropped from a full queue."""
 
 
 def add_call(connection: Connection, call: ServiceCall, at: float, call_id: str) -> None:
-    """Add a call, to be made at once, inside the transaction that is open. One that is there
-    already stays as it is."""
+    """Queue a call that is due now, unless its ID exists."""
     connection.run(
         "INSERT INTO webhook_deliveries (id, bot_id, message_id, asked_at, attempts, doc)"
         " VALUES (?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
@@ -63,7 +61,7 @@ def add_call(connection: Connection, call: ServiceCall, at: float, call_id: str)
 
 
 def due_bots(connection: Connection) -> list[tuple[int, float]]:
-    """The bots of which calls wait, each with when its lane is due, the first ones first."""
+    """Return the bots with queued calls and when they are due, earliest first."""
     rows = connection.query("SELECT bot_id, due_at FROM webhook_lanes ORDER BY due_at, bot_id")
     return [(int(bot_id), float(due_at)) for bot_id, due_at in rows]
 
@@ -71,8 +69,7 @@ def due_bots(connection: Connection) -> list[tuple[int, float]]:
 def lease_calls(
     connection: Connection, now: float, lease_seconds: float, bot_ids: Sequence[int]
 ) -> list[LeasedCalls]:
-    """Those of the bots' lanes that are due, with their first calls. They are the caller's for the
-    lease."""
+    """Lease the first calls of those bots that are due."""
     found: list[LeasedCalls] = []
     for bot_id in bot_ids:
         rows = connection.query(
@@ -139,9 +136,8 @@ def finish_calls(
     until: float | None,
     trouble: str = "",
 ) -> None:
-    """These calls were made, or are given up. `until` is when to try the others again, where the
-    service failed, and `trouble` why it did; None where it did not. Where the lease has passed to
-    another, the rest of the lane is theirs."""
+    """Delete calls that were made or given up. If the service failed, `until` is when to retry and
+    `trouble` is why. Without the lease, the queue itself isn't changed."""
     connection.run_many("DELETE FROM webhook_deliveries WHERE id = ?", [(one,) for one in done])
     mine = (lane.bot_id, lane.lease)
     if until is not None:
@@ -165,7 +161,6 @@ def finish_calls(
 
 
 def count_calls(connection: Connection, bot_id: int) -> int:
-    """How many calls of the bot wait."""
     ((number,),) = connection.query(
         "SELECT COUNT(*) FROM webhook_deliveries WHERE bot_id = ?", (bot_id,)
     )
@@ -173,12 +168,12 @@ def count_calls(connection: Connection, bot_id: int) -> int:
 
 
 MAX_JOURNAL: Final = 50
-"""Lines of one bot's journal."""
+"""Log entries kept per bot."""
 _decoder_of_webhooks: Final = msgspec.json.Decoder(WebhookLogEntry)
 
 
 def write_journal(connection: Connection, bot_id: int, lines: Iterable[WebhookLogEntry]) -> None:
-    """Add the lines, in order; the oldest give way."""
+    """Add log entries in order and delete the oldest ones."""
     connection.run_many(
         "INSERT INTO webhook_journal (bot_id, doc) VALUES (?, ?)",
         [(bot_id, encode(line)) for line in lines],
@@ -191,7 +186,7 @@ def write_journal(connection: Connection, bot_id: int, lines: Iterable[WebhookLo
 
 
 def journal(connection: Connection, bot_id: int) -> list[WebhookLogEntry]:
-    """The bot's journal, the newest line first."""
+    """Return the bot's log, newest first."""
     rows = connection.query(
         "SELECT doc FROM webhook_journal WHERE bot_id = ? ORDER BY id DESC", (bot_id,)
     )

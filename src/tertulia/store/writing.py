@@ -1,4 +1,4 @@
-"""Everything that one commit of the log writes, in one transaction."""
+"""Writing one commit of the log."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,18 +25,18 @@ from tertulia.store.notes import _OFTEN, Note, _write_note
 
 
 class Batch(Struct):
-    """What is committed together."""
+    """Entries, records, and notes that are committed together."""
 
     entries: list[Entry]
     records: Mapping[str, Mapping[Key, Any]]
-    """New records by table and key; None for those that were removed."""
+    """New records by table and key, or None for deleted ones."""
     notes: Sequence[Note] = ()
     id: str = field(default_factory=installation.new_id)
-    """By this ID it can be looked up whether the batch was committed."""
+    """Tells whether the batch was committed."""
 
 
 def write(connection: Connection, batch: Batch) -> None:
-    """Write the batch inside the transaction that is open."""
+    """Write the batch inside the open transaction."""
     for noun in NOUNS:
         rows = batch.records.get(noun.table)
         if rows:
@@ -56,7 +56,7 @@ def write(connection: Connection, batch: Batch) -> None:
 
 
 def row_count(batch: Batch) -> int:
-    """About how many rows the batch writes, or at least looks at."""
+    """Return the approximate number of rows that the batch writes or reads."""
     found = len(batch.entries) + len(batch.notes) + sum(map(len, batch.records.values()))
     for entry in batch.entries:
         change = entry.change
@@ -68,8 +68,8 @@ def row_count(batch: Batch) -> int:
 
 
 def text_length(batch: Batch) -> int:
-    """How many characters of messages the batch makes searchable: by far most of the work of making
-    it ready."""
+    """Return the characters of messages that the batch makes searchable, which is most of the
+    work."""
     written = changes.MessageSent | changes.MessageEdited
     return sum(
         len(e.change.message.content) for e in batch.entries if isinstance(e.change, written)
@@ -77,7 +77,7 @@ def text_length(batch: Batch) -> int:
 
 
 def prefetch_queries(dialect: Dialect, batch: Batch) -> list[Query]:
-    """What `write` asks that can be answered before anything of the batch is written."""
+    """Return the queries of `write` that can run before it."""
     marks = _marks_of(batch.entries)
     return [
         *bitmaps.prefetch_queries(dialect, bitmaps.READ, marks.of_read),
@@ -116,12 +116,12 @@ def _write_log(connection: Connection, entries: Sequence[Entry], batch_id: str) 
 
 
 Topics = frozenset[tuple[int, str]]
-"""By channel and key."""
+"""Channel and key."""
 
 
 def _known_topics(batch: Batch) -> Topics:
-    """Topics of the batch's messages that existed before it; not all where it has moved or deleted
-    messages too."""
+    """Return topics of the batch's messages that existed before. Incomplete if the batch moves
+    or deletes messages."""
     sent: Counter[Key] = Counter()
     for entry in batch.entries:
         change = entry.change
@@ -138,12 +138,11 @@ def _known_topics(batch: Batch) -> Topics:
 
 
 def _write_entries(connection: Connection, entries: Sequence[Entry], known: Topics) -> None:
-    """Write what the entries change in tables that are not records of nouns."""
+    """Write what the entries change in tables without records."""
     marks = _marks_of(entries)
     bitmaps.write(connection, bitmaps.READ, marks.of_read)
     bitmaps.write(connection, bitmaps.RECORDS, marks.of_records)
-    # A message is written before its topic is renamed by a later entry, and after it was by an
-    # earlier one.
+    # Messages and renames of their topics are written in the order of the entries.
     part: list[Entry] = []
     for entry in entries:
         last = part[-1].change if part else None
@@ -159,8 +158,7 @@ def _write_entries(connection: Connection, entries: Sequence[Entry], known: Topi
 
 
 def _write_part(connection: Connection, entries: Sequence[Entry], known: Topics) -> None:
-    """Write entries of which only the last one, or several deletions at the end, may change
-    topics."""
+    """Write entries of which only the last, or several deletions at the end, may change topics."""
     messages: list[tuple[int, changes.MessageSent]] = []
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
@@ -221,22 +219,19 @@ def _write_part(connection: Connection, entries: Sequence[Entry], known: Topics)
 
 
 class _Marks:
-    """Changes of bitmaps, in order: for each user messages that are added (True) or removed."""
+    """Changes of bitmaps in order, by user: messages that are added (True) or removed."""
 
     def __init__(self) -> None:
         self.of_read: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
         self.of_records: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
 
     def read(self, users: Iterable[int], ids: BitMap) -> None:
-        """They have read the messages."""
         self._mark(self.of_read, users, ids, added=True)
 
     def unread(self, user: int, ids: BitMap) -> None:
-        """They have not."""
         self._mark(self.of_read, (user,), ids, added=False)
 
     def record(self, users: Iterable[int], ids: BitMap, *, added: bool) -> None:
-        """They keep a record of the messages, or do not any more."""
         self._mark(self.of_records, users, ids, added=added)
 
     @staticmethod
@@ -253,7 +248,6 @@ class _Marks:
 
 
 def _marks_of(entries: Sequence[Entry]) -> _Marks:
-    """What the entries change in the bitmaps of readers."""
     marks = _Marks()
     for entry in entries:
         change = entry.change
@@ -279,7 +273,6 @@ def _marks_of(entries: Sequence[Entry]) -> _Marks:
 
 
 def _mark_moved(change: changes.MessagesMoved, marks: _Marks) -> None:
-    """Write what moving messages changes in the bitmaps of readers."""
     moved = change.ids
     for some, users in change.lost:
         marks.record(users, ids_of(some, moved), added=False)
