@@ -119,7 +119,7 @@ def channel_viewers(state: State, channel: Channel) -> set[int]:
 def reads_channel(state: State, user: User, channel: Channel) -> bool:
     """Whether the user can read messages of the channel: all of them, or those sent while they were
     subscribed."""
-    # The cheap questions first: this is asked of many channels at once.
+    # Cheap checks first: this is called for many channels.
     if _is_open_to(state, user, channel) or state.is_subscribed(user.id, channel.id):
         return True
     return not is_guest(state, user) and _invited_by_setting(state, user, channel)

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class Reach(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,8 +33,7 @@ class AgentKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str
     """SHA-256 of the key in hexadecimal. Requests are looked up by it."""
     reach: Reach
-    created_at: int
-    """UNIX seconds."""
+    created_at: UnixSeconds
     used_at: int = 0
     """UNIX seconds of its last use, as last stored (`domain/accounts/agents.py`); 0 for never."""
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 ADDRESS = "/user_uploads/"
 """The path of files below the server's URL."""
@@ -64,8 +65,7 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes."""
     media_type: str
     """As the uploader gave it."""
-    created_at: int
-    """UNIX seconds."""
+    created_at: UnixSeconds
     picture: ImageInfo | None = None
     """None unless it's an image that can be shown smaller."""
 

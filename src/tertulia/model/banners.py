@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class Banner(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -12,10 +13,8 @@ class Banner(Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: str
     """Plain text of one or more lines."""
     posted_by: int
-    posted_at: int
-    """UNIX seconds."""
-    ends_at: int
-    """UNIX seconds."""
+    posted_at: UnixSeconds
+    ends_at: UnixSeconds
 
 
 class BannerPosted(Change, frozen=True, tag="banner_posted"):

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tertulia.model.change import Change
 from tertulia.model.groups import GroupSetting, SystemGroup
+from tertulia.model.numbers import UnixSeconds
 
 
 class TopicsPolicy(Enum):
@@ -24,8 +25,7 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Unique, ignoring case, including archived channels."""
     description: str = ""
     rendered_description: str = ""
-    created_at: int
-    """UNIX seconds."""
+    created_at: UnixSeconds
     creator_id: int | None = None
     is_private: bool = False
     is_web_public: bool = False

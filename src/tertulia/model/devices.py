@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class Device(Struct, frozen=True, kw_only=True):
@@ -29,8 +30,7 @@ class PushToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     token: str
     app_id: str = ""
     """The app's ID, for APNs."""
-    registered_at: int
-    """UNIX seconds."""
+    registered_at: UnixSeconds
 
 
 class PushSubscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,8 +45,7 @@ class PushSubscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
     auth: str
     """... and the secret that it shares with this server, for RFC 8291: both in base64url."""
     name: str
-    made_at: int
-    """UNIX seconds."""
+    made_at: UnixSeconds
     session_id: int | None = None
     """The session of the browser, with which this ends; None if it was created with an API key."""
     paused_until: int = 0

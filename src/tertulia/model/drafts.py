@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class DraftKind(StrEnum):
@@ -25,8 +26,7 @@ class SavedDraft(Struct, frozen=True, kw_only=True, omit_defaults=True):
     topic: str = ""
     content: str
     """Markdown source."""
-    edited_at: int
-    """UNIX seconds."""
+    edited_at: UnixSeconds
 
 
 class Snippet(Struct, frozen=True, kw_only=True):
@@ -37,8 +37,7 @@ class Snippet(Struct, frozen=True, kw_only=True):
     title: str
     content: str
     """Markdown source."""
-    created_at: int
-    """UNIX seconds."""
+    created_at: UnixSeconds
 
 
 class DraftsCreated(Change, frozen=True, tag="drafts_created"):

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class ChannelFolder(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -17,8 +18,7 @@ class ChannelFolder(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rendered_description: str = ""
     order: int
     """Its position among all folders, from 0."""
-    created_at: int | None = None
-    """UNIX seconds."""
+    created_at: UnixSeconds | None = None
     creator_id: int | None = None
     is_archived: bool = False
 

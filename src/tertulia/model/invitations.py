@@ -5,6 +5,7 @@ from enum import Enum
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 from tertulia.model.users import Role
 
 
@@ -23,8 +24,7 @@ class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     inviter_id: int
     address: str | None = None
     """None for a reusable link."""
-    created_at: int
-    """UNIX seconds."""
+    created_at: UnixSeconds
     expires_at: int | None = None
     """UNIX seconds; None for never."""
     role: Role = Role.MEMBER
@@ -62,8 +62,7 @@ class Confirmation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     address: str
     user_id: int | None = None
     invitation_id: int | None = None
-    expires_at: int
-    """UNIX seconds."""
+    expires_at: UnixSeconds
     nonce: str
     """Random; the link is derived from it."""
 

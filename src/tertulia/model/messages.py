@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tertulia.model.change import Change
 from tertulia.model.channels import topic_key
+from tertulia.model.numbers import UnixSeconds
 
 
 class Flag(IntFlag):
@@ -34,8 +35,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     id: int
     sender_id: int
-    sent_at: int
-    """UNIX seconds."""
+    sent_at: UnixSeconds
     channel_id: int | None = None
     topic: str = ""
     """Empty for the general chat, and for direct messages."""
@@ -81,8 +81,7 @@ class MessageEdit(Struct, frozen=True, kw_only=True):
     message_id: int
     seq: int
     """The log's entry."""
-    at: int
-    """UNIX seconds."""
+    at: UnixSeconds
     user_id: int | None
     was_content: str | None = None
     was_rendered: str | None = None

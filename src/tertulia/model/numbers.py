@@ -2,6 +2,9 @@
 
 from msgspec import Struct
 
+UnixSeconds = int
+"""A time, in seconds since the UNIX epoch."""
+
 
 def counted(number: int, one: str, several: str = "") -> str:
     """Return a number with its unit: `1 day`, `2 days`. `several` is for units that don't form

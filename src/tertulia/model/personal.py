@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class AlertWords(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,8 +17,7 @@ class MutedUser(Struct, frozen=True, kw_only=True):
 
     user_id: int
     muted_id: int
-    since: int
-    """UNIX seconds."""
+    since: UnixSeconds
 
 
 class QuietHours(Struct, frozen=True, kw_only=True):
@@ -35,8 +35,7 @@ class QuietTimes(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A user's quiet times. Users without any have no record."""
 
     user_id: int
-    paused_until: int = 0
-    """UNIX seconds."""
+    paused_until: UnixSeconds = 0
     hours: tuple[QuietHours, ...] = ()
 
 

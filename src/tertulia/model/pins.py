@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tertulia.model.change import Change
 from tertulia.model.messages import MessagePlace
+from tertulia.model.numbers import UnixSeconds
 
 MAX_PINS: Final = 50
 """Per channel."""
@@ -19,8 +20,7 @@ class Pin(Struct, frozen=True, kw_only=True, omit_defaults=True):
     topic: str = ""
     """As the message spells it; empty for the general chat."""
     pinned_by: int
-    pinned_at: int
-    """UNIX seconds."""
+    pinned_at: UnixSeconds
 
 
 class MessagePinned(Change, frozen=True, tag="message_pinned"):

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
@@ -48,8 +49,7 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     registration: Registration
     start: int
     """The log's sequence number at registration."""
-    created_at: int
-    """UNIX seconds."""
+    created_at: UnixSeconds
     seen_at: int
     """UNIX seconds of the last poll's end, as last stored."""
     idle_timeout: int

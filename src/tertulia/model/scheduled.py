@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class ScheduledMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,8 +22,7 @@ class ScheduledMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Markdown source."""
     rendered: str
     """HTML, with the names at the time of writing."""
-    deliver_at: int
-    """UNIX seconds."""
+    deliver_at: UnixSeconds
     client: str = ""
     """The program it was written in."""
     read_by_sender: bool = False
@@ -43,8 +43,7 @@ class Reminder(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The reminder's text as Markdown."""
     rendered: str
     """HTML of `content`."""
-    deliver_at: int
-    """UNIX seconds."""
+    deliver_at: UnixSeconds
 
 
 class MessageScheduled(Change, frozen=True, tag="message_scheduled"):

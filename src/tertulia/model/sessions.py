@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 LIFETIME: Final = 30 * 86400
 """Seconds after its last use at which a session expires."""
@@ -17,8 +18,7 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user_id: int
     digest: str
     """SHA-256 of the token in hexadecimal. Requests are looked up by it."""
-    created_at: int
-    """UNIX seconds."""
+    created_at: UnixSeconds
     used_at: int
     """UNIX seconds of its last use, as last stored (`domain/accounts/sessions.py`)."""
     confirmed_at: int = 0

@@ -5,6 +5,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
 
 
 class Visibility(IntEnum):
@@ -25,8 +26,7 @@ class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     """The case-folded name, for comparison."""
     name: str
     visibility: Visibility
-    changed_at: int
-    """UNIX seconds."""
+    changed_at: UnixSeconds
 
 
 class UserTopicChanged(Change, frozen=True, tag="user_topic_changed"):

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from tertulia.model.change import Change
 from tertulia.model.groups import ChannelSight
+from tertulia.model.numbers import UnixSeconds
 from tertulia.model.settings import Setting
 from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService
 
@@ -64,8 +65,7 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The real email address. Compared ignoring case."""
     full_name: str
     role: Role = Role.MEMBER
-    joined_at: int = 0
-    """UNIX seconds."""
+    joined_at: UnixSeconds = 0
     awaits_arrival: bool = False
     """Whether someone else created the account and nobody has signed in yet: its person joins
     then."""

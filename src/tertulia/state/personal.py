@@ -216,8 +216,8 @@ FOLDS.puts(changes.NavigationViewAdded, "navigation_views", "view")
 
 @FOLDS.of(changes.NavigationViewChanged)
 def _(state: State, change: changes.NavigationViewChanged) -> None:
-    news = {"is_pinned": change.is_pinned, "name": change.name}
-    values = {field: value for field, value in news.items() if value is not None}
+    values = {"is_pinned": change.is_pinned, "name": change.name}
+    values = {field: value for field, value in values.items() if value is not None}
     state.navigation_views.put(revised(state.navigation_views[change.view_id], values))
 
 

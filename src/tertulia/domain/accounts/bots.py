@@ -272,8 +272,8 @@ def notify_of_failures(
         f" {counted(waiting, 'message waits', 'messages wait')} for it. Tertulia retries"
         " each message for one day."
     )
-    notice = BotMessage(ToPeople(frozenset({owner.id})), text)
-    return Decision(None, bot_messages.post(context, [notice], render))
+    bot_message = BotMessage(ToPeople(frozenset({owner.id})), text)
+    return Decision(None, bot_messages.post(context, [bot_message], render))
 
 
 def change_incoming(

@@ -184,7 +184,9 @@ def _join(
         users.created(state, user, joining.credential, groups),
         *subscription_changes.initial(state, user, _channels(state, invitation)),
         *admission.invitations_accepted(state, user.address),
-        *bot_messages.post(context, list(_notices(state, user, invitation)), render, users=[user]),
+        *bot_messages.post(
+            context, list(_bot_messages(state, user, invitation)), render, users=[user]
+        ),
     ]
     mails = (
         account_emails.emails_to(MailKind.WELCOME, user, joining.site)
@@ -210,7 +212,7 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
     ]
 
 
-def _notices(state: State, user: User, invitation: Invitation | None) -> Iterable[BotMessage]:
+def _bot_messages(state: State, user: User, invitation: Invitation | None) -> Iterable[BotMessage]:
     """Yield the welcome message, one to the inviter, and an announcement, as configured."""
     yield BotMessage(ToPeople(frozenset({user.id})), _welcome_of(state, invitation), WELCOME_BOT)
     who = bot_messages.person(user)
@@ -233,8 +235,8 @@ def preview_welcome(context: CommandContext, render: Render, text: str) -> Decis
         raise Refused("Enter a text to test.")
     if len(text) > names.MAX_WELCOME_TEXT:
         raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
-    notice = BotMessage(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
-    (sent,) = bot_messages.post(context, [notice], render)
+    bot_message = BotMessage(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
+    (sent,) = bot_messages.post(context, [bot_message], render)
     return Decision(sent.message.id, (sent,))
 
 

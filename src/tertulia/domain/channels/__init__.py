@@ -1,1 +1,1 @@
-"""Channels, who is subscribed to them, and their topics."""
+"""Channels, subscriptions, and topics."""

@@ -23,27 +23,28 @@ PROPERTIES = (
 
 
 GENERAL = frozenset(PROPERTIES[3:])
-"""Those without a value of their own where one's general settings hold."""
+"""Settings that are None by default: the user's general settings apply."""
 
 
 _COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 
 
 class SubscriptionProperty(Struct, frozen=True, kw_only=True):
-    """A new value of one's own for a channel."""
+    """A new value for a setting of a channel."""
 
     channel_id: int
     name: str
     value: bool | str | None
-    """None: as one's general settings say."""
+    """None uses the general setting."""
 
 
 def set_properties(
     context: CommandContext, given: Sequence[SubscriptionProperty]
 ) -> Decision[None]:
-    """Change one's own settings of channels: all of them, or none.
+    """Change the actor's settings of channels: all or none.
 
-    Refused for channels that the actor is not subscribed to, unknown settings, and wrong values.
+    Raise Refused for channels that the actor isn't subscribed to, unknown settings, and invalid
+    values.
     """
     changes = []
     for one in given:
@@ -75,7 +76,7 @@ def _checked(given: SubscriptionProperty) -> tuple[str, bool | str | None]:
 
 
 def color(value: bool | str | None) -> str:
-    """A color as `#rrggbb` in lower case. Refused when it is none."""
+    """Return a color as `#rrggbb` in lower case. Raise Refused if it's invalid."""
     text = value.strip().lower() if isinstance(value, str) else ""
     if not _COLOR.fullmatch(text):
         raise Refused("A color must be written like #a1b2c3.")

@@ -1,4 +1,4 @@
-"""Who is subscribed to which channel, and each subscriber's own settings of it."""
+"""Subscribing people to channels, and unsubscribing them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -18,13 +18,13 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
-"""Of more people at once, none gets a direct message that they were subscribed."""
+"""If more people are subscribed by one request, none gets a direct message about it."""
 MAX_AT_ONCE = 100_000
-"""Subscriptions that one request may begin or end."""
+"""Subscriptions that one request can begin or end."""
 BATCH_SUBSCRIPTIONS = 1000
-"""Subscriptions that one decision begins or ends: what is more is done in several."""
+"""Subscriptions that one decision begins or ends: larger requests take several."""
 BATCH_CHANNELS = 50
-"""Channels that one decision is about."""
+"""Channels per decision."""
 
 Principals = Sequence[int] | None
 """People by ID; None for the actor."""
@@ -33,7 +33,7 @@ Principals = Sequence[int] | None
 class SubscribeRequest(Struct, frozen=True, kw_only=True):
     """Channels to subscribe people to.
 
-    Each is what to create where there is none of its name. `colors` are the actor's own, by name.
+    Each is created if none has its name. `colors` are the actor's, by channel name.
     """
 
     channels: tuple[NewChannel, ...]
@@ -43,11 +43,11 @@ class SubscribeRequest(Struct, frozen=True, kw_only=True):
     announce: bool = False
     notify_subscribed: bool = True
     must_be_new: bool = False
-    """Refuse a name that is in use."""
+    """Raise Refused for a name that is taken."""
 
 
 class CheckedChannel(Struct, frozen=True, kw_only=True):
-    """What would become of one channel: `channel` is None where it is closed to the actor."""
+    """The outcome for one channel: `channel` is None if the actor can't subscribe these people."""
 
     name: str
     channel: Channel | None = None
@@ -55,8 +55,8 @@ class CheckedChannel(Struct, frozen=True, kw_only=True):
 
 
 class SubscribeResult(Struct, frozen=True, kw_only=True):
-    """The result of `subscribe`: channels' names by user ID. `notified` is whether the people
-    concerned got a message, unless they were too many; `created` are the new channels."""
+    """Channels' names by user ID. `notified` is whether people get messages, unless they are too
+    many; `created` are new channels."""
 
     subscribed: dict[int, list[str]]
     already_subscribed: dict[int, list[str]]
@@ -66,9 +66,9 @@ class SubscribeResult(Struct, frozen=True, kw_only=True):
 
 
 def accounts(context: CommandContext, principals: Principals) -> list[User]:
-    """The active accounts that a client names, each once, in order; the actor for None.
+    """Return the active accounts that a client names, each once, in order; the actor for None.
 
-    Refused for those that do not exist, are deactivated, or may not be seen, all alike.
+    Raise Refused for those that don't exist, are deactivated, or can't be seen, all alike.
     """
     state, actor = context.state, context.actor
     if principals is None:
@@ -103,11 +103,10 @@ def _check_size(channel_count: int, people: Sequence[User]) -> None:
 def subscribe(
     context: CommandContext, wanted: SubscribeRequest, render: Render
 ) -> Decision[SubscribeResult]:
-    """Subscribe people to channels, creating those that do not exist.
+    """Subscribe people to channels, creating those that don't exist.
 
-    Raises Refused for names that cannot be one, for unknown people, for options without the right
-    to them; and, where refusals are fatal, without the right to create a channel, or to subscribe
-    these people.
+    Raise Refused for invalid names, unknown people, and options without permission; and, if
+    refusals are fatal, without permission to create a channel or to subscribe these people.
     """
     actor = context.actor
     people = accounts(context, wanted.principals)
@@ -145,7 +144,7 @@ def _checked_channel(
     people: Sequence[User],
     created: Sequence[Channel],
 ) -> CheckedChannel:
-    """Refused as `subscribe`. `created` are the channels that are created with it."""
+    """Raise as `subscribe`. `created` are the channels that are created along with it."""
     known = _known(context, new)
     name = known.name if known else names.channel_name(new.name)
     if not known and not wanted.refusals_are_fatal and not channels.may_create(context, new):
@@ -168,9 +167,9 @@ def _checked_channel(
 def check_people(
     context: CommandContext, channel_count: int, principals: Principals
 ) -> Decision[list[int]]:
-    """The people that a request for so many channels names, in an order in which they can be
-    subscribed in parts: owners of bots before their bots. Refused for unknown people, and for too
-    many subscriptions."""
+    """Return the people that a request for that many channels names, ordered for subscribing in
+    batches: owners of bots before their bots. Raise Refused for unknown people and too many
+    subscriptions."""
     people = accounts(context, principals)
     _check_size(channel_count, people)
     return Decision([user.id for user in sorted(people, key=lambda user: user.is_bot)])
@@ -179,8 +178,8 @@ def check_people(
 def check(
     context: CommandContext, wanted: SubscribeRequest, new: NewChannel, created: Sequence[Channel]
 ) -> Decision[CheckedChannel]:
-    """What would become of one of the channels; `created` are those that would be created before
-    it. Changes nothing. Refused as `subscribe`."""
+    """Return the outcome for one of the channels without changing anything. `created` are those
+    that would be created before it. Raise as `subscribe`."""
     people = accounts(context, wanted.principals)
     return Decision(_checked_channel(context, wanted, new, people, created))
 
@@ -188,10 +187,10 @@ def check(
 def subscribe_more(
     context: CommandContext, wanted: SubscribeRequest, channel_id: int, *, is_created: bool
 ) -> Decision[SubscribeResult]:
-    """Subscribe more people to a channel, without telling them: the next part of a request that is
-    done in parts. `is_created` says that the request created it, with the right to subscribe them.
+    """Subscribe the next batch of people to a channel, without messages. `is_created` means that
+    the request created it, with permission to subscribe them.
 
-    Refused for people who are gone, and where refusals are fatal without the right.
+    Raise Refused for people who are gone, and, if refusals are fatal, without permission.
     """
     channel = context.state.channels[channel_id]
     people = accounts(context, wanted.principals)
@@ -211,8 +210,8 @@ def subscribe_more(
 def notify_subscribed(
     context: CommandContext, subscribed: Mapping[int, Sequence[str]], render: Render
 ) -> Decision[bool]:
-    """Write to people that the actor subscribed them to channels of these names, as `subscribe`
-    does. Returns False, and writes nothing, where they are too many."""
+    """Send people messages that the actor subscribed them to channels with these names, as
+    `subscribe` does. Return False, and send nothing, if they are too many."""
     if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return Decision(False)
     state = context.state
@@ -226,7 +225,7 @@ def notify_subscribed(
 
 
 def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
-    """Those of different names. Refused for names that cannot be one."""
+    """Return those with different names. Raise Refused for invalid names."""
     found: dict[str, NewChannel] = {}
     for new in wanted:
         found.setdefault(names.channel_name(new.name).casefold(), new)
@@ -234,7 +233,7 @@ def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
 
 
 def _known(context: CommandContext, new: NewChannel) -> Channel | None:
-    """The channel of that name, if the actor may know of it."""
+    """Return the channel with that name if the actor can see it."""
     channel = context.state.channel_named(new.name)
     if channel is None:
         return None
@@ -243,8 +242,8 @@ def _known(context: CommandContext, new: NewChannel) -> Channel | None:
 
 
 def _existing(context: CommandContext, new: NewChannel, wanted: SubscribeRequest) -> Channel | None:
-    """The channel of that name. Where the actor may not see it, the only sign of it is that it
-    cannot be created, and only those who could create one learn that."""
+    """Return the channel with that name. If the actor can't see it, they learn only that it can't
+    be created, and only if they could create one."""
     channel = context.state.channel_named(new.name)
     if channel is None:
         return None
@@ -283,7 +282,7 @@ def _subscribed(
     allowed: Sequence[Channel],
     outcome: SubscribeResult,
 ) -> list[tuple[Channel, Subscribed]]:
-    """The changes, one for each channel that somebody is new to; what they do is noted."""
+    """Return the changes for each channel with new subscribers, and add the names to the result."""
     state, actor = context.state, context.actor
     taken: dict[int, list[str]] = {user.id: [] for user in people}
     fresh: list[tuple[Channel, Subscribed]] = []
@@ -316,7 +315,8 @@ def _messages_to_subscribed(
     fresh: Sequence[tuple[Channel, Subscribed]],
     wanted: SubscribeRequest,
 ) -> tuple[bool, list[BotMessage]]:
-    """Whether people whom somebody else subscribed get messages (not too many), and these."""
+    """Return whether people whom someone else subscribed get messages (not if too many), and
+    these."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
     if not wanted.notify_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return False, []
@@ -332,7 +332,8 @@ def _messages_to_subscribed(
 
 
 class UnsubscribeResult(Struct, frozen=True, kw_only=True):
-    """Names of channels that somebody was unsubscribed from, or was not subscribed to."""
+    """Names of channels from which people were unsubscribed, or to which they weren't
+    subscribed."""
 
     removed: list[str]
     not_removed: list[str]
@@ -343,8 +344,7 @@ def unsubscribe(
 ) -> Decision[UnsubscribeResult]:
     """End subscriptions.
 
-    Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
-    right to remove them.
+    Raise NoSuchChannel; Refused for unknown people, and for other people without permission.
     """
     state = context.state
     people = accounts(context, principals)
@@ -383,13 +383,15 @@ def _open_to_unsubscribe(context: CommandContext, name: str, people: Sequence[Us
 
 
 def check_unsubscribe(context: CommandContext, name: str, principals: Principals) -> Decision[str]:
-    """The channel's name as it is spelled. Changes nothing. Raises as `unsubscribe`."""
+    """Return the channel's name as it's spelled, without changing anything. Raise as
+    `unsubscribe`."""
     people = accounts(context, principals)
     return Decision(_open_to_unsubscribe(context, name, people).name)
 
 
 def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[User]:
-    """These subscribers, and of guests among them their bots, which read no more than they do."""
+    """Return these subscribers, and the bots of guests among them, which can't read more than their
+    owners."""
     found = {user.id: user for user in leaving}
     for user in leaving:
         if not permissions.is_guest(state, user) or channel_access.open_to_spectators(channel):
@@ -401,7 +403,7 @@ def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[
 
 
 class SubscriptionExchange(Struct, frozen=True, kw_only=True):
-    """The result of subscribing and unsubscribing oneself at once."""
+    """The result of subscribing and unsubscribing in one request."""
 
     outcome: SubscribeResult
     removal: UnsubscribeResult
@@ -410,9 +412,9 @@ class SubscriptionExchange(Struct, frozen=True, kw_only=True):
 def exchange(
     context: CommandContext, wanted: SubscribeRequest, leaving: Sequence[str], render: Render
 ) -> Decision[SubscriptionExchange]:
-    """Subscribe oneself to some channels and unsubscribe from others: all of it, or nothing.
+    """Subscribe the actor to some channels and unsubscribe them from others: all or nothing.
 
-    Raises as the two do; Refused for a channel that is named for both.
+    Raise as `subscribe` and `unsubscribe`; Refused for a channel that is named for both.
     """
     left = {name.strip().casefold() for name in leaving}
     for new in wanted.channels:

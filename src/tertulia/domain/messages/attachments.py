@@ -143,9 +143,9 @@ def _shortened(name: str) -> str:
     return stem[: MAX_NAME - len(ending) - 1] + dot + ending
 
 
-def media_type(said: str, name: str) -> str:
+def media_type(given: str, name: str) -> str:
     """Return the file's type, from the uploader or from its name."""
-    plain = said.partition(";")[0].strip().lower()
+    plain = given.partition(";")[0].strip().lower()
     if _MEDIA_TYPE.fullmatch(plain) and plain != UNKNOWN_TYPE:
         return plain
     return _guesses.guess_type(name.rpartition("/")[2], strict=False)[0] or UNKNOWN_TYPE

@@ -38,7 +38,7 @@ class BotMessage(Struct, frozen=True):
 
 def post(
     context: CommandContext,
-    notices: Sequence[BotMessage],
+    messages: Sequence[BotMessage],
     render: Render,
     new: Sequence[Channel] = (),
     users: Sequence[User] = (),
@@ -52,8 +52,8 @@ def post(
     seen = msgspec.structs.replace(context, state=state)
     rendered: dict[str, Rendered] = {}
     drafts = []
-    for notice in notices:
-        content = names.message_content(notice.content)
+    for message in messages:
+        content = names.message_content(message.content)
         if content not in rendered:
             rendered[content] = msgspec.structs.replace(
                 render(seen, content),
@@ -64,9 +64,9 @@ def post(
             )
         drafts.append(
             (
-                msgspec.structs.replace(seen, actor_id=notice.sender_id),
+                msgspec.structs.replace(seen, actor_id=message.sender_id),
                 MessageDraft(
-                    to=notice.to, content=content, rendered=rendered[content], client=CLIENT
+                    to=message.to, content=content, rendered=rendered[content], client=CLIENT
                 ),
             )
         )

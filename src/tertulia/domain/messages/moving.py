@@ -71,7 +71,7 @@ class MovePlan(Struct, frozen=True):
 
 
 def plan_move(
-    context: CommandContext, found: LoadedMessage, excerpt: TopicExcerpt, wanted: Move
+    context: CommandContext, found: LoadedMessage, excerpt: TopicExcerpt, request: Move
 ) -> MovePlan:
     """Check the move and return its plan. Needs only the IDs of the topic's messages. Raise as
     `move`."""
@@ -82,8 +82,8 @@ def plan_move(
     if topic_before and state.recent_writes.since(topic_before.seq, [message.conversation]):
         raise Conflict
     source = state.channels[message.channel_id]
-    target = _target(context, source, wanted.channel_id)
-    topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
+    target = _target(context, source, request.channel_id)
+    topic = message.topic if request.topic is None else names.topic_name(request.topic)
     if (target.id, topic) == (source.id, message.topic):
         raise Refused("The message is already in this topic.")
     ids = BitMap((message.id,))
@@ -91,7 +91,7 @@ def plan_move(
         ids = ids_in_spans(
             topic_before.ids, channel_access.readable_spans(state, context.actor, source)
         )
-        if wanted.propagation is Propagation.LATER:
+        if request.propagation is Propagation.LATER:
             ids -= BitMap(range(message.id))
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
     _check_rights(context, source, target, topic, resolves=resolves)
@@ -116,7 +116,7 @@ def move(
     context: CommandContext,
     found: LoadedMessage,
     excerpt: TopicExcerpt,
-    wanted: Move,
+    request: Move,
     render: Render,
 ) -> Decision[int | None]:
     """Move the message, and others of its topic with it. Return None, or the ID of a `TopicMove` if
@@ -127,14 +127,14 @@ def move(
     reads about them, if they fit one batch and the topic isn't renamed. Raise Refused,
     TooOldToMove, NoSuchChannel, or Conflict.
     """
-    plan = plan_move(context, found, excerpt, wanted)
+    plan = plan_move(context, found, excerpt, request)
     state, message = context.state, found.message
     if plan.renames:
-        change = _renamed(context, found, plan, wanted)
-    elif (known := _under_way(state, message, plan, wanted)) is not None:
+        change = _renamed(context, found, plan, request)
+    elif (known := _under_way(state, message, plan, request)) is not None:
         return Decision(known)
     elif len(plan.ids) > BATCH:
-        return _begun(context, message, plan, wanted)
+        return _begun(context, message, plan, request)
     else:
         lines = [line for line in excerpt.lines if line.id in plan.ids]
         if len(lines) != len(plan.ids):
@@ -142,7 +142,7 @@ def move(
         change = moved_change(
             context,
             TopicMove(
-                **_place(message, plan, wanted),
+                **_place(message, plan, request),
                 id=0,
                 user_id=context.actor.id,
                 ranges=(),
@@ -153,39 +153,39 @@ def move(
             excerpt,
             lines,
         )
-    written = _notices(
+    messages = _messages_about_move(
         state,
         context.actor,
         change,
-        wanted,
+        request,
         is_all=plan.renames or bool(change.emptied),
         count=len(plan.ids),
     )
     changes: list[AnyChange] = [
         change,
         *topics.after_moving(context, change, joins=plan.joins),
-        *bot_messages.post(context, written, render),
+        *bot_messages.post(context, messages, render),
     ]
     return Decision(None, changes)
 
 
-def _place(message: Message, plan: MovePlan, wanted: Move) -> dict[str, Any]:
+def _place(message: Message, plan: MovePlan, request: Move) -> dict[str, Any]:
     return {
         "anchor_id": message.id,
         "channel_id": plan.source.id,
         "topic": message.topic,
         "new_channel_id": plan.target.id,
         "new_topic": plan.topic,
-        "propagation": wanted.propagation,
-        "tell_old": wanted.tell_old,
-        "tell_new": wanted.tell_new,
+        "propagation": request.propagation,
+        "tell_old": request.tell_old,
+        "tell_new": request.tell_new,
         "joins": plan.joins,
     }
 
 
-def _under_way(state: State, message: Message, plan: MovePlan, wanted: Move) -> int | None:
+def _under_way(state: State, message: Message, plan: MovePlan, request: Move) -> int | None:
     """Return the ID of the unfinished move that the same request began earlier, if any."""
-    place = _place(message, plan, wanted)
+    place = _place(message, plan, request)
     there = [place[name] for name in _SAME]
     for known in state.topic_moves:
         if [getattr(known, name) for name in _SAME] == there and known.last_id >= plan.ids.max():
@@ -194,11 +194,11 @@ def _under_way(state: State, message: Message, plan: MovePlan, wanted: Move) -> 
 
 
 def _begun(
-    context: CommandContext, message: Message, plan: MovePlan, wanted: Move
+    context: CommandContext, message: Message, plan: MovePlan, request: Move
 ) -> Decision[int | None]:
     """Begin a move in batches."""
     state = context.state
-    place = _place(message, plan, wanted)
+    place = _place(message, plan, request)
     spans = channel_access.readable_spans(state, context.actor, plan.source)
     first, last = plan.ids.min(), plan.ids.max()
     ranges = tuple(
@@ -260,12 +260,14 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
         changes.append(TopicMoveStarted(move=after))
     if is_last:
         changes.append(TopicMoveEnded(move_id=move.id))
-        wanted = Move(tell_old=move.tell_old, tell_new=move.tell_new)
+        request = Move(tell_old=move.tell_old, tell_new=move.tell_new)
         user = state.users[move.user_id]
-        written = _notices(state, user, move, wanted, is_all=move.is_whole, count=move.count)
+        messages = _messages_about_move(
+            state, user, move, request, is_all=move.is_whole, count=move.count
+        )
         # The move must end even if the channel no longer accepts messages.
         with contextlib.suppress(Refused):
-            changes += bot_messages.post(context, written, render)
+            changes += bot_messages.post(context, messages, render)
     return Decision(not is_last, changes)
 
 
@@ -274,7 +276,7 @@ def edit_and_move(
     found: LoadedMessage,
     composed: ComposedMessage,
     excerpt: TopicExcerpt,
-    wanted: Move,
+    request: Move,
     render: Render,
 ) -> Decision[tuple[tuple[int, ...], int | None]]:
     """Edit a message and move it: both or neither. Return the files that it no longer links, and
@@ -283,14 +285,14 @@ def edit_and_move(
     A topic that the message already has is no move. Raise as `editing.edit` and `move`.
     """
     edited = editing.edit(context, found, composed)
-    if wanted.channel_id is None and wanted.topic is not None:
-        name = names.topic_name(wanted.topic)
+    if request.channel_id is None and request.topic is not None:
+        name = names.topic_name(request.topic)
         if found.message.channel_id is not None and name == found.message.topic:
             return Decision((edited.result, None), edited.changes)
     for change in edited.changes:
         if isinstance(change, MessageEdited):
             found = msgspec.structs.replace(found, message=change.message, flags=change.flags)
-    moved = move(context, found, excerpt, wanted, render)
+    moved = move(context, found, excerpt, request, render)
     return Decision((edited.result, moved.result), [*edited.changes, *moved.changes])
 
 
@@ -379,7 +381,7 @@ def _check_age(
 
 
 def _renamed(
-    context: CommandContext, found: LoadedMessage, plan: MovePlan, wanted: Move
+    context: CommandContext, found: LoadedMessage, plan: MovePlan, request: Move
 ) -> MessagesMoved:
     """Return the change that renames a topic with all of its messages."""
     message = found.message
@@ -393,7 +395,7 @@ def _renamed(
         topic=message.topic,
         new_channel_id=topic.channel_id,
         new_topic=plan.topic,
-        propagation=wanted.propagation,
+        propagation=request.propagation,
         topics=(after,),
         emptied=() if after.key == topic.key else ((topic.channel_id, topic.key),),
         flags=dict(sorted(found.flags.items())),
@@ -403,11 +405,11 @@ def _renamed(
     )
 
 
-def _notices(
+def _messages_about_move(
     state: State,
     user: User,
     moved: MessagesMoved | TopicMove,
-    wanted: Move,
+    request: Move,
     *,
     is_all: bool,
     count: int,
@@ -422,11 +424,11 @@ def _notices(
     what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
     verb = "were" if not is_all and count > 1 else "was"
     found = []
-    if wanted.tell_old:
+    if request.tell_old:
         place = _named(source, target, moved.new_topic)
         text = f"{what} {verb} moved to {place} by {who}."
         found.append(BotMessage(here, text))
-    if wanted.tell_new:
+    if request.tell_new:
         place = _named(target, source, moved.topic)
         text = f"{what} {verb} moved here from {place} by {who}."
         found.append(BotMessage(there, text))

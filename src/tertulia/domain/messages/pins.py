@@ -37,7 +37,7 @@ def pin(context: CommandContext, found: LoadedMessage) -> Decision[None]:
 
 
 def unpin(context: CommandContext, message_id: int) -> Decision[None]:
-    """Unpin a message, whoever pinned it. Raise NoSuchItem if it isn't pinned or the actor can't
+    """Unpin a message that anyone pinned. Raise NoSuchItem if it isn't pinned or the actor can't
     read it; Refused without permission."""
     state, actor = context.state, context.actor
     pinned = state.pins.get(message_id)

@@ -320,7 +320,7 @@ def add_submessage(
 def _check_room(
     context: CommandContext, message: Message, present: Sequence[Submessage], seq: int, size: int
 ) -> None:
-    """Raise Refused if the message or the actor has no room for so many more bytes."""
+    """Raise Refused if the message or the actor has no room for `size` more bytes."""
     actor_id, of_message = context.actor.id, ("submessages", message.id)
     own = sum(len(one.content.encode()) for one in present if one.sender_id == actor_id)
     everybody = sum(len(one.content.encode()) for one in present)

@@ -54,8 +54,8 @@ def report(
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
     text += f"\n\nThe message:\n{bot_messages.quoted(content, 'spoiler')}"
-    notice = bot_messages.in_channel(state, channel, text, _topic(author.full_name))
-    return Decision(None, tuple(bot_messages.post(context, [notice], render)))
+    bot_message = bot_messages.in_channel(state, channel, text, _topic(author.full_name))
+    return Decision(None, tuple(bot_messages.post(context, [bot_message], render)))
 
 
 def _topic(name: str) -> str:

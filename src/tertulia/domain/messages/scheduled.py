@@ -170,8 +170,8 @@ def _failed(
             f"A message that you scheduled couldn't be sent:\n{bot_messages.quoted(reason)}\n"
             "It's still in your scheduled messages. Choose a new time to send it."
         )
-        notice = BotMessage(sending.ToPeople(frozenset({scheduled.user_id})), text)
-        changes += bot_messages.post(context, [notice], render)
+        bot_message = BotMessage(sending.ToPeople(frozenset({scheduled.user_id})), text)
+        changes += bot_messages.post(context, [bot_message], render)
     return changes
 
 
@@ -275,9 +275,9 @@ def deliver_reminder(
     else:
         text = "You asked to be reminded of a message that you can no longer read."
         text += _noted(reminder.note)
-    notice = BotMessage(ToPeople(frozenset({reader.id})), text)
+    bot_message = BotMessage(ToPeople(frozenset({reader.id})), text)
     as_reader = msgspec.structs.replace(context, actor_id=reader.id)
-    sent = bot_messages.post(as_reader, [notice], render)
+    sent = bot_messages.post(as_reader, [bot_message], render)
     return Decision(None, (*sent, _removed_of_reminders(reminder)))
 
 

@@ -71,8 +71,8 @@ class MessageDraft(ComposedMessage, frozen=True, kw_only=True):
             named = None if to.name is None else state.channel_named(to.name)
             channel_id = to.channel_id or (named.id if named else 0)
             place = channel_destination(channel_id, to.topic)
-        said = self.content if self.identity is None else self.identity
-        return request_digest(self.queue_id, self.local_id, *place, said, self.form or "")
+        content = self.content if self.identity is None else self.identity
+        return request_digest(self.queue_id, self.local_id, *place, content, self.form or "")
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -253,15 +253,15 @@ def mentions(
 def _members_mentioned(context: CommandContext, rendered: Rendered) -> frozenset[int]:
     """Return the members of mentioned groups. Raise Refused if the actor can't mention one of
     them."""
-    state, found = context.state, frozenset[int]()
+    state, members = context.state, frozenset[int]()
     for group_id in sorted(rendered.mentioned_groups):
         group = state.groups[group_id]
         permissions.require(
             permissions.may_mention_group(state, context.actor, group),
             f"You don't have permission to mention the group '{group.name}'.",
         )
-        found |= state.memberships.members(group_id)
-    return found
+        members |= state.memberships.members(group_id)
+    return members
 
 
 def _flag_alerted(

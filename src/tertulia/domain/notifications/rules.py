@@ -106,12 +106,12 @@ def recipients(
         found = _in_channel(state, message, flags, choices)
     left_out = BitMap([message.sender_id]) | state.users.bots.ids
     left_out |= BitMap(one.user_id for one in state.muted_users.of_muted[message.sender_id])
-    told: dict[NotificationReason, BitMap] = {}
+    notified: dict[NotificationReason, BitMap] = {}
     for reason, people in found.items():
         if people := people - left_out:
-            told[reason] = people
+            notified[reason] = people
             left_out |= people
-    return told
+    return notified
 
 
 def all_recipients(found: Recipients) -> BitMap:

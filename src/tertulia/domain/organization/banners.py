@@ -51,9 +51,9 @@ def post(
     changes: list[AnyChange] = [BannerPosted(banner=banner)]
     board = state.channels.get(state.realm.updates_announcements_channel_id)
     if announce and board is not None and not board.is_archived:
-        said = f"{bot_messages.person(actor)} announced:\n{bot_messages.quoted(text)}"
+        announcement = f"{bot_messages.person(actor)} announced:\n{bot_messages.quoted(text)}"
         changes += bot_messages.post(
-            context, [bot_messages.in_channel(state, board, said, TOPIC)], render
+            context, [bot_messages.in_channel(state, board, announcement, TOPIC)], render
         )
     return Decision(banner, changes)
 
