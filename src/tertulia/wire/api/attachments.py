@@ -26,6 +26,7 @@ from tertulia.wire.api.projection import (
     ProjectionContext,
     Projections,
     Viewer,
+    projected,
     to_owner,
     unseen,
 )
@@ -112,26 +113,10 @@ class AttachmentRemoveEvent(Event, kw_only=True, tag="attachment"):
     upload_space_used: int
 
 
-class AttachmentAddedProjection(Projection[AttachmentAdded]):
-    """Shows a new file to its owner, unless it has been deleted since."""
-
-    of = AttachmentAdded
-
-    def audience(self, state: State, change: AttachmentAdded) -> Collection[int]:
-        return (change.attachment.user_id,)
-
-    def view(
-        self, context: ProjectionContext, change: AttachmentAdded, viewer: Viewer
-    ) -> Hashable | None:
-        attachment = context.state.attachments.get(change.attachment.id)
-        return None if attachment is None else attachment_object(context.state, attachment)
-
-    def events(
-        self, context: ProjectionContext, change: AttachmentAdded, view: Any
-    ) -> Iterable[Event]:
-        yield AttachmentAddEvent(
-            attachment=view, upload_space_used=context.state.uploads.space_used
-        )
+def _added(context: ProjectionContext, change: AttachmentAdded, _: Viewer) -> Hashable | None:
+    """The new file, unless it has been deleted since."""
+    attachment = context.state.attachments.get(change.attachment.id)
+    return None if attachment is None else attachment_object(context.state, attachment)
 
 
 class _Both(NamedTuple):
@@ -364,7 +349,14 @@ def _caller(call: Call) -> User | None:
 
 
 PROJECTIONS: Final[Projections] = (
-    AttachmentAddedProjection(),
+    projected(
+        AttachmentAdded,
+        _added,
+        lambda context, _, view: (
+            AttachmentAddEvent(attachment=view, upload_space_used=context.state.uploads.space_used),
+        ),
+        audience=lambda _, change: (change.attachment.user_id,),
+    ),
     to_owner(
         AttachmentRemoved,
         lambda context, change: AttachmentRemoveEvent(

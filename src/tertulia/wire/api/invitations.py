@@ -1,7 +1,7 @@
 """Invitations by email and invitation links."""
 
-from collections.abc import Collection, Hashable, Iterable
-from typing import Annotated, Any, Final, Literal, TypeVar
+from collections.abc import Collection, Hashable
+from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -19,7 +19,14 @@ from tertulia.model.invitations import Invitation
 from tertulia.model.users import Role
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
+from tertulia.wire.api.projection import (
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    projected,
+    unseen,
+)
 from tertulia.wire.http.parameters import Int, IntPath, Params, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -31,27 +38,6 @@ class InvitesChangedEvent(Event, kw_only=True, tag="invites_changed"):
     """The list of invitations changed. Fetch it again."""
 
 
-class InvitationsChangedProjection(Projection[C]):
-    """Notifies administrators and the people who created the invitations."""
-
-    def __init__(self, of: type[C]) -> None:
-        self.of = of
-
-    def audience(self, state: State, change: C) -> Collection[int]:
-        by_role = state.users.active_by_role
-        administrators = by_role.keys(Role.OWNER) | by_role.keys(Role.ADMINISTRATOR)
-        return administrators.union(_inviters(change))
-
-    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
-        concerned = permissions.is_administrator(
-            context.state, viewer.user
-        ) or viewer.user.id in _inviters(change)
-        return () if concerned else None
-
-    def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        yield InvitesChangedEvent()
-
-
 def _inviters(change: InvitationChange) -> Collection[int]:
     match change:
         case changes.InvitationsMade(invitations=invitations):
@@ -60,6 +46,22 @@ def _inviters(change: InvitationChange) -> Collection[int]:
             return (inviter_id,)
         case changes.InvitationsEnded(inviter_ids=inviter_ids):
             return inviter_ids
+
+
+def _audience(state: State, change: InvitationChange) -> Collection[int]:
+    """Administrators, and the people who created the invitations."""
+    by_role = state.users.active_by_role
+    administrators = by_role.keys(Role.OWNER) | by_role.keys(Role.ADMINISTRATOR)
+    return administrators.union(_inviters(change))
+
+
+def _view(context: ProjectionContext, change: InvitationChange, viewer: Viewer) -> Hashable | None:
+    is_administrator = permissions.is_administrator(context.state, viewer.user)
+    return () if is_administrator or viewer.user.id in _inviters(change) else None
+
+
+def _invites_changed(of: type[C]) -> Projection[C]:
+    return projected(of, _view, lambda *_: (InvitesChangedEvent(),), audience=_audience)
 
 
 RoleNumber = Literal[100, 200, 300, 400, 600]
@@ -254,9 +256,9 @@ async def resend_email_invite(call: Call, invite_id: IntPath) -> None:
 
 
 PROJECTIONS: Final[Projections] = (
-    InvitationsChangedProjection(changes.InvitationsMade),
-    InvitationsChangedProjection(changes.InvitationSentAgain),
-    InvitationsChangedProjection(changes.InvitationsEnded),
+    _invites_changed(changes.InvitationsMade),
+    _invites_changed(changes.InvitationSentAgain),
+    _invites_changed(changes.InvitationsEnded),
     unseen(changes.InvitationsRedacted),
     unseen(changes.ConfirmationAsked),
     unseen(changes.ConfirmationsEnded),

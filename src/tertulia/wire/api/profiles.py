@@ -27,10 +27,10 @@ from tertulia.service.caller import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import (
-    ForEverybody,
     ProjectionContext,
     Projections,
     Viewer,
+    projected,
     to_everybody,
 )
 from tertulia.wire.api.section import SectionContext, Sections
@@ -162,46 +162,29 @@ def _all_fields(context: ProjectionContext, change: Any) -> Event:
     return ProfileFieldsEvent(fields=profile_field_objects(context.state))
 
 
-class ProfileFieldChangedProjection(ForEverybody[ProfileFieldChanged]):
-    """Shows a changed field, and the profiles that lost their value by the change."""
-
-    of = ProfileFieldChanged
-
-    def view(
-        self, context: ProjectionContext, change: ProfileFieldChanged, viewer: Viewer
-    ) -> Hashable:
-        state = context.state
-        return tuple(
-            user_id
-            for user_id in change.dropped
-            if sees_user(context, viewer.user, state.users[user_id])
-        )
-
-    def events(
-        self, context: ProjectionContext, change: ProfileFieldChanged, view: Any
-    ) -> Iterable[Event]:
-        for user_id in view:
-            yield profile_event(user_id, change.field.id)
-        yield _all_fields(context, change)
+def _visible_dropped(
+    context: ProjectionContext, change: ProfileFieldChanged, viewer: Viewer
+) -> Hashable:
+    """The users whose value was dropped by the change, if the viewer can see them."""
+    users = context.state.users
+    return tuple(one for one in change.dropped if sees_user(context, viewer.user, users[one]))
 
 
-class ProfileChangedProjection(ForEverybody[ProfileChanged]):
-    """Shows a changed profile to those who can see the account."""
+def _field_changed(
+    context: ProjectionContext, change: ProfileFieldChanged, dropped: Any
+) -> Iterable[Event]:
+    for user_id in dropped:
+        yield profile_event(user_id, change.field.id)
+    yield _all_fields(context, change)
 
-    of = ProfileChanged
 
-    def view(
-        self, context: ProjectionContext, change: ProfileChanged, viewer: Viewer
-    ) -> Hashable | None:
-        return () if sees_account(context, change, viewer) else None
-
-    def events(
-        self, context: ProjectionContext, change: ProfileChanged, view: Any
-    ) -> Iterable[Event]:
-        for value in change.values:
-            yield profile_event(change.user_id, value.field_id, value.value, value.rendered)
-        for field_id in change.emptied:
-            yield profile_event(change.user_id, field_id)
+def _profile_changed(
+    context: ProjectionContext, change: ProfileChanged, view: Any
+) -> Iterable[Event]:
+    for value in change.values:
+        yield profile_event(change.user_id, value.field_id, value.value, value.rendered)
+    for field_id in change.emptied:
+        yield profile_event(change.user_id, field_id)
 
 
 MAX_ENTRIES: Final = 1000
@@ -361,6 +344,10 @@ PROJECTIONS: Final[Projections] = (
     to_everybody(ProfileFieldCreated, _all_fields),
     to_everybody(ProfileFieldsOrdered, _all_fields),
     to_everybody(ProfileFieldDeleted, _all_fields),
-    ProfileFieldChangedProjection(),
-    ProfileChangedProjection(),
+    projected(ProfileFieldChanged, _visible_dropped, _field_changed),
+    projected(
+        ProfileChanged,
+        lambda context, change, viewer: () if sees_account(context, change, viewer) else None,
+        _profile_changed,
+    ),
 )
