@@ -23,8 +23,8 @@ from tertulia.wire.mcp.rpc import (
     SERVER_INFO,
     SUPPORTED,
     Era,
-    Request,
     RpcError,
+    RpcRequest,
     negotiated,
 )
 from tertulia.wire.mcp.tool import Json, ToolCall
@@ -50,7 +50,7 @@ _NOT_FOR_MODELS: Final = (
 """Errors that the model can't fix."""
 
 
-async def respond(era: Era, request: Request, call: ToolCall) -> Json:
+async def respond(era: Era, request: RpcRequest, call: ToolCall) -> Json:
     """Return the result of a request.
 
     Raises RpcError for unsupported methods, and Refused if the agent's access ended.
@@ -90,7 +90,7 @@ def _discovery() -> Json:
     }
 
 
-def _initialization(request: Request) -> Json:
+def _initialization(request: RpcRequest) -> Json:
     return {
         "protocolVersion": negotiated(request.params.get("protocolVersion")),
         "capabilities": _CAPABILITIES,
@@ -99,7 +99,7 @@ def _initialization(request: Request) -> Json:
     }
 
 
-def _tool_list(request: Request, call: ToolCall) -> Json:
+def _tool_list(request: RpcRequest, call: ToolCall) -> Json:
     if request.params.get("cursor") is not None:
         raise RpcError(
             INVALID_PARAMS,
@@ -118,7 +118,7 @@ def _cache_hints(scope: str, seconds: int) -> Json:
     return {"ttlMs": seconds * 1000, "cacheScope": scope}
 
 
-async def _tool_result(request: Request, call: ToolCall) -> Json:
+async def _tool_result(request: RpcRequest, call: ToolCall) -> Json:
     name, values = request.params.get("name"), request.params.get("arguments")
     tool = TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:

@@ -29,8 +29,8 @@ from tertulia.wire.mcp import rpc
 from tertulia.wire.mcp.rpc import (
     INTERNAL_ERROR,
     VERSION_HEADER,
-    Notification,
     RpcError,
+    RpcNotification,
     era_of,
     header_of,
     require_supported,
@@ -107,7 +107,7 @@ class _Endpoint:
         message = rpc.read(await whole_body(request, MAX_BODY))
         agents.current_key(node.state, key.id)  # It may have been revoked since.
         await self._note_use(key)
-        if isinstance(message, Notification):
+        if isinstance(message, RpcNotification):
             # No defined notification concerns a server without sessions.
             version = header_of(request.headers, VERSION_HEADER)
             if version is not None:

@@ -38,7 +38,7 @@ class RpcError(Exception):
         self.id = id
 
 
-class Request(Struct, frozen=True):
+class RpcRequest(Struct, frozen=True):
     """A message that expects a response."""
 
     id: Id
@@ -54,13 +54,13 @@ class Request(Struct, frozen=True):
         return meta
 
 
-class Notification(Struct, frozen=True):
+class RpcNotification(Struct, frozen=True):
     """A message that expects no response."""
 
     method: str
 
 
-def read(body: bytes) -> Request | Notification:
+def read(body: bytes) -> RpcRequest | RpcNotification:
     """Parse the message in a request body. Raises RpcError if it isn't valid."""
     try:
         message = msgspec.json.decode(body)
@@ -81,7 +81,7 @@ def read(body: bytes) -> Request | Notification:
         raise RpcError(INVALID_PARAMS, "'params' must be an object.", id=known)
     if _NULL_BYTE.search(body):
         raise RpcError(INVALID_PARAMS, "The message contains a null byte.", id=known)
-    return Notification(method) if known is None else Request(known, method, params)
+    return RpcNotification(method) if known is None else RpcRequest(known, method, params)
 
 
 _encoder: Final = msgspec.json.Encoder()
@@ -121,7 +121,7 @@ class Era(Enum):
     HANDSHAKE = auto()
 
 
-def era_of(headers: Headers, request: Request) -> Era:
+def era_of(headers: Headers, request: RpcRequest) -> Era:
     """Return the request's protocol generation.
 
     Raises RpcError if the headers contradict the body, or the version isn't supported.
