@@ -26,7 +26,7 @@ from tertulia.store import store as store_module
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import narrow_condition
 from tertulia.store.writing import Batch
-from tertulia.wire.api.messages import moves
+from tertulia.wire.api.messages.move_index import MoveIndex
 from tests.support import Organization
 from tests.unit.test_log import until
 
@@ -709,14 +709,14 @@ async def test_views_of_a_renamed_topic_share_its_list_of_messages(
         for empty in (True, False)
     ]
     lists: dict[int, list[int]] = {}
-    real = moves._Move.listed
+    real = MoveIndex.listed
 
     def listed(self: Any, shown: Any) -> list[int]:
         found = real(self, shown)
         lists[id(found)] = found
         return found
 
-    monkeypatch.setattr(moves._Move, "listed", listed)
+    monkeypatch.setattr(MoveIndex, "listed", listed)
     await move(org, mids[0], topic="coffee")
     for one in listeners:
         (event,) = [e for e in await one.events() if e["type"] == "update_message"]

@@ -52,7 +52,7 @@ class NewDefaultGroup(Params, kw_only=True, frozen=True):
     channels: list[str] = []
 
 
-class DescribedDefaultGroup(Params, kw_only=True, frozen=True):
+class DescribedDefaultGroup(api.RemoveDefaultGroup, kw_only=True, frozen=True):
     """A new name or description."""
 
     group_id: IntPath
@@ -83,14 +83,19 @@ def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _create(caller: Caller, params: NewDefaultGroup) -> int:
-    response = await api.create_default_group(
-        caller, params.name, params.description, params.channels
+    new = api.CreateDefaultGroup(
+        group_name=params.name, description=params.description, stream_names=params.channels
     )
     return response.id
 
 
 async def _describe(caller: Caller, params: DescribedDefaultGroup) -> None:
-    await api.describe_default_group(caller, params.group_id, params.name, params.description)
+    described = api.DescribeDefaultGroup(
+        group_id=params.group_id,
+        new_group_name=params.name,
+        new_description=params.description,
+    )
+    await api.describe_default_group(caller, described)
 
 
 _groups = Noun(
@@ -136,7 +141,8 @@ async def _change_channels(
 ) -> Printed:
     group = _groups.found(caller.state, which)
     names = [_channel(caller.state, channel) for channel in channels]
-    await api.change_default_group(caller, group.id, op, names)
+    change = api.ChangeDefaultGroup(group_id=group.id, op=op, stream_names=names)
+    await api.change_default_group(caller, change)
     return _groups.printed(caller.state, _groups.found(caller.state, group.name))
 
 

@@ -22,7 +22,7 @@ from tertulia.service import bulk_subscriptions
 from tertulia.service.caller import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.channels.endpoints import CreateChannel, create_channel, update_stream
-from tertulia.wire.api.organization.objects import own_limit_shown
+from tertulia.wire.api.organization.objects import limit_json
 
 _SETTINGS: Final = {
     "name": "new_name",
@@ -63,7 +63,7 @@ def _setting(state: State, channel: Channel, name: str) -> Shown:
     if name == "topics_policy":
         return str(value.value)
     if name == "retention_days":
-        return own_limit_shown(value, FOR_EVER)
+        return limit_json(value, FOR_EVER)
     found: Shown = value
     return found
 

@@ -12,7 +12,7 @@ from tertulia.domain.organization.settings import FOR_EVER, FOR_OWNERS
 from tertulia.model.organization import Realm
 from tertulia.state.state import State
 from tertulia.wire.api.organization.endpoints import UpdateRealm, update_realm
-from tertulia.wire.api.organization.objects import SIGN_IN_SETTING, shown_settings, wire_name
+from tertulia.wire.api.organization.objects import SIGN_IN_SETTING, api_settings, wire_name
 
 app = group(
     "settings",
@@ -24,7 +24,7 @@ _METHODS: Final = "authentication_methods"
 
 
 def _names() -> dict[str, str]:
-    settings = shown_settings().items()
+    settings = api_settings().items()
     found = {field: wire_name(field) for field, one in settings if not one.setting.read_only}
     return dict(sorted({**found, SIGN_IN_SETTING: _METHODS}.items()))
 

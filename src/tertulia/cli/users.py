@@ -37,7 +37,7 @@ from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.store import queries
 from tertulia.wire.api.attachments import SetUploadQuota, set_upload_quota
-from tertulia.wire.api.organization.objects import own_limit_shown
+from tertulia.wire.api.organization.objects import limit_json
 
 EXAMPLES = {
     "create-user": "Example: `tertulia create-user --data-dir data --email ben@example.com"
@@ -255,14 +255,14 @@ async def quota(
         given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
         await set_upload_quota(caller, given)
     room = caller.consider(attachments.get_storage_use, found.id)
-    own_limit = own_limit_shown(room.own_limit_mib, attachments.UNLIMITED)
+    optional_limit = limit_json(room.own_limit_mib, attachments.UNLIMITED)
     pairs = {
         "used": mib(room.used),
         "limit": "unlimited" if room.limit is None else mib(room.limit),
-        "upload_quota_mib": str(own_limit),
+        "upload_quota_mib": str(optional_limit),
     }
     shown = {"email": found.address, "used": room.used, "limit": room.limit}
-    return Printed({**shown, "upload_quota_mib": own_limit}, facts(pairs.items()))
+    return Printed({**shown, "upload_quota_mib": optional_limit}, facts(pairs.items()))
 
 
 @command(users, "deactivate", "users deactivate ben@example.com --data-dir data")

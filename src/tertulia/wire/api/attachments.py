@@ -19,7 +19,7 @@ from tertulia.service.caller import Caller
 from tertulia.service.files.uploads import files_opened, may_open, stored
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.organization.objects import OwnLimit, own_limit, own_limit_shown
+from tertulia.wire.api.organization.objects import OptionalLimit, limit_json, optional_limit
 from tertulia.wire.api.projection import (
     Grouping,
     Projection,
@@ -238,8 +238,8 @@ class UploadQuotaResponse(ApiResponse, kw_only=True):
     used: Annotated[int, Meta(description="In bytes.")]
     limit: Annotated[int | None, Meta(description="In bytes; null without a limit.")]
     upload_quota_mib: Annotated[
-        OwnLimit,
-        Meta(description="The user's own limit, which replaces the organization's."),
+        OptionalLimit,
+        Meta(description="What was set for this person in place of the organization's limit."),
     ]
 
 
@@ -252,7 +252,7 @@ class SetUploadQuota(Params, kw_only=True, frozen=True):
     user_id: IntPath
     upload_quota_mib: Annotated[
         int | None,
-        own_limit("MiB", attachments.UNLIMITED, MAX_MEBIBYTES),
+        optional_limit("MiB", attachments.UNLIMITED, MAX_MEBIBYTES),
         Meta(
             description="In MiB; or `unlimited`, or `realm_default` for the organization's limit."
             " Existing files aren't deleted."
@@ -270,7 +270,7 @@ def _quota(room: StorageUse) -> UploadQuotaResponse:
     return UploadQuotaResponse(
         used=room.used,
         limit=room.limit,
-        upload_quota_mib=own_limit_shown(room.own_limit_mib, attachments.UNLIMITED),
+        upload_quota_mib=limit_json(room.own_limit_mib, attachments.UNLIMITED),
     )
 
 

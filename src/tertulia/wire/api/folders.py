@@ -78,32 +78,34 @@ class CreateChannelFolder(Params, kw_only=True, frozen=True):
     description: str
 
 
-class CreatedChannelFolder(ApiResponse, kw_only=True):
+class CreateChannelFolderResponse(ApiResponse, kw_only=True):
     """The ID of the new folder."""
 
     channel_folder_id: int
 
 
-async def create_channel_folder(call: Caller, params: CreateChannelFolder) -> CreatedChannelFolder:
+async def create_channel_folder(
+    call: Caller, params: CreateChannelFolder
+) -> CreateChannelFolderResponse:
     """Create a channel folder."""
     await call.prepare(params.description)
     folder = await call.submit(folders.create, params.name, params.description, call.render)
-    return CreatedChannelFolder(channel_folder_id=folder.id)
+    return CreateChannelFolderResponse(channel_folder_id=folder.id)
 
 
 class GetChannelFolders(Params, kw_only=True, frozen=True):
     include_archived: bool = False
 
 
-class ChannelFolders(ApiResponse, kw_only=True):
+class ChannelFoldersResponse(ApiResponse, kw_only=True):
     """Channel folders in their order."""
 
     channel_folders: list[ChannelFolderObject]
 
 
-async def get_channel_folders(call: Call, params: GetChannelFolders) -> ChannelFolders:
+async def get_channel_folders(call: Call, params: GetChannelFolders) -> ChannelFoldersResponse:
     """List the organization's channel folders."""
-    return ChannelFolders(
+    return ChannelFoldersResponse(
         channel_folders=[
             folder_object(folder)
             for folder in folders.in_order(call.state)
@@ -118,10 +120,9 @@ class ReorderChannelFolders(Params, kw_only=True, frozen=True):
     ]
 
 
-async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> ApiResponse:
+async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> None:
     """Change the order of the channel folders."""
     await call.submit(folders.reorder, params.order)
-    return ApiResponse()
 
 
 class UpdateChannelFolder(Params, kw_only=True, frozen=True):
@@ -131,14 +132,13 @@ class UpdateChannelFolder(Params, kw_only=True, frozen=True):
     is_archived: bool | UnsetType = UNSET
 
 
-async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> ApiResponse:
+async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> None:
     """Change, archive, or unarchive a channel folder. What you don't send stays the same."""
     edit = FolderEdit(
         name=params.name, description=params.description, is_archived=params.is_archived
     )
     await call.prepare(params.description)
     await call.submit(folders.change, params.channel_folder_id, edit, call.render)
-    return ApiResponse()
 
 
 def folders_section(context: SectionContext) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from tertulia.model.errors import Refused
 from tertulia.service.files import pictures
 from tertulia.service.files.pictures import MAX_PICTURE_MIB, change_avatar, keep_scaled_avatar
 from tertulia.wire.api.organization.objects import picture_url
-from tertulia.wire.api.users.objects import avatar_address
+from tertulia.wire.api.users.objects import full_avatar_url
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.routing import ApiResponse, Call, Redirect
 
@@ -53,7 +53,7 @@ async def delete_avatar(call: Call) -> AvatarResponse:
 
 async def _changed(call: Call, content: bytes | None) -> AvatarResponse:
     await change_avatar(call, content)
-    return AvatarResponse(avatar_url=avatar_address(call.user, sees_address=True))
+    return Avatar(avatar_url=full_avatar_url(call.user, sees_address=True))
 
 
 async def set_icon(call: Call) -> None:

@@ -13,8 +13,8 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.reactions import follows_message, message_audience
-from tertulia.wire.api.topics import topic_shown
-from tertulia.wire.http.parameters import IntPath
+from tertulia.wire.api.topics import display_topic
+from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -33,7 +33,7 @@ def pin_object(pin: Pin, *, empty_topic_name: bool) -> PinObject:
     return PinObject(
         message_id=pin.message_id,
         stream_id=pin.channel_id,
-        topic=topic_shown(pin.topic, empty_topic_name=empty_topic_name),
+        topic=display_topic(pin.topic, empty_topic_name=empty_topic_name),
         pinned_by=pin.pinned_by,
         pinned_at=pin.pinned_at,
     )

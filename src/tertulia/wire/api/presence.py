@@ -13,7 +13,7 @@ from tertulia.model.transients import PresenceChanged
 from tertulia.model.users import User
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import objects as people
-from tertulia.wire.api.users.objects import presence_key
+from tertulia.wire.api.users.objects import presence_email
 from tertulia.wire.http.fragments import JsonParts, json_object, object_fields
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import Int, IntPath, Params, TextPath
@@ -103,9 +103,10 @@ def presences(
         if modern:
             visible[str(user.id)] = _modern(latest)
         else:
-            key = presence_key(state, viewer, user, node.config.address_host)
-            visible[key] = legacy(latest, now)
-    return visible, presence.last_update_id
+            shown[presence_email(state, viewer, user, node.config.address_host)] = legacy(
+                latest, now
+            )
+    return shown, presence.last_update_id
 
 
 def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[JsonParts, int]:

@@ -18,9 +18,9 @@ from tertulia.wire.api.emoji import NEUTRAL_TYPE, REACTION_TYPES, TYPE_OF
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.users.objects import api_email, unknown_user
-from tertulia.wire.api.visibility import reads_where_it_is, sees_user
-from tertulia.wire.http.parameters import Int, IntPath, Params
-from tertulia.wire.http.routing import Call
+from tertulia.wire.api.visibility import reads_after_move, sees_user
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class Reactor(Struct, kw_only=True):
@@ -113,7 +113,7 @@ def follows_message(
     if (
         change.gone
         or not channel_access.reads_message(state, user, place)
-        or not reads_where_it_is(context, place.id, change.moved_to, viewer)
+        or not reads_after_move(context, place.id, change.moved_to, viewer)
     ):
         return False
     if user.id in own or state.received(user.id, place):

@@ -131,7 +131,7 @@ class Register(Params, kw_only=True, frozen=True):
 Fetched = tuple[dict[str, Any], list[Fragment]]
 
 
-class Registered(OpenAnswer, kw_only=True):
+class RegisterResponse(OpenAnswer, kw_only=True):
     """The queue, and the initial data that was requested."""
 
     queue_id: str | None
@@ -171,7 +171,7 @@ def _event_types(requested: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*requested, *(_EVENTS_OF_DATA.get(one, one) for one in requested)}))
 
 
-async def register(call: Call, params: Register) -> Registered:
+async def register(call: Call, params: Register) -> RegisterResponse:
     """Register an event queue, and get the initial data that its events update."""
     node = call.node
     user = call.user if call.user_id is not None else None
@@ -268,7 +268,7 @@ async def register(call: Call, params: Register) -> Registered:
         "last_event_id": last_event_id,
         "idle_queue_timeout_secs": idle,
     }
-    return fragmented(Registered, {**queue_fields, **data}, fragments)
+    return fragmented(RegisterResponse, {**queue_fields, **data}, fragments)
 
 
 class GetEvents(Params, kw_only=True, frozen=True):
@@ -286,14 +286,14 @@ AnyEvent = Annotated[msgspec.Raw, Meta(extra_json_schema={"$ref": "#/components/
 """An encoded event."""
 
 
-class Events(ApiResponse, kw_only=True):
+class EventsResponse(ApiResponse, kw_only=True):
     """Events in ascending order of ID."""
 
     events: list[AnyEvent]
     queue_id: str
 
 
-async def get_events(call: Call, params: GetEvents) -> Events:
+async def get_events(call: Call, params: GetEvents) -> EventsResponse:
     """Get new events of a queue, waiting until there is one."""
     user = call.user
     poll = asyncio.ensure_future(
@@ -309,12 +309,12 @@ async def get_events(call: Call, params: GetEvents) -> Events:
     try:
         await asyncio.wait({poll, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not poll.done():
-            return Events(events=[], queue_id=params.queue_id)
+            return EventsResponse(events=[], queue_id=params.queue_id)
         events = await poll
     finally:
         poll.cancel()
         gone.cancel()
-    return Events(events=[msgspec.Raw(event) for event in events], queue_id=params.queue_id)
+    return EventsResponse(events=[msgspec.Raw(event) for event in events], queue_id=params.queue_id)
 
 
 async def _gone(request: Request) -> None:
@@ -327,7 +327,6 @@ class DeleteQueue(Params, kw_only=True, frozen=True):
     queue_id: str
 
 
-async def delete_queue(call: Call, params: DeleteQueue) -> ApiResponse:
+async def delete_queue(call: Call, params: DeleteQueue) -> None:
     """Delete an event queue."""
     await call.node.delivery.delete(params.queue_id, call.user.id)
-    return ApiResponse()

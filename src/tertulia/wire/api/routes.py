@@ -42,7 +42,7 @@ from tertulia.wire.api.channels import endpoints as channels
 from tertulia.wire.api.channels import subscriptions
 from tertulia.wire.api.groups import endpoints as groups
 from tertulia.wire.api.groups import endpoints as memberships
-from tertulia.wire.api.messages import edits, flags, pages, reports, sending
+from tertulia.wire.api.messages import deletions, edits, flags, pages, sending
 from tertulia.wire.api.organization import endpoints as organization
 from tertulia.wire.api.users import endpoints as users
 from tertulia.wire.http.routing import Access, Route
@@ -60,16 +60,16 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/messages", pages.get_messages, Access.SPECTATOR),
     Route("GET", "/messages/{message_id:int}", pages.get_message, Access.SPECTATOR),
     Route("PATCH", "/messages/{message_id:int}", edits.update_message),
-    Route("DELETE", "/messages/{message_id:int}", edits.delete_message),
+    Route("DELETE", "/messages/{message_id:int}", deletions.delete_message),
     Route("GET", "/messages/{message_id:int}/history", edits.get_history),
-    Route("POST", "/streams/{stream_id:int}/delete_topic", edits.delete_topic),
+    Route("POST", "/streams/{stream_id:int}/delete_topic", deletions.delete_topic),
     Route("POST", "/messages/flags", flags.update_flags),
     Route("POST", "/messages/flags/narrow", flags.update_flags_in_narrow),
     Route("POST", "/mark_all_as_read", flags.mark_all_as_read),
     Route("POST", "/mark_stream_as_read", flags.mark_stream_as_read),
     Route("POST", "/mark_topic_as_read", flags.mark_topic_as_read),
     Route("GET", "/messages/summary", pages.get_summary),
-    Route("POST", "/messages/{message_id:int}/report", reports.report_message),
+    Route("POST", "/messages/{message_id:int}/report", sending.report_message),
     Route("POST", "/messages/render", sending.render_message),
     Route("GET", "/messages/matches_narrow", pages.get_matches),
     Route("GET", "/messages/{message_id:int}/read_receipts", flags.get_read_receipts),
@@ -154,7 +154,7 @@ ROUTES: tuple[Route, ...] = (
     # The organization
     Route("PATCH", "/realm", organization.update_realm),
     Route("PATCH", "/realm/user_settings_defaults", organization.update_default_settings),
-    Route("POST", "/realm/test_welcome_bot_custom_message", organization.show_welcome),
+    Route("POST", "/realm/test_welcome_bot_custom_message", organization.preview_welcome),
     Route("POST", "/realm/deactivate", organization.deactivate_realm),
     Route("GET", "/realm/icon", pictures.get_icon),
     Route("POST", "/realm/icon", pictures.set_icon, body_bytes=None),
@@ -193,7 +193,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/banners", banners.post_banner),
     Route("DELETE", "/banners/{banner_id:int}", banners.end_banner),
     Route("POST", "/zcommand", sending.run_command),
-    Route("POST", "/users/me/onboarding_steps", sending.take_onboarding_step),
+    Route("POST", "/users/me/onboarding_steps", sending.complete_onboarding_step),
     # Channels
     Route("GET", "/streams", channels.get_streams),
     Route("GET", "/get_stream_id", channels.get_stream_id),

@@ -10,7 +10,7 @@ from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.service.messages import scheduled as scheduling
 from tertulia.service.messages.scheduled import ScheduledEdit
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.messages.sending import SentMessage, counts_as_read, sent_message
+from tertulia.wire.api.messages.sending import SendMessageResponse, counts_as_read, sent_message
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
 from tertulia.wire.http.parameters import Int, IntPath, Params
@@ -196,7 +196,18 @@ async def send_scheduled_message(call: Call, scheduled_message_id: IntPath) -> S
     return sent_message(await scheduling.send_scheduled_now(call, scheduled_message_id))
 
 
-def _is_direct(kind: MessageType) -> bool:
+class SendScheduled(Params, kw_only=True, frozen=True):
+    """A message that is to be sent before its time."""
+
+    scheduled_message_id: Annotated[Int, Path()]
+
+
+async def send_scheduled_message(call: Call, params: SendScheduled) -> SendMessageResponse:
+    """Send a message that waits now: in one step, so that asked twice it is sent once."""
+    return sent_message(await scheduling.send_scheduled_now(call, params.scheduled_message_id))
+
+
+def _is_direct(kind: Kind) -> bool:
     return kind in {"direct", "private"}
 
 

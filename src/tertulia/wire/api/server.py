@@ -13,7 +13,7 @@ from tertulia.service import credentials, mailing
 from tertulia.service.credentials import BadToken
 from tertulia.wire.api import versions
 from tertulia.wire.api.organization.objects import picture_url
-from tertulia.wire.api.users.objects import UserFormat, UserObject, user_shown
+from tertulia.wire.api.users.objects import UserFormat, UserObject, shared_user_object
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.parameters import Alias, Params
 from tertulia.wire.http.routing import ApiResponse, Call
@@ -193,8 +193,10 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
     if params.include_profile:
         host = call.node.config.address_host
         form = UserFormat(with_profile=True)
-        profile = user_shown(call.state, call.state.users[user.id], host, form, sees_address=True)
-    return ApiKeyWithUserResponse(**msgspec.structs.asdict(api_key), user=profile)
+        profile = shared_user_object(
+            call.state, call.state.users[user.id], host, form, sees_address=True
+        )
+    return ApiKeyAndProfile(**msgspec.structs.asdict(known), user=profile)
 
 
 TEST_MAILS: Final = 5

@@ -33,7 +33,7 @@ from tertulia.wire.api.users.account_events import AccountView, account_view
 from tertulia.wire.api.users.objects import api_email
 from tertulia.wire.http import authentication, sign_in
 from tertulia.wire.http.parameters import Int, Params, with_optional
-from tertulia.wire.http.routing import ApiResponse, Call
+from tertulia.wire.http.routing import Call
 
 WIRE_NAMES: Final[Mapping[str, str]] = {
     "automatically_unmute_topics_in_muted_channels_policy": (
@@ -300,7 +300,7 @@ class UpdateSettings(SettingParams, kw_only=True, frozen=True):
     new_password: Annotated[str | UnsetType, Meta(description="Requires `old_password`.")] = UNSET
 
 
-async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
+async def update_settings(call: Call, params: UpdateSettings) -> None:
     """Change your personal settings. Settings that already have the value are listed in
     `ignored_parameters_unsupported`."""
     settings = settings_sent(params)
@@ -333,7 +333,6 @@ async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
     call.ignored.extend(wire_name(name) for name in sent if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")
-    return ApiResponse()
 
 
 def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:

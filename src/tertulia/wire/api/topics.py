@@ -30,7 +30,7 @@ def topic_links(state: State, topic: str) -> list[TopicLink]:
     return [TopicLink(text=text, url=url) for text, url in links.topic_links(state, topic)]
 
 
-def topic_shown(topic: str, *, empty_topic_name: bool) -> str:
+def display_topic(topic: str, *, empty_topic_name: bool) -> str:
     """Return the topic, or the display name of the general chat if the client doesn't support empty
     topics."""
     return topic if topic or empty_topic_name else EMPTY_TOPIC_NAME
@@ -45,29 +45,29 @@ class GetTopics(Params, kw_only=True, frozen=True):
     allow_empty_topic_name: bool = False
 
 
-class TopicEntry(Struct, kw_only=True):
+class TopicObject(Struct, kw_only=True):
     """A topic and the ID of its newest message."""
 
     name: str
     max_id: int
 
 
-class Topics(ApiResponse, kw_only=True):
+class TopicsResponse(ApiResponse, kw_only=True):
     """Topics, most recent first."""
 
-    topics: list[TopicEntry]
+    topics: list[TopicObject]
 
 
-async def get_topics(call: Call, params: GetTopics) -> Topics:
+async def get_topics(call: Call, params: GetTopics) -> TopicsResponse:
     """List the topics in a channel that you can read, most recent first."""
     topics, items = iter(await topics_of(call, params.stream_id)), list[bytes]()
     while some := array_items(
-        TopicEntry(
-            name=topic_shown(one.name, empty_topic_name=params.allow_empty_topic_name),
+        TopicObject(
+            name=display_topic(one.name, empty_topic_name=params.allow_empty_topic_name),
             max_id=one.newest_id,
         )
         for one in islice(topics, STEP)
     ):
         items.append(some)
         await asyncio.sleep(0)
-    return fragmented(Topics, {"topics": json_array(items)})
+    return fragmented(TopicsResponse, {"topics": json_array(items)})

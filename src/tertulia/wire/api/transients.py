@@ -13,8 +13,8 @@ from tertulia.state.state import State
 from tertulia.wire.api.event_encoder import TransientViews
 from tertulia.wire.api.events import Event, HeartbeatEvent
 from tertulia.wire.api.projection import Viewer
-from tertulia.wire.api.topics import topic_shown
-from tertulia.wire.api.users.objects import api_email, presence_key
+from tertulia.wire.api.topics import display_topic
+from tertulia.wire.api.users.objects import api_email, presence_email
 
 TYPING_LIMIT = 100
 """Channels with more subscribers than this don't show typing."""
@@ -61,22 +61,13 @@ class EditedDirect(Struct, kw_only=True):
     user_ids: list[int]
 
 
-class TypingEditChannelEvent(Event, kw_only=True, tag="typing_edit_message"):
-    """Someone started or stopped editing a channel message."""
+class TypingEditEvent(Event, kw_only=True, tag="typing_edit_message"):
+    """Someone started or stopped editing a message."""
 
     op: str
     sender_id: int
     message_id: int
-    recipient: EditedInChannel
-
-
-class TypingEditDirectEvent(Event, kw_only=True, tag="typing_edit_message"):
-    """Someone started or stopped editing a direct message."""
-
-    op: str
-    sender_id: int
-    message_id: int
-    recipient: EditedDirect
+    recipient: EditedInChannel | EditedDirect
 
 
 class PresenceDetail(Struct, kw_only=True):
@@ -114,8 +105,7 @@ TRANSIENT_EVENTS: Sequence[type[Event]] = (
     HeartbeatEvent,
     TypingDirectEvent,
     TypingChannelEvent,
-    TypingEditChannelEvent,
-    TypingEditDirectEvent,
+    TypingEditEvent,
     PresenceEvent,
     SimplePresenceEvent,
 )
@@ -168,7 +158,7 @@ class TypingAndPresence(TransientViews):
         capabilities = viewer.registration.capabilities
         if not capabilities.channel_typing_notifications:
             return None
-        topic = topic_shown(typing.topic, empty_topic_name=capabilities.empty_topic_name)
+        topic = display_topic(typing.topic, empty_topic_name=capabilities.empty_topic_name)
         return TypingChannelEvent(op=op, sender=sender, stream_id=typing.channel_id, topic=topic)
 
     def _edit_typing(self, state: State, typing: EditTyping, viewer: Viewer) -> Event | None:
@@ -183,19 +173,18 @@ class TypingAndPresence(TransientViews):
             state, viewer.user, message
         ):
             return None
-        op = "start" if typing.started else "stop"
+        recipient: EditedInChannel | EditedDirect
         if typing.channel_id is None:
-            members = EditedDirect(user_ids=list(state.directs[typing.direct_id].members))
-            return TypingEditDirectEvent(
-                op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=members
-            )
-        empty = viewer.registration.capabilities.empty_topic_name
-        recipient = EditedInChannel(
-            channel_id=typing.channel_id,
-            topic=topic_shown(typing.topic, empty_topic_name=empty),
-        )
-        return TypingEditChannelEvent(
-            op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=recipient
+            recipient = EditedDirect(user_ids=list(state.directs[typing.direct_id].members))
+        else:
+            empty = viewer.registration.capabilities.empty_topic_name
+            topic = display_topic(typing.topic, empty_topic_name=empty)
+            recipient = EditedInChannel(channel_id=typing.channel_id, topic=topic)
+        return TypingEditEvent(
+            op="start" if typing.started else "stop",
+            sender_id=typing.sender_id,
+            message_id=typing.message_id,
+            recipient=recipient,
         )
 
     def _presence(
@@ -218,7 +207,7 @@ class TypingAndPresence(TransientViews):
         slim = viewer.registration.slim_presence
         return PresenceEvent(
             user_id=user.id,
-            email=msgspec.UNSET if slim else presence_key(state, viewer.user, user, host),
+            email=msgspec.UNSET if slim else presence_email(state, viewer.user, user, host),
             server_timestamp=float(now),
             presence={"website": detail},
         )

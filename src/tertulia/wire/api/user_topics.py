@@ -15,9 +15,9 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, owner, projected
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.api.topics import topic_shown
+from tertulia.wire.api.topics import display_topic
 from tertulia.wire.http.parameters import Int, Params
-from tertulia.wire.http.routing import ApiResponse, Call
+from tertulia.wire.http.routing import Call
 
 MutedTopic = tuple[str, str, int]
 """The channel's name, the topic, and when it was muted (UNIX seconds)."""
@@ -36,7 +36,7 @@ class UserTopicObject(Struct, kw_only=True):
 def user_topic(topic: UserTopic, *, empty_topic_name: bool) -> UserTopicObject:
     return UserTopicObject(
         stream_id=topic.channel_id,
-        topic_name=topic_shown(topic.name, empty_topic_name=empty_topic_name),
+        topic_name=display_topic(topic.name, empty_topic_name=empty_topic_name),
         last_updated=topic.changed_at,
         visibility_policy=int(topic.visibility),
     )
@@ -47,7 +47,7 @@ def muted_topics(state: State, user: User, *, empty_topic_name: bool) -> list[Mu
     return [
         (
             state.channels[topic.channel_id].name,
-            topic_shown(topic.name, empty_topic_name=empty_topic_name),
+            display_topic(topic.name, empty_topic_name=empty_topic_name),
             topic.changed_at,
         )
         for topic in state.user_topics.of_user[user.id]
@@ -88,7 +88,7 @@ def _changed_view(_: ProjectionContext, change: UserTopicChanged, viewer: Viewer
 def _changed(context: ProjectionContext, change: UserTopicChanged, view: Any) -> Iterable[Event]:
     yield UserTopicEvent(
         stream_id=change.channel_id,
-        topic_name=topic_shown(change.topic, empty_topic_name=view.empty_topic_name),
+        topic_name=display_topic(change.topic, empty_topic_name=view.empty_topic_name),
         last_updated=change.at,
         visibility_policy=int(change.visibility),
     )
@@ -107,7 +107,7 @@ class SetUserTopic(Params, kw_only=True, frozen=True):
     ]
 
 
-async def set_user_topic(call: Call, params: SetUserTopic) -> ApiResponse:
+async def set_user_topic(call: Call, params: SetUserTopic) -> None:
     """Mute, unmute, or follow a topic, or remove the setting. The topic doesn't need to have
     messages."""
     await call.submit(
@@ -116,7 +116,6 @@ async def set_user_topic(call: Call, params: SetUserTopic) -> ApiResponse:
         params.topic,
         Visibility(params.visibility_policy),
     )
-    return ApiResponse()
 
 
 class UpdateMutedTopics(Params, kw_only=True, frozen=True):
@@ -126,13 +125,12 @@ class UpdateMutedTopics(Params, kw_only=True, frozen=True):
     stream: Annotated[str | None, Meta(description="The channel's name, instead of its ID.")] = None
 
 
-async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> ApiResponse:
+async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> None:
     """Mute or unmute a topic. Older form of POST /user_topics."""
     channel: int | str | None = params.stream if params.stream_id is None else params.stream_id
     if channel is None or (params.stream_id is not None and params.stream is not None):
         raise Refused("Give either the channel's ID or its name, but not both.")
     await call.submit(topics.mute_topic, channel, params.topic, params.op == "add")
-    return ApiResponse()
 
 
 def muted_topics_section(context: SectionContext) -> dict[str, Any]:

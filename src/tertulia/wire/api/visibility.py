@@ -21,7 +21,7 @@ class ChannelCreateEvent(Event, kw_only=True, tag="stream"):
     streams: list[ChannelObject]
 
 
-class GoneChannel(Struct, kw_only=True):
+class DeletedChannel(Struct, kw_only=True):
     """A channel that you can no longer see."""
 
     stream_id: int
@@ -32,10 +32,10 @@ class ChannelDeleteEvent(Event, kw_only=True, tag="stream"):
 
     op: str = "delete"
     stream_ids: list[int]
-    streams: list[GoneChannel]
+    streams: list[DeletedChannel]
 
 
-def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
+def sees_channel(context: ProjectionContext, user: User, channel: Channel) -> bool:
     """Whether the user can see the channel, and could when the entry was written. A user who can
     see it only through a subscription that began later couldn't."""
     state = context.state
@@ -49,7 +49,7 @@ def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
     )
 
 
-def read_then(context: ProjectionContext, user: User, channel: Channel) -> Spans:
+def readable_at_entry(context: ProjectionContext, user: User, channel: Channel) -> Spans:
     """Return the channel's messages that the user can read, and could when the entry was written. A
     user who can read them only through a subscription that began later couldn't."""
     state = context.state
@@ -84,17 +84,19 @@ def sees_account(
 
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
     """Whether the user can see the channel's subscribers, and could when the entry was written."""
-    return sees(context, user, channel) and channel_access.sees_subscribers(
+    return sees_channel(context, user, channel) and channel_access.sees_subscribers(
         context.state, user, channel
     )
 
 
-def channel_gone(channel_id: int) -> ChannelDeleteEvent:
+def channel_deleted(channel_id: int) -> ChannelDeleteEvent:
     """Return the event that removes a channel."""
-    return ChannelDeleteEvent(stream_ids=[channel_id], streams=[GoneChannel(stream_id=channel_id)])
+    return ChannelDeleteEvent(
+        stream_ids=[channel_id], streams=[DeletedChannel(stream_id=channel_id)]
+    )
 
 
-def channel_appeared(
+def channel_created(
     state: State, channel: Channel, now: float, subscriber_count: int
 ) -> ChannelCreateEvent:
     """Return the event that adds a channel, with the number of subscribers it had at that time."""
@@ -103,7 +105,7 @@ def channel_appeared(
     return ChannelCreateEvent(streams=[appeared])
 
 
-def reads_where_it_is(
+def reads_after_move(
     context: ProjectionContext, message_id: int, moved_to: int | None, viewer: Viewer
 ) -> bool:
     """Whether the viewer can read a message in the channel that it was moved to (None: it wasn't

@@ -47,7 +47,8 @@ Handler = Callable[..., Awaitable[Any]]
 
 
 class ApiResponse(Struct, kw_only=True):
-    """The base of every endpoint's success response: its fields besides `result` and `msg`."""
+    """The base of every endpoint's success response: its fields besides `result` and `msg`. An
+    endpoint without further fields returns None."""
 
 
 class CreatedResponse(ApiResponse, kw_only=True):
@@ -111,9 +112,12 @@ class Route:
     answer: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        answer = typing.get_type_hints(self.handler, include_extras=True)["return"]
+        hints = typing.get_type_hints(self.handler, include_extras=True)
+        answer = hints.pop("return")
         object.__setattr__(self, "answer", ApiResponse if answer is type(None) else answer)
-        object.__setattr__(self, "params", declared_by(self.handler))
+        hints.pop("call")
+        (params,) = hints.values()
+        object.__setattr__(self, "params", params)
 
     @property
     def name(self) -> str:

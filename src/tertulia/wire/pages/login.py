@@ -22,7 +22,7 @@ from tertulia.model.errors import (
 from tertulia.model.mail import Mail, MailKind
 from tertulia.service import links
 from tertulia.service.accounts import good_password
-from tertulia.wire.api.users.objects import avatar_address
+from tertulia.wire.api.users.objects import full_avatar_url
 from tertulia.wire.http import authentication, sign_in
 from tertulia.wire.http.authentication import (
     CSRF_HEADER,
@@ -184,8 +184,8 @@ def _residents(page: PageRequest) -> list[_DemoUser]:
             address=user.address,
             full_name=user.full_name,
             role=page.say(user.role.name.lower()),
-            # No external avatars: pages load nothing from other servers.
-            picture=avatar_address(user, sees_address=False),
+            # A page asks no other server for anything.
+            picture=full_avatar_url(user, sees_address=False),
         )
         for user in users
         if user is not None and user.is_active

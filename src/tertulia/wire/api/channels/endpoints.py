@@ -22,7 +22,7 @@ from tertulia.wire.api.groups.objects import (
     given_changes,
     given_settings,
 )
-from tertulia.wire.api.organization.objects import own_limit
+from tertulia.wire.api.organization.objects import optional_limit
 from tertulia.wire.http.parameters import Alias, Int, Params, Path, with_optional
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -48,13 +48,13 @@ class GetChannels(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class Channels(ApiResponse, kw_only=True):
+class ChannelsResponse(ApiResponse, kw_only=True):
     """Channels in ascending order of ID."""
 
     streams: list[ChannelObject]
 
 
-async def get_streams(call: Call, params: GetChannels) -> Channels:
+async def get_streams(call: Call, params: GetChannels) -> ChannelsResponse:
     """List channels. You get those that you can see and that one of the `include_` parameters
     selects."""
     selected = (
@@ -63,7 +63,7 @@ async def get_streams(call: Call, params: GetChannels) -> Channels:
         if not (params.exclude_archived and channel.is_archived)
         and _is_selected(call, call.user, channel, params)
     )
-    return Channels(
+    return ChannelsResponse(
         streams=[
             channel_object(call.state, channel, call.now, with_default=params.include_default)
             for channel in sorted(selected, key=lambda channel: channel.id)
@@ -101,13 +101,13 @@ class GetChannelId(Params, kw_only=True, frozen=True):
     stream: str
 
 
-class ChannelId(ApiResponse, kw_only=True):
+class ChannelIdResponse(ApiResponse, kw_only=True):
     """The ID of a channel."""
 
     stream_id: int
 
 
-async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
+async def get_stream_id(call: Call, params: GetChannelId) -> ChannelIdResponse:
     """Get a channel's ID by its name."""
     channel = call.state.channel_named(params.stream)
     if channel is None or not channel_access.sees_channel(call.state, call.user, channel):
@@ -115,37 +115,37 @@ async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
             f"No channel named '{params.stream[: names.MAX_CHANNEL_NAME]}' exists, or you don't"
             " have access to it."
         )
-    return ChannelId(stream_id=channel.id)
+    return ChannelIdResponse(stream_id=channel.id)
 
 
 class OneChannel(Params, kw_only=True, frozen=True):
     stream_id: Annotated[Int, Path()]
 
 
-class ChannelAnswer(ApiResponse, kw_only=True):
+class ChannelResponse(ApiResponse, kw_only=True):
     """A channel."""
 
     stream: ChannelObject
 
 
-async def get_stream(call: Call, params: OneChannel) -> ChannelAnswer:
+async def get_stream(call: Call, params: OneChannel) -> ChannelResponse:
     """Get a channel, archived or not."""
     channel = channels.known(call.state, call.user, params.stream_id)
-    return ChannelAnswer(stream=channel_object(call.state, channel, call.now))
+    return ChannelResponse(stream=channel_object(call.state, channel, call.now))
 
 
-class Subscribers(ApiResponse, kw_only=True):
+class SubscribersResponse(ApiResponse, kw_only=True):
     """The IDs of active subscribers, in ascending order."""
 
     subscribers: list[int]
 
 
-async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
+async def get_subscribers(call: Call, params: OneChannel) -> SubscribersResponse:
     """List a channel's subscribers."""
     channel = channels.known(call.state, call.user, params.stream_id)
     if not channel_access.sees_subscribers(call.state, call.user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
-    return Subscribers(subscribers=list(call.state.subscribers(channel.id)))
+    return SubscribersResponse(subscribers=list(call.state.subscribers(channel.id)))
 
 
 class GetEmailAddress(Params, kw_only=True, frozen=True):
@@ -167,13 +167,13 @@ class GetEmailAddress(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class ChannelAddress(ApiResponse, kw_only=True):
+class ChannelEmailResponse(ApiResponse, kw_only=True):
     """The email address of a channel."""
 
     email: str
 
 
-async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddress:
+async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelEmailResponse:
     """Get the channel's email address. Emails to it are posted in the channel as messages from the
     sender account. The address works as long as you and that account can post in the channel, and
     until the API key of either is regenerated. It contains the options and a signature, so it can't
@@ -201,13 +201,15 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddre
         include_quotes=params.include_quotes,
         prefer_html=params.prefer_html,
     )
-    return ChannelAddress(email=addresses.of_channel(state, channel.id, sender, user, options))
+    return ChannelEmailResponse(
+        email=addresses.of_channel(state, channel.id, sender, user, options)
+    )
 
 
 # Creating
 
 
-RETENTION = own_limit("days", channels.FOR_EVER)
+RETENTION = optional_limit("days", channels.FOR_EVER)
 TopicsPolicyName = Literal[
     "inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"
 ]
@@ -256,14 +258,14 @@ class CreateChannel(NewChannelOptions, kw_only=True, frozen=True):
     description: str = ""
 
 
-class CreatedChannel(ApiResponse, kw_only=True):
+class CreateChannelResponse(ApiResponse, kw_only=True):
     """The ID of the new channel."""
 
     id: int
     new_subscription_messages_sent: bool | UnsetType = UNSET
 
 
-async def create_channel(call: Caller, params: CreateChannel) -> CreatedChannel:
+async def create_channel(call: Caller, params: CreateChannel) -> CreateChannelResponse:
     """Create a channel and subscribe users to it."""
     request = subscriptions.SubscribeRequest(
         channels=(new_channel(call, params.name, params.description, params),),
@@ -274,7 +276,7 @@ async def create_channel(call: Caller, params: CreateChannel) -> CreatedChannel:
     )
     outcome = await bulk_subscriptions.subscribe(call, request)
     (channel,) = outcome.created
-    return CreatedChannel(
+    return CreateChannelResponse(
         id=channel.id,
         new_subscription_messages_sent=outcome.notified if request.notify_subscribed else UNSET,
     )
@@ -300,7 +302,7 @@ class UpdateChannel(Params, kw_only=True, frozen=True):
     folder_id: Int | UnsetType | None = UNSET
 
 
-async def update_stream(call: Caller, params: UpdateChannel) -> ApiResponse:
+async def update_stream(call: Caller, params: UpdateChannel) -> None:
     """Change a channel's properties and permissions. What you don't send stays the same."""
     if params.is_archived is True:
         raise Refused("To archive a channel, use DELETE /streams/{stream_id}.")
@@ -321,29 +323,25 @@ async def update_stream(call: Caller, params: UpdateChannel) -> ApiResponse:
     )
     await call.prepare(params.description)
     await call.submit(channels.change, params.stream_id, edit, call.render)
-    return ApiResponse()
 
 
-async def archive_stream(call: Call, params: OneChannel) -> ApiResponse:
+async def archive_stream(call: Call, params: OneChannel) -> None:
     """Archive a channel."""
     await call.submit(channels.archive, params.stream_id)
-    return ApiResponse()
 
 
 class DefaultChannel(Params, kw_only=True, frozen=True):
     stream_id: Int
 
 
-async def add_default_stream(call: Call, params: DefaultChannel) -> ApiResponse:
+async def add_default_stream(call: Call, params: DefaultChannel) -> None:
     """Add a channel to those that new users are subscribed to."""
     await _make_default(call, params.stream_id, is_default=True)
-    return ApiResponse()
 
 
-async def remove_default_stream(call: Call, params: DefaultChannel) -> ApiResponse:
+async def remove_default_stream(call: Call, params: DefaultChannel) -> None:
     """Remove a channel from those that new users are subscribed to."""
     await _make_default(call, params.stream_id, is_default=False)
-    return ApiResponse()
 
 
 async def _make_default(call: Call, channel_id: int, *, is_default: bool) -> None:

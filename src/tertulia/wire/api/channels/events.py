@@ -24,7 +24,7 @@ from tertulia.wire.api.channels.subscription_events import (
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.groups.objects import GroupSettingValue, group_setting
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
-from tertulia.wire.api.visibility import channel_appeared, channel_gone, sees
+from tertulia.wire.api.visibility import channel_created, channel_deleted, sees_channel
 
 ChannelValue = str | int | bool | None | GroupSettingValue
 
@@ -73,7 +73,7 @@ def _created_view(
 
 
 def _created(context: ProjectionContext, change: ChannelCreated, view: Any) -> Iterable[Event]:
-    yield channel_appeared(context.state, change.channel, context.at, 0)
+    yield channel_created(context.state, change.channel, context.at, 0)
     if view:
         yield default_channels(context.state)
 
@@ -122,7 +122,7 @@ def _effect(context: ProjectionContext, change: ChannelChanged, viewer: Viewer) 
         # A client that was offline may not know that the channel was archived, so it is removed
         # even if the client no longer has it.
         return _Effect.GONE
-    if not sees(context, user, channel):
+    if not sees_channel(context, user, channel):
         return _Effect.NOTHING
     archiving = change.values.get("is_archived")
     if archiving and not knows_archived:
@@ -138,7 +138,7 @@ def _changed(context: ProjectionContext, change: ChannelChanged, view: Any) -> I
     channel = revised(context.state.channels[change.channel_id], change.values)
     match view.effect:
         case _Effect.GONE:
-            yield channel_gone(channel.id)
+            yield channel_deleted(channel.id)
         case _Effect.APPEARED:
             yield from _appeared(context, change, channel, view)
         case _Effect.CHANGED:
@@ -153,7 +153,7 @@ def _appeared(
     """The channel, followed by its subscribers as if they had just subscribed."""
     count = len(change.subscribers)
     follows = view.subscriber is None and view.sees_subscribers and count > 0
-    yield channel_appeared(context.state, channel, context.at, 0 if follows else count)
+    yield channel_created(context.state, channel, context.at, 0 if follows else count)
     if view.subscriber is not None:
         yield subscription_added(context, channel.id, view.subscriber, count)
     elif follows:
@@ -198,7 +198,7 @@ def _updates(
             )
 
 
-class Appeared(NamedTuple):
+class GainedChannel(NamedTuple):
     """A channel that the viewer gained access to, with its subscribers at that time."""
 
     channel_id: int
@@ -210,7 +210,7 @@ class ChannelVisibilityChanges(NamedTuple):
     """The channels that a viewer gained and lost access to."""
 
     lost: tuple[int, ...] = ()
-    gained: tuple[Appeared, ...] = ()
+    gained: tuple[GainedChannel, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.lost or self.gained)
@@ -224,7 +224,7 @@ def visibility_changes(
     even if it was archived."""
     state, user = context.state, viewer.user
     lost: list[int] = []
-    gained: list[Appeared] = []
+    gained: list[GainedChannel] = []
     for one in changes:
         channel = state.channels[one.channel_id]
         if _has(one.lost, user.id):
@@ -235,7 +235,7 @@ def visibility_changes(
             and channel_access.sees_channel(state, user, channel)
         ):
             sees = channel_access.sees_subscribers(state, user, channel)
-            gained.append(Appeared(channel.id, one.subscribers, sees))
+            gained.append(GainedChannel(channel.id, one.subscribers, sees))
     return ChannelVisibilityChanges(tuple(lost), tuple(gained))
 
 
@@ -250,11 +250,11 @@ def visibility_events(
     """Delete the lost channels, and create the gained ones followed by their subscribers."""
     state = context.state
     for channel_id in changes.lost:
-        yield channel_gone(channel_id)
+        yield channel_deleted(channel_id)
     for channel_id, subscribers, sees_subscribers in changes.gained:
         follow = sees_subscribers and bool(subscribers)
         count = 0 if follow else len(subscribers)
-        yield channel_appeared(state, state.channels[channel_id], context.at, count)
+        yield channel_created(state, state.channels[channel_id], context.at, count)
         if follow:
             yield PeerAddEvent(stream_ids=[channel_id], user_ids=list(subscribers))
 

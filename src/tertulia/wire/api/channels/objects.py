@@ -168,11 +168,11 @@ def subscription_object(
 
 
 _INHERITED = attrgetter(*NOTIFICATIONS.values())
-OwnSettings = tuple[Any, ...]
+SubscriptionValues = tuple[Any, ...]
 """The values of `own_settings` or `inherited_settings`."""
 
 
-def inherited_settings(state: State, user_id: int, *, nulls: bool) -> OwnSettings | None:
+def inherited_settings(state: State, user_id: int, *, nulls: bool) -> SubscriptionValues | None:
     """Return the user's settings for all channels, or None if `nulls` stay."""
     if nulls:
         return None
@@ -180,13 +180,15 @@ def inherited_settings(state: State, user_id: int, *, nulls: bool) -> OwnSetting
     return (None, None, None, *_INHERITED(settings))
 
 
-own_settings: Final[Callable[[Subscription], OwnSettings]] = attrgetter(
+own_settings: Final[Callable[[Subscription], SubscriptionValues]] = attrgetter(
     "color", "is_muted", "pin_to_top", *NOTIFICATIONS
 )
 """The subscriber's settings for the channel; None if inherited."""
 
 
-def subscription_fields(own: OwnSettings, inherited: OwnSettings | None) -> dict[str, Any]:
+def subscription_fields(
+    own: SubscriptionValues, inherited: SubscriptionValues | None
+) -> dict[str, Any]:
     """Return the fields that a subscription adds to its channel."""
     if inherited is not None:
         own = tuple(
@@ -207,25 +209,25 @@ def subscription_fields(own: OwnSettings, inherited: OwnSettings | None) -> dict
 def list_subscribers(
     state: State,
     channel: Channel,
-    shown: ChannelObject,
-    wanted: str,
+    to: ChannelObject,
+    include_subscribers: str,
     lately: frozenset[int] = frozenset(),
     *,
     visible: bool,
 ) -> None:
     """Add the subscribers that `include_subscribers` asks for: all of them (`true`), or in large
     channels (`partial`) only bots and users seen `lately`. The list is empty unless `visible`."""
-    if wanted == "false":
+    if include_subscribers == "false":
         return
     if not visible:
-        shown.subscribers = []
+        to.subscribers = []
         return
     subscribers = state.subscribers(channel.id)
-    if wanted == "partial" and len(subscribers) >= PARTIAL_FROM:
+    if include_subscribers == "partial" and len(subscribers) >= PARTIAL_FROM:
         listed = lately | {*state.users.bots}
-        shown.partial_subscribers = [user_id for user_id in subscribers if user_id in listed]
+        to.partial_subscribers = [user_id for user_id in subscribers if user_id in listed]
     else:
-        shown.subscribers = list(subscribers)
+        to.subscribers = list(subscribers)
 
 
 def excluded(channel: Channel, registration: Registration, *, archived: bool = False) -> bool:

@@ -10,7 +10,7 @@ from tertulia.domain import permissions
 from tertulia.model.channels import Subscription
 from tertulia.wire.api.channels.objects import (
     ChannelObject,
-    OwnSettings,
+    SubscriptionValues,
     channel_object,
     inherited_settings,
     list_subscribers,
@@ -95,7 +95,7 @@ class _Channels:
 
 
 @lru_cache(maxsize=1024)
-def _settings(own: OwnSettings, inherited: OwnSettings | None) -> bytes:
+def _settings(own: SubscriptionValues, inherited: SubscriptionValues | None) -> bytes:
     """Return a subscription's settings as the end of the channel's JSON and the comma after it.
     Cached, since most people have the same settings for most channels."""
     return b",%b}," % object_fields(subscription_fields(own, inherited))

@@ -15,7 +15,7 @@ from tertulia.wire.api.channels.objects import (
 )
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, owner, projected
-from tertulia.wire.api.visibility import channel_appeared, channel_gone, sees_subscribers
+from tertulia.wire.api.visibility import channel_created, channel_deleted, sees_subscribers
 
 
 class SubscriptionAddEvent(Event, kw_only=True, tag="subscription"):
@@ -129,7 +129,7 @@ def _subscribed(context: ProjectionContext, change: Subscribed, view: Any) -> It
     state, channel_id, count = context.state, change.channel_id, change.count
     if view.gained:
         known = len(state.subscribers(channel_id)) if count is None else count
-        yield channel_appeared(state, state.channels[channel_id], context.at, known)
+        yield channel_created(state, state.channels[channel_id], context.at, known)
     yield subscription_added(context, channel_id, view.subscriber, count)
 
 
@@ -168,7 +168,7 @@ def _unsubscribed(context: ProjectionContext, change: Unsubscribed, view: Any) -
     if view.others:
         yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(view.others))
     if view.lost:
-        yield channel_gone(change.channel_id)
+        yield channel_deleted(change.channel_id)
 
 
 def _changed_view(

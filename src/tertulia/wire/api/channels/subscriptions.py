@@ -29,13 +29,13 @@ class GetSubscriptions(Params, kw_only=True, frozen=True):
     ] = "false"
 
 
-class OwnSubscriptions(ApiResponse, kw_only=True):
+class SubscriptionsResponse(ApiResponse, kw_only=True):
     """Your subscriptions in ascending order of channel ID, without archived channels."""
 
     subscriptions: list[SubscriptionObject]
 
 
-async def get_subscriptions(call: Call, params: GetSubscriptions) -> OwnSubscriptions:
+async def get_subscriptions(call: Call, params: GetSubscriptions) -> SubscriptionsResponse:
     """List the channels you're subscribed to."""
     state, user, now = call.state, call.user, call.now
     lately = call.node.delivery.presence.lately
@@ -47,10 +47,9 @@ async def get_subscriptions(call: Call, params: GetSubscriptions) -> OwnSubscrip
         subscription = state.subscriptions[(channel_id, user.id)]
         one = subscription_object(state, subscription, now, nulls=True)
         visible = channel_access.sees_subscribers(state, user, channel)
-        wanted = params.include_subscribers
-        list_subscribers(state, channel, one, wanted, lately, visible=visible)
+        list_subscribers(state, channel, one, params.include_subscribers, lately, visible=visible)
         subscriptions.append(one)
-    return OwnSubscriptions(subscriptions=subscriptions)
+    return SubscriptionsResponse(subscriptions=subscriptions)
 
 
 class GetSubscriptionStatus(Params, kw_only=True, frozen=True):
@@ -58,20 +57,22 @@ class GetSubscriptionStatus(Params, kw_only=True, frozen=True):
     stream_id: Annotated[Int, Path()]
 
 
-class SubscriptionStatus(ApiResponse, kw_only=True):
+class SubscriptionStatusResponse(ApiResponse, kw_only=True):
     """Whether the user is subscribed."""
 
     is_subscribed: bool
 
 
-async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> SubscriptionStatus:
+async def get_subscription_status(
+    call: Call, params: GetSubscriptionStatus
+) -> SubscriptionStatusResponse:
     """Check whether a user is subscribed to a channel."""
     state, user = call.state, call.user
     other = _known_user(call, params.user_id)
     channel = channels.known(state, user, params.stream_id)
     if other.id != user.id and not channel_access.sees_subscribers(state, user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
-    return SubscriptionStatus(
+    return SubscriptionStatusResponse(
         is_subscribed=other.is_active and state.is_subscribed(other.id, channel.id)
     )
 
@@ -83,20 +84,20 @@ def _known_user(call: Call, user_id: int) -> User:
     return other
 
 
-class GetChannelsOf(Params, kw_only=True, frozen=True):
+class GetUserChannels(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
-class ChannelsOf(ApiResponse, kw_only=True):
+class UserChannelsResponse(ApiResponse, kw_only=True):
     """The IDs of channels, in ascending order."""
 
     subscribed_channel_ids: list[int]
 
 
-async def get_user_channels(call: Call, params: GetChannelsOf) -> ChannelsOf:
+async def get_user_channels(call: Call, params: GetUserChannels) -> UserChannelsResponse:
     """List the channels that a user is subscribed to, as far as you can see their subscribers."""
     state, user, other = call.state, call.user, _known_user(call, params.user_id)
-    return ChannelsOf(
+    return UserChannelsResponse(
         subscribed_channel_ids=sorted(
             channel_id
             for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
@@ -141,7 +142,7 @@ class Subscribe(NewChannelOptions, kw_only=True, frozen=True):
     ] = True
 
 
-class SubscribeAnswer(ApiResponse, kw_only=True):
+class SubscribeResponse(ApiResponse, kw_only=True):
     """Names of channels by user ID. `unauthorized` and `new_subscription_messages_sent` are present
     only if the request asked for them."""
 
@@ -151,7 +152,7 @@ class SubscribeAnswer(ApiResponse, kw_only=True):
     new_subscription_messages_sent: bool | UnsetType = UNSET
 
 
-async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
+async def subscribe(call: Call, params: Subscribe) -> SubscribeResponse:
     """Subscribe yourself or others to channels. Channels that don't exist are created."""
     request = SubscribeRequest(
         channels=tuple(
@@ -164,7 +165,7 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         notify_subscribed=params.send_new_subscription_messages,
     )
     outcome = await bulk_subscriptions.subscribe(call, request)
-    return SubscribeAnswer(
+    return SubscribeResponse(
         subscribed=_by_user(outcome.subscribed),
         already_subscribed=_by_user(outcome.already_subscribed),
         unauthorized=UNSET if request.refusals_are_fatal else outcome.unauthorized,
@@ -203,27 +204,27 @@ class Unsubscribe(Params, kw_only=True, frozen=True):
     principals: Principals = []
 
 
-class UnsubscribeAnswer(ApiResponse, kw_only=True):
+class UnsubscribeResponse(ApiResponse, kw_only=True):
     """Names of channels. A channel may be in both lists if the request was for several users."""
 
     removed: list[str]
     not_removed: list[str]
 
 
-async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
+async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeResponse:
     """Unsubscribe yourself or others from channels."""
     removal = await bulk_subscriptions.unsubscribe(
         call, params.subscriptions, _principals(call, params.principals)
     )
-    return UnsubscribeAnswer(removed=removal.removed, not_removed=removal.not_removed)
+    return UnsubscribeResponse(removed=removal.removed, not_removed=removal.not_removed)
 
 
-class ExchangeSubscriptions(Params, kw_only=True, frozen=True):
+class UpdateSubscriptions(Params, kw_only=True, frozen=True):
     add: NamedChannels = []
     delete: ChannelNames = []
 
 
-class ExchangeAnswer(ApiResponse, kw_only=True):
+class UpdateSubscriptionsResponse(ApiResponse, kw_only=True):
     """Names of channels, as in the responses of subscribing and unsubscribing."""
 
     subscribed: dict[str, list[str]]
@@ -232,7 +233,9 @@ class ExchangeAnswer(ApiResponse, kw_only=True):
     not_removed: list[str]
 
 
-async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> ExchangeAnswer:
+async def update_subscriptions(
+    call: Call, params: UpdateSubscriptions
+) -> UpdateSubscriptionsResponse:
     """Subscribe to some channels and unsubscribe from others in one request."""
     if not params.add and not params.delete:
         raise Refused('Nothing to change: list at least one channel in "add" or "delete".')
@@ -244,7 +247,7 @@ async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> Exc
         colors=_colors(params.add),
     )
     done = await bulk_subscriptions.exchange(call, request, params.delete)
-    return ExchangeAnswer(
+    return UpdateSubscriptionsResponse(
         subscribed=_by_user(done.outcome.subscribed),
         already_subscribed=_by_user(done.outcome.already_subscribed),
         removed=done.removal.removed,
@@ -309,15 +312,13 @@ def _property(channel_id: int, name: str, value: bool | str | None) -> Subscript
     return SubscriptionProperty(channel_id=channel_id, name=name, value=value)
 
 
-async def update_subscription_property(call: Call, params: UpdateProperty) -> ApiResponse:
+async def update_subscription_property(call: Call, params: UpdateProperty) -> None:
     """Change one of your settings for a channel."""
     given = [_property(params.stream_id, params.property, params.value)]
-    await call.submit(subscription_settings.set_properties, given)
-    return ApiResponse()
+    await call.submit(subscriptions.set_properties, given)
 
 
-async def update_subscription_properties(call: Call, params: UpdateProperties) -> ApiResponse:
+async def update_subscription_properties(call: Call, params: UpdateProperties) -> None:
     """Change your settings for channels. Either all changes are made or none."""
     given = [_property(one.stream_id, one.property, one.value) for one in params.subscription_data]
-    await call.submit(subscription_settings.set_properties, given)
-    return ApiResponse()
+    await call.submit(subscriptions.set_properties, given)

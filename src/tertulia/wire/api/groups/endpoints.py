@@ -30,17 +30,17 @@ class GetUserGroups(Params, kw_only=True, frozen=True):
     )
 
 
-class UserGroups(ApiResponse, kw_only=True):
+class UserGroupsResponse(ApiResponse, kw_only=True):
     """Groups in ascending order of ID, with their direct members."""
 
     user_groups: list[UserGroupObject]
 
 
-async def get_user_groups(call: Call, params: GetUserGroups) -> UserGroups:
+async def get_user_groups(call: Call, params: GetUserGroups) -> UserGroupsResponse:
     """List the organization's user groups, including the groups of roles."""
     with_deactivated = params.include_deactivated_groups
     listed = all_groups(call.node.fragments, call.state, with_deactivated=with_deactivated)
-    return fragmented(UserGroups, {"user_groups": listed})
+    return fragmented(UserGroupsResponse, {"user_groups": listed})
 
 
 @with_optional(dict.fromkeys(GROUP_SETTINGS, GivenSetting | None))
@@ -53,13 +53,13 @@ class CreateUserGroup(Params, kw_only=True, frozen=True):
     ] = []
 
 
-class CreatedUserGroup(ApiResponse, kw_only=True):
+class CreateUserGroupResponse(ApiResponse, kw_only=True):
     """The ID of the new group."""
 
     group_id: int
 
 
-async def create_user_group(call: Caller, params: CreateUserGroup) -> CreatedUserGroup:
+async def create_user_group(call: Caller, params: CreateUserGroup) -> CreateUserGroupResponse:
     """Create a user group. The defaults of its permissions are in
     `server_supported_permission_settings`."""
     new = NewGroup(
@@ -70,7 +70,7 @@ async def create_user_group(call: Caller, params: CreateUserGroup) -> CreatedUse
         settings=given_settings(params, GROUP_SETTINGS),
     )
     group = await call.submit(groups.create, new)
-    return CreatedUserGroup(group_id=group.id)
+    return CreateUserGroupResponse(group_id=group.id)
 
 
 @with_optional(dict.fromkeys(GROUP_SETTINGS, GivenChange))
@@ -87,7 +87,7 @@ class UpdateUserGroup(Params, kw_only=True, frozen=True):
     ] = UNSET
 
 
-async def update_user_group(call: Caller, params: UpdateUserGroup) -> ApiResponse:
+async def update_user_group(call: Caller, params: UpdateUserGroup) -> None:
     """Change a user group's properties and permissions, or reactivate it. What you don't send stays
     the same."""
     if params.deactivated is True:
@@ -99,17 +99,15 @@ async def update_user_group(call: Caller, params: UpdateUserGroup) -> ApiRespons
         settings=given_changes(params, GROUP_SETTINGS),
     )
     await call.submit(groups.change, params.user_group_id, edit)
-    return ApiResponse()
 
 
 class OneUserGroup(Params, kw_only=True, frozen=True):
     user_group_id: Annotated[Int, Path()]
 
 
-async def deactivate_user_group(call: Caller, params: OneUserGroup) -> ApiResponse:
+async def deactivate_user_group(call: Caller, params: OneUserGroup) -> None:
     """Deactivate a user group."""
     await call.submit(groups.deactivate, params.user_group_id)
-    return ApiResponse()
 
 
 # Members
@@ -122,15 +120,15 @@ class GetMembers(Params, kw_only=True, frozen=True):
     direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
 
 
-class GroupMembers(ApiResponse, kw_only=True):
+class GroupMembersResponse(ApiResponse, kw_only=True):
     """The IDs of active members, in ascending order."""
 
     members: list[int]
 
 
-async def get_group_members(call: Call, params: GetMembers) -> GroupMembers:
+async def get_group_members(call: Call, params: GetMembers) -> GroupMembersResponse:
     """List the members of a user group."""
-    return GroupMembers(
+    return GroupMembersResponse(
         members=sorted(_members(call, params.user_group_id, direct=params.direct_member_only))
     )
 
@@ -148,17 +146,17 @@ class GetMember(Params, kw_only=True, frozen=True):
     direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
 
 
-class IsMember(ApiResponse, kw_only=True):
+class MembershipResponse(ApiResponse, kw_only=True):
     """Whether the user is a member."""
 
     is_user_group_member: bool
 
 
-async def get_group_membership(call: Call, params: GetMember) -> IsMember:
+async def get_group_membership(call: Call, params: GetMember) -> MembershipResponse:
     """Check whether a user is a member of a user group."""
     members = _members(call, params.user_group_id, direct=params.direct_member_only)
     user = permissions.visible_user(call.state, call.user, params.user_id)
-    return IsMember(is_user_group_member=user.id in members)
+    return MembershipResponse(is_user_group_member=user.id in members)
 
 
 class UpdateMembers(Params, kw_only=True, frozen=True):
@@ -169,7 +167,7 @@ class UpdateMembers(Params, kw_only=True, frozen=True):
     delete_subgroups: list[Int] = []
 
 
-async def update_group_members(call: Caller, params: UpdateMembers) -> ApiResponse:
+async def update_group_members(call: Caller, params: UpdateMembers) -> None:
     """Add and remove direct members and subgroups, by ID. Either all changes are made or none."""
     edit = MembersEdit(
         add=tuple(params.add),
@@ -177,7 +175,7 @@ async def update_group_members(call: Caller, params: UpdateMembers) -> ApiRespon
         add_groups=tuple(params.add_subgroups),
         remove_groups=tuple(params.delete_subgroups),
     )
-    return await _change(call, params.user_group_id, edit)
+    await call.submit(groups.change_members, params.user_group_id, edit, call.render)
 
 
 # Subgroups
@@ -190,17 +188,17 @@ class GetSubgroups(Params, kw_only=True, frozen=True):
     )
 
 
-class Subgroups(ApiResponse, kw_only=True):
+class SubgroupsResponse(ApiResponse, kw_only=True):
     """The IDs of groups, in ascending order."""
 
     subgroups: list[int]
 
 
-async def get_subgroups(call: Call, params: GetSubgroups) -> Subgroups:
+async def get_subgroups(call: Call, params: GetSubgroups) -> SubgroupsResponse:
     """List the subgroups of a user group."""
     group = groups.known(call.state, params.user_group_id)
     everything = call.state.memberships.subgroups(group.id)
-    return Subgroups(
+    return SubgroupsResponse(
         subgroups=sorted(group.subgroups if params.direct_subgroup_only else everything)
     )
 
@@ -211,15 +209,10 @@ class UpdateSubgroups(Params, kw_only=True, frozen=True):
     delete: list[Int] = []
 
 
-async def update_subgroups(call: Call, params: UpdateSubgroups) -> ApiResponse:
+async def update_subgroups(call: Call, params: UpdateSubgroups) -> None:
     """Add and remove direct subgroups. Either all changes are made or none."""
     edit = MembersEdit(add_groups=tuple(params.add), remove_groups=tuple(params.delete))
-    return await _change(call, params.user_group_id, edit)
-
-
-async def _change(call: Caller, group_id: int, edit: MembersEdit) -> ApiResponse:
-    await call.submit(groups.change_members, group_id, edit, call.render)
-    return ApiResponse()
+    await call.submit(groups.change_members, params.user_group_id, edit, call.render)
 
 
 def groups_section(context: SectionContext) -> dict[str, Any]:

@@ -1,19 +1,22 @@
-"""Events of messages that were deleted, or that a user lost access to."""
+"""Deleting messages, and events of messages that were deleted or that a user lost access to."""
 
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from tertulia.model.changes import MessagesDeleted
 from tertulia.model.ranges import EVERYTHING, Places, places
+from tertulia.service.messages import deleting
 from tertulia.state.state import State
 from tertulia.wire.api.attachments import WithAttachments
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flags import flags_event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
-from tertulia.wire.api.topics import topic_shown
-from tertulia.wire.api.visibility import read_then
+from tertulia.wire.api.topics import display_topic
+from tertulia.wire.api.visibility import readable_at_entry
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class DeleteMessagesEvent(Event, kw_only=True, tag="delete_message"):
@@ -34,7 +37,7 @@ class DeleteMessageEvent(Event, kw_only=True, tag="delete_message"):
     topic: str | UnsetType = UNSET
 
 
-def messages_gone(
+def deletion_events(
     message_ids: Iterable[int], channel_id: int | None, topic: str, *, in_bulk: bool
 ) -> Iterable[Event]:
     conversation: dict[str, Any] = {"message_type": "private"}
@@ -69,7 +72,7 @@ def _view(context: ProjectionContext, change: MessagesDeleted, viewer: Viewer) -
     ids, spans = change.message_ids, EVERYTHING
     if change.channel_id is not None:
         # Direct conversations never change their participants.
-        spans = read_then(context, viewer.user, context.state.channels[change.channel_id])
+        spans = readable_at_entry(context, viewer.user, context.state.channels[change.channel_id])
     seen = places(ids, spans)
     flagged = next((ids for ids, users in change.holders if viewer.user.id in users), ())
     if flagged:
@@ -86,10 +89,36 @@ def _view(context: ProjectionContext, change: MessagesDeleted, viewer: Viewer) -
 def _deleted(context: ProjectionContext, change: MessagesDeleted, view: Any) -> Iterable[Event]:
     if view.flagged:
         yield flags_event("remove", "starred", view.flagged)
-    topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
+    topic = display_topic(change.topic, empty_topic_name=view.empty_topic_name)
     ids = [one for begin, end in view.seen for one in change.message_ids[begin:end]]
     if ids:
-        yield from messages_gone(ids, change.channel_id, topic, in_bulk=view.bulk)
+        yield from deletion_events(ids, change.channel_id, topic, in_bulk=view.bulk)
+
+
+class DeleteMessage(Params, kw_only=True, frozen=True):
+    message_id: Annotated[Int, Path()]
+
+
+async def delete_message(call: Call, params: DeleteMessage) -> None:
+    """Permanently delete a message."""
+    await deleting.delete_message(call, params.message_id)
+
+
+class DeleteTopic(Params, kw_only=True, frozen=True):
+    stream_id: Annotated[Int, Path()]
+    topic_name: str
+
+
+class DeleteTopicResponse(ApiResponse, kw_only=True):
+    """Whether all messages were deleted. If false, send the request again."""
+
+    complete: bool
+
+
+async def delete_topic(call: Call, params: DeleteTopic) -> DeleteTopicResponse:
+    """Permanently delete all messages in a topic."""
+    complete = await deleting.delete_topic(call, params.stream_id, params.topic_name)
+    return DeleteTopicResponse(complete=complete)
 
 
 PROJECTIONS: Final[Projections] = (

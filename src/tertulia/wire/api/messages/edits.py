@@ -1,4 +1,4 @@
-"""Editing and deleting messages, and their edit history."""
+"""Editing messages, and their edit history."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -11,7 +11,6 @@ from tertulia.domain.messages.moving import Move
 from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Flag, Message, MessageEdit, Propagation
-from tertulia.service.messages import deleting
 from tertulia.service.messages import editing as service
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
@@ -21,8 +20,8 @@ from tertulia.wire.api.attachments import AttachmentObject, WithAttachments, att
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flags_of
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected, unseen
-from tertulia.wire.api.topics import TopicLink, topic_shown
-from tertulia.wire.api.visibility import reads_where_it_is
+from tertulia.wire.api.topics import TopicLink, display_topic
+from tertulia.wire.api.visibility import reads_after_move
 from tertulia.wire.http.parameters import Alias, Int, Params, Path
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -77,8 +76,8 @@ def _past(edit: MessageEdit, *, empty_topic_name: bool) -> PastEdit:
         past.prev_content = edit.was_content
         past.prev_rendered_content = edit.was_rendered or ""
     if edit.was_topic is not None and edit.topic is not None:
-        past.prev_topic = topic_shown(edit.was_topic, empty_topic_name=empty_topic_name)
-        past.topic = topic_shown(edit.topic, empty_topic_name=empty_topic_name)
+        past.prev_topic = display_topic(edit.was_topic, empty_topic_name=empty_topic_name)
+        past.topic = display_topic(edit.topic, empty_topic_name=empty_topic_name)
     if edit.was_channel_id is not None and edit.channel_id is not None:
         past.prev_stream, past.stream = edit.was_channel_id, edit.channel_id
     return past
@@ -134,7 +133,7 @@ def _view(context: ProjectionContext, change: MessageEdited, viewer: Viewer) -> 
     if (
         change.gone
         or not channel_access.reads_message(state, user, message)
-        or not reads_where_it_is(context, message.id, change.moved_to, viewer)
+        or not reads_after_move(context, message.id, change.moved_to, viewer)
     ):
         return None
     return flags_by_name(state, user.id, message, change.flags, change.read_by)
@@ -182,13 +181,13 @@ class UpdateMessage(Params, kw_only=True, frozen=True):
     send_notification_to_new_thread: bool = True
 
 
-class UpdatedMessage(ApiResponse, kw_only=True):
+class UpdateMessageResponse(ApiResponse, kw_only=True):
     """`detached_uploads` are your files that no message links to anymore."""
 
     detached_uploads: list[AttachmentObject]
 
 
-async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
+async def update_message(call: Call, params: UpdateMessage) -> UpdateMessageResponse:
     """MessageEdit a message, or move it and other messages of its topic."""
     moves = params.topic is not None or params.stream_id is not None
     if params.content is None and not moves:
@@ -217,7 +216,7 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
         )
     elif move is not None:
         await service.move_messages(call, params.message_id, move)
-    return UpdatedMessage(detached_uploads=_unused(call, detached))
+    return UpdateMessageResponse(detached_uploads=_unused(call, detached))
 
 
 def _unused(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]:
@@ -229,33 +228,6 @@ def _unused(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]
     return [one for one in objects if not one.message_ids]
 
 
-class DeleteMessage(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
-
-
-async def delete_message(call: Call, params: DeleteMessage) -> ApiResponse:
-    """Permanently delete a message."""
-    await deleting.delete_message(call, params.message_id)
-    return ApiResponse()
-
-
-class DeleteTopic(Params, kw_only=True, frozen=True):
-    stream_id: Annotated[Int, Path()]
-    topic_name: str
-
-
-class DeletedTopic(ApiResponse, kw_only=True):
-    """Whether all messages were deleted. If false, send the request again."""
-
-    complete: bool
-
-
-async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
-    """Permanently delete all messages in a topic."""
-    complete = await deleting.delete_topic(call, params.stream_id, params.topic_name)
-    return DeletedTopic(complete=complete)
-
-
 class GetHistory(Params, kw_only=True, frozen=True):
     message_id: Annotated[Int, Path()]
     allow_empty_topic_name: bool = False
@@ -264,7 +236,7 @@ class GetHistory(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class Version(Struct, kw_only=True):
+class MessageVersion(Struct, kw_only=True):
     """A version of a message. Fields with `prev_` are present if they changed from the version
     before."""
 
@@ -280,15 +252,15 @@ class Version(Struct, kw_only=True):
     timestamp: int
 
 
-class MessageHistory(ApiResponse, kw_only=True):
+class MessageHistoryResponse(ApiResponse, kw_only=True):
     """Versions of a message, oldest first. If there are older ones, `next_before` is present: pass
     it as `before`."""
 
-    message_history: list[Version]
+    message_history: list[MessageVersion]
     next_before: int | UnsetType = UNSET
 
 
-async def get_history(call: Call, params: GetHistory) -> MessageHistory:
+async def get_history(call: Call, params: GetHistory) -> MessageHistoryResponse:
     """Get the versions of a message before it was edited or moved."""
     message = await readable_message(call.node, call.user, params.message_id)
     if message is None:
@@ -305,31 +277,31 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
         for version in versions:
             version.content = version.rendered_content = UNSET
             version.prev_content = version.prev_rendered_content = UNSET
-    return MessageHistory(
+    return MessageHistoryResponse(
         message_history=versions, next_before=UNSET if is_last else edits[page.end - 1].seq
     )
 
 
 def _versions(
     message: Message, edits: Sequence[MessageEdit], *, empty_topic_name: bool
-) -> list[Version]:
+) -> list[MessageVersion]:
     """Return the versions, newest first. Only those of the page have their contents."""
 
-    def shown(topic: str) -> str:
-        return topic_shown(topic, empty_topic_name=empty_topic_name)
+    def display(topic: str) -> str:
+        return display_topic(topic, empty_topic_name=empty_topic_name)
 
     content, rendered, topic = message.content, message.rendered, message.topic
-    versions: list[Version] = []
+    versions: list[MessageVersion] = []
     for edit in edits:
-        version = Version(
-            topic=shown(topic),
+        version = MessageVersion(
+            topic=display(topic),
             content=content,
             rendered_content=rendered,
             user_id=edit.user_id,
             timestamp=edit.at,
         )
         if edit.was_topic is not None:
-            version.prev_topic, topic = shown(edit.was_topic), edit.was_topic
+            version.prev_topic, topic = display(edit.was_topic), edit.was_topic
         if edit.was_channel_id is not None and edit.channel_id is not None:
             version.prev_stream, version.stream = edit.was_channel_id, edit.channel_id
         if edit.was_content is not None and edit.was_rendered is not None:
@@ -337,8 +309,8 @@ def _versions(
             version.prev_rendered_content = rendered = edit.was_rendered
         versions.append(version)
     versions.append(
-        Version(
-            topic=shown(topic),
+        MessageVersion(
+            topic=display(topic),
             content=content,
             rendered_content=rendered,
             user_id=message.sender_id,

@@ -26,7 +26,7 @@ from tertulia.wire.api.projection import (
     Projections,
     Viewer,
 )
-from tertulia.wire.api.visibility import reads_where_it_is, sees_user
+from tertulia.wire.api.visibility import reads_after_move, sees_user
 
 
 def in_narrow(
@@ -165,7 +165,7 @@ class MessageSentProjection(Projection[MessageSent]):
             )
             # Users who have left a private channel since can no longer read its messages.
             or not channel_access.reads_message(state, user, message)
-            or not reads_where_it_is(context, message.id, change.moved_to, viewer)
+            or not reads_after_move(context, message.id, change.moved_to, viewer)
         ):
             return None
         flags = tuple(flags_on_arrival(state, user.id, change))

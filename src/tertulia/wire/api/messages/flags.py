@@ -24,7 +24,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flag_names
 from tertulia.wire.api.messages.pages import GetMessages
 from tertulia.wire.api.projection import ProjectionContext, Projections, owner, projected, to_owner
-from tertulia.wire.api.topics import topic_shown
+from tertulia.wire.api.topics import display_topic
 from tertulia.wire.http.parameters import Alias, Int, NoParams, Params, Path, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -65,7 +65,7 @@ def _unread(_: ProjectionContext, change: MessagesUnread, view: Any) -> Iterable
                 type="private", user_ids=list(message.others), mentioned=mentioned
             )
         else:
-            topic = topic_shown(message.topic, empty_topic_name=view)
+            topic = display_topic(message.topic, empty_topic_name=view)
             unread = UnreadDetails(
                 type="stream", stream_id=message.channel_id, topic=topic, mentioned=mentioned
             )
@@ -91,7 +91,7 @@ class UpdateFlags(Params, kw_only=True, frozen=True):
     flag: str
 
 
-class UpdatedFlags(ApiResponse, kw_only=True):
+class UpdateFlagsResponse(ApiResponse, kw_only=True):
     """The messages that were sent, and channels whose messages stayed read since you aren't
     subscribed."""
 
@@ -102,11 +102,11 @@ class UpdatedFlags(ApiResponse, kw_only=True):
 _SETTABLE = {"starred": Flag.STARRED, "collapsed": Flag.COLLAPSED}
 
 
-async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
+async def update_flags(call: Call, params: UpdateFlags) -> UpdateFlagsResponse:
     """Add a flag to messages, or remove it: `read`, `starred`, or `collapsed`."""
     _check_settable(params.flag)
     updated = await _update(call, params.messages, params.flag, add=params.op == "add")
-    return UpdatedFlags(
+    return UpdateFlagsResponse(
         messages=params.messages, ignored_because_not_subscribed_channels=sorted(updated.ignored)
     )
 
@@ -143,7 +143,7 @@ class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
     flag: str
 
 
-class UpdatedPage(ApiResponse, kw_only=True):
+class UpdateFlagsInNarrowResponse(ApiResponse, kw_only=True):
     """The range of messages that were processed, and how many of them changed."""
 
     processed_count: int
@@ -155,7 +155,9 @@ class UpdatedPage(ApiResponse, kw_only=True):
     ignored_because_not_subscribed_channels: list[int]
 
 
-async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> UpdatedPage:
+async def update_flags_in_narrow(
+    call: Call, params: UpdateFlagsInNarrow
+) -> UpdateFlagsInNarrowResponse:
     """Add or remove a flag on a page of messages that match a narrow."""
     _check_settable(params.flag)
     page = GetMessages(
@@ -169,7 +171,7 @@ async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> Upd
     matches = (await find_messages(call.node, call.user, page.query(), extras=False)).page
     ids = [message.id for message in matches.messages]
     updated = await _update(call, ids, params.flag, add=params.op == "add")
-    return UpdatedPage(
+    return UpdateFlagsInNarrowResponse(
         processed_count=len(ids),
         updated_count=updated.changed,
         first_processed_id=ids[0] if ids else None,
@@ -180,50 +182,48 @@ async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> Upd
     )
 
 
-class Marked(ApiResponse, kw_only=True):
+class MarkAllAsReadResponse(ApiResponse, kw_only=True):
     """Whether everything was marked. If false, send the request again."""
 
     complete: bool
 
 
-async def mark_all_as_read(call: Call, params: NoParams) -> Marked:
+async def mark_all_as_read(call: Call, params: NoParams) -> MarkAllAsReadResponse:
     """Mark all messages as read."""
-    return Marked(complete=await flags.mark_all_read(call))
+    return MarkAllAsReadResponse(complete=await flags.mark_all_read(call))
 
 
-class MarkChannel(Params, kw_only=True, frozen=True):
+class MarkChannelAsRead(Params, kw_only=True, frozen=True):
     stream_id: Int
 
 
-async def mark_stream_as_read(call: Call, params: MarkChannel) -> ApiResponse:
+async def mark_stream_as_read(call: Call, params: MarkChannelAsRead) -> None:
     """Mark all messages in a channel as read."""
     await flags.mark_channel_read(call, params.stream_id)
-    return ApiResponse()
 
 
-class MarkTopic(Params, kw_only=True, frozen=True):
+class MarkTopicAsRead(Params, kw_only=True, frozen=True):
     stream_id: Int
     topic_name: str
 
 
-async def mark_topic_as_read(call: Call, params: MarkTopic) -> ApiResponse:
+async def mark_topic_as_read(call: Call, params: MarkTopicAsRead) -> None:
     """Mark all messages in a topic as read."""
     topic = topic_name(params.topic_name)
     await flags.mark_topic_read(call, params.stream_id, topic)
-    return ApiResponse()
 
 
-class OfMessage(Params, kw_only=True, frozen=True):
+class GetReadReceipts(Params, kw_only=True, frozen=True):
     message_id: Annotated[Int, Path()]
 
 
-class ReadReceipts(ApiResponse, kw_only=True):
+class ReadReceiptsResponse(ApiResponse, kw_only=True):
     """The IDs of users who have read the message and share read receipts."""
 
     user_ids: list[int]
 
 
-async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
+async def get_read_receipts(call: Call, params: GetReadReceipts) -> ReadReceiptsResponse:
     """List the users who have read a message. The list leaves out its sender, bots, deactivated
     users, users who don't share read receipts, users you muted or who muted you, and users you
     can't see."""
@@ -233,12 +233,14 @@ async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
     if not call.state.realm.enable_read_receipts:
         raise Refused("This organization doesn't show read receipts.")
     holders = await call.node.store.read(message_marks.holders, message.id)
-    shown = _shown(call.state, message, call.user, holders)
-    read = await call.node.store.read(message_marks.have_read, message.id, shown)
-    return ReadReceipts(user_ids=read)
+    readers = _visible_readers(call.state, message, call.user, holders)
+    read = await call.node.store.read(message_marks.have_read, message.id, readers)
+    return ReadReceiptsResponse(user_ids=read)
 
 
-def _shown(state: State, message: Message, viewer: User, holders: tuple[int, ...]) -> list[int]:
+def _visible_readers(
+    state: State, message: Message, viewer: User, holders: tuple[int, ...]
+) -> list[int]:
     """Return the people whose read state of the message the viewer may know."""
     if message.channel_id is None:
         received = set(state.directs[message.direct_id].members)

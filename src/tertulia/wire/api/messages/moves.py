@@ -1,6 +1,5 @@
 """Events of messages that were moved."""
 
-from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -24,18 +23,19 @@ from tertulia.model.users import Role, User
 from tertulia.state.state import State
 from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.events import EncodedEvent, Event, encoded
-from tertulia.wire.api.messages.deletions import messages_gone
+from tertulia.wire.api.messages.deletions import deletion_events
 from tertulia.wire.api.messages.edits import UpdateMessageEvent, flags_by_name
 from tertulia.wire.api.messages.events import MessageEvent, in_narrow, message_format
 from tertulia.wire.api.messages.flag_objects import flag_names
+from tertulia.wire.api.messages.move_index import MoveIndex
 from tertulia.wire.api.messages.objects import MessageFormat, message_object
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
 from tertulia.wire.api.reactions import Reactor, reaction_object, reactor
-from tertulia.wire.api.topics import topic_links, topic_shown
-from tertulia.wire.api.visibility import read_then, sees_user
+from tertulia.wire.api.topics import display_topic, topic_links
+from tertulia.wire.api.visibility import readable_at_entry, sees_user
 
 
-class _NewView(NamedTuple):
+class _ArrivalsView(NamedTuple):
     """Messages that a viewer can read only since the move."""
 
     new: IdRanges
@@ -55,145 +55,14 @@ class _NewView(NamedTuple):
 class _MoveView(NamedTuple):
     lost: IdRanges
     """Messages that the viewer can no longer read."""
-    shown: IdRanges
+    moved_ids: IdRanges
     """Messages that the viewer can read in the new place."""
     names_source: bool
     """Whether the viewer may know the old channel's current name."""
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
-    news: _NewView | None
-
-
-class _Move:
-    """A move, indexed by user."""
-
-    def __init__(self, change: MessagesMoved) -> None:
-        self.change = change
-        self.ids = change.ids
-        self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
-        self.read_by = frozenset(change.read_by)
-        self._parts: dict[
-            tuple[IdRanges, IdRanges, Places | None, Places, Places, tuple[Places, ...], bool],
-            tuple[IdRanges, IdRanges],
-        ] = {}
-        self.new_of: dict[int, IdRanges] = {}
-        self.mentioned_of: dict[int, IdRanges] = {}
-        self.flags_of: dict[int, list[tuple[int, Flag]]] = defaultdict(list)
-        self.people = BitMap()
-        """The senders of the arrivals, and the people who reacted to them."""
-        self._moved_on: dict[int, BitMap] = {}
-        """Messages that have moved to another channel since, by that channel."""
-        self._gone = BitMap()
-        """Messages that were deleted since."""
-        for channel_id, some in change.moved_on:
-            if channel_id is None:
-                self._gone = BitMap.deserialize(some)
-            else:
-                self._moved_on[channel_id] = BitMap.deserialize(some)
-        self._hidden: dict[tuple[Places, ...], BitMap] = {}
-        self._arrived = BitMap()
-        self._news: dict[tuple[IdRanges | None, Places, Places], BitMap] = {}
-        self._listed: dict[IdRanges, list[int]] = {}
-        if change.arrivals:
-            self._look_at_arrivals(change)
-
-    def _look_at_arrivals(self, change: MessagesMoved) -> None:
-        self.new_of = {user_id: some for some, users in change.new_to for user_id in users}
-        self.mentioned_of = {user_id: some for some, users in change.mentioned for user_id in users}
-        for one in change.arrivals:
-            if one.message is None:
-                continue
-            self._arrived.add(one.message_id)
-            self.people.add(one.message.sender_id)
-            self.people.update(reaction.user_id for reaction in one.reactions)
-            for user_id, flag in one.flags.items():
-                self.flags_of[user_id].append((one.message_id, flag))
-
-    def since(self, state: State, user: User) -> tuple[Places, ...]:
-        """Return which of the messages that have moved on the user can read, by channel."""
-        return tuple(
-            places(ids, channel_access.readable_spans(state, user, state.channels[channel_id]))
-            for channel_id, ids in self._moved_on.items()
-        )
-
-    def hidden(self, since: tuple[Places, ...]) -> BitMap:
-        """Return the messages that were deleted since, or moved on to a place where the user can't
-        read them."""
-        found = self._hidden.get(since)
-        if found is None:
-            found = self._gone
-            for ids, readable in zip(self._moved_on.values(), since, strict=True):
-                found = found | (ids - ids_at(ids, ids, readable))
-            self._hidden[since] = found
-        return found
-
-    def listed(self, shown: IdRanges) -> list[int]:
-        """Return the messages as a list that callers mustn't change. It's cached, since making it
-        for a whole topic takes longer than encoding it."""
-        if (ids := self._listed.get(shown)) is None:
-            # Several times as fast as `list`.
-            ids = self._listed[shown] = ids_of(shown, self.ids).to_array().tolist()
-        return ids
-
-    def news(self, new: IdRanges | None, before: Spans, after: Spans) -> BitMap:
-        """Return the arrivals for a user. `new` are the messages that were new to them at the time
-        (None: all that they can't read in the old channel now). `before` and `after` are what they
-        can read in the old and the new channel now."""
-        ids = self.ids
-        key = (new, () if new is not None else places(ids, before), places(ids, after))
-        found = self._news.get(key)
-        if found is None:
-            found = ids_at(ids, self.ids, key[2]) & self._arrived
-            if new is not None:
-                found &= ids_of(new, self.ids)
-            else:
-                found -= ids_at(ids, self.ids, key[1])
-            self._news[key] = found
-        return found
-
-    def parts(
-        self,
-        lost: IdRanges,
-        new: IdRanges,
-        before: Spans | None,
-        after: Spans,
-        stayed: Spans,
-        since: tuple[Places, ...],
-        *,
-        is_notified_later: bool,
-    ) -> tuple[IdRanges, IdRanges]:
-        """Return the messages that a user can no longer read, and those that they see moved.
-
-        - `lost` and `new` are the messages that the user lost and gained access to at the time.
-        - `before` is what they can read in the old channel, and could at the time (None: the
-          channel is the same); `after` is what they can read in the new channel now.
-        - `stayed` is what they could read in the new channel since before the move.
-        - `since` is what they can read of the messages that moved on, as in `hidden`.
-
-        New messages aren't shown as moved. Messages that became hidden since are reported as lost
-        here, unless `is_notified_later` by the entries about the new channel.
-        """
-        ids = self.ids
-        places_before = None if before is None else places(ids, before)
-        told = is_notified_later or before is None
-        key = (lost, new, places_before, places(ids, after), places(ids, stayed), since, told)
-        found = self._parts.get(key)
-        if found is None:
-            gone = ids_of(lost, self.ids)
-            shown = ids_at(ids, self.ids, key[3]) - gone
-            if places_before is not None:
-                known = ids_at(ids, self.ids, places_before)
-                gone = (gone | known) - shown
-                # They could read these in the old channel at the time, as they weren't new.
-                known = known | ids_at(ids, self.ids, key[4])
-                shown = (shown & known) - ids_of(new, self.ids)
-            hidden = self.hidden(since)
-            if not told:
-                gone = gone | (shown & hidden)
-            shown = shown - hidden
-            found = self._parts[key] = ranges_of(gone, self.ids), ranges_of(shown, self.ids)
-        return found
+    arrivals: _ArrivalsView | None
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
@@ -205,11 +74,11 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
     for_all_public = True
 
     def __init__(self) -> None:
-        self._last: _Move | None = None
+        self._last: MoveIndex | None = None
 
-    def _moved(self, change: MessagesMoved) -> _Move:
+    def _moved(self, change: MessagesMoved) -> MoveIndex:
         if self._last is None or self._last.change is not change:
-            self._last = _Move(change)
+            self._last = MoveIndex(change)
         return self._last
 
     def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
@@ -241,18 +110,18 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         stayed: Spans = ()
         if change.changes_channel:
             source = state.channels[change.channel_id]
-            before = read_then(context, user, source)
+            before = readable_at_entry(context, user, source)
             stayed = _readable_since_before(context, change, user)
         after = channel_access.readable_spans(state, user, channel)
         since = moved.since(state, user)
-        news = None
+        arrivals = None
         if change.arrivals and before is not None:
-            news = self._news(context, moved, viewer, before, after, since)
+            arrivals = self._arrivals_view(context, moved, viewer, before, after, since)
         lost: IdRanges = ()
-        shown: IdRanges = ()
+        moved_ids: IdRanges = ()
         if self._concerns(state, change, user.id):
             new = moved.new_of.get(user.id, ())
-            lost, shown = moved.parts(
+            lost, moved_ids = moved.lost_and_moved(
                 moved.lost_of.get(user.id, ()),
                 new,
                 before,
@@ -261,10 +130,10 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
                 since,
                 is_notified_later=user.id in state.subscriptions.of_channel[change.new_channel_id],
             )
-        if not lost and not shown and news is None:
+        if not lost and not moved_ids and arrivals is None:
             return None
         flags: tuple[str, ...] = ()
-        if change.anchor_id in ids_of(shown, moved.ids):
+        if change.anchor_id in ids_of(moved_ids, moved.ids):
             anchor = Message(
                 id=change.anchor_id,
                 sender_id=0,
@@ -277,24 +146,24 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         bulk = bool(lost) and capabilities.bulk_message_deletion
         return _MoveView(
             lost=lost,
-            shown=shown,
-            names_source=not shown
+            moved_ids=moved_ids,
+            names_source=not moved_ids
             or channel_access.sees_channel(state, user, state.channels[change.channel_id]),
             flags=flags,
             empty_topic_name=capabilities.empty_topic_name,
             bulk=bulk,
-            news=news,
+            arrivals=arrivals,
         )
 
-    def _news(
+    def _arrivals_view(
         self,
         context: ProjectionContext,
-        moved: _Move,
+        moved: MoveIndex,
         viewer: Viewer,
         before: Spans,
         after: Spans,
         since: tuple[Places, ...],
-    ) -> _NewView | None:
+    ) -> _ArrivalsView | None:
         """Return the messages that are new to the viewer and match the queue's narrow."""
         state, change, user = context.state, moved.change, viewer.user
         registration = viewer.registration
@@ -304,13 +173,13 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             and not state.channels[change.new_channel_id].is_private
         ):
             return None
-        ids = moved.news(new, before, after) - moved.hidden(since)
+        ids = moved.arrivals(new, before, after) - moved.hidden(since)
         if not ids:
             return None
         subscription = state.subscription(user.id, change.new_channel_id)
         spans = () if subscription is None else subscription.spans
         received = ids_at(moved.ids, moved.ids, places(moved.ids, spans)) & ids
-        view = _NewView(
+        view = _ArrivalsView(
             new=ranges_of(ids, moved.ids),
             received=ranges_of(received, moved.ids),
             mentioned=moved.mentioned_of.get(user.id, ()),
@@ -347,30 +216,32 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
     def events(
         self, context: ProjectionContext, change: MessagesMoved, view: Any
     ) -> Iterable[Event]:
-        if view.news is not None:
+        if view.arrivals is not None:
             moved = self._moved(change)
-            yield from _news_events(context, moved, view.news)
+            yield from _arrival_events(context, moved, view.arrivals)
         yield from self._move_events(context, change, view)
 
     def _move_events(
         self, context: ProjectionContext, change: MessagesMoved, view: _MoveView
     ) -> Iterable[Event]:
-        old_topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
+        old_topic = display_topic(change.topic, empty_topic_name=view.empty_topic_name)
         moved = self._moved(change)
         if view.lost:
             lost = ids_of(view.lost, moved.ids)
-            yield from messages_gone(lost, change.channel_id, old_topic, in_bulk=view.bulk)
-        if not view.shown:
+            yield from deletion_events(lost, change.channel_id, old_topic, in_bulk=view.bulk)
+        if not view.moved_ids:
             return
-        shown = moved.listed(view.shown)
+        ids = moved.listed(view.moved_ids)
         event = UpdateMessageEvent(
             user_id=context.entry.actor_id,
             rendering_only=False,
             # The viewer may not be able to read the message that the request named.
             message_id=(
-                change.anchor_id if change.anchor_id in ids_of(view.shown, moved.ids) else shown[0]
+                change.anchor_id
+                if change.anchor_id in ids_of(view.moved_ids, moved.ids)
+                else ids[0]
             ),
-            message_ids=shown,
+            message_ids=ids,
             flags=list(view.flags),
             edit_timestamp=int(context.at),
             stream_id=change.channel_id,
@@ -383,7 +254,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         if change.changes_channel:
             event.new_stream_id = change.new_channel_id
         if change.changes_topic:
-            event.subject = topic_shown(change.new_topic, empty_topic_name=view.empty_topic_name)
+            event.subject = display_topic(change.new_topic, empty_topic_name=view.empty_topic_name)
             event.topic_links = topic_links(context.state, change.new_topic)
         yield event
 
@@ -409,7 +280,7 @@ def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[in
     return tuple(one for one in people if not sees_user(context, user, state.users[one]))
 
 
-def _new_messages(moved: _Move, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
+def _new_messages(moved: MoveIndex, view: _ArrivalsView) -> Iterable[tuple[Message, list[str]]]:
     """Return the arrivals of a view with their flags. New messages count as read."""
     new, received, mentioned = (
         ids_of(some, moved.ids) for some in (view.new, view.received, view.mentioned)
@@ -425,7 +296,9 @@ def _new_messages(moved: _Move, view: _NewView) -> Iterable[tuple[Message, list[
         yield one.message, flag_names(own, read=True, historical=historical)
 
 
-def _news_events(context: ProjectionContext, moved: _Move, view: _NewView) -> Iterable[Event]:
+def _arrival_events(
+    context: ProjectionContext, moved: MoveIndex, view: _ArrivalsView
+) -> Iterable[Event]:
     state, unknown = context.state, frozenset(view.unknown)
     arrivals = {one.message_id: one for one in moved.change.arrivals}
 

@@ -19,7 +19,7 @@ from tertulia.wire.api.reactions import (
     reactor,
     submessage_object,
 )
-from tertulia.wire.api.topics import TopicLink, topic_links, topic_shown
+from tertulia.wire.api.topics import TopicLink, display_topic, topic_links
 from tertulia.wire.api.users.objects import (
     UNKNOWN_AVATAR,
     UNKNOWN_NAME,
@@ -80,7 +80,7 @@ def subject_of(message: Message, *, empty_topic_name: bool) -> str:
     """Return the topic as displayed, or an empty string for direct messages."""
     if message.channel_id is None:
         return ""
-    return topic_shown(message.topic, empty_topic_name=empty_topic_name)
+    return display_topic(message.topic, empty_topic_name=empty_topic_name)
 
 
 class MessageFormat(NamedTuple):

@@ -139,7 +139,7 @@ class GetMessages(Params, kw_only=True, frozen=True):
         )
 
 
-class MessagePage(ApiResponse, kw_only=True):
+class MessagesResponse(ApiResponse, kw_only=True):
     """Messages in ascending order of ID."""
 
     messages: list[MessageObject]
@@ -150,7 +150,7 @@ class MessagePage(ApiResponse, kw_only=True):
     history_limited: bool = False
 
 
-async def get_messages(call: Call, params: GetMessages) -> MessagePage:
+async def get_messages(call: Call, params: GetMessages) -> MessagesResponse:
     """Get messages around an anchor that match a narrow."""
     user = _spectator_or_user(call, params)
     with making_large_answer(call.request):
@@ -171,21 +171,21 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     }
     if anchor is not None:
         fields["anchor"] = anchor
-    return fragmented(MessagePage, fields)
+    return fragmented(MessagesResponse, fields)
 
 
 async def _encoded(
-    call: Call, user: User | None, found: FoundMessages, form: MessageFormat
+    call: Call, user: User | None, matches: FoundMessages, form: MessageFormat
 ) -> list[bytes]:
     """Return the messages as JSON for the user (None: a spectator)."""
-    state, extras = call.state, found.extras
+    state, extras = call.state, matches.extras
     user = None if user is None else state.users[user.id]
     host = call.node.config.address_host
     messages = EncodedMessages(call.node.encoded_messages, state, user, host, form)
     own = None if user is None else ReaderFlags(state, user.id)
-    highlighter = Highlighter(found.terms)
+    highlighter = Highlighter(matches.terms)
     encoded: list[bytes] = []
-    for message in found.page.messages:
+    for message in matches.page.messages:
         flags = _READ_FLAG
         if own is not None:
             flags = encoded_flags(*own.of(message, extras.relations[message.id]))
@@ -228,14 +228,14 @@ class GetMessage(Params, kw_only=True, frozen=True):
     allow_empty_topic_name: bool = False
 
 
-class OneMessage(ApiResponse, kw_only=True):
+class MessageResponse(ApiResponse, kw_only=True):
     """A message. `raw_content` is the older form of its Markdown source."""
 
     raw_content: str
     message: MessageObject
 
 
-async def get_message(call: Call, params: GetMessage) -> OneMessage:
+async def get_message(call: Call, params: GetMessage) -> MessageResponse:
     """Get a message that you can read."""
     user = call.user if call.user_id is not None else None
     match = await one_message(call.node, user, params.message_id)
@@ -248,7 +248,9 @@ async def get_message(call: Call, params: GetMessage) -> OneMessage:
         empty_topic_name=params.allow_empty_topic_name,
     )
     (encoded,) = await _encoded(call, user, match, form)
-    return fragmented(OneMessage, {"raw_content": message.content, "message": JsonParts([encoded])})
+    return fragmented(
+        MessageResponse, {"raw_content": message.content, "message": JsonParts([encoded])}
+    )
 
 
 class MatchesNarrow(Params, kw_only=True, frozen=True):
@@ -256,27 +258,27 @@ class MatchesNarrow(Params, kw_only=True, frozen=True):
     narrow: Annotated[tuple[NarrowTerm, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)]
 
 
-class Match(Struct, kw_only=True):
+class MessageMatch(Struct, kw_only=True):
     """A message's HTML content and topic, with the search matches highlighted."""
 
     match_content: str
     match_subject: str
 
 
-class MatchingMessages(ApiResponse, kw_only=True):
+class MatchesNarrowResponse(ApiResponse, kw_only=True):
     """The messages that match, by ID."""
 
-    messages: dict[str, Match]
+    messages: dict[str, MessageMatch]
 
 
-async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
+async def get_matches(call: Call, params: MatchesNarrow) -> MatchesNarrowResponse:
     """Check which of the given messages match a narrow."""
     query = MessageQuery(ids=params.msg_ids, narrow=params.narrow)
     matches = await find_messages(call.node, call.user, query, extras=False)
     highlighter = Highlighter(matches.terms)
-    return MatchingMessages(
+    return MatchesNarrowResponse(
         messages={
-            str(message.id): Match(
+            str(message.id): MessageMatch(
                 match_content=await highlighter.content(message.rendered, is_html=True),
                 match_subject=await highlighter.topic(subject_of(message, empty_topic_name=False)),
             )
@@ -289,6 +291,6 @@ class GetSummary(Params, kw_only=True, frozen=True):
     narrow: str
 
 
-async def get_summary(call: Call, params: GetSummary) -> ApiResponse:
+async def get_summary(call: Call, params: GetSummary) -> None:
     """Summarize a conversation. Always refused: `server_can_summarize_topics` is false."""
     raise Refused("This server doesn't offer topic summaries.")

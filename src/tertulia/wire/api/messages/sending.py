@@ -1,4 +1,4 @@
-"""Sending messages, typing indicators, and slash commands."""
+"""Sending messages, typing indicators, slash commands, and reports."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,11 @@ from msgspec import UNSET, Meta, UnsetType
 from tertulia.domain import names
 from tertulia.domain.accounts import navigation, personal_settings
 from tertulia.domain.accounts.personal_settings import PersonalSettingsUpdate
+from tertulia.domain.messages import reporting
 from tertulia.domain.messages.sending import Sent, ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import sending
+from tertulia.service.messages.reading import stored_message
 from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -100,7 +102,7 @@ class SendMessage(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class SentMessage(ApiResponse, kw_only=True):
+class SendMessageResponse(ApiResponse, kw_only=True):
     """The ID of the new message. `automatic_new_visibility_policy` is present if sending changed
     your setting for the topic: 2 unmuted, 3 followed."""
 
@@ -108,7 +110,7 @@ class SentMessage(ApiResponse, kw_only=True):
     automatic_new_visibility_policy: int | UnsetType = UNSET
 
 
-async def send_message(call: Call, params: SendMessage) -> SentMessage:
+async def send_message(call: Call, params: SendMessage) -> SendMessageResponse:
     """Send a message to a topic in a channel, or directly to people."""
     sent = await sending.send_message(
         call,
@@ -123,9 +125,9 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
     return sent_message(sent)
 
 
-def sent_message(sent: Sent) -> SentMessage:
+def sent_message(sent: Sent) -> SendMessageResponse:
     visibility = UNSET if sent.visibility is None else int(sent.visibility)
-    return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
+    return SendMessageResponse(id=sent.message_id, automatic_new_visibility_policy=visibility)
 
 
 def counts_as_read(call: Call, asked: bool | None) -> bool:
@@ -164,7 +166,7 @@ class SetTyping(Params, kw_only=True, frozen=True):
     topic: str | None = None
 
 
-async def set_typing(call: Call, params: SetTyping) -> ApiResponse:
+async def set_typing(call: Call, params: SetTyping) -> None:
     """Notify the recipients of a message that you started or stopped typing it."""
     started = params.op == "start"
     if params.type in {"direct", "private"}:
@@ -177,7 +179,6 @@ async def set_typing(call: Call, params: SetTyping) -> ApiResponse:
         if params.topic is None:
             raise Refused("The topic is missing.")
         sending.notify_typing_in(call, params.stream_id, params.topic, started=started)
-    return ApiResponse()
 
 
 class SetTypingEdit(Params, kw_only=True, frozen=True):
@@ -185,33 +186,32 @@ class SetTypingEdit(Params, kw_only=True, frozen=True):
     op: Literal["start", "stop"]
 
 
-async def set_typing_edit(call: Call, params: SetTypingEdit) -> ApiResponse:
+async def set_typing_edit(call: Call, params: SetTypingEdit) -> None:
     """Notify the recipients of your message that you started or stopped editing it."""
     await sending.notify_typing_edit(call, params.message_id, started=params.op == "start")
-    return ApiResponse()
 
 
 class RenderMessage(Params, kw_only=True, frozen=True):
     content: Annotated[str, Meta(description="Markdown, at most `max_message_length` characters.")]
 
 
-class RenderedMessage(ApiResponse, kw_only=True):
+class RenderMessageResponse(ApiResponse, kw_only=True):
     """The content as HTML."""
 
     rendered: str
 
 
-async def render_message(call: Call, params: RenderMessage) -> RenderedMessage:
+async def render_message(call: Call, params: RenderMessage) -> RenderMessageResponse:
     """Render Markdown as it would appear in a message."""
     content = names.message_content(params.content)
-    return RenderedMessage(rendered=(await call.node.rendered(content, call.user.id)).html)
+    return RenderMessageResponse(rendered=(await call.node.rendered(content, call.user.id)).html)
 
 
 class RunCommand(Params, kw_only=True, frozen=True):
     command: Annotated[str, Meta(description="The command with its slash.")]
 
 
-class Told(ApiResponse, kw_only=True):
+class CommandResponse(ApiResponse, kw_only=True):
     """A description of what the command did; empty for `/ping`."""
 
     msg: str
@@ -228,25 +228,43 @@ _SETTINGS: Final[dict[str, tuple[str, Any, str]]] = {
 """Commands that change a personal setting: its name, its value, and the response."""
 
 
-async def run_command(call: Call, params: RunCommand) -> Told:
+async def run_command(call: Call, params: RunCommand) -> CommandResponse:
     """Run a slash command."""
     slash, name = params.command[:1], params.command[1:].strip()
     if slash != "/":
         raise Refused("Commands must begin with a slash.")
     if name == "ping":
-        return Told(msg="")
+        return CommandResponse(msg="")
     if name not in _SETTINGS:
         raise Refused("This command doesn't exist.")
     setting, value, response = _SETTINGS[name]
     await call.submit(personal_settings.change, PersonalSettingsUpdate(settings={setting: value}))
-    return Told(msg=response)
+    return CommandResponse(msg=response)
 
 
-class TakeStep(Params, kw_only=True, frozen=True):
+class CompleteOnboardingStep(Params, kw_only=True, frozen=True):
     onboarding_step: str
 
 
-async def take_onboarding_step(call: Call, params: TakeStep) -> ApiResponse:
+async def complete_onboarding_step(call: Call, params: CompleteOnboardingStep) -> None:
     """Mark an onboarding step as seen."""
     await call.submit(navigation.complete_onboarding_step, params.onboarding_step)
-    return ApiResponse()
+
+
+class ReportMessage(Params, kw_only=True, frozen=True):
+    message_id: Annotated[Int, Path()]
+    report_type: Annotated[
+        str, Meta(description="A key of `server_report_message_types` from POST /register.")
+    ]
+    description: Annotated[
+        str,
+        Meta(description=f"At most {reporting.MAX_DESCRIPTION} characters; required for `other`."),
+    ] = ""
+
+
+async def report_message(call: Call, params: ReportMessage) -> None:
+    """Report a message to the moderators, in the organization's channel for reports."""
+    message = await stored_message(call.node, params.message_id)
+    await call.submit(
+        reporting.report, call.render, message, params.report_type, params.description
+    )

@@ -18,7 +18,7 @@ from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.api.messages.objects import unread_key
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.api.topics import topic_shown
+from tertulia.wire.api.topics import display_topic
 from tertulia.wire.http.fragments import (
     Fragments,
     JsonParts,
@@ -116,7 +116,7 @@ def unread_messages(
         sent = ((channel_id, cut(ids)) for channel_id, ids in of_channels.items())
         of_channels = {channel_id: ids for channel_id, ids in sent if ids}
 
-    shown = UnreadMessages(
+    rest = UnreadMessages(
         count=limit if missing else len(unread.all),
         mentions=list(cut(unread.mentions)),
         old_unreads_missing=missing,
@@ -143,7 +143,7 @@ def unread_messages(
                 channel.made[empty_topic_name] = topics
         streams.append(topics)
         if subscriptions[channel_id].is_muted:
-            shown.count -= len(ids)
+            rest.count -= len(ids)
     for channel_id in own.keys() & of_channels.keys():
         ids, by_topic = of_channels[channel_id], channels[channel_id].topics
         subscription = subscriptions[channel_id]
@@ -151,20 +151,20 @@ def unread_messages(
         for one in own[channel_id]:
             if is_muted(one.visibility, subscription) != is_usually_muted:
                 count = ids.intersection_cardinality(by_topic.get(one.key, _NONE))
-                shown.count += count if is_usually_muted else -count
+                rest.count += count if is_usually_muted else -count
     for direct_id, message_ids in sorted(unread.directs.items()):
         if not (newest_ids := list(cut(message_ids))):
             continue
         members = state.directs[direct_id].members
         if len(members) > 2:
             group = UnreadGroup(user_ids_string=unread_key(members), unread_message_ids=newest_ids)
-            shown.huddles.append(group)
+            rest.huddles.append(group)
             continue
         other = next((user_id for user_id in members if user_id != reader.id), reader.id)
-        shown.pms.append(
+        rest.pms.append(
             UnreadDirect(other_user_id=other, sender_id=other, unread_message_ids=newest_ids)
         )
-    return _unread_object(shown, streams)
+    return _unread_object(rest, streams)
 
 
 def _unread_topics(state: State, channel_id: int, ids: BitMap, empty_topic_name: bool) -> bytes:
@@ -188,7 +188,7 @@ _BY_KEY: Final = itemgetter(0)
 @lru_cache(maxsize=8192)
 def _begun(channel_id: int, name: str, empty_topic_name: bool) -> bytes:
     """Return the beginning of the JSON of an `UnreadTopic`."""
-    topic = topic_shown(name, empty_topic_name=empty_topic_name)
+    topic = display_topic(name, empty_topic_name=empty_topic_name)
     whole = encode(UnreadTopic(stream_id=channel_id, topic=topic, unread_message_ids=[]))
     return whole.removesuffix(b"[]}")
 

@@ -11,7 +11,7 @@ import tertulia
 from tertulia.wire.api import projections, transients
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.openapi.operations import inputs_of, operations, tags
-from tertulia.wire.api.openapi.responses import answered, error
+from tertulia.wire.api.openapi.responses import error_schema, success_schema
 from tertulia.wire.api.openapi.schemas import Json, Schemas
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.api.versions import FEATURE_LEVEL
@@ -48,7 +48,7 @@ def document(routes: Sequence[Route] = ROUTES) -> Json:
     """Return the OpenAPI 3.1 document of these endpoints."""
     schemas = Schemas()
     components = schemas.components
-    bodies = [answered(route.answer, schemas) for route in routes]
+    bodies = [success_schema(route.answer, schemas) for route in routes]
     events = sorted(set(_event_types(Event)), key=lambda event: (_tag(event), event.__name__))
     for event in events:
         _number(components[schemas.name_of(event, sent=True)])
@@ -57,7 +57,7 @@ def document(routes: Sequence[Route] = ROUTES) -> Json:
         " `last_event_id` to get the next ones.",
         "anyOf": [schemas.of(event, sent=True) for event in events],
     }
-    components["Error"] = error()
+    components["Error"] = error_schema()
     inputs = inputs_of(routes, schemas)
     return {
         "openapi": "3.1.0",

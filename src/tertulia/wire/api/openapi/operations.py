@@ -31,6 +31,43 @@ _PAYLOAD: Final[Json] = {
     },
 }
 
+_PERMISSION: Final = "The group with the permission: its ID, or its members and subgroups."
+_DESCRIPTIONS: Final = {
+    "all_public_streams": "Also receive messages of public channels you aren't subscribed to.",
+    "allow_empty_topic_name": (
+        "Return the general chat's topic as an empty string, and not by its display name."
+    ),
+    "apply_markdown": "Return message content as HTML instead of Markdown.",
+    "client_gravatar": "Return null as `avatar_url` of a Gravatar that you can compute.",
+    "exclude_archived": "Leave out archived channels.",
+    "folder_id": "The ID of the channel's folder.",
+    "history_public_to_subscribers": "Let new subscribers read earlier messages.",
+    "include_anchor": "Include the message at the anchor.",
+    "include_public": "Include public channels.",
+    "include_subscribed": "Include channels you're subscribed to.",
+    "include_subscribers": "Include the subscribers of channels.",
+    "include_web_public": "Include channels that are public on the web.",
+    "invite_only": "Make the channel private.",
+    "is_default_stream": "Subscribe new users to the channel.",
+    "is_private": "Make the channel private.",
+    "is_web_public": "Let anyone read the channel without an account.",
+    "message_id": "The ID of a message.",
+    "message_retention_days": "The number of days after which messages are deleted.",
+    "num_after": "The maximum number of messages after the anchor.",
+    "num_before": "The maximum number of messages before the anchor.",
+    "presence_history_limit_days": "The age in days of the oldest presence to return.",
+    "queue_id": "The ID of your event queue.",
+    "send_new_subscription_messages": "Notify people whom you subscribe.",
+    "send_notification_to_new_thread": "Post a message about the move to the new topic.",
+    "send_notification_to_old_thread": "Post a message about the move to the old topic.",
+    "slim_presence": "Identify users by ID instead of email address in presence data.",
+    "stream_id": "The ID of a channel.",
+    "topics_policy": "Whether messages can or have to be sent to the general chat.",
+    "user_group_id": "The ID of a user group.",
+    "user_id": "The ID of a user.",
+}
+"""Descriptions of parameters that mean the same in every endpoint."""
+
 _FILE: Final[Json] = {
     "required": True,
     "content": {
@@ -101,8 +138,11 @@ def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json
         schema = schemas.of(parameter.type, sent=False)
         inputs[parameter] = dict(schema if parameter.is_json else _as_text(schema))
     for parameter, schema in inputs.items():
-        if parameter.description:
-            schema["description"] = parameter.description
+        permission = _PERMISSION if re.fullmatch(r"can_\w+_group", parameter.name) else None
+        if description := (
+            parameter.description or _DESCRIPTIONS.get(parameter.name) or permission
+        ):
+            schema["description"] = description
         # The default of a parameter with a custom reader may not be in the form that is sent.
         if parameter.schema is None and parameter.default not in (None, UNSET):
             schema["default"] = msgspec.to_builtins(parameter.default)
@@ -122,8 +162,8 @@ def _as_text(schema: Json) -> Json:
 
 def _described(parameter: Parameter, location: str, schema: Json) -> Json:
     described: Json = {"name": parameter.name, "in": location}
-    if parameter.description:
-        described["description"] = parameter.description
+    if "description" in schema:
+        described["description"] = schema["description"]
     described["required"] = parameter.in_path or parameter.required
     if location == "query" and _as_json(parameter):
         described["content"] = {_JSON: {"schema": schema}}

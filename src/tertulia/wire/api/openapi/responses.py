@@ -28,79 +28,77 @@ _ENVELOPE: Final[Json] = {
     },
 }
 
+_STRING: Final[Json] = {"type": "string"}
+_INTEGER: Final[Json] = {"type": "integer"}
+_BOOLEAN: Final[Json] = {"type": "boolean"}
+
+
+def _list_of(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _with(code: str, schema: Json) -> Json:
+    return {**schema, "description": f"With {code}."}
+
+
+_OBJECTION: Final[Json] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["type"],
+    "properties": {
+        "type": {"enum": ["realm", "channel", "user_group", "subgroup"]},
+        "settings": _list_of(_STRING),
+        "channel_id": _INTEGER,
+        "group_id": _INTEGER,
+        "supergroup_ids": _list_of(_INTEGER),
+    },
+}
+_FAILED_ADDRESS: Final[Json] = {
+    "type": "array",
+    "prefixItems": [_STRING, _STRING, _BOOLEAN],
+    "minItems": 3,
+    "maxItems": 3,
+}
 _ERROR_FIELDS: Final[Json] = {
-    "var_name": {
-        "type": "string",
-        "description": "With REQUEST_VARIABLE_MISSING and REQUEST_VARIABLE_INVALID.",
-    },
-    "var_name1": {"type": "string", "description": "With REQUEST_CONFUSING_VAR."},
-    "var_name2": {"type": "string", "description": "With REQUEST_CONFUSING_VAR."},
-    "allowed_methods": {"type": "array", "items": {"type": "string"}},
-    "stream": {
-        "type": "string",
-        "description": "With STREAM_DOES_NOT_EXIST, if the request had a name.",
-    },
-    "stream_id": {
-        "type": "integer",
-        "description": "With STREAM_DOES_NOT_EXIST, if the request had an ID.",
-    },
-    "queue_id": {"type": "string", "description": "With BAD_EVENT_QUEUE_ID."},
-    "desc": {"type": "string", "description": "With BAD_NARROW: the reason."},
-    "is_last_owner": {"type": "boolean", "description": "With CANNOT_DEACTIVATE_LAST_USER."},
-    "entity": {"type": "string", "description": "With CANNOT_DEACTIVATE_LAST_USER."},
-    "first_message_id_allowed_to_move": {
-        "anyOf": [{"type": "integer"}, {"type": "null"}],
-        "description": "With MOVE_MESSAGES_TIME_LIMIT_EXCEEDED.",
-    },
-    "total_messages_in_topic": {"type": "integer"},
-    "total_messages_allowed_to_move": {"type": "integer"},
-    "retry-after": {"type": "number", "description": "With RATE_LIMIT_HIT: seconds to wait."},
-    "setting_name": {"type": "string", "description": "With SYSTEM_GROUP_REQUIRED."},
-    "objections": {
-        "type": "array",
-        "description": "With CANNOT_DEACTIVATE_GROUP_IN_USE: where the group is used.",
-        "items": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["type"],
-            "properties": {
-                "type": {"enum": ["realm", "channel", "user_group", "subgroup"]},
-                "settings": {"type": "array", "items": {"type": "string"}},
-                "channel_id": {"type": "integer"},
-                "group_id": {"type": "integer"},
-                "supergroup_ids": {"type": "array", "items": {"type": "integer"}},
-            },
-        },
-    },
-    "errors": {
-        "type": "array",
-        "items": {
-            "type": "array",
-            "prefixItems": [{"type": "string"}, {"type": "string"}, {"type": "boolean"}],
-            "minItems": 3,
-            "maxItems": 3,
-        },
-        "description": "With INVITATION_FAILED: each address that wasn't invited, the reason, and"
-        " whether it has a deactivated account.",
-    },
-    "sent_invitations": {
-        "type": "boolean",
-        "description": "With INVITATION_FAILED: whether the other addresses were invited.",
-    },
-    "daily_limit_reached": {"type": "boolean", "description": "With INVITATION_FAILED."},
-    "quota": {"type": "string", "description": "With QUOTA_REACHED: the setting of the limit."},
-    "limit": {"type": "integer", "description": "With QUOTA_REACHED."},
-    "webhook_name": {"type": "string", "description": "With UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
-    "event_type": {"type": "string", "description": "With UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
-    "license_limit_reached": {
-        "type": "boolean",
-        "description": "With INVITATION_FAILED; always false.",
-    },
+    "var_name": _with("REQUEST_VARIABLE_MISSING and REQUEST_VARIABLE_INVALID", _STRING),
+    "var_name1": _with("REQUEST_CONFUSING_VAR", _STRING),
+    "var_name2": _with("REQUEST_CONFUSING_VAR", _STRING),
+    "allowed_methods": _list_of(_STRING),
+    "stream": _with("STREAM_DOES_NOT_EXIST, if the request had a name", _STRING),
+    "stream_id": _with("STREAM_DOES_NOT_EXIST, if the request had an ID", _INTEGER),
+    "queue_id": _with("BAD_EVENT_QUEUE_ID", _STRING),
+    "desc": _with("BAD_NARROW: the reason", _STRING),
+    "is_last_owner": _with("CANNOT_DEACTIVATE_LAST_USER", _BOOLEAN),
+    "entity": _with("CANNOT_DEACTIVATE_LAST_USER", _STRING),
+    "first_message_id_allowed_to_move": _with(
+        "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", {"anyOf": [_INTEGER, {"type": "null"}]}
+    ),
+    "total_messages_in_topic": _with("MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", _INTEGER),
+    "total_messages_allowed_to_move": _with("MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", _INTEGER),
+    "retry-after": _with("RATE_LIMIT_HIT: seconds to wait", {"type": "number"}),
+    "setting_name": _with("SYSTEM_GROUP_REQUIRED", _STRING),
+    "objections": _with(
+        "CANNOT_DEACTIVATE_GROUP_IN_USE: where the group is used", _list_of(_OBJECTION)
+    ),
+    "errors": _with(
+        "INVITATION_FAILED: each address that wasn't invited, the reason, and whether it has a"
+        " deactivated account",
+        _list_of(_FAILED_ADDRESS),
+    ),
+    "sent_invitations": _with(
+        "INVITATION_FAILED: whether the other addresses were invited", _BOOLEAN
+    ),
+    "daily_limit_reached": _with("INVITATION_FAILED", _BOOLEAN),
+    "license_limit_reached": _with("INVITATION_FAILED; always false", _BOOLEAN),
+    "quota": _with("QUOTA_REACHED: the setting of the limit", _STRING),
+    "limit": _with("QUOTA_REACHED", _INTEGER),
+    "webhook_name": _with("UNSUPPORTED_WEBHOOK_EVENT_TYPE", _STRING),
+    "event_type": _with("UNSUPPORTED_WEBHOOK_EVENT_TYPE", _STRING),
 }
 """The fields of errors other than `msg` and `code`; see `tertulia.wire.http.errors`."""
 
 
-def answered(answer: Any, schemas: Schemas) -> Json:
+def success_schema(answer: Any, schemas: Schemas) -> Json:
     """Return the schema of a success response, including the fields that all responses have."""
     schema = schemas.of(answer, sent=True)
     answers = [kind for kind in get_args(answer) or [answer] if isinstance(kind, type)]
@@ -119,7 +117,7 @@ def answered(answer: Any, schemas: Schemas) -> Json:
     return schema
 
 
-def error() -> Json:
+def error_schema() -> Json:
     """Return the schema of all errors."""
     return {
         "title": "Error",

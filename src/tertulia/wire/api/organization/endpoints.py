@@ -18,8 +18,8 @@ from tertulia.service.video_calls import is_offered
 from tertulia.wire.api.groups.objects import GivenChange, given_change
 from tertulia.wire.api.organization.objects import (
     SIGN_IN_SETTING,
+    api_settings,
     authentication_methods,
-    shown_settings,
     wire_name,
 )
 from tertulia.wire.api.settings import SettingParams, settings_sent
@@ -69,7 +69,7 @@ def _parameter(name: str, one: DeclaredSetting) -> Any:
 
 _CHANGEABLE: Final = {
     field: _parameter(field, one)
-    for field, one in shown_settings().items()
+    for field, one in api_settings().items()
     if not one.setting.read_only
 }
 
@@ -89,7 +89,7 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     ] = UNSET
 
 
-async def update_realm(call: Caller, params: UpdateRealm) -> ApiResponse:
+async def update_realm(call: Caller, params: UpdateRealm) -> None:
     """Change the organization's settings. Administrators only. Either all changes are made or
     none."""
     permissions.require_administrator(call.state, call.user)
@@ -112,7 +112,6 @@ async def update_realm(call: Caller, params: UpdateRealm) -> ApiResponse:
     edit = OrganizationUpdate(values=values, groups=groups)
     await call.prepare(values.get("description", UNSET))
     await call.submit(settings.change, edit, call.render)
-    return ApiResponse()
 
 
 def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
@@ -132,31 +131,32 @@ def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
     return methods.get("Email", realm.password_sign_in)
 
 
-async def update_default_settings(call: Call, params: SettingParams) -> ApiResponse:
+async def update_default_settings(call: Call, params: SettingParams) -> None:
     """Change the default settings of new users. Administrators only. Their default language is a
     setting of the organization."""
     sent = settings_sent(params)
     if sent.pop("default_language", None) is not None:
         call.ignored.append("default_language")
     await call.submit(settings.change_defaults, sent)
-    return ApiResponse()
 
 
-class ShowWelcome(Params, kw_only=True, frozen=True):
+class PreviewWelcome(Params, kw_only=True, frozen=True):
     welcome_message_custom_text: str
 
 
-class WelcomeShown(ApiResponse, kw_only=True):
+class WelcomePreviewResponse(ApiResponse, kw_only=True):
     """The ID of the message."""
 
     message_id: int
 
 
-async def show_welcome(call: Call, params: ShowWelcome) -> WelcomeShown:
+async def preview_welcome(call: Call, params: PreviewWelcome) -> WelcomePreviewResponse:
     """Send yourself a preview of the Welcome Bot's message with this text. Administrators only."""
     text = params.welcome_message_custom_text
     await call.prepare(text)
-    return WelcomeShown(message_id=await call.submit(signup.preview_welcome, call.render, text))
+    return WelcomePreviewResponse(
+        message_id=await call.submit(signup.preview_welcome, call.render, text)
+    )
 
 
 class DeactivateRealm(Params, kw_only=True, frozen=True):
@@ -165,7 +165,7 @@ class DeactivateRealm(Params, kw_only=True, frozen=True):
     ] = None
 
 
-async def deactivate_realm(call: Call, params: DeactivateRealm) -> ApiResponse:
+async def deactivate_realm(call: Call, params: DeactivateRealm) -> None:
     """Deactivate the organization. Owners only. Nobody can use it until the server's operator runs
     `tertulia reactivate`."""
     permissions.require_owner(call.state, call.user)
@@ -176,4 +176,3 @@ async def deactivate_realm(call: Call, params: DeactivateRealm) -> ApiResponse:
             " database."
         )
     await call.submit(realms.deactivate)
-    return ApiResponse()

@@ -10,13 +10,12 @@ from tertulia.state.folds import revised
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.groups.objects import group_setting
 from tertulia.wire.api.organization.objects import (
-    FOLLOWING,
     PICTURES,
     SIGN_IN_SETTING,
+    api_settings,
     authentication_methods,
-    computed,
+    legacy_settings,
     picture_fields,
-    shown_settings,
     wire_name,
 )
 from tertulia.wire.api.projection import (
@@ -106,8 +105,7 @@ def _setting_events(
     context: ProjectionContext, change: changes.RealmChanged, *, extended: bool
 ) -> Iterable[Event]:
     realm: Realm = revised(context.state.realm, change.values)
-    legacy = computed(realm)
-    together: dict[str, Any] = {}
+    together: dict[str, Any] = legacy_settings(realm, change.values)
     for field in change.values:
         value = getattr(realm, field)
         if field in PICTURES:
@@ -118,11 +116,10 @@ def _setting_events(
             together[field] = value
         elif field == SIGN_IN_SETTING:
             together["authentication_methods"] = authentication_methods(realm, dev=context.dev)
-        elif (one := shown_settings().get(field)) and (extended or not one.setting.extension):
+        elif (one := api_settings().get(field)) and (extended or not one.setting.extension):
             yield RealmUpdateEvent(property=wire_name(field), value=value)
         if field == "default_language":
             yield DefaultSettingEvent(property=field, value=value)
-        together |= {name: legacy[f"realm_{name}"] for name in FOLLOWING.get(field, ())}
     if together:
         yield RealmUpdateDictEvent(data=together)
 

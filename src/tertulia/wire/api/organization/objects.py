@@ -1,7 +1,7 @@
 """The organization's settings as JSON."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -36,22 +36,10 @@ SIGN_IN_SETTING: Final = "password_sign_in"
 
 
 @cache
-def shown_settings() -> Mapping[str, DeclaredSetting]:
+def api_settings() -> Mapping[str, DeclaredSetting]:
     """Return the settings that have a name in the API."""
     settings = declared_settings(Realm)
     return {name: one for name, one in settings.items() if name != SIGN_IN_SETTING}
-
-
-FOLLOWING: Final[Mapping[str, Collection[str]]] = {
-    "message_edit_history_visibility_policy": ("allow_edit_history",),
-    "topics_policy": ("mandatory_topics",),
-    "can_create_private_channel_group": ("create_private_stream_policy",),
-    "can_create_public_channel_group": ("create_public_stream_policy",),
-    "can_create_web_public_channel_group": ("create_web_public_stream_policy",),
-    "can_mention_many_users_group": ("wildcard_mention_policy",),
-    "password_sign_in": ("email_auth_enabled", "password_auth_enabled"),
-}
-"""Legacy settings that follow from a field (without `realm_`); see `computed`."""
 
 
 def wire_name(field: str) -> str:
@@ -63,7 +51,7 @@ def realm_settings(state: State) -> dict[str, Any]:
     """Return the settings by their API names, including legacy settings."""
     realm = state.realm
     fields: dict[str, Any] = {}
-    for field, declared in shown_settings().items():
+    for field, declared in api_settings().items():
         if declared.setting.extension:
             continue
         value = getattr(realm, field)
@@ -72,14 +60,14 @@ def realm_settings(state: State) -> dict[str, Any]:
         fields[f"realm_{wire_name(field)}"] = value
     for name in PICTURES:
         fields |= {f"realm_{key}": value for key, value in picture_fields(realm, name).items()}
-    return {**fields, **computed(realm)}
+    return fields | {f"realm_{name}": value for name, value in legacy_settings(realm).items()}
 
 
 def realm_extensions(realm: Realm) -> dict[str, Any]:
     """Return the settings that only Tertulia has, by their API names."""
     return {
         f"realm_{wire_name(field)}": getattr(realm, field)
-        for field, declared in sorted(shown_settings().items())
+        for field, declared in sorted(api_settings().items())
         if declared.setting.extension
     }
 
@@ -104,33 +92,43 @@ _WILDCARD_POLICY: Final = {
 }
 
 
-def _policy(setting: GroupSetting, numbers: Mapping[SystemGroup, int], otherwise: int) -> int:
-    """Return a permission as a legacy number. Custom groups have no number: they get the most
+def _policy(numbers: Mapping[SystemGroup, int], custom: int) -> Callable[[GroupSetting], int]:
+    """Convert a permission to a legacy number. Custom groups have no number: they get the most
     permissive one, and the server enforces the permission."""
-    if isinstance(setting, int) and setting in numbers:
-        return numbers[SystemGroup(setting)]
-    return otherwise
+
+    def number(setting: GroupSetting) -> int:
+        if isinstance(setting, int) and setting in numbers:
+            return numbers[SystemGroup(setting)]
+        return custom
+
+    return number
 
 
-def computed(realm: Realm) -> dict[str, Any]:
-    """Return the legacy settings, computed from those that replaced them."""
+_LEGACY: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+    "allow_edit_history": ("message_edit_history_visibility_policy", lambda it: it == "all"),
+    "mandatory_topics": ("topics_policy", lambda it: it == "disable_empty_topic"),
+    "email_auth_enabled": (SIGN_IN_SETTING, bool),
+    "password_auth_enabled": (SIGN_IN_SETTING, bool),
+    "create_private_stream_policy": (
+        "can_create_private_channel_group",
+        _policy(_CREATE_POLICY, 1),
+    ),
+    "create_public_stream_policy": ("can_create_public_channel_group", _policy(_CREATE_POLICY, 1)),
+    "create_web_public_stream_policy": (
+        "can_create_web_public_channel_group",
+        _policy(_CREATE_POLICY, 4),
+    ),
+    "wildcard_mention_policy": ("can_mention_many_users_group", _policy(_WILDCARD_POLICY, 1)),
+}
+"""Legacy settings: the field that replaced each, and how its value follows."""
+
+
+def legacy_settings(realm: Realm, fields: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the legacy settings (without `realm_`) that follow from the fields (None: all)."""
     return {
-        "realm_allow_edit_history": realm.message_edit_history_visibility_policy == "all",
-        "realm_mandatory_topics": realm.topics_policy == "disable_empty_topic",
-        "realm_email_auth_enabled": realm.password_sign_in,
-        "realm_password_auth_enabled": realm.password_sign_in,
-        "realm_create_private_stream_policy": _policy(
-            realm.can_create_private_channel_group, _CREATE_POLICY, 1
-        ),
-        "realm_create_public_stream_policy": _policy(
-            realm.can_create_public_channel_group, _CREATE_POLICY, 1
-        ),
-        "realm_create_web_public_stream_policy": _policy(
-            realm.can_create_web_public_channel_group, _CREATE_POLICY, 4
-        ),
-        "realm_wildcard_mention_policy": _policy(
-            realm.can_mention_many_users_group, _WILDCARD_POLICY, 1
-        ),
+        name: convert(getattr(realm, field))
+        for name, (field, convert) in _LEGACY.items()
+        if fields is None or field in fields
     }
 
 
@@ -166,19 +164,19 @@ def authentication_methods(realm: Realm, *, dev: bool) -> dict[str, dict[str, bo
     return methods
 
 
-AS_ALL: Final = "realm_default"
+REALM_DEFAULT: Final = "realm_default"
 """The word for the default."""
 UNLIMITED: Final = "unlimited"
-OwnLimit = int | Literal["realm_default", "unlimited"]
+OptionalLimit = int | Literal["realm_default", "unlimited"]
 
 
-def own_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> Reads:
+def optional_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> Reads:
     """Read a positive number of `unit`, `realm_default` as None, or `unlimited` as the number that
     means it in the domain. The domain refuses numbers above `most`."""
 
     def read(text: str) -> int | None:
         word = text.strip('"')
-        if word == AS_ALL:
+        if word == REALM_DEFAULT:
             return None
         if word == UNLIMITED:
             return unlimited
@@ -190,10 +188,10 @@ def own_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> Reads:
         return number
 
     number = {"type": "integer", "minimum": 1, "maximum": most}
-    return Reads(read, {"oneOf": [number, {"enum": [AS_ALL, UNLIMITED]}]})
+    return Reads(read, {"oneOf": [number, {"enum": [REALM_DEFAULT, UNLIMITED]}]})
 
 
-def own_limit_shown(limit: int | None, unlimited: int) -> OwnLimit:
+def limit_json(limit: int | None, unlimited: int) -> OptionalLimit:
     """Return a limit as the API has it: the reverse of `own_limit`."""
     if limit is None:
         return "realm_default"

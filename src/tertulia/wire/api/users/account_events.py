@@ -16,10 +16,10 @@ from tertulia.wire.api.users.objects import (
     UserFormat,
     UserObject,
     api_email,
-    avatar_address,
     avatar_url,
+    full_avatar_url,
+    shared_user_object,
     unknown_user,
-    user_shown,
 )
 from tertulia.wire.api.visibility import sees_user
 
@@ -45,7 +45,7 @@ class UserRemoveEvent(Event, kw_only=True, tag="realm_user"):
     person: PersonGone
 
 
-class PersonName(Struct, kw_only=True):
+class PersonFullName(Struct, kw_only=True):
     """A new name."""
 
     user_id: int
@@ -120,7 +120,7 @@ class PersonDeleted(Struct, kw_only=True):
 
 
 AnyPerson = (
-    PersonName
+    PersonFullName
     | PersonRole
     | PersonDeliveryEmail
     | PersonEmail
@@ -180,7 +180,9 @@ def as_it_was(state: State, user: User) -> User:
 def added(context: ProjectionContext, user: User, account: AccountView) -> UserAddEvent:
     form = UserFormat(client_gravatar=account.client_gravatar, with_profile=True)
     return UserAddEvent(
-        person=user_shown(context.state, user, context.host, form, sees_address=account.address)
+        person=shared_user_object(
+            context.state, user, context.host, form, sees_address=account.address
+        )
     )
 
 
@@ -197,10 +199,6 @@ def unknown(context: ProjectionContext, user_id: int) -> UserAddEvent:
     return UserAddEvent(person=person)
 
 
-def named(user: User) -> UserUpdateEvent:
-    return UserUpdateEvent(person=PersonName(user_id=user.id, full_name=user.full_name))
-
-
 def delivery_email(user: User, account: AccountView) -> UserUpdateEvent:
     address = user.address if account.address else None
     return UserUpdateEvent(person=PersonDeliveryEmail(user_id=user.id, delivery_email=address))
@@ -209,13 +207,6 @@ def delivery_email(user: User, account: AccountView) -> UserUpdateEvent:
 def email(context: ProjectionContext, user: User) -> UserUpdateEvent:
     address = api_email(context.state, user, context.host)
     return UserUpdateEvent(person=PersonEmail(user_id=user.id, new_email=address))
-
-
-def timezone(context: ProjectionContext, user: User) -> UserUpdateEvent:
-    address = api_email(context.state, user, context.host)
-    return UserUpdateEvent(
-        person=PersonTimezone(user_id=user.id, email=address, timezone=user.timezone)
-    )
 
 
 def avatar(user: User, account: AccountView) -> UserUpdateEvent:
@@ -227,7 +218,7 @@ def avatar(user: User, account: AccountView) -> UserUpdateEvent:
             avatar_url=url,
             avatar_url_medium=None
             if url is None
-            else avatar_address(user, sees_address=account.address, medium=True),
+            else full_avatar_url(user, sees_address=account.address, medium=True),
             avatar_version=user.avatar_version,
         )
     )

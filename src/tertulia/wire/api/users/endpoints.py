@@ -14,14 +14,14 @@ from tertulia.model.users import Role, User
 from tertulia.service.accounts import good_password, leave
 from tertulia.wire.api.profiles import ProfileEntry, ProfileValueObject, new_profile, profile_data
 from tertulia.wire.api.shard_ranges import ShardRange
-from tertulia.wire.api.users import objects
+from tertulia.wire.api.users import objects as objects
 from tertulia.wire.api.users.objects import (
     AccountVisibility,
     UserFormat,
     UserObject,
     api_email,
-    avatar_address,
     date_joined,
+    full_avatar_url,
     user_object,
 )
 from tertulia.wire.http import sign_in
@@ -59,7 +59,7 @@ class GetUsers(_UserParams, kw_only=True, frozen=True):
     ] = None
 
 
-class Users(ApiResponse, kw_only=True):
+class UsersResponse(ApiResponse, kw_only=True):
     """Accounts in ascending order of ID."""
 
     members: list[UserObject]
@@ -95,7 +95,7 @@ def _page(ranges: Sequence[ShardRange[AccountVisibility]], after: int, limit: in
     return _Page(first, rest, None)
 
 
-def _encoded_page(call: Call, params: GetUsers) -> Users:
+def _encoded_page(call: Call, params: GetUsers) -> UsersResponse:
     state, viewer = call.state, None if call.user_id is None else call.user
     page = _page(objects.by_visibility(state, viewer), params.after, params.limit)
     encoded = objects.encoded_users(
@@ -110,7 +110,7 @@ def _encoded_page(call: Call, params: GetUsers) -> Users:
     # Not cached: a page can begin anywhere.
     first = array_items(_listed(call, params, page.first))
     more = {} if params.limit is None else {"next_after": page.next_after}
-    return fragmented(Users, {"members": json_array([first, *encoded]), **more})
+    return fragmented(UsersResponse, {"members": json_array([first, *encoded]), **more})
 
 
 def _format(params: _UserParams) -> UserFormat:
@@ -130,17 +130,17 @@ def _listed(call: Call, params: GetUsers, user_ids: Iterable[int]) -> list[UserO
     ]
 
 
-async def get_users(call: Call, params: GetUsers) -> Users:
+async def get_users(call: Call, params: GetUsers) -> UsersResponse:
     """List the people and bots that you can see."""
     if params.user_ids is not None and (params.after or params.limit is not None):
         raise Refused("'after' and 'limit' can't be combined with 'user_ids'.")
     if params.user_ids is None:
         return await call.node.fragments.in_turns(lambda: _encoded_page(call, params))
     user_ids = [one for one in sorted(set(params.user_ids)) if one in call.state.users]
-    return Users(members=_listed(call, params, user_ids))
+    return UsersResponse(members=_listed(call, params, user_ids))
 
 
-class OwnUser(ApiResponse, kw_only=True):
+class OwnUserResponse(ApiResponse, kw_only=True):
     """Your account."""
 
     user_id: int
@@ -161,10 +161,10 @@ class OwnUser(ApiResponse, kw_only=True):
     profile_data: dict[str, ProfileValueObject] | UnsetType = UNSET
 
 
-async def get_own_user(call: Call, params: NoParams) -> OwnUser:
+async def get_own_user(call: Call, params: NoParams) -> OwnUserResponse:
     """Get your own account."""
     state, user = call.state, call.user
-    return OwnUser(
+    return OwnUserResponse(
         user_id=user.id,
         email=api_email(state, user, call.node.config.address_host),
         delivery_email=user.address,
@@ -177,7 +177,7 @@ async def get_own_user(call: Call, params: NoParams) -> OwnUser:
         is_bot=user.is_bot,
         role=user.role.value,
         timezone=user.timezone,
-        avatar_url=avatar_address(user, sees_address=True),
+        avatar_url=full_avatar_url(user, sees_address=True),
         avatar_version=user.avatar_version,
         max_message_id=state.last_message_id or -1,
         profile_data=UNSET if user.is_bot else profile_data(state, user.id),
@@ -196,26 +196,26 @@ class GetUserByEmail(_UserParams, kw_only=True, frozen=True):
     ]
 
 
-class OneUser(ApiResponse, kw_only=True):
+class UserResponse(ApiResponse, kw_only=True):
     """An account."""
 
     user: UserObject
 
 
-async def get_user(call: Call, params: GetUser) -> OneUser:
+async def get_user(call: Call, params: GetUser) -> UserResponse:
     """Get a user by ID."""
     return _one(call, params.user_id, params)
 
 
-async def get_user_by_email(call: Call, params: GetUserByEmail) -> OneUser:
+async def get_user_by_email(call: Call, params: GetUserByEmail) -> UserResponse:
     """Get a user by email address."""
     return _one(call, _id_of(call, params.email), params)
 
 
-def _one(call: Call, user_id: int | None, params: _UserParams) -> OneUser:
+def _one(call: Call, user_id: int | None, params: _UserParams) -> UserResponse:
     user = permissions.visible_user(call.state, call.user, user_id)
     host = call.node.config.address_host
-    return OneUser(user=user_object(call.state, call.user, user, host, _format(params)))
+    return UserResponse(user=user_object(call.state, call.user, user, host, _format(params)))
 
 
 def _id_of(call: Call, email: str) -> int | None:
@@ -232,13 +232,13 @@ class CreateUser(Params, kw_only=True, frozen=True):
     full_name: str
 
 
-class CreatedUser(ApiResponse, kw_only=True):
+class CreateUserResponse(ApiResponse, kw_only=True):
     """The ID of the new account."""
 
     user_id: int
 
 
-async def create_user(call: Call, params: CreateUser) -> CreatedUser:
+async def create_user(call: Call, params: CreateUser) -> CreateUserResponse:
     """Create an account for a person and subscribe it to the default channels."""
     call.consider(users.check_new, params.email, params.full_name)
     password = await good_password(call.node, params.password, params.email, params.full_name)
@@ -248,39 +248,39 @@ async def create_user(call: Call, params: CreateUser) -> CreatedUser:
         credential=await call.node.vault.credential(0, password),
     )
     user: User = await call.submit(users.create_for_another, new)
-    return CreatedUser(user_id=user.id)
+    return CreateUserResponse(user_id=user.id)
 
 
 # Changing
 
 
-class _Changes(Params, kw_only=True, frozen=True):
+class _UserChanges(Params, kw_only=True, frozen=True):
     full_name: str | None = None
     role: RoleNumber | None = None
     new_email: str | None = None
     profile_data: list[ProfileEntry] | None = None
 
 
-class UpdateUser(_Changes, kw_only=True, frozen=True):
+class UpdateUser(_UserChanges, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
-class UpdateUserByEmail(_Changes, kw_only=True, frozen=True):
+class UpdateUserByEmail(_UserChanges, kw_only=True, frozen=True):
     email: Annotated[str, Path()]
 
 
-async def update_user(call: Call, params: UpdateUser) -> ApiResponse:
+async def update_user(call: Call, params: UpdateUser) -> None:
     """Change another user's account. Administrators only."""
-    return await _update(call, params.user_id, params)
+    await _update(call, params.user_id, params)
 
 
-async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> ApiResponse:
+async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> None:
     """Change another user's account, found by email address. Administrators only."""
     user = permissions.visible_user(call.state, call.user, _id_of(call, params.email))
-    return await _update(call, user.id, params)
+    await _update(call, user.id, params)
 
 
-async def _update(call: Call, user_id: int, params: _Changes) -> ApiResponse:
+async def _update(call: Call, user_id: int, params: _UserChanges) -> None:
     call.consider(users.check_managed, user_id)
     if params.new_email is not None or params.role is not None:
         sign_in.require_confirmed(call)
@@ -292,13 +292,12 @@ async def _update(call: Call, user_id: int, params: _Changes) -> ApiResponse:
         site=call.node.config.mail_site,
     )
     await call.submit(users.change, user_id, revision)
-    return ApiResponse()
 
 
 # Deactivating and reactivating
 
 
-class Actions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class DeactivationActions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """What to delete when an account is deactivated: its profile with name and address, and
     messages that it and its bots sent."""
 
@@ -311,11 +310,11 @@ class Actions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 class DeactivateUser(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
     actions: Annotated[
-        Actions,
+        DeactivationActions,
         Meta(
             description="What to delete. An account whose profile is deleted can't be reactivated."
         ),
-    ] = Actions()
+    ] = DeactivationActions()
     deactivation_notification_comment: Annotated[
         Annotated[str, Meta(max_length=2000)] | None,
         Meta(
@@ -325,7 +324,7 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class Deactivated(ApiResponse, kw_only=True):
+class DeactivateUserResponse(ApiResponse, kw_only=True):
     """Whether everything was deleted."""
 
     complete: bool | UnsetType = UNSET
@@ -333,7 +332,7 @@ class Deactivated(ApiResponse, kw_only=True):
     profile is deleted last."""
 
 
-async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
+async def deactivate_user(call: Call, params: DeactivateUser) -> DeactivateUserResponse:
     """Deactivate an account and the bots it owns."""
     if params.user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
@@ -346,15 +345,14 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
     complete = await leave(
         call, params.user_id, places, erased=actions.delete_profile, comment=comment
     )
-    return Deactivated(complete=complete if places else UNSET)
+    return DeactivateUserResponse(complete=complete if places else UNSET)
 
 
-async def deactivate_own_user(call: Call, params: NoParams) -> ApiResponse:
+async def deactivate_own_user(call: Call, params: NoParams) -> None:
     """Deactivate your own account and the bots it owns."""
     _require_person(call)
     sign_in.require_confirmed(call)
-    await call.submit(deactivation.deactivate, call.user.id)
-    return ApiResponse()
+    await call.submit(users.deactivate, call.user.id)
 
 
 def _require_person(call: Call) -> None:
@@ -366,25 +364,24 @@ class ReactivateUser(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
-async def reactivate_user(call: Call, params: ReactivateUser) -> ApiResponse:
+async def reactivate_user(call: Call, params: ReactivateUser) -> None:
     """Reactivate an account. It gets a new API key."""
-    await call.submit(deactivation.reactivate, params.user_id, call.node.vault.new_key())
-    return ApiResponse()
+    await call.submit(users.reactivate, params.user_id, call.node.vault.new_key())
 
 
 # API keys
 
 
-class NewKey(ApiResponse, kw_only=True):
+class ApiKeyResponse(ApiResponse, kw_only=True):
     """An account's API key."""
 
     api_key: str
 
 
-async def regenerate_own_key(call: Call, params: NoParams) -> NewKey:
+async def regenerate_own_key(call: Call, params: NoParams) -> ApiKeyResponse:
     """Replace your API key. The old one stops working immediately."""
     _require_person(call)
     sign_in.require_confirmed(call)
     vault, site = call.node.vault, call.node.config.mail_site
     credential = await call.submit(users.replace_key, call.user.id, vault.new_key(), site)
-    return NewKey(api_key=vault.api_key(credential))
+    return ApiKeyResponse(api_key=vault.api_key(credential))

@@ -35,13 +35,15 @@ from tertulia.wire.api.users.account_events import (
     PersonActivity,
     PersonBotOwner,
     PersonDeleted,
+    PersonFullName,
     PersonJoined,
     PersonRole,
+    PersonTimezone,
     UserUpdateEvent,
     account_view,
     wants_stand_ins,
 )
-from tertulia.wire.api.users.objects import date_joined
+from tertulia.wire.api.users.objects import api_email, date_joined
 from tertulia.wire.api.users.roles import OwnView, own_events, own_view
 from tertulia.wire.api.visibility import sees_user
 
@@ -119,7 +121,8 @@ def _account_changed(
     if "is_deleted" in values:
         yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
     if "full_name" in values:
-        yield account_events.named(user)
+        name = PersonFullName(user_id=user.id, full_name=user.full_name)
+        yield UserUpdateEvent(person=name)
     if "address" in values:
         if account.address:
             yield account_events.delivery_email(user, account)
@@ -128,7 +131,9 @@ def _account_changed(
     if "joined_at" in values:
         yield UserUpdateEvent(person=PersonJoined(user_id=user.id, date_joined=date_joined(user)))
     if "timezone" in values:
-        yield account_events.timezone(context, user)
+        address = api_email(state, user, context.host)
+        zone = PersonTimezone(user_id=user.id, email=address, timezone=user.timezone)
+        yield UserUpdateEvent(person=zone)
     if _has_new_picture(user, values, account):
         yield account_events.avatar(user, account)
     if "role" in values:

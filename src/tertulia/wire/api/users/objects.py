@@ -63,7 +63,7 @@ def stand_in(user: User, host: str) -> str:
     return f"user{user.id}@{host}"
 
 
-def presence_key(state: State, viewer: User, user: User, host: str) -> str:
+def presence_email(state: State, viewer: User, user: User, host: str) -> str:
     """Return the address for the legacy presence format: a stand-in for people whom the viewer
     can't see."""
     seen = permissions.sees_user(state, viewer, user)
@@ -74,10 +74,10 @@ def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> s
     """Return the URL of the picture, or None if the client can compute it from the address."""
     if gravatar_by_client and sees_address and user.avatar_source == "G":
         return None
-    return avatar_address(user, sees_address=sees_address)
+    return full_avatar_url(user, sees_address=sees_address)
 
 
-def avatar_address(user: User, *, sees_address: bool, medium: bool = False) -> str:
+def full_avatar_url(user: User, *, sees_address: bool, medium: bool = False) -> str:
     """Return the URL of the picture, in the usual size or in the medium one of 500 pixels.
 
     A Gravatar URL contains a hash of the email address, which allows guessing it, so viewers who
@@ -93,10 +93,10 @@ def avatar_address(user: User, *, sees_address: bool, medium: bool = False) -> s
             size = "&s=500" if medium else ""
             return f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}&{version}"
         case _:
-            return drawn_address(user, end)
+            return generated_avatar_url(user, end)
 
 
-def drawn_address(user: User, end: str = ".png") -> str:
+def generated_avatar_url(user: User, end: str = ".png") -> str:
     """Return the URL of the generated picture, even if the account has another one."""
     letters = initials(user.full_name)
     return f"{DRAWN_PATH}/{user.id}{letters and '-'}{letters}{end}"
@@ -133,10 +133,12 @@ def user_object(
 ) -> UserObject:
     """Return the account as the viewer (None: a spectator) sees it."""
     sees_address = permissions.sees_address(state, viewer, user)
-    return user_shown(state, user, host, form, sees_address=sees_address, by_day=viewer is None)
+    return shared_user_object(
+        state, user, host, form, sees_address=sees_address, by_day=viewer is None
+    )
 
 
-def user_shown(
+def shared_user_object(
     state: State,
     user: User,
     host: str,
@@ -269,7 +271,7 @@ def encoded_users(
 
     def usual(user_ids: Iterable[int]) -> bytes:
         return array_items(
-            user_shown(
+            shared_user_object(
                 state,
                 user,
                 host,

@@ -8,14 +8,14 @@ from typing import Any, Final
 from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.api.users import objects
+from tertulia.wire.api.users import objects as objects
 from tertulia.wire.api.users.objects import (
     UNKNOWN_AVATAR,
     UserFormat,
     UserObject,
     api_email,
-    avatar_address,
     avatar_url,
+    full_avatar_url,
     user_object,
 )
 from tertulia.wire.http.fragments import JsonParts, json_array
@@ -85,14 +85,14 @@ def _most_important(context: SectionContext, form: UserFormat) -> dict[str, Any]
         if viewer is not None and permissions.sees_user(state, viewer, user)
     ]
 
-    def shown(which: Callable[[User], bool]) -> list[UserObject]:
+    def objects_of(which: Callable[[User], bool]) -> list[UserObject]:
         return [
             user_object(state, viewer, user, context.host, form) for user in users if which(user)
         ]
 
     return {
-        "realm_users": shown(objects.active),
-        "realm_non_active_users": shown(objects.deactivated),
+        "realm_users": objects_of(objects.active),
+        "realm_non_active_users": objects_of(objects.deactivated),
         "realm_users_incomplete": True,
     }
 
@@ -114,7 +114,7 @@ def _own(context: SectionContext, viewer: User) -> dict[str, Any]:
         "full_name": viewer.full_name,
         "avatar_source": viewer.avatar_source,
         "avatar_url": avatar_url(viewer, gravatar_by_client=gravatar_by_client, sees_address=True),
-        "avatar_url_medium": avatar_address(viewer, sees_address=True, medium=True),
+        "avatar_url_medium": full_avatar_url(viewer, sees_address=True, medium=True),
         "is_owner": viewer.is_owner,
         "is_admin": viewer.is_administrator,
         "is_moderator": viewer.role <= Role.MODERATOR,
