@@ -52,7 +52,7 @@ class NewDefaultGroup(Params, kw_only=True, frozen=True):
     channels: list[str] = []
 
 
-class DescribedDefaultGroup(api.RemoveDefaultGroup, kw_only=True, frozen=True):
+class DescribedDefaultGroup(Params, kw_only=True, frozen=True):
     """A new name or description."""
 
     group_id: IntPath
@@ -83,19 +83,14 @@ def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _create(caller: Caller, params: NewDefaultGroup) -> int:
-    new = api.CreateDefaultGroup(
-        group_name=params.name, description=params.description, stream_names=params.channels
+    response = await api.create_default_group(
+        caller, params.name, params.description, params.channels
     )
     return response.id
 
 
 async def _describe(caller: Caller, params: DescribedDefaultGroup) -> None:
-    described = api.DescribeDefaultGroup(
-        group_id=params.group_id,
-        new_group_name=params.name,
-        new_description=params.description,
-    )
-    await api.describe_default_group(caller, described)
+    await api.describe_default_group(caller, params.group_id, params.name, params.description)
 
 
 _groups = Noun(
@@ -141,8 +136,7 @@ async def _change_channels(
 ) -> Printed:
     group = _groups.found(caller.state, which)
     names = [_channel(caller.state, channel) for channel in channels]
-    change = api.ChangeDefaultGroup(group_id=group.id, op=op, stream_names=names)
-    await api.change_default_group(caller, change)
+    await api.change_default_group(caller, group.id, op, names)
     return _groups.printed(caller.state, _groups.found(caller.state, group.name))
 
 

@@ -239,7 +239,7 @@ class UploadQuotaResponse(ApiResponse, kw_only=True):
     limit: Annotated[int | None, Meta(description="In bytes; null without a limit.")]
     upload_quota_mib: Annotated[
         OptionalLimit,
-        Meta(description="What was set for this person in place of the organization's limit."),
+        Meta(description="The user's own limit, which replaces the organization's."),
     ]
 
 

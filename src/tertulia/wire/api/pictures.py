@@ -53,7 +53,7 @@ async def delete_avatar(call: Call) -> AvatarResponse:
 
 async def _changed(call: Call, content: bytes | None) -> AvatarResponse:
     await change_avatar(call, content)
-    return Avatar(avatar_url=full_avatar_url(call.user, sees_address=True))
+    return AvatarResponse(avatar_url=full_avatar_url(call.user, sees_address=True))
 
 
 async def set_icon(call: Call) -> None:

@@ -14,7 +14,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.reactions import follows_message, message_audience
 from tertulia.wire.api.topics import display_topic
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 

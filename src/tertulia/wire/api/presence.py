@@ -103,10 +103,9 @@ def presences(
         if modern:
             visible[str(user.id)] = _modern(latest)
         else:
-            shown[presence_email(state, viewer, user, node.config.address_host)] = legacy(
-                latest, now
-            )
-    return shown, presence.last_update_id
+            key = presence_email(state, viewer, user, node.config.address_host)
+            visible[key] = legacy(latest, now)
+    return visible, presence.last_update_id
 
 
 def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[JsonParts, int]:

@@ -19,8 +19,8 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.users.objects import api_email, unknown_user
 from tertulia.wire.api.visibility import reads_after_move, sees_user
-from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import ApiResponse, Call
+from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.routing import Call
 
 
 class Reactor(Struct, kw_only=True):

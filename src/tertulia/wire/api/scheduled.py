@@ -191,23 +191,12 @@ async def delete_scheduled_message(call: Call, scheduled_message_id: IntPath) ->
     await call.submit(scheduled.delete, scheduled_message_id)
 
 
-async def send_scheduled_message(call: Call, scheduled_message_id: IntPath) -> SentMessage:
+async def send_scheduled_message(call: Call, scheduled_message_id: IntPath) -> SendMessageResponse:
     """Send a scheduled message now. Repeating the request doesn't send it twice."""
     return sent_message(await scheduling.send_scheduled_now(call, scheduled_message_id))
 
 
-class SendScheduled(Params, kw_only=True, frozen=True):
-    """A message that is to be sent before its time."""
-
-    scheduled_message_id: Annotated[Int, Path()]
-
-
-async def send_scheduled_message(call: Call, params: SendScheduled) -> SendMessageResponse:
-    """Send a message that waits now: in one step, so that asked twice it is sent once."""
-    return sent_message(await scheduling.send_scheduled_now(call, params.scheduled_message_id))
-
-
-def _is_direct(kind: Kind) -> bool:
+def _is_direct(kind: MessageType) -> bool:
     return kind in {"direct", "private"}
 
 

@@ -196,7 +196,7 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
         profile = shared_user_object(
             call.state, call.state.users[user.id], host, form, sees_address=True
         )
-    return ApiKeyAndProfile(**msgspec.structs.asdict(known), user=profile)
+    return ApiKeyWithUserResponse(**msgspec.structs.asdict(api_key), user=profile)
 
 
 TEST_MAILS: Final = 5

@@ -130,8 +130,6 @@ def success(answer: Any, ignored: list[str]) -> list[Part]:
     rest = b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) if ignored else b""
     if isinstance(answer, FragmentedAnswer):
         return [SUCCESS, *answer.parts, rest + b"}"]
-    if answer is None:
-        return [SUCCESS, rest + b"}"]
     encoded = answer if isinstance(answer, msgspec.Raw) else _encoder.encode(answer)
     fields = bytes(encoded)
     # A response's own `msg` replaces the empty one.

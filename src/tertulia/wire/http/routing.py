@@ -47,8 +47,7 @@ Handler = Callable[..., Awaitable[Any]]
 
 
 class ApiResponse(Struct, kw_only=True):
-    """The base of every endpoint's success response: its fields besides `result` and `msg`. An
-    endpoint without further fields returns None."""
+    """The base of every endpoint's success response: its fields besides `result` and `msg`."""
 
 
 class CreatedResponse(ApiResponse, kw_only=True):
@@ -112,12 +111,9 @@ class Route:
     answer: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        hints = typing.get_type_hints(self.handler, include_extras=True)
-        answer = hints.pop("return")
+        answer = typing.get_type_hints(self.handler, include_extras=True)["return"]
         object.__setattr__(self, "answer", ApiResponse if answer is type(None) else answer)
-        hints.pop("call")
-        (params,) = hints.values()
-        object.__setattr__(self, "params", params)
+        object.__setattr__(self, "params", declared_by(self.handler))
 
     @property
     def name(self) -> str:

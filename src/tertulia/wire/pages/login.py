@@ -184,7 +184,7 @@ def _residents(page: PageRequest) -> list[_DemoUser]:
             address=user.address,
             full_name=user.full_name,
             role=page.say(user.role.name.lower()),
-            # A page asks no other server for anything.
+            # No external avatars: pages load nothing from other servers.
             picture=full_avatar_url(user, sees_address=False),
         )
         for user in users

@@ -53,8 +53,8 @@ def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         if user is not None and _may_see(node, request, user):
             sees_address = permissions.sees_address(node.state, _viewer(node, request), user)
             medium = request.url.path.endswith("/medium")
-            address = full_avatar_url(user, sees_address=seen, medium=medium)
-        # It depends on the caller.
+            address = full_avatar_url(user, sees_address=sees_address, medium=medium)
+        # The redirect depends on the caller.
         headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
         return RedirectResponse(address, status_code=302, headers=headers)
 

@@ -15,8 +15,8 @@ from tertulia.outbound.http_client import NotAllowed
 from tertulia.service.files.pictures import avatar_deleted_on_failure, delete_avatar
 from tertulia.wire.api.bots.objects import BOT_FIELDS, BotDefaults, bot_object, config_names
 from tertulia.wire.api.pictures import kept_if_sent
-from tertulia.wire.api.users.endpoints import NewKey, RoleNumber
-from tertulia.wire.api.users.objects import api_email, avatar_address
+from tertulia.wire.api.users.endpoints import ApiKeyResponse, RoleNumber
+from tertulia.wire.api.users.objects import api_email, full_avatar_url
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.errors import MissingParameter
 from tertulia.wire.http.parameters import Int, IntPath, Params
@@ -51,7 +51,7 @@ def _own_bot(call: Call, bot: User) -> OwnBot:
         username=bot.address,
         full_name=bot.full_name,
         api_key=call.node.vault.api_key(call.state.credentials[bot.id]),
-        avatar_url=avatar_address(bot, sees_address=True),
+        avatar_url=full_avatar_url(bot, sees_address=True),
         **_defaults(call, bot),
     )
 
@@ -127,7 +127,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBotResponse:
     return CreatedBotResponse(
         user_id=bot.id,
         api_key=vault.api_key(new.credential),
-        avatar_url=avatar_address(bot, sees_address=True),
+        avatar_url=full_avatar_url(bot, sees_address=True),
         **_defaults(call, bot),
     )
 
@@ -275,7 +275,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBotResponse:
         service_interface=None if service is None else int(service.format),
         service_payload_url=None if service is None else service.url,
         config_data=config_names(bot.bot.embedded if bot.bot else None),
-        avatar_url=avatar_address(bot, sees_address=True),
+        avatar_url=full_avatar_url(bot, sees_address=True),
         **_defaults(call, bot),
         bot_owner=UNSET if owner is None else api_email(call.state, owner, host),
     )
@@ -298,16 +298,16 @@ async def deactivate_bot(call: Call, bot_id: IntPath) -> None:
     await call.submit(bots.deactivate, bot_id)
 
 
-async def get_bot_key(call: Call, bot_id: IntPath) -> NewKey:
+async def get_bot_key(call: Call, bot_id: IntPath) -> ApiKeyResponse:
     """Get a bot's API key. Requires its owner or an administrator."""
     credential = call.consider(bots.get_key, bot_id)
-    return NewKey(api_key=call.node.vault.api_key(credential))
+    return ApiKeyResponse(api_key=call.node.vault.api_key(credential))
 
 
-async def regenerate_bot_key(call: Call, bot_id: IntPath) -> NewKey:
+async def regenerate_bot_key(call: Call, bot_id: IntPath) -> ApiKeyResponse:
     """Replace a bot's API key. The old key stops working immediately. Requires the bot's owner or
     an administrator."""
     sign_in.require_confirmed(call)
     vault, site = call.node.vault, call.node.config.mail_site
     credential = await call.submit(bots.replace_key, bot_id, vault.new_key(), site)
-    return NewKey(api_key=vault.api_key(credential))
+    return ApiKeyResponse(api_key=vault.api_key(credential))

@@ -315,10 +315,10 @@ def _property(channel_id: int, name: str, value: bool | str | None) -> Subscript
 async def update_subscription_property(call: Call, params: UpdateProperty) -> None:
     """Change one of your settings for a channel."""
     given = [_property(params.stream_id, params.property, params.value)]
-    await call.submit(subscriptions.set_properties, given)
+    await call.submit(subscription_settings.set_properties, given)
 
 
 async def update_subscription_properties(call: Call, params: UpdateProperties) -> None:
     """Change your settings for channels. Either all changes are made or none."""
     given = [_property(one.stream_id, one.property, one.value) for one in params.subscription_data]
-    await call.submit(subscriptions.set_properties, given)
+    await call.submit(subscription_settings.set_properties, given)

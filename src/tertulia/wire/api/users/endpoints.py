@@ -14,7 +14,7 @@ from tertulia.model.users import Role, User
 from tertulia.service.accounts import good_password, leave
 from tertulia.wire.api.profiles import ProfileEntry, ProfileValueObject, new_profile, profile_data
 from tertulia.wire.api.shard_ranges import ShardRange
-from tertulia.wire.api.users import objects as objects
+from tertulia.wire.api.users import objects
 from tertulia.wire.api.users.objects import (
     AccountVisibility,
     UserFormat,
@@ -352,7 +352,7 @@ async def deactivate_own_user(call: Call, params: NoParams) -> None:
     """Deactivate your own account and the bots it owns."""
     _require_person(call)
     sign_in.require_confirmed(call)
-    await call.submit(users.deactivate, call.user.id)
+    await call.submit(deactivation.deactivate, call.user.id)
 
 
 def _require_person(call: Call) -> None:
@@ -366,7 +366,7 @@ class ReactivateUser(Params, kw_only=True, frozen=True):
 
 async def reactivate_user(call: Call, params: ReactivateUser) -> None:
     """Reactivate an account. It gets a new API key."""
-    await call.submit(users.reactivate, params.user_id, call.node.vault.new_key())
+    await call.submit(deactivation.reactivate, params.user_id, call.node.vault.new_key())
 
 
 # API keys

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.api.users import objects as objects
+from tertulia.wire.api.users import objects
 from tertulia.wire.api.users.objects import (
     UNKNOWN_AVATAR,
     UserFormat,
