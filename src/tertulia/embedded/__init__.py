@@ -1,6 +1,6 @@
-"""Embedded bots: those of the package `zulip_bots`, each run by a node in a process of its own.
+"""Embedded bots: bots of the package `zulip_bots`, each run by a node in its own process.
 
-A bot's process has no key and no connection to the server. It asks its node by a pipe for what
-bots may do, and the node does that as the bot. `catalog` is what can be run, `hosting` the node's
-side, `process` what runs in the other.
+A bot's process has no key and no connection to the server. It asks its node by a pipe to do what
+bots may do. `catalog` lists the bots, `hosting` is the node's side, and `process` runs in the bot's
+process.
 """

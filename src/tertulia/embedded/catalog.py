@@ -1,5 +1,4 @@
-"""Which bots there are, of `zulip_bots` itself and of packages that register theirs with it, and
-what each has to be told to work."""
+"""The available bots, from `zulip_bots` and packages that register with it, and their settings."""
 
 import ast
 import configparser
@@ -15,11 +14,11 @@ from msgspec import Struct
 from tertulia.model.errors import Refused
 
 EVERY: Final = "all"
-"""In place of names, in the operator's setting."""
+"""Stands for all bots in the operator's setting."""
 MAX_VALUE: Final = 1000
-"""Characters of one value of a bot's settings."""
+"""Characters of a bot's setting."""
 REGISTRY: Final = "zulip_bots.registry"
-"""The group of entry points by which other packages have bots: a name, and a module."""
+"""The entry point group of bots in other packages."""
 _MACHINE: Final = "it opens files or programs on the server"
 _MEMORY: Final = "it loses its games when its process ends, so run it separately"
 NEVER: Final[Mapping[str, str]] = {
@@ -28,9 +27,9 @@ NEVER: Final[Mapping[str, str]] = {
         ("connect_four", "game_handler_bot", "game_of_fifteen", "merels", "tictactoe"), _MEMORY
     ),
 }
-"""The bots that a server doesn't run, each with the reason."""
+"""Bots that a server doesn't run, with the reason."""
 _WITHOUT: Final = frozenset({"github_detail"})
-"""Those that work without their settings too."""
+"""Bots that also work without their settings."""
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -39,25 +38,24 @@ class Program(Struct, frozen=True, kw_only=True):
     name: str
     module: str
     settings: Mapping[str, str]
-    """What it is told, each with an example."""
+    """Each with an example."""
     settings_needed: bool
 
 
 def is_installed() -> bool:
-    """Whether the package is there."""
     return find_spec("zulip_bots") is not None
 
 
 def offered(setting: str) -> Mapping[str, Program]:
-    """Those that the operator's setting names and that can be run, by name."""
+    """Return the bots that the operator's setting names and that can be run, by name."""
     wanted = _names(setting)
     found = runnable() if wanted else {}  # Most servers look for none.
     return found if EVERY in wanted else {n: p for n, p in found.items() if n in wanted}
 
 
 def not_offered(setting: str) -> Mapping[str, str]:
-    """Those that the operator's setting names and that cannot be run, each with the reason. To be
-    asked before people are served: where there are some, all bots are read."""
+    """Return the bots that the operator's setting names and that can't be run, with the reason.
+    Slow: for startup only."""
     wanted = _names(setting)
     if not wanted:
         return {}
@@ -72,7 +70,7 @@ def not_offered(setting: str) -> Mapping[str, str]:
 
 
 def require(setting: str, name: str, settings: Mapping[str, str]) -> Program:
-    """The bot of that name. Refused where it is not offered, or cannot work with such settings."""
+    """Return the bot. Raises Refused if it isn't offered or can't work with these settings."""
     if not setting.strip():
         raise Refused(
             "Embedded bots are turned off on this server. Ask its operator to turn them on."
@@ -102,8 +100,7 @@ def _names(setting: str) -> list[str]:
 
 @cache
 def runnable() -> Mapping[str, Program]:
-    """All that can be run: those whose packages are there, without those of `NEVER`. (They are
-    read and not loaded.)"""
+    """All bots whose dependencies are installed, except `NEVER`. They are parsed, not imported."""
     spec = find_spec("zulip_bots")
     places = [] if spec is None else list(spec.submodule_search_locations or ())
     found: dict[str, Program] = {}
@@ -121,7 +118,7 @@ def runnable() -> Mapping[str, Program]:
 
 
 def _registered() -> dict[str, Program]:
-    """Those of other packages."""
+    """Bots of other packages."""
     found: dict[str, Program] = {}
     for entry in entry_points(group=REGISTRY):
         path = entry.module.replace(".", "/")
@@ -136,7 +133,7 @@ def _registered() -> dict[str, Program]:
 
 
 def _has_packages(source: Path) -> bool:
-    """Whether all packages are there that the module imports."""
+    """Return whether all packages that the module imports are installed."""
     wanted: set[str] = set()
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -147,7 +144,7 @@ def _has_packages(source: Path) -> bool:
 
 
 def _example(file: Path) -> Mapping[str, str]:
-    """The settings of the example that lies beside the bot."""
+    """The example settings next to the bot."""
     parser = configparser.ConfigParser(interpolation=None)
     # As they are written: some are in capitals. (The library documents it so, not its types.)
     parser.optionxform = str  # type: ignore[assignment,method-assign]

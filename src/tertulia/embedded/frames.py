@@ -1,4 +1,4 @@
-"""What a bot's process and its node send each other: frames, each behind its length (see
+"""Frames between a bot's process and its node, each preceded by its length (see
 `workers/process.py`)."""
 
 from typing import Any, Final
@@ -10,7 +10,7 @@ MAX_FRAME: Final = 8 * 1024 * 1024
 
 
 class StartBot(Struct, frozen=True, kw_only=True, tag="begin"):
-    """To the process, first of all: which bot it is."""
+    """To the process: which bot it is."""
 
     program: str
     module: str
@@ -19,18 +19,18 @@ class StartBot(Struct, frozen=True, kw_only=True, tag="begin"):
     full_name: str
     settings: dict[str, str]
     networks: str
-    """Where it may connect to although that is not on the internet: see `outbound/addresses.py`."""
+    """Networks that it may connect to besides the internet: see `outbound/addresses.py`."""
     data_dir: str
-    """The server's, which is nothing to it."""
+    """The server's directory, which the bot mustn't read."""
     start_seconds: float
-    """What it may take to begin, on the clock."""
+    """Time limit for starting."""
     seconds: float
     processor: float
-    """What it may take for one message, on the clock and of the processor."""
+    """Limits for one message: on the clock, and CPU time."""
 
 
 class HandleMessage(Struct, frozen=True, kw_only=True, tag="tell"):
-    """To the process: handle this message, as `GET /messages/{id}` has it."""
+    """To the process: handle a message, in the format of `GET /messages/{id}`."""
 
     message: dict[str, Any]
 
@@ -43,17 +43,17 @@ class Operation(Struct, frozen=True, kw_only=True, tag="ask"):
 
 
 class OperationResult(Struct, frozen=True, kw_only=True, tag="answer"):
-    """To the process: what the node's interface says to that."""
+    """To the process: the API's response."""
 
     said: dict[str, Any]
 
 
 class Finished(Struct, frozen=True, kw_only=True, tag="done"):
-    """To the node: it has begun, or the message is handled; or how that failed."""
+    """To the node: the bot has started or handled the message, or failed."""
 
     error: str = ""
     ends: bool = False
-    """Whether that is the last that it says."""
+    """Whether the process ends."""
 
 
 ToProcess = StartBot | HandleMessage | OperationResult

@@ -1,4 +1,4 @@
-"""What a bot of `zulip_bots` is handed, by which it answers, keeps things and knows itself."""
+"""The handler that a bot of `zulip_bots` uses."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,18 +7,18 @@ from typing import Any, Final, NoReturn
 from tertulia.embedded.frames import StartBot
 
 MOST_ASKED: Final = 100
-"""Requests for one message."""
+"""Operations per message."""
 
 Asking = Callable[[str, Mapping[str, Any]], dict[str, Any]]
-"""Has the node do something as the bot: an operation with its fields. Returns what it says."""
+"""Has the node do an operation as the bot, and returns the API's response."""
 
 
 class RequestLimitReached(Exception):
-    """The bot asks for more than it may for one message."""
+    """The bot requested too many operations for one message."""
 
 
 class BotHandler:
-    """As `zulip_bots.lib.AbstractBotHandler` has it."""
+    """Implements `zulip_bots.lib.AbstractBotHandler`."""
 
     def __init__(self, begin: StartBot, ask: Asking) -> None:
         self.user_id = begin.user_id
@@ -30,35 +30,32 @@ class BotHandler:
         self.storage = BotStorage(self.asked)
 
     def begin_message(self) -> None:
-        """Another message is to be handled."""
         self._asked = 0
 
     def asked(self, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """What the node says to that. TooMuch where it was asked too often."""
+        """Do an operation. Raises RequestLimitReached."""
         self._asked += 1
         if self._asked > MOST_ASKED:
             raise RequestLimitReached(f"it made more than {MOST_ASKED} requests for one message")
         return self._ask(operation, fields)
 
     def identity(self) -> Any:
-        """Its name and address."""
         from zulip_bots.lib import BotIdentity
 
         return BotIdentity(self.full_name, self.email)
 
     def react(self, message: Mapping[str, Any], emoji_name: str) -> dict[str, Any]:
-        """React to the message."""
         fields = {"message_id": message["id"], "emoji_name": emoji_name}
         return self.asked("react", fields)
 
     def send_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a message, with the fields of `POST /messages`."""
+        """Send a message with the fields of `POST /messages`."""
         return self.asked("send_message", message)
 
     def send_reply(
         self, message: Mapping[str, Any], response: str, widget_content: str | None = None
     ) -> dict[str, Any]:
-        """Send an answer to where the message is."""
+        """Reply to the message's conversation."""
         if message["type"] == "private":
             people = [person["id"] for person in message["display_recipient"]]
             to = {"type": "direct", "to": [one for one in people if one != self.user_id] or people}
@@ -71,11 +68,11 @@ class BotHandler:
         return self.send_message({**to, "content": response, "widget_content": widget_content})
 
     def update_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Edit a message of its own, with the fields of `PATCH /messages/{message_id}`."""
+        """Edit a message with the fields of `PATCH /messages/{message_id}`."""
         return self.asked("update_message", message)
 
     def get_config_info(self, bot_name: str, optional: bool = False) -> dict[str, str]:
-        """The bot's settings. NoBotConfigError where there are none and it needs some."""
+        """Return the bot's settings. Raises NoBotConfigError if it needs some and has none."""
         from zulip_bots.lib import NoBotConfigError
 
         if not self._begin.settings and not optional:
@@ -83,19 +80,18 @@ class BotHandler:
         return dict(self._begin.settings)
 
     def quit(self, message: str = "") -> NoReturn:
-        """End the process."""
         raise SystemExit(message)
 
 
 class BotStorage:
-    """What the bot keeps with the server, as JSON. Nothing is remembered here: another node may
+    """The bot's storage on the server, as JSON. Nothing is cached, because another node may
     handle the next message."""
 
     def __init__(self, ask: Asking) -> None:
         self._ask = ask
 
     def put(self, key: str, value: Any) -> None:
-        """Keep it. StateHandlerError where that is refused."""
+        """Raises StateHandlerError."""
         from zulip_bots.lib import StateHandlerError
 
         said = self._ask("put_storage", {"storage": {key: json.dumps(value)}})
@@ -103,12 +99,11 @@ class BotStorage:
             raise StateHandlerError(f"Error updating state: {said.get('msg')}")
 
     def get(self, key: str) -> Any:
-        """What it kept. KeyError where there is nothing."""
+        """Raises KeyError."""
         said = self._ask("get_storage", {"keys": [key]})
         if said.get("result") != "success":
             raise KeyError(f"key not found: {key}")
         return json.loads(said["storage"][key])
 
     def contains(self, key: str) -> bool:
-        """Whether it kept something."""
         return self._ask("get_storage", {"keys": [key]}).get("result") == "success"

@@ -1,4 +1,4 @@
-"""The node's side of embedded bots: their processes, started when they are wanted."""
+"""The node's side of embedded bots: their processes, started on demand."""
 
 import asyncio
 import contextlib
@@ -29,33 +29,32 @@ from tertulia.workers.process import HEADER, environment, framed
 logger = logging.getLogger("tertulia.embedded")
 
 MOST_PROCESSES: Final = 8
-"""Of one node. One more takes the place of that which was idle for longest."""
+"""Per node. Another one replaces the one that was idle longest."""
 IDLE_SECONDS: Final = 300.0
-"""After so long without a message a process ends."""
+"""An idle process ends after this long."""
 START_SECONDS: Final = 15.0
 MESSAGE_SECONDS: Final = 15.0
-"""What a bot may take to begin, and for one message."""
+"""Time limits for starting and for one message."""
 PROCESSOR_SECONDS: Final = 5.0
-"""The same for one message, of the processor."""
+"""CPU time for one message."""
 PATIENCE: Final = 45.0
-"""Seconds that a message waits for those before it, and for room."""
+"""Seconds that a message waits for earlier ones and for room."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 300.0
-"""Seconds until a bot whose process was lost is started again: each pause is twice the one
-before."""
+"""Seconds before restarting a lost process. Each pause is twice the previous one."""
 MOST_LINES: Final = 50
-"""Of what a bot prints for one message that are logged."""
+"""Lines of a bot's output that are logged per message."""
 _LINE: Final = 2000
 """Bytes."""
 _LEFT: Final = 65_536
-"""Bytes that are read at once of what an ended process had said."""
+"""Bytes read in one step from an ended process."""
 
 Asked = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Does something as the bot: an operation and its fields. Returns what the interface says."""
+"""Does an operation as the bot, and returns the API's response."""
 
 
 class BotUnavailable(Exception):
-    """The bot cannot be told now, and perhaps in `wait` seconds. `str(error)` says why."""
+    """The bot can't get the message now, but maybe in `wait` seconds. The text says why."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         self.wait = wait
@@ -63,11 +62,11 @@ class BotUnavailable(Exception):
 
 
 class BotFailed(Exception):
-    """The bot was told, and failed; it would do so again. `str(error)` says how."""
+    """The bot failed to handle the message, and would do so again. The text says how."""
 
 
 class HostedBot(Struct, frozen=True, kw_only=True):
-    """A bot with what its process is told of it. Another one needs another process."""
+    """A bot with its process's settings. Changing them takes a new process."""
 
     program: str
     module: str
@@ -80,7 +79,7 @@ class HostedBot(Struct, frozen=True, kw_only=True):
 
 
 class Host:
-    """The processes of one node."""
+    """The bot processes of a node."""
 
     def __init__(self) -> None:
         self._running: dict[int, _BotProcess] = {}
@@ -89,17 +88,16 @@ class Host:
         self._room = asyncio.Semaphore(MOST_PROCESSES)
         self._ending: set[asyncio.Task[None]] = set()
         self._lost: dict[int, tuple[int, float]] = {}
-        """Of bots whose process was lost: how often in a row, and until when it is not started."""
+        """Bots whose process was lost: how often in a row, and when it may restart."""
 
     def process_id(self, user_id: int) -> int | None:
-        """Of the bot's process, if there is one at the moment."""
         process = self._running.get(user_id)
         return None if process is None else process.id
 
     @asynccontextmanager
     async def turn(self, user_id: int) -> AsyncIterator[None]:
-        """The bot's own turn, in which it can be told of a message: each has it in the order in
-        which it was asked for. NotNow where that takes too long."""
+        """Wait for the bot's turn to get a message, in the order of requests. Raises
+        BotUnavailable if that takes too long."""
         turn = self._turns.setdefault(user_id, asyncio.Lock())
         taken = contextlib.AsyncExitStack()
         async with taken:
@@ -112,8 +110,7 @@ class Host:
             yield
 
     async def tell(self, bot: HostedBot, message: dict[str, Any], asked: Asked) -> None:
-        """Have the bot handle the message, within a `turn`. NotNow where it could not be told;
-        NotHandled where it failed."""
+        """Have the bot handle the message, within a `turn`. Raises BotUnavailable and BotFailed."""
         process = await self._process(bot, asked)
         failed: str | None = None
         try:
@@ -135,14 +132,14 @@ class Host:
         self._lost.pop(bot.user_id, None)
 
     async def close(self) -> None:
-        """End all processes, and wait for those that were ended by themselves."""
+        """End all processes and wait for them."""
         for user_id, process in list(self._running.items()):
             self._begin_end(user_id, process)
         if self._ending:
             await asyncio.wait(self._ending)
 
     async def _process(self, bot: HostedBot, asked: Asked) -> "_BotProcess":
-        """The bot's process; started where there is none."""
+        """Return the bot's process, started if necessary."""
         process = self._running.get(bot.user_id)
         if process is not None and process.bot == bot and not process.has_ended:
             process.wake()
@@ -174,8 +171,8 @@ class Host:
         return process
 
     async def _make_room(self) -> None:
-        """End the processes that were idle for longest, so that there is room for those that start.
-        (Those that are not idle are fewer than there may be: each has its place in `_room`.)"""
+        """End the longest idle processes to make room for starting ones. (Busy ones are limited
+        by `_room`.)"""
         idle = {i: p for i, p in self._running.items() if p.idle_since is not None}
         excess = len(self._running) + self._starting - MOST_PROCESSES
         for user_id in sorted(idle, key=lambda i: idle[i].idle_since or 0.0)[: max(excess, 0)]:
@@ -190,8 +187,8 @@ class Host:
         await asyncio.shield(self._begin_end(user_id, process))
 
     def _begin_end(self, user_id: int, process: "_BotProcess") -> asyncio.Task[None]:
-        """End it by the side, whoever goes on meanwhile: an event loop that closes before its
-        processes are gone is an error."""
+        """End the process in the background. The event loop mustn't close before its processes
+        are gone."""
         if self._running.get(user_id) is process:
             del self._running[user_id]
         ending = asyncio.create_task(process.end(), name="end-bot")
@@ -217,7 +214,7 @@ def _begin(bot: HostedBot) -> StartBot:
 
 
 def _masked(text: str, bot: HostedBot) -> str:
-    """The text without the values of the bot's settings: errors of requests name them."""
+    """Mask the values of the bot's settings, which errors may contain."""
     for _, value in bot.settings:
         for one in (value, quote(value), quote_plus(value)):
             if len(one) > 3:
@@ -226,7 +223,7 @@ def _masked(text: str, bot: HostedBot) -> str:
 
 
 class _Lost(Exception):
-    """The process does not answer any more. `str(error)` goes on where "it" begins."""
+    """The process no longer responds. The text continues "it"."""
 
 
 async def _started(bot: HostedBot) -> "_BotProcess":
@@ -257,7 +254,7 @@ async def _started(bot: HostedBot) -> "_BotProcess":
 
 
 async def _writer(pipe: int) -> asyncio.StreamWriter:
-    """What writes to that end of a pipe, and closes it."""
+    """Open the pipe for writing."""
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
     transport, protocol = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "wb", 0)
@@ -279,23 +276,23 @@ class _BotProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has, or has said that it does."""
+        """Whether it has ended or said that it will."""
         return self._is_over or self._process.returncode is not None
 
     def rest(self, seconds: float, end: Callable[[], object]) -> None:
-        """It has nothing to do; call `end` when that is so for so many seconds."""
+        """Mark it as idle, and call `end` after that many seconds of idling."""
         self.idle_since = time.monotonic()
         self._end_of_rest = asyncio.get_running_loop().call_later(seconds, end)
 
     def wake(self) -> None:
-        """It has something to do again."""
+        """Mark it as busy."""
         self.idle_since = None
         if self._end_of_rest is not None:
             self._end_of_rest.cancel()
 
     async def converse(self, frame: StartBot | HandleMessage, asked: Asked, seconds: float) -> str:
-        """Send the frame, do what the bot asks for, until it is done. Returns what it says went
-        wrong, if anything. _Lost where it takes longer than so many seconds, or ends."""
+        """Send the frame and do the bot's operations until it is done. Returns its error, if
+        any. Raises _Lost if it takes too long or ends."""
         self._lines = 0
         try:
             async with asyncio.timeout(seconds):
@@ -311,7 +308,7 @@ class _BotProcess:
         return _masked(said.error, self.bot)
 
     async def end(self) -> None:
-        """End it, whatever it does, and close the pipes to it."""
+        """Kill the process and close its pipes."""
         self.wake()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
@@ -337,7 +334,7 @@ class _BotProcess:
         return frame
 
     async def _log_lines(self) -> None:
-        """Log what it prints: some lines for each message."""
+        """Log its output, limited per message."""
         errors = self._process.stderr
         rest = b""
         while errors is not None and (part := await errors.read(_LINE)):
@@ -358,4 +355,4 @@ class _BotProcess:
         text = _masked(line[:_LINE].decode(errors="replace").rstrip(), self.bot)
         if text:
             said = {"bot_id": self.bot.user_id, "bot": self.bot.full_name, "line": text}
-            logger.info("an embedded bot says", extra={"fields": said})
+            logger.info("output of an embedded bot", extra={"fields": said})

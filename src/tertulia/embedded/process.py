@@ -1,8 +1,7 @@
-"""A bot's own process: `python -m tertulia.embedded.process`.
+"""A bot's process: `python -m tertulia.embedded.process`.
 
-It handles one message after the other that its node tells it of, and ends when the node closes its
-input, or is gone. A message that takes longer than it may, on the clock or of the processor, ends
-the process by the kernel's timers.
+It handles one message after the other for its node, and ends when the node closes its input or is
+gone. The kernel's timers end it when a message takes too long, on the clock or in CPU time.
 """
 
 import importlib
@@ -44,9 +43,8 @@ _ALWAYS: Final = ("/dev/null", "/dev/urandom", "/usr/share/zoneinfo")
 
 
 def keep_within_bounds(networks: Sequence[Network], data_dir: str) -> None:
-    """From now on, refuse this process (PermissionError) what a bot has no need of. It cannot be
-    taken back. `networks` may be connected to although they are not on the internet; what is in
-    `data_dir` is not read, wherever modules are looked for."""
+    """Refuse, with PermissionError and irrevocably, what a bot doesn't need. `networks` may be
+    connected to besides the internet. Nothing in `data_dir` can be read."""
     mimetypes.init()  # It reads lists of the system's.
     python = (sysconfig.get_path(one) for one in ("stdlib", "platstdlib", "purelib", "platlib"))
     own = tuple(os.path.realpath(one) for one in (*python, *_ALWAYS))
@@ -86,11 +84,10 @@ def _is_in(path: str, places: Sequence[str]) -> bool:
 
 MEMORY: Final = 1024 * 1024 * 1024
 FILES: Final = 64
-"""That are open, connections among them."""
+"""Open files, including connections."""
 
 
 def main() -> None:
-    """Handle messages until the node closes the input."""
     # What the bot reads and prints must not get between the frames.
     pipe = _Pipe(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -105,7 +102,7 @@ def main() -> None:
     _timed(begin.start_seconds, 0)
     try:
         handler, bot = _begun(begin, pipe)
-    except (Exception, SystemExit) as error:  # Whatever it is, it is the node's to judge.
+    except (Exception, SystemExit) as error:  # Reported to the node.
         _failed(pipe, error)
     pipe.send(Finished())
     while True:
@@ -132,7 +129,7 @@ class _Pipe:
         self._responses = responses
 
     def receive(self) -> ToProcess:
-        """The next frame. Ends the process where the node is gone."""
+        """Return the next frame. Ends the process if the node is gone."""
         header = self._requests.read(HEADER)
         if len(header) < HEADER:
             os._exit(0)
@@ -148,7 +145,6 @@ class _Pipe:
         self._responses.flush()
 
     def ask(self, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """What the node says to that."""
         self.send(Operation(operation=operation, fields=dict(fields)))
         answer = self.receive()
         if not isinstance(answer, OperationResult):
@@ -166,7 +162,7 @@ def _begun(begin: StartBot, pipe: _Pipe) -> tuple[BotHandler, Any]:
 
 
 def _handle(message: dict[str, Any], handler: BotHandler, bot: Any) -> None:
-    """Have the bot handle the message, if it is meant to: of a mention, what comes behind it."""
+    """Have the bot handle the message if it is for the bot. Of a mention, it gets what follows."""
     from zulip_bots.lib import extract_query_without_mention, is_private_message_but_not_group_pm
 
     full = message["content"]
@@ -191,8 +187,8 @@ def _said(error: BaseException) -> str:
 
 
 def _timed(seconds: float, processor: float) -> None:
-    """Have the kernel end this process after so much time; 0 is never."""
-    # A little later than the node does it, which says why.
+    """Have the kernel end this process after these times (0: never)."""
+    # A little later than the node, which reports why.
     signal.setitimer(signal.ITIMER_REAL, seconds and seconds + 5)
     signal.setitimer(signal.ITIMER_PROF, processor)
 

@@ -1,8 +1,8 @@
-"""Messages as HTML.
+"""Rendering messages as HTML.
 
-`render.Renderer` parses a message with rules of our own on markdown-it-py: a module for each noun
-(`mentions`, `channels`, `links`, `emoji`, `code`, `fenced_blocks`, ...). All HTML is made by
-`elements`, which knows only the elements and attributes of messages, so nothing that is typed can
-run in a reader's browser. `render_context.RenderContext` is one message while it is rendered: its
-author, and what it refers to. Code and formulas are computed by a worker (`worker_rendering`).
+`render.Renderer` parses a message with Tertulia's rules for markdown-it-py, in a module for each
+kind of markup. `elements` makes all HTML and knows only the elements and attributes of messages, so
+nothing that is typed can run in a reader's browser. `context.RenderContext` is the message being
+rendered, with its author and what it refers to. A worker renders code and formulas
+(`worker_rendering`).
 """

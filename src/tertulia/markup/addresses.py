@@ -1,4 +1,4 @@
-"""Which URLs may be linked, and how they are written."""
+"""Which URLs messages may link, and the URLs of channels, topics, and messages."""
 
 import re
 from collections.abc import Iterable
@@ -15,10 +15,11 @@ _UNSEEN: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
 def safe(address: str, site: str = "") -> str | None:
-    """The URL in its final form; None where it is not safe to link (`javascript:` and the like).
+    """Return the URL in its final form, or None if it isn't safe to link (`javascript:` and the
+    like).
 
-    URLs of conversations and files of this server (`site`) become relative to it. A text without a
-    scheme is a fragment, a path from the root, a mail address, or else a host on the web.
+    URLs of conversations and files of this server (`site`) become relative. Without a scheme, the
+    text is a fragment, an absolute path, an email address, or a web host.
     """
     address = _UNSEEN.sub("", address.replace("&amp;", "&"))
     if not address:
@@ -56,8 +57,8 @@ _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def encoded(text: str) -> str:
-    """The text percent-encoded for a URL fragment, with dots instead of percent signs, which many
-    programs would decode on the way."""
+    """Percent-encode the text for a URL fragment, with periods instead of percent signs, which
+    many programs would decode."""
     return "".join(
         chr(byte) if byte in _KEPT else f".{byte:02X}"
         for byte in text.encode("utf-8", "surrogatepass")
@@ -65,44 +66,41 @@ def encoded(text: str) -> str:
 
 
 def channel_address(channel: Channel) -> str:
-    """The channel's address, from the root of the site."""
     return f"/#narrow/channel/{channel.id}-{encoded(channel.name.replace(' ', '-'))}"
 
 
 def topic_address(channel: Channel, topic: str) -> str:
-    """The topic's address."""
     return f"{channel_address(channel)}/topic/{encoded(topic)}"
 
 
 def newest_message(state: State, channel: Channel, topic: str) -> int | None:
-    """The ID of the topic's newest message: a link with it finds the topic after it was moved."""
+    """Return the ID of the topic's newest message. A link with it works after the topic was
+    moved."""
     known = state.topics.of_channel[channel.id].get(topic_key(topic))
     return None if known is None else known.last_message_id
 
 
 def message_address(channel: Channel, topic: str, message_id: int) -> str:
-    """The message's address, in its topic."""
     return f"{topic_address(channel, topic)}/near/{message_id}"
 
 
 def address_of(state: State, message: Message) -> str:
-    """The message's address, in its topic or direct conversation."""
+    """Return the message's URL in its topic or direct conversation."""
     if message.direct_id is not None:
         return direct_message_address(state.directs[message.direct_id].members, message.id)
     return message_address(state.channels[message.channel_id], message.topic, message.id)
 
 
 def direct_message_address(members: Iterable[int], message_id: int) -> str:
-    """The address of a direct message among these people."""
     people = ",".join(map(str, sorted(members)))
     return f"/#narrow/dm/{people}-dm/near/{message_id}"
 
 
 def custom_address(realm_id: int, file: str) -> str:
-    """The address of the picture of a custom emoji."""
+    """Return the URL of a custom emoji's image."""
     return f"/user_avatars/{realm_id}/emoji/images/{file}"
 
 
 def extra_address(name: str) -> str:
-    """The address of the picture of an emoji that the server adds to Unicode's."""
+    """Return the URL of an image for an emoji that Unicode doesn't have."""
     return f"/static/generated/emoji/images/emoji/unicode/{name}.png"

@@ -1,4 +1,4 @@
-"""Quotations, headings, tables and lists."""
+"""Block rules: quotations, headings, tables, lists, and fences."""
 
 import re
 from dataclasses import dataclass
@@ -16,25 +16,24 @@ _BEGINS_BLOCK: Final = re.compile(r"```|~~~|>")
 _LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
 _MARKER: Final = re.compile(r"(?:[*+-]|(?P<number>[0-9]{1,9})\.)(?:[ \t]+|$)")
 MAX_CELLS: Final = 10_000
-"""Cells of all tables of a message. A short row is filled up to the width of the head."""
+"""Table cells in a message. Short rows are padded to the width of the head."""
 MAX_QUOTATION_CHECKS: Final = 20_000
-"""How many times the rule for quotations is tried in one message: lines that may continue a
-quotation are tried again for each line before them, which is quadratic."""
+"""Attempts to parse a quotation in one message. Lines that may continue a quotation are tried
+again for each line before them, which is quadratic."""
 _INDENT: Final = 2
-"""Columns by which the content of a list's item is indented."""
+"""Columns that the content of a list item is indented by."""
 _LINE: Final = r"[^\s\d#>`~*+\-_|:=][^\n]*+"
 _PROSE: Final = re.compile(rf"{_LINE}(?:\n++{_LINE})*+")
 _BETWEEN: Final = re.compile(r"\n{2,}")
 
 
 def is_prose(text: str) -> bool:
-    """Whether none of the lines can begin a block, so that all together are paragraphs, with empty
-    lines between them."""
+    """Return whether the text is only paragraphs: no line can begin another block."""
     return _PROSE.fullmatch(text) is not None
 
 
 def parse(state: StateCore) -> None:
-    """The blocks of a message. Most messages are paragraphs, which is seen at a glance."""
+    """Parse a message's blocks, with a shortcut for plain paragraphs."""
     if not is_prose(state.src):
         state.md.block.parse(state.src, state.md, state.env, state.tokens)
         return
@@ -44,12 +43,12 @@ def parse(state: StateCore) -> None:
 
 
 def line(state: StateBlock, number: int) -> str:
-    """A line of the block, without indentation and the signs of the blocks around it."""
+    """Return a line without indentation and markers of the blocks around it."""
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
 
 
 def quotation_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """Lines that begin with `>`. Only such signs and nothing else are text."""
+    """Lines that begin with `>`. Lines with nothing else are text."""
     context = context_of(state)
     context.quotation_checks += 1
     if not state.src.startswith(">", state.bMarks[begin] + state.tShift[begin]):
@@ -66,7 +65,7 @@ def quotation_rule(state: StateBlock, begin: int, end: int, silent: bool) -> boo
 
 
 def _continue_lazily(state: StateBlock, end: int) -> None:
-    """Where a quotation's last line is a mere `>`, the text right below is still of it."""
+    """If a quotation's last line is only `>`, the text right below still belongs to it."""
     number = state.line
     if number >= end or state.isEmpty(number) or state.sCount[number] < state.blkIndent:
         return
@@ -83,7 +82,7 @@ def _continue_lazily(state: StateBlock, end: int) -> None:
 
 
 def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
-    """Whether there are only signs of quotation (`>`) up to the next empty line."""
+    """Return whether only quotation markers (`>`) follow until the next empty line."""
     known = context_of(state).lone_markers
     seen: list[tuple[int, int]] = []
     found = True
@@ -104,12 +103,12 @@ def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
 
 
 def heading_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """`# Heading`. The signs alone are text."""
+    """`# Heading`. Markers alone are text."""
     return bool(line(state, begin).strip("# \t")) and heading(state, begin, end, silent)
 
 
 def table_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A table. It is text when the message would have more than `MAX_CELLS`."""
+    """A table, or text if the message would have more than `MAX_CELLS`."""
     if silent or begin + 2 > end:
         return table(state, begin, end, silent)
     second = line(state, begin + 1)
@@ -124,7 +123,7 @@ def table_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
 
 
 def _next_empty(state: StateBlock, begin: int, end: int) -> int:
-    """The number of the next empty line, or `end`."""
+    """Return the next empty line, or `end`."""
     known = context_of(state).next_empty
     number = begin
     while number < end and number not in known and not state.isEmpty(number):
@@ -135,7 +134,7 @@ def _next_empty(state: StateBlock, begin: int, end: int) -> int:
 
 
 def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A list. Its items may have different signs; their content is indented by two columns."""
+    """A list. Items may have different markers. Their content is indented by two columns."""
     if state.is_code_block(begin) or state.level + 2 > MAX_NESTING:
         return False
     marker = _MARKER.match(line(state, begin))
@@ -181,13 +180,13 @@ def _list(state: StateBlock, begin: int, end: int, number: str | None) -> None:
 
 
 def _item(state: StateBlock, number: int, *, ordered: bool) -> re.Match[str] | None:
-    """The sign of the item that begins in this line, in a list of that kind; None without one."""
+    """Return the marker if an item of this kind of list begins in the line."""
     marker = _MARKER.match(line(state, number))
     return None if marker is None or (marker["number"] is None) is ordered else marker
 
 
 def _ends(state: StateBlock, number: int, end: int) -> bool:
-    """Whether the list is over before this line."""
+    """Return whether the list ends before this line."""
     if state.sCount[number] < state.blkIndent or state.is_code_block(number):
         return True
     rules = state.md.block.ruler.getRules("list")
@@ -195,8 +194,8 @@ def _ends(state: StateBlock, number: int, end: int) -> bool:
 
 
 def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
-    """Parse the content of an item, which begins `offset` characters into its first line. Returns
-    whether there are empty lines in it."""
+    """Parse an item's content, `offset` characters into its first line. Returns whether it has
+    empty lines."""
     kept = state.bMarks[begin], state.tShift[begin], state.sCount[begin]
     outside = state.blkIndent, state.tight
     state.blkIndent = state.sCount[begin] + _INDENT
@@ -215,7 +214,7 @@ def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
 
 
 def _hide_paragraphs(tokens: list[Token], first: int, level: int) -> None:
-    """Leave out the paragraphs in items of a list without empty lines."""
+    """Hide paragraphs in the items of a list without empty lines."""
     for token in tokens[first:]:
         if token.level == level and token.type in {"paragraph_open", "paragraph_close"}:
             token.hidden = True
@@ -233,17 +232,17 @@ class Fence:
 
     sign: str
     word: str
-    """The language, or the kind of block: `quote`, `spoiler`, `math`."""
+    """The language, or a kind of block: `quote`, `spoiler`, `math`."""
     rest: str
 
     def closes(self, text: str) -> bool:
-        """Whether the line is the closing fence."""
+        """Return whether the line closes the fence."""
         text = text.rstrip()
         return len(text) >= len(self.sign) and not text.strip(self.sign[0])
 
 
 def fence_in(text: str) -> Fence | None:
-    """The opening fence that the line is, or None."""
+    """Parse an opening fence."""
     match = _FENCE.match(text)
     if match is None or match["fence"][0] in match["info"]:
         return None
@@ -256,7 +255,7 @@ def fence_in(text: str) -> Fence | None:
 
 
 def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A block between fences; without a closing one, to the end of the block around it."""
+    """A fenced block, which ends with the block around it if the fence isn't closed."""
     if state.is_code_block(begin):
         return False
     fence = fence_in(line(state, begin))
@@ -283,8 +282,7 @@ def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
 
 
 def _with_words_kept(fence: Fence) -> Fence:
-    """The fence, where more than a language stands in its line: what is no language is text. (It
-    becomes the first line within.)"""
+    """Treat what follows the fence as the first line inside if it isn't just a language."""
     is_kind = fence.word.lower() in _KINDS
     if not fence.rest or is_kind or code.is_language(fence.word):
         return fence
@@ -294,9 +292,8 @@ def _with_words_kept(fence: Fence) -> Fence:
 def _end(
     state: StateBlock, fence: Fence, begin: int, end: int, *, holds_blocks: bool
 ) -> tuple[int, int]:
-    """The line at which the content ends, and the one at which parsing goes on: the line after the
-    closing fence, or the first that is not in the block around the fence. In a fence that holds
-    blocks, inner fences are skipped."""
+    """Return the line where the content ends, and the one where parsing continues. In a fence
+    that contains blocks, inner fences are skipped."""
     inner: list[Fence] = []
     for number in range(begin, end):
         if not state.isEmpty(number) and state.sCount[number] < state.blkIndent:

@@ -1,6 +1,6 @@
-"""Blocks of code, and their syntax highlighting.
+"""Code blocks and syntax highlighting.
 
-`highlighted` runs in a worker: code can be written so that a grammar takes exponential time.
+`highlighted` runs in a worker, because some grammars take exponential time for crafted code.
 """
 
 import re
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
 
 MAX_SECONDS: Final = 0.2
-"""CPU time for one block. It is checked between tokens, so that most slow code gives up here, and
-its worker lives on."""
+"""CPU time per block, checked between tokens, so that most slow code ends here without ending
+its worker."""
 _PLAIN: Final = frozenset({"", "text", "none"})
 """Words after a fence that mean no language."""
 _SHEBANG: Final = re.compile(r"(?:#! ?(?:/[\w./-]*/)?(?:env )?|:::+)([\w#.+-]+)")
@@ -45,18 +45,17 @@ HIGHLIGHTED: Final = frozenset(
         *("YAML", "Zig", "systemverilog", "verilog"),
     }
 )
-"""The languages that are highlighted: common ones. Every further grammar is one more that could be
-made slow."""
+"""Common languages, which are highlighted. Each grammar is one more that crafted code could slow
+down."""
 
 
 def is_language(word: str) -> bool:
-    """Whether it is the name of a language of code."""
     return word.lower() in _PLAIN | _TEX or word.lower() in _names()
 
 
 def block(source: str, language: str, default: str, highlight: Callable[[str, str], str]) -> str:
-    """A block of code as HTML. `default` is the language where none is named; `highlight` takes
-    code and the name of one of the `HIGHLIGHTED` languages. Empty lines around it are left out."""
+    """Return a code block as HTML. `highlight` takes code and the name of a `HIGHLIGHTED`
+    language."""
     source = f"{within}\n" if (within := source.strip("\n")) else ""
     word = language or default
     if not word and (name := _interpreter(source)):
@@ -70,7 +69,7 @@ def block(source: str, language: str, default: str, highlight: Callable[[str, st
 
 
 def _interpreter(source: str) -> str | None:
-    """The language of a program that says in its first line what runs it, if it is highlighted."""
+    """Return the highlighted language that the first line's shebang names, or None."""
     found = _SHEBANG.match(source)
     name = _names().get(found[1].lower()) if found else None
     return name if name in HIGHLIGHTED else None
@@ -86,7 +85,7 @@ def _block(name: str | None, html: str) -> str:
 
 @cache
 def _names() -> Mapping[str, str]:
-    """The names of all languages, by their aliases in lower case."""
+    """All languages by lowercase alias."""
     from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # as above
 
     return {
@@ -105,12 +104,12 @@ def _lexer(name: str, **options: bool) -> "Lexer | None":
 
 
 def load(_source: str, name: str) -> None:
-    """Load the language's grammar, before the time of the code is counted."""
+    """Load the grammar before the code's time starts."""
     _lexer(name)
 
 
 def highlighted(source: str, name: str) -> str:
-    """The code with elements for highlighting; plain if that takes longer than `MAX_SECONDS`."""
+    """Highlight the code, or only escape it if that takes longer than `MAX_SECONDS`."""
     # PHP begins with its mark, or with PHP.
     lexer = _lexer(name, startinline=True) if name == "PHP" and "<?" not in source else _lexer(name)
     if lexer is None:
@@ -140,7 +139,7 @@ def _spans(kind: str, text: str) -> str:
 
 
 def _class(token: Any) -> str:
-    """The CSS class of a token's type, or of the nearest type above it that has one."""
+    """The CSS class of a token type, or of its nearest ancestor with one."""
     from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]  # as above
 
     while token not in STANDARD_TYPES:

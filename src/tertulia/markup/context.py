@@ -1,4 +1,4 @@
-"""One message while it is rendered: its author, and what rendering gathers about it."""
+"""The context of a message while it is rendered."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ from tertulia.state.state import State
 
 _KEY: Final = "page"
 MAX_NESTING: Final = 24
-"""Depth of blocks inside of blocks; deeper ones are shown as text."""
+"""Depth of nested blocks. Deeper ones are shown as text."""
 
 
 @dataclass
 class RenderContext:
-    """A message that is being rendered."""
+    """A message being rendered: its author, and what it refers to."""
 
     command: CommandContext
     site: str = ""
-    """The server's own URL, without a slash at its end; empty where it is not known."""
+    """The server's URL without a trailing slash, or "" if unknown."""
     external_media: ExternalMedia = field(default_factory=ExternalMedia)
     mentioned_users: set[int] = field(default_factory=set)
     mentioned_groups: set[int] = field(default_factory=set)
@@ -43,20 +43,19 @@ class RenderContext:
     pages_to_preview: list[str] = field(default_factory=list)
     """URLs of linked pages that should have previews."""
     in_quotation: bool = False
-    """Whether the parser is in a quotation, where mentions notify nobody."""
+    """Whether the parser is in a quotation, where mentions are silent."""
     marks: "InlineDelimiters | None" = None
-    """Pairs of signs in the inline text that is being parsed."""
+    """Delimiters of the current inline text."""
     expensive: ExpensiveParts = field(default_factory=ExpensiveParts)
     lone_markers: dict[tuple[int, int], bool] = field(default_factory=dict)
-    """By line and column: whether only signs of quotation (`>`) follow, up to an empty line."""
+    """By line and column, whether only quotation markers (`>`) follow until an empty line."""
     quotation_checks: int = 0
-    """How many times the rule for quotations was tried."""
+    """Attempts to parse a quotation."""
     table_cells: int = 0
-    """Cells of the tables so far."""
     next_empty: dict[int, int] = field(default_factory=dict)
-    """The next empty line, by line."""
+    """By line."""
     is_plain: bool = False
-    """Whether emoji and formulas in a line of text stay as they were typed."""
+    """Whether to leave emoji and formulas as typed."""
 
     @property
     def state(self) -> State:
@@ -64,23 +63,23 @@ class RenderContext:
 
     @property
     def realm(self) -> Realm | None:
-        """The organization; None while it is being founded."""
+        """None while the organization is being created."""
         return self.state.realm if len(self.state.realms) else None
 
     @property
     def author(self) -> User | None:
-        """The author; None where the server itself writes."""
+        """None for the server's own messages."""
         return None if self.command.actor_id is None else self.command.actor
 
     def may_link(self, channel: Channel) -> bool:
-        """Whether the author may know of the channel."""
+        """Return whether the author may know of the channel."""
         author = self.author
         if author is None:
             return not channel.is_private
         return channel_access.sees_channel(self.state, author, channel)
 
     def may_read(self, channel: Channel, message_id: int) -> bool:
-        """Whether the author may read that message of the channel."""
+        """Return whether the author may read the channel's message."""
         author = self.author
         if author is None:
             return not channel.is_private
@@ -88,18 +87,17 @@ class RenderContext:
         return channel_access.reads_message(self.state, author, place)
 
     def may_name(self, user: User) -> bool:
-        """Whether the author may know of the user."""
+        """Return whether the author may know of the user."""
         author = self.author
         return author is None or permissions.sees_user(self.state, author, user)
 
     def may_mention(self, group: UserGroup) -> bool:
-        """Whether the author may notify the group's members."""
+        """Return whether the author may notify the group."""
         author = self.author
         return author is not None and permissions.may_mention_group(self.state, author, group)
 
 
 def context_of(state: StateInline | StateBlock | StateCore) -> RenderContext:
-    """The context of the message that is being parsed."""
     context: RenderContext = state.env[_KEY]
     return context
 
@@ -111,24 +109,22 @@ def environment(context: RenderContext) -> dict[str, RenderContext]:
 
 @dataclass
 class InlineDelimiters:
-    """Which brackets and runs of backticks of a text belong together. Found in one pass, so that
-    many of them take no more than linear time."""
+    """Matching brackets and runs of backticks in a text, found in linear time."""
 
     text: str
     closing: Mapping[int, int]
-    """Positions of closing brackets, by those of their opening ones."""
+    """Closing brackets by opening ones."""
     backticks: Mapping[int, list[int]]
-    """Positions of runs of backticks, ascending, by the length of the run."""
+    """Ascending positions of runs of backticks, by length."""
 
     def next_backticks(self, length: int, after: int) -> int | None:
-        """The position of the next run of exactly that length."""
+        """Return the position of the next run of exactly that length."""
         narrow_links = self.backticks.get(length, [])
         index = bisect_left(narrow_links, after)
         return narrow_links[index] if index < len(narrow_links) else None
 
 
 def delimiters_of(state: StateInline) -> InlineDelimiters:
-    """The marks of the inline text that is being parsed."""
     context = context_of(state)
     if context.marks is None or context.marks.text is not state.src:
         context.marks = _marks(state.src)
@@ -159,14 +155,13 @@ def _marks(text: str) -> InlineDelimiters:
 
 
 def add_html(state: StateInline, html: str, **meta: object) -> None:
-    """Add finished HTML to the inline text that is being parsed."""
+    """Add a token of finished HTML."""
     token = state.push("html", "", 0)
     token.content = html
     token.meta = meta
 
 
 def html_token(html: str, kind: str = "html") -> Token:
-    """A token of finished HTML."""
     token = Token(kind, "", 0)
     token.content = html
     return token

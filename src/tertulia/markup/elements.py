@@ -1,7 +1,7 @@
-"""The elements that messages are made of.
+"""The HTML elements of messages.
 
-All HTML of a message is made by `element`, `opened` and the two escaping functions: what is not in
-`ALLOWED` cannot be in a message, whatever is typed.
+`element`, `open_tag`, and the escaping functions make all HTML of a message, so nothing outside
+`ALLOWED` can be in one.
 """
 
 import re
@@ -35,28 +35,27 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "video": frozenset({"data-video-original-url", "preload", "src"}),
     "audio": frozenset({"controls", "preload", "src", "title"}),
 }
-"""Each element, and the attributes it may have. Formulas have their own: `mathml.ALLOWED`,
-`katex.LAYOUT`."""
+"""Elements and their attributes. Formulas have their own in `katex`."""
 VOID: Final = frozenset({"br", "hr", "img"})
 
 _ENTITY: Final = re.compile(r"&(?!#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]{1,31};)")
 
 
 def escaped_text(text: str) -> str:
-    """Text escaped for between elements. An entity that was typed stays an entity."""
+    """Escape text between elements. Typed entities stay entities."""
     if "&" in text:
         text = _ENTITY.sub("&amp;", text)
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escaped(text: str) -> str:
-    """Text escaped for code and attributes, entities in it as well."""
+    """Escape text in code and attributes, including entities."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;").replace("'", "&#39;")
 
 
 def open_tag(name: str, attributes: Mapping[str, str | None] | None = None) -> str:
-    """An opening tag. Attributes that are None are left out; `controls` has no value."""
+    """Return an opening tag. Attributes that are None are left out, and `controls` has no value."""
     allowed = ALLOWED[name]
     if not attributes:
         return f"<{name}>"
@@ -70,6 +69,6 @@ def open_tag(name: str, attributes: Mapping[str, str | None] | None = None) -> s
 
 
 def element(name: str, attributes: Mapping[str, str | None], inner: str = "") -> str:
-    """An element around finished HTML (`inner`)."""
+    """Return an element around finished HTML (`inner`)."""
     tag = open_tag(name, attributes)
     return tag if name in VOID else f"{tag}{inner}</{name}>"

@@ -18,12 +18,13 @@ _NAME: Final = re.compile(r":([\w+-]{1,100}):")
 _EXTENDING: Final = (
     r"[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u0300-\u036f\u20d0-\u20ff]"
 )
-"""What changes the sign before it: as text or picture, skin tones, flags' tags, marks around it."""
+"""Characters that modify the previous one: variation selectors, skin tones, tags of flags,
+combining marks."""
 _FIRST: Final = "0-9#*\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-"""Ranges that the first character of every emoji is in."""
+"""Ranges with the first character of every emoji."""
 _FIRST_ALONE: Final = 0x2300
-"""Single characters from this one on are emoji by themselves; those below (arrows, letters) only
-with a variation selector."""
+"""Single characters from here on are emoji. Those below, such as arrows, need a variation
+selector."""
 _EMOTICONS: Final[Mapping[str, str]] = {
     ":)": "smile",
     ":-)": "smile",
@@ -52,7 +53,7 @@ _EMOTICON: Final = re.compile(
 
 
 def by_name(state: StateInline, silent: bool) -> bool:
-    """`:name:`, an emoji of Unicode or of the organization."""
+    """`:name:`, a Unicode or custom emoji."""
     if state.src[state.pos] != ":":
         return False
     if context_of(state).is_plain:
@@ -68,7 +69,7 @@ def by_name(state: StateInline, silent: bool) -> bool:
 
 
 def named_emoji(context: RenderContext, name: str) -> str | None:
-    """The emoji of that name; None where there is none. The organization's own come first."""
+    """Return the emoji's HTML, or None. Custom emoji come first."""
     emoji_id = context.state.custom_emoji.by_name.get(name)
     if emoji_id is not None:
         file = context.state.custom_emoji[emoji_id].file
@@ -88,7 +89,6 @@ def _picture(name: str, address: str) -> str:
 
 @cache
 def _character(code: str, name: str) -> str:
-    """The element of an emoji, of which there are as many as names."""
     label = name.replace("_", " ")
     attributes = {
         "aria-label": label,
@@ -101,11 +101,10 @@ def _character(code: str, name: str) -> str:
 
 @cache
 def _cluster() -> re.Pattern[str]:
-    """What may be an emoji, whole: all that is drawn as one sign, be it known or not. Never the
-    beginning of a longer one."""
+    """Match a whole emoji sequence, known or not, and never just the beginning of a longer one."""
     first = "".join(sorted({re.escape(text_of(code)[0]) for code in names_by_code()}))
-    # Those of later versions of Unicode are whole too. A pattern that begins with a few ranges
-    # passes over text in other characters quickly.
+    # Sequences of later Unicode versions match, too. A pattern that begins with a few ranges skips
+    # other text quickly.
     return re.compile(
         rf"[{_FIRST}](?:(?<=[\U0001f1e6-\U0001f1ff])[\U0001f1e6-\U0001f1ff]{_EXTENDING}*"
         rf"|(?<=[0-9#*])\ufe0f?\u20e3"
@@ -115,13 +114,13 @@ def _cluster() -> re.Pattern[str]:
 
 @cache
 def _codes() -> Mapping[str, str]:
-    """The code of every emoji by its text, without variation selectors."""
+    """Emoji codes by text, without variation selectors."""
     return {text_of(code): code for code in names_by_code()}
 
 
 def characters(context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text as HTML, with its emoji as elements; None without any. What is drawn as one sign and
-    has no name (skin tones, professions with them, families) stays as it is."""
+    """Return the text as HTML with emoji as elements, or None without any. Sequences without a
+    name (skin tones, professions with them, families) stay as they are."""
     if context.is_plain or text.isascii():
         return None
     plain = escaped_text(text)
@@ -138,7 +137,7 @@ def _shown(match: re.Match[str]) -> str:
 
 
 def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text split at its emoticons, which become emoji if the author has set that; else None."""
+    """Replace emoticons by emoji, if the author has turned that on. Returns None without any."""
     author = context.author
     settings = None if author is None else context.state.settings.get(author.id)
     if context.is_plain or settings is None or not settings.translate_emoticons:

@@ -1,8 +1,8 @@
-"""Pictures, videos and pages of other servers that a message links, and how they are shown.
+"""Images, videos, and pages of other servers that a message links.
 
-Readers never ask those servers: pictures and videos have an address of this server
-(`ExternalMedia.proxy_address`), which fetches them when somebody looks at them. Pages are fetched
-after the message was sent; then it is rendered again, with `ExternalMedia.previews`.
+Readers never contact those servers: images and videos have a URL of this server
+(`ExternalMedia.proxy_address`), which fetches them on demand. Pages are fetched after the message
+was sent, and then it is rendered again with `ExternalMedia.previews`.
 """
 
 import re
@@ -16,9 +16,9 @@ from tertulia.markup.elements import element, escaped
 from tertulia.model.messages import LinkPreview
 
 MAX_PAGES: Final = 5
-"""One message has previews of so many linked pages, the first ones."""
+"""The first linked pages of a message, which have previews."""
 MAX_ADDRESS: Final = 2000
-"""Characters; a longer link is not shown."""
+"""Characters. Longer links have no preview."""
 _PICTURES: Final = (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
 _VIDEOS: Final = (".mp4", ".webm")
 _YOUTUBE: Final = frozenset(
@@ -31,15 +31,14 @@ _VIMEO: Final = re.compile(r"/(?:video/|channels/[\w-]+/)?(?P<id>[0-9]{5,12})/?"
 
 @dataclass(frozen=True)
 class ExternalMedia:
-    """What may be shown of other servers."""
+    """Which external media may be shown."""
 
     proxy_address: Callable[[str], str] | None = None
-    """This server's address for a file of another server; None where nothing is shown of them."""
+    """This server's URL for an external file, or None to show none."""
     fetches_pages: bool = False
-    """Whether the server fetches linked pages, if the organization wants previews."""
+    """Whether the server fetches linked pages if the organization wants previews."""
     previews: Mapping[str, LinkPreview | None] = field(default_factory=dict)
-    """What was found in linked pages that have been fetched, by URL; None for a page without a
-    description, or that could not be fetched."""
+    """Fetched pages by URL, or None for a page without a preview."""
 
 
 class Kind(Enum):
@@ -53,7 +52,7 @@ class Kind(Enum):
 
 
 def kind_of(href: str) -> Kind | None:
-    """How the link is shown; None where it is no link to the web."""
+    """Return how the link is shown, or None if it isn't a web link."""
     if not href.startswith(("http://", "https://")) or len(href) > MAX_ADDRESS:
         return None
     parts = urlsplit(href)
@@ -72,13 +71,11 @@ def kind_of(href: str) -> Kind | None:
 
 
 def picture(media: ExternalMedia, href: str, title: str | None) -> str:
-    """The picture at that address."""
     shown = element("img", {"src": _address(media, href)})
     return _box("message_inline_image", {"href": href, "title": title}, shown)
 
 
 def video(media: ExternalMedia, href: str, title: str | None) -> str:
-    """A player of the video at that address."""
     player = element(
         "video",
         {
@@ -92,8 +89,7 @@ def video(media: ExternalMedia, href: str, title: str | None) -> str:
 
 
 def youtube(media: ExternalMedia, href: str) -> str:
-    """A video of YouTube with its thumbnail, whose address follows from the video's: nothing is
-    fetched for it."""
+    """A YouTube video with its thumbnail, whose URL follows from the video's."""
     video_id = _youtube_id(href)
     shown = element(
         "img", {"src": _address(media, f"https://i.ytimg.com/vi/{video_id}/mqdefault.jpg")}
@@ -102,7 +98,7 @@ def youtube(media: ExternalMedia, href: str) -> str:
 
 
 def vimeo(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
-    """A video of Vimeo, in Vimeo's player; None where it has no picture."""
+    """A Vimeo video in its player, or None without an image."""
     if not found.image:
         return None
     player = (
@@ -115,7 +111,7 @@ def vimeo(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
 
 
 def page_preview(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
-    """A page with its title, its description and its picture; None where it has no picture."""
+    """A page with title, description, and image, or None without an image."""
     if not found.image:
         return None
     address = _address(media, found.image)

@@ -1,4 +1,4 @@
-"""Tokens of the parsed message as HTML."""
+"""Rendering tokens as HTML."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -53,7 +53,6 @@ _ALIGNED: Final = frozenset({"left", "center", "right"})
 
 
 def to_html(context: RenderContext, tokens: Sequence[Token]) -> str:
-    """The HTML of all blocks."""
     parts: list[str] = []
     for index, token in enumerate(tokens):
         show = _BY_TYPE.get(token.type)

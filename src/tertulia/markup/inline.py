@@ -1,4 +1,4 @@
-"""Inline markup by its signs: at a sign only the rules that begin with it are tried."""
+"""Inline parsing and rules: escapes, code, strikethrough, and formulas."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from tertulia.markup.worker_rendering import ExpensiveParts
 
 
 class InlineParser(ParserInline):
-    """markdown-it's parser, whose own way is to try all rules at all signs. What comes after the
-    rules (its `ruler2`) is done as there."""
+    """markdown-it's parser, except that at each character only the rules that begin with it are
+    tried."""
 
     def __init__(self, rules: Mapping[str, Sequence[RuleFuncInlineType]], max_nesting: int) -> None:
-        """`rules` by the character at which they begin, in the order in which they are tried."""
+        """`rules` are by their first character, in the order in which they are tried."""
         super().__init__()
         self._rules = rules
         self._sign = re.compile(f"[{re.escape(''.join(rules))}]")
@@ -65,7 +65,7 @@ _BACKTICKS: Final = re.compile(r"`+")
 
 
 def escape(state: StateInline, silent: bool) -> bool:
-    """A backslash before a sign of markup makes the sign text."""
+    """A backslash makes the following markup character text."""
     if state.src[state.pos] != "\\":
         return False
     match = _ESCAPED.match(state.src, state.pos, state.posMax)
@@ -78,7 +78,7 @@ def escape(state: StateInline, silent: bool) -> bool:
 
 
 def code_span(state: StateInline, silent: bool) -> bool:
-    """Code between two runs of equally many backticks."""
+    """Code between runs of equally many backticks."""
     if state.src[state.pos] != "`":
         return False
     begin = _BACKTICKS.match(state.src, state.pos, state.posMax)
@@ -98,7 +98,7 @@ def code_span(state: StateInline, silent: bool) -> bool:
 
 
 def strikethrough(state: StateInline, silent: bool) -> bool:
-    """`~~struck~~`, also with spaces inside. More or fewer of the signs are themselves."""
+    """`~~text~~`, also with spaces inside. More or fewer tildes are text."""
     if silent or state.src[state.pos] != "~":
         return False
     length = state.scanDelims(state.pos, True).length
@@ -116,7 +116,7 @@ def strikethrough(state: StateInline, silent: bool) -> bool:
 
 
 def strong_outside(state: StateInline) -> None:
-    """Where a text is both strong and emphasized, the strong element is the outer one."""
+    """In text that is both strong and emphasized, put the strong element outside."""
     tokens = [token for token in state.tokens if token.type != "text" or token.content]
     if len(tokens) != len(state.tokens):
         state.tokens[:] = tokens
@@ -138,7 +138,7 @@ def _exchange(tokens: list[Token], one: int, other: int) -> None:
 
 
 MAX_FORMULA: Final = 4000
-"""Characters of one formula; a longer one is shown as text."""
+"""Characters of a formula. Longer ones are shown as text."""
 _FORMULA: Final = re.compile(r"\$\$(?P<tex>[^\n_$](?:\\\$|[^\n$])*)\$\$(?!\$)")
 
 
@@ -160,7 +160,7 @@ def formula(state: StateInline, silent: bool) -> bool:
 
 
 def formula_block(source: str, expensive: ExpensiveParts) -> str:
-    """A block of formulas, which are separated by empty lines."""
+    """A block of formulas separated by empty lines."""
     shown: list[str] = []
     for tex in _parts(source):
         found = _formula(tex, expensive, display=True)

@@ -1,8 +1,8 @@
-"""Formulas rendered by KaTeX, in an embedded JavaScript engine.
+"""Formulas rendered by KaTeX in an embedded JavaScript engine, or else as MathML.
 
-The script is a part of the web client (`tertulia/web/katex.min.js`). Without it or the engine,
-`formula` raises Missing. KaTeX's output is parsed and written again, with only the elements and
-attributes that are listed here.
+The script is part of the web client (`tertulia/web/katex.min.js`). Without it or the engine,
+`formula` raises KatexMissing. KaTeX's output is parsed, and only the elements and attributes listed
+here are kept.
 """
 
 import html
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.markup")
 
 MAX_SECONDS: Final = 0.3
-"""CPU time for one formula; a usual one takes a thousandth."""
+"""CPU time per formula. A usual one takes a thousandth of it."""
 _MAX_BYTES: Final = 128 * 1024 * 1024
 _MAX_STACK: Final = 2 * 1024 * 1024
 """The stack of the engine's thread is four times as large."""
@@ -66,7 +66,7 @@ LAYOUT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
     "path": {"d": _OUTLINE},
     "line": dict.fromkeys(("stroke-width", "x1", "x2", "y1", "y2"), _NUMBERS),
 }
-"""Allowed elements of the layout, with their attributes and the patterns of these."""
+"""Allowed elements of the layout, and patterns of their attributes."""
 _WORD: Final = re.compile(r"[^<>\"'&\x00-\x1f]{0,60}")
 MATHML: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = dict.fromkeys(
     (
@@ -85,18 +85,16 @@ MATHML: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = dict.fromkeys(
         _WORD,
     ),
 )
-"""The same for the MathML beside it, for programs that read it aloud."""
+"""Allowed elements of the MathML for screen readers."""
 
 
 class KatexMissing(Exception):
-    """KaTeX is not installed."""
+    """KaTeX isn't installed."""
 
 
 def formula(tex: str, *, display: bool) -> str | None:
-    """The formula as HTML; None where it is wrong, or takes too much time or memory.
-
-    Raises Missing.
-    """
+    """Render the formula, or return None if it is invalid or takes too much time or memory.
+    Raises KatexMissing."""
     show = _engine()
     if show is None:
         raise KatexMissing
@@ -104,7 +102,7 @@ def formula(tex: str, *, display: bool) -> str | None:
         found = json.loads(show(tex, display, run_gc=False))
     except Exception as error:
         # The engine has one class of errors for time, memory and all else.
-        logger.info("a formula could not be laid out: %s", str(error).partition("\n")[0])
+        logger.info("rendering a formula failed: %s", str(error).partition("\n")[0])
         return None
     return None if found is None else _cleaned(found)
 
@@ -126,12 +124,12 @@ def _engine() -> "quickjs.Function | None":
 
 
 def is_installed() -> bool:
-    """Whether KaTeX and its engine are there."""
     return _engine() is not None
 
 
 def _cleaned(html: str) -> str | None:
-    """The HTML with allowed elements and attributes only; None where it is nested too deeply."""
+    """Keep only allowed elements and attributes. Returns None for HTML that is nested too
+    deeply."""
     from lxml import etree  # Only where there are formulas.
 
     for namespace in NAMESPACES.values():
@@ -150,7 +148,7 @@ def _shown(node: "etree._Element", allowed: Mapping[str, Mapping[str, re.Pattern
     if name == "math":
         allowed = MATHML
     if name not in allowed:
-        logger.error("KaTeX made an element that is not known: %s", name)
+        logger.error("KaTeX returned an unknown element: %s", name)
         return ""
     attributes = "".join(
         f' {key}="{escaped(value)}"'
@@ -183,19 +181,19 @@ ALLOWED: Final = frozenset(
         *("mtable", "mtd", "mtext", "mtr", "munder", "munderover", "none", "mprescripts"),
     }
 )
-"""Allowed elements, beside `math`, `semantics` and `annotation`."""
+"""Allowed elements, besides `math`, `semantics`, and `annotation`."""
 _VALUE: Final = re.compile(r"[\w.,+\-#% ()\[\]{}|/\\<>\u2016\u2308-\u230b\u27e8\u27e9]{0,60}")
 _DEFINES: Final = re.compile(r"\\(?:(?:re)?newcommand|def|let|gdef|edef|href|class|style|verb)\b")
 
 
 def mathml_formula(tex: str, *, display: bool) -> str | None:
-    """The formula as HTML; None where it is wrong."""
+    """Render the formula, or return None if it is invalid."""
     mathml = _mathml(tex, display)
     return None if mathml is None else _framed(tex, mathml, display=display)
 
 
 def formula_source(tex: str, *, display: bool) -> str:
-    """The formula's source, in the same elements as a rendered formula."""
+    """The formula's source in the elements of a rendered formula."""
     return _framed(tex, f"<mrow><mtext>{escaped(tex)}</mtext></mrow>", display=display)
 
 
@@ -227,12 +225,12 @@ def _mathml(tex: str, display: bool) -> str | None:
     except Exception as error:
         # Its own errors for wrong formulas have no common base class.
         if not type(error).__module__.startswith("latex2mathml"):
-            logger.exception("a formula could not be read")
+            logger.exception("parsing a formula failed")
         return None
 
 
 def _is_balanced(tex: str) -> bool:
-    """Whether the braces are balanced, and not nested too deeply."""
+    """Return whether braces are balanced and not nested too deeply."""
     depth = 0
     for sign in re.findall(r"\\.|[{}]", tex, re.DOTALL):
         depth += {"{": 1, "}": -1}.get(sign, 0)
@@ -260,7 +258,7 @@ _DISPLAY: Final = open_tag("span", {"class": "katex-display"})
 
 
 def typeset(tex: str, display: bool) -> str | None:
-    """The formula as HTML, without the element around a block; None where it is wrong."""
+    """Render the formula without the element around a block, or return None if it is invalid."""
     try:
         found = formula(tex, display=display)
     except KatexMissing:
@@ -271,6 +269,6 @@ def typeset(tex: str, display: bool) -> str | None:
 
 
 def load(_tex: str, _display: bool) -> None:
-    """Load the renderer, before the time of a formula is counted."""
+    """Load the renderer before the formula's time starts."""
     if not is_installed():
         mathml_formula("x", display=False)

@@ -1,4 +1,4 @@
-"""Links: `[text](address)`, and bare addresses."""
+"""Links: `[text](address)`, bare addresses, and linkifiers of the organization."""
 
 import asyncio
 import logging
@@ -34,13 +34,13 @@ _TARGET: Final = re.compile(
     {_SPACE}\)""",
     re.VERBOSE,
 )
-"""What follows the text of a link: an address, with up to two levels of balanced parentheses, and
-an optional title."""
+"""What follows a link's text: a URL with up to two levels of balanced parentheses, and an
+optional title."""
 _SCHEME: Final = re.compile(r"(?:^|(?<=[^A-Za-z0-9+.-]))(https?|ftp)$", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?:https?|ftp)://[^\s<>]+", re.IGNORECASE)
 _REST: Final = re.compile(r"://[^\s<>]+")
 _NOT_TLDS: Final = frozenset({"py", "md"})
-"""Top-level domains that are more common as endings of file names."""
+"""Top-level domains that are more common as file extensions."""
 _TLDS: Final = frozenset(tld.lower() for tld in TLDS) - _NOT_TLDS
 _HOST: Final = re.compile(
     r"""(?<![\w.@/:+-])
@@ -51,7 +51,7 @@ _HOST: Final = re.compile(
     re.VERBOSE,
 )
 _DOT_INSIDE: Final = re.compile(r"[\w-]\.\w")
-"""What every host has, and most sentences do not."""
+"""Found in every host, but in few sentences."""
 _PUNCTUATION: Final = frozenset(".,;:!?'\"*_~")
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
@@ -88,8 +88,8 @@ def link(state: StateInline, silent: bool) -> bool:
 
 
 def link_target(state: StateInline, bracket: int) -> tuple[str, str | None, int, int] | None:
-    """Of the link whose text begins at this bracket: its address, its title, the end of its text,
-    and its own end. None where there is no link."""
+    """Return URL, title, end of the text, and end of the link whose text begins at the bracket,
+    or None."""
     label_end = delimiters_of(state).closing.get(bracket)
     if label_end is None or label_end >= state.posMax:
         return None
@@ -103,8 +103,7 @@ def link_target(state: StateInline, bracket: int) -> tuple[str, str | None, int,
 
 
 def address(state: StateInline, silent: bool) -> bool:
-    """A bare address with a scheme. The rule runs at the colon: the scheme is pending text by
-    then."""
+    """A bare URL with a scheme. The rule runs at the colon, when the scheme is pending text."""
     if silent or state.linkLevel or not state.src.startswith("://", state.pos):
         return False
     begin = max(0, state.pos - 6)
@@ -124,14 +123,14 @@ def address(state: StateInline, silent: bool) -> bool:
 
 
 def bare(context: RenderContext, href: str, text: str) -> str:
-    """A link whose text is its address."""
+    """A link whose text is its URL."""
     context.has_link = True
     return element("a", {"href": href}, escaped(text))
 
 
 def trimmed(text: str) -> str:
-    """The address without the punctuation of the sentence around it. Closing brackets are part of
-    it if they are opened in it."""
+    """Remove a sentence's punctuation from a URL's end. Closing brackets stay if they are opened
+    in it."""
     surplus = {
         closing: text.count(closing) - text.count(opening) for closing, opening in _PAIRS.items()
     }
@@ -148,7 +147,7 @@ def trimmed(text: str) -> str:
 
 @dataclass(frozen=True)
 class LinkMatch:
-    """A part of a text that is a link."""
+    """A linked part of a text."""
 
     begin: int
     end: int
@@ -156,7 +155,7 @@ class LinkMatch:
 
 
 def addresses(text: str) -> list[LinkMatch]:
-    """The addresses with a scheme in a text."""
+    """Find URLs with a scheme."""
     found: list[LinkMatch] = []
     for match in _ADDRESS.finditer(text):
         whole = trimmed(match[0])
@@ -167,7 +166,7 @@ def addresses(text: str) -> list[LinkMatch]:
 
 
 def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text split at its hosts and mail addresses, which become links; None without any."""
+    """Link hosts and email addresses in the text. Returns None without any."""
     if _DOT_INSIDE.search(text) is None:
         return None
     parts: list[Token | str] = []
@@ -194,29 +193,28 @@ def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
 logger = logging.getLogger("tertulia.markup")
 
 MAX_LINKS: Final = 200
-"""Links that linkifiers make in one piece of text."""
+"""Links by linkifiers in one piece of text."""
 MAX_MATCHES: Final = 1000
-"""Matches that are tried in one piece of text, overlapping ones included."""
+"""Matches tried in one piece of text, including overlapping ones."""
 
 
 _SET_SIZE: Final = 50
-"""Linkifiers that are tried on a text together. More would take too long to compile at once."""
+"""Linkifiers searched together. More would take too long to compile in one step."""
 _KEPT: Final = 1000
-"""Patterns that stay compiled: a change of one linkifier leaves the others as they are."""
+"""Compiled patterns in the cache, so that changing one linkifier doesn't affect the others."""
 
 
 class _Linkifiers(Struct, frozen=True):
-    """An organization's linkifiers in their order."""
+    """An organization's linkifiers in order."""
 
     version: int
     """Of the table."""
     defined: tuple[Linkifier, ...]
     sets: tuple[tuple[str, ...], ...]
-    """Their patterns, in groups of `_SET_SIZE`."""
+    """Patterns in groups of `_SET_SIZE`."""
 
     def found_in(self, text: str) -> Iterator[int]:
-        """Yield the indexes of the linkifiers that match the text, regardless of what is around
-        their matches."""
+        """Yield the indexes of linkifiers that match somewhere, regardless of word boundaries."""
         for number, patterns in enumerate(self.sets):
             search = _search_set(patterns)
             found = range(len(patterns)) if search is None else sorted(search.Match(text) or ())
@@ -224,7 +222,7 @@ class _Linkifiers(Struct, frozen=True):
 
 
 _last: _Linkifiers | None = None
-"""A cache of one: linkifiers change seldom."""
+"""A cache of one, because linkifiers seldom change."""
 
 
 def _linkifiers(state: State) -> _Linkifiers:
@@ -240,8 +238,8 @@ def _linkifiers(state: State) -> _Linkifiers:
 
 @lru_cache(maxsize=_KEPT // _SET_SIZE)
 def _search_set(patterns: tuple[str, ...]) -> Any:
-    """What finds which of the patterns match a text; None if they are too complex together, so
-    that each of them has to be tried."""
+    """Compile a search for any of the patterns, or return None if they are too complex together
+    and must be tried one by one."""
     import re2  # type: ignore[import-untyped]  # it comes without types
 
     search = re2.Set.SearchSet(options())
@@ -256,20 +254,20 @@ def _search_set(patterns: tuple[str, ...]) -> Any:
 
 @lru_cache(maxsize=_KEPT)
 def _between_words(pattern: str) -> Any:
-    """What finds the pattern where it is not part of a word, as group 1; None if it is too
-    complex, which `tertulia.domain.organization.linkifiers` refuses today."""
+    """Compile a search for the pattern outside of words, as group 1. Returns None if it is too
+    complex, which `domain.organization.linkifiers` now refuses."""
     import re2
 
     try:
         return re2.compile(between_words(pattern), options())
     except re2.error:
-        logger.warning("a linkifier is ignored: its pattern is too complex: %s", pattern)
+        logger.warning("ignoring a linkifier whose pattern is too complex: %s", pattern)
         return None
 
 
 async def compile_linkifiers(state: State, text: str) -> None:
-    """Compile what `matches` needs for the text, each pattern in its own turn of the event loop:
-    200 of them take 0.5 s."""
+    """Compile what `linkifier_matches` needs for the text, in one turn of the event loop each,
+    because 200 patterns take 0.5 s."""
     if not len(state.linkifiers):
         return
     linkifiers, misses = _linkifiers(state), _compilations()
@@ -286,13 +284,13 @@ async def compile_linkifiers(state: State, text: str) -> None:
 
 
 def _compilations() -> int:
-    """How many patterns and sets were compiled until now."""
+    """The number of compilations so far."""
     return _search_set.cache_info().misses + _between_words.cache_info().misses
 
 
 def linkifier_matches(state: State, text: str) -> list[LinkMatch]:
-    """The links that the linkifiers make of the text, by position. Where two overlap, that of the
-    earlier linkifier wins."""
+    """Return the links that linkifiers make, by position. If two overlap, the earlier linkifier
+    wins."""
     if not len(state.linkifiers):
         return []
     linkifiers = _linkifiers(state)
@@ -318,7 +316,6 @@ def linkifier_matches(state: State, text: str) -> list[LinkMatch]:
 
 
 def _of_one(pattern: Any, text: str) -> Iterator[Any]:
-    """The matches of one linkifier in the text."""
     position = 0
     while pattern is not None and position <= len(text):
         match = pattern.search(text, position)
@@ -341,7 +338,7 @@ def _url(template: str, match: Any) -> str | None:
 
 
 def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text split at the links that linkifiers make; None without any."""
+    """Link what linkifiers match. Returns None without any."""
     linked = linkifier_matches(context.state, text)
     if not linked:
         return None
@@ -357,7 +354,7 @@ def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | No
 
 
 def topic_links(state: State, topic: str) -> list[tuple[str, str]]:
-    """The links in the name of a topic, by position: each as its text and its URL."""
+    """Return text and URL of the links in a topic's name, by position."""
     linked = addresses(topic)
     linked.extend(
         match

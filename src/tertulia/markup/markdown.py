@@ -1,4 +1,4 @@
-"""The parser of Markdown with our rules, and what it is rendered with (`render` has the door)."""
+"""The Markdown parser with Tertulia's rules, behind `render.Renderer`."""
 
 import dataclasses
 import re
@@ -22,7 +22,7 @@ from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.state.decision import CommandContext
 
 Finder = Callable[[RenderContext, str], list[Token | str] | None]
-"""Splits a text into text and tokens of HTML; None where it finds nothing."""
+"""Splits a text into text and HTML tokens, or returns None."""
 
 _EVERYWHERE: Final[Sequence[Finder]] = (emoji.characters,)
 _OUTSIDE_OF_LINKS: Final[Sequence[Finder]] = (
@@ -34,7 +34,7 @@ _OUTSIDE_OF_LINKS: Final[Sequence[Finder]] = (
 
 
 def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> list[Token]:
-    """The tokens of an inline text, with those of plain text split by the finders."""
+    """Split text tokens with the finders."""
     found: list[Token] = []
     in_link = 0
     for token in tokens:
@@ -49,8 +49,8 @@ def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> lis
 def _add_split(
     found: list[Token], context: RenderContext, token: Token, finders: Sequence[Finder]
 ) -> None:
-    """Add the token of plain text, or what the first finder that finds something makes of it, the
-    text in which is for the finders after that one."""
+    """Add the token, or what the first matching finder makes of it. Later finders split the
+    remaining text."""
     for number, find in enumerate(finders, start=1):
         parts = find(context, token.content)
         if parts is None:
@@ -72,7 +72,7 @@ def _text_token(content: str) -> Token:
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
 _EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
-"""A message without one of these has neither code nor formulas."""
+"""A message without these has neither code nor formulas."""
 RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
     "\n": (newline,),
     "\\": (inline.escape,),
@@ -87,17 +87,17 @@ RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
     "!": (previews.image,),
     "[": (links.link,),
 }
-"""The rules of inline markup, by the character at which they begin."""
+"""Inline rules by their first character."""
 _AFTER_INLINE: Final = ("balance_pairs", "strikethrough", "emphasis", "fragments_join")
 _MAX_NESTING: Final = 100
 MAX_HTML: Final = 131_072
-"""Bytes of one message's HTML. If there would be more, emoji, formulas and code are shown as they
-were typed; and if that is still too much, so is everything."""
+"""Bytes of a message's HTML. A longer message is rendered without emoji, formulas, and
+highlighting, or else as plain text."""
 _LINE_BREAK: Final = open_tag("br") + "\n"
 
 
 class Markdown:
-    """Renders messages, as `Renderer` says."""
+    """Implements `Renderer`."""
 
     def __init__(self, site: str, external_media: ExternalMedia, *, in_place: bool) -> None:
         self._site = site
@@ -106,8 +106,8 @@ class Markdown:
         self._parser = _parser()
 
     async def prepare(self, command: CommandContext, content: str) -> None:
-        """Have a worker render the code and formulas of the content, and compile the linkifiers
-        that match it, for `render` to find."""
+        """Have a worker render code and formulas, and compile matching linkifiers, so that
+        `render` finds them."""
         await links.compile_linkifiers(command.state, content)
         if _EXPENSIVE.search(content) is None:
             return
@@ -122,8 +122,8 @@ class Markdown:
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
-        """The content, written by the command's actor, as HTML. Every input renders; anything that
-        is not markup is text. `known` has the previews of linked pages that were fetched."""
+        """Render content by the command's actor. Every input renders; anything that isn't markup
+        is text. `known` has the previews of fetched pages."""
         external_media = self._external_media
         if known:
             external_media = dataclasses.replace(external_media, previews=known)
@@ -157,7 +157,7 @@ class Markdown:
 
 
 def _size(html: str) -> int:
-    """Bytes, also of texts that UTF-8 does not have."""
+    """Bytes, including surrogates that UTF-8 doesn't allow."""
     return len(html.encode("utf-8", "surrogatepass"))
 
 
@@ -180,13 +180,13 @@ def _parser() -> MarkdownIt:
     markdown.inline.ruler2.after("fragments_join", "strong_outside", inline.strong_outside)
     markdown.core.ruler.at("block", blocks.parse)
     markdown.core.ruler.at("inline", _parse_texts)
-    # It joins texts that rules of others leave behind; ours leave none.
+    # It joins texts that markdown-it's own rules leave behind.
     markdown.core.ruler.disable("text_join")
     return markdown
 
 
 def _parse_texts(state: StateCore) -> None:
-    """Parse the inline markup in blocks. In quotations mentions are silent, and there are no
+    """Parse the inline text of blocks. In quotations, mentions are silent and there are no
     players."""
     context = context_of(state)
     quotations = 0

@@ -1,4 +1,4 @@
-"""Mentions of people and groups: those that notify, and silent ones."""
+"""Mentions of users and groups, and links to channels and topics."""
 
 import re
 from typing import Final
@@ -15,7 +15,7 @@ from tertulia.model.users import User
 _CHANNEL_WILDCARDS: Final = frozenset({"all", "everyone", "channel", "stream"})
 _TOPIC_WILDCARD: Final = "topic"
 _BEFORE: Final = frozenset("'\"({[/<")
-"""Characters that may precede a mention, beside white space."""
+"""Characters that may precede a mention, besides white space."""
 _MENTION: Final = re.compile(r"@(_?)(?:\*\*([^*\n]+)\*\*|\*([^*\n]+)\*(?!\*))")
 _LABELS: Final = {
     SystemGroup.NOBODY: "Nobody",
@@ -27,7 +27,7 @@ _LABELS: Final = {
     SystemGroup.EVERYONE: "Everyone",
     SystemGroup.INTERNET: "Everyone on the internet",
 }
-"""The names that are shown for the groups of the roles."""
+"""Display names of the groups of roles."""
 
 
 def mention(state: StateInline, silent: bool) -> bool:
@@ -75,7 +75,7 @@ def _person(context: RenderContext, name: str, quiet: bool) -> str | None:
 
 
 def _named(context: RenderContext, name: str) -> User | None:
-    """The account of `Name`, `Name|17` or `|17`, if the author may know of it."""
+    """Return the user of `Name`, `Name|17`, or `|17` if the author may know of them."""
     state = context.state
     full_name, bar, number = name.rpartition("|")
     if bar and number.isascii() and number.isdigit() and len(number) < 16:
@@ -102,7 +102,6 @@ def _group(context: RenderContext, name: str, quiet: bool) -> str | None:
 
 
 def group_label(group: UserGroup) -> str:
-    """The name that is shown for the group."""
     return _LABELS[SystemGroup(group.id)] if group.is_system else group.name
 
 
@@ -112,14 +111,14 @@ def _shown(name: str, quiet: bool, kind: str, attributes: dict[str, str]) -> str
 
 
 GENERAL_CHAT: Final = "general chat"
-"""The name that is shown for the topic without one."""
+"""The display name of the empty topic."""
 _LINK: Final = re.compile(r"#\*\*([^*\n]+)\*\*")
 _AT_MESSAGE: Final = re.compile(r"(.*)@([0-9]{1,15})", re.DOTALL)
 
 
 def channel_link(state: StateInline, silent: bool) -> bool:
-    """`#**channel**`, `#**channel>topic**`, `#**channel>topic@17**`, of channels that the author
-    may know of."""
+    """`#**channel**`, `#**channel>topic**`, `#**channel>topic@17**`, for channels that the
+    author may know of."""
     if state.src[state.pos] != "#":
         return False
     match = _LINK.match(state.src, state.pos, state.posMax)

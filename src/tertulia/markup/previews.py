@@ -1,4 +1,4 @@
-"""Previews: pictures, videos, sounds and pages that a message links, shown in it."""
+"""Previews of linked images, videos, audio files, and pages."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -27,19 +27,18 @@ _AUDIO: Final = frozenset(
     }
 )
 _NOT_FOR_BROWSERS: Final = frozenset({"image/tiff", "image/heic", "image/heif"})
-"""Media types of pictures that browsers cannot show: clients show a converted one instead."""
+"""Image types that browsers can't show, so clients show a converted image."""
 
 
 def attachment_at(state: State, href: str) -> Attachment | None:
-    """The uploaded file at the address, if it is one."""
+    """Return the uploaded file at the URL, or None."""
     if not href.startswith(_ADDRESS):
         return None
     return state.uploads.at_path(unquote(href.removeprefix(_ADDRESS)))
 
 
 def image(state: StateInline, silent: bool) -> bool:
-    """`![text](/user_uploads/…)`: an uploaded picture in the text. Any other address becomes a
-    link."""
+    """`![text](/user_uploads/…)`: an uploaded image in the text. Other URLs become links."""
     if not state.src.startswith("![", state.pos) or state.linkLevel:
         return False
     found = link_target(state, state.pos + 1)
@@ -94,7 +93,7 @@ def _thumbnail(href: str, picture: ImageInfo) -> str:
 
 
 def with_audio_players(context: RenderContext, tokens: list[Token]) -> list[Token]:
-    """The tokens with players instead of links to uploaded sounds."""
+    """Replace links to uploaded audio files by players."""
     found: list[Token] = []
     skipping = False
     for token in tokens:
@@ -133,7 +132,7 @@ class _Link:
 
 
 def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
-    """The tokens with previews after the blocks that link something that can be shown."""
+    """Add previews after blocks that link something that can be shown."""
     linked = _previewed(context, tokens)
     if not 0 < len({link.href for links in linked.values() for link in links}) <= MAX_PREVIEWS:
         return tokens
@@ -166,7 +165,7 @@ def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
 
 
 def _previewed(context: RenderContext, tokens: list[Token]) -> dict[int, list[_Link]]:
-    """The links that can be shown, by the index of the inline token that they are in."""
+    """Return links with previews by the index of their inline token."""
     found: dict[int, list[_Link]] = {}
     quotations = 0
     for index, token in enumerate(tokens):
@@ -190,7 +189,7 @@ def _links(children: "list[Token] | tuple[()]") -> list[_Link]:
 
 
 def _title(context: RenderContext, children: list[Token]) -> None:
-    """Show the titles of videos instead of their bare addresses."""
+    """Show titles of videos instead of bare URLs."""
     for token in children:
         href = token.meta.get("bare", "") if token.type == "html" else ""
         found = context.external_media.previews.get(href)
@@ -209,8 +208,7 @@ def _can_show(context: RenderContext, link: _Link) -> bool:
 
 
 def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
-    """How a link to another server is shown: as its kind of media, as a page to be fetched, or as
-    both."""
+    """Return how a link to another server is shown: as media, as a page to fetch, or both."""
     if context.realm is None or context.external_media.proxy_address is None:
         return frozenset()
     kind = external_media.kind_of(href)
@@ -226,7 +224,7 @@ def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
 
 
 def _is_alone(context: RenderContext, token: Token, links: list[_Link]) -> bool:
-    """Whether the text is only the bare address of something that the preview replaces."""
+    """Return whether the text is just a bare URL that the preview replaces."""
     if len(token.children or ()) != 1 or not links[0].bare:
         return False
     if attachment_at(context.state, links[0].href) is not None:
@@ -252,8 +250,8 @@ def _preview(context: RenderContext, link: _Link) -> str | None:
 
 
 def _external_preview(context: RenderContext, link: _Link) -> str | None:
-    """The preview of a link to another server; None without one. Pages to be fetched are added to
-    the context's `pages_to_preview`."""
+    """Return the preview of an external link, or None. Pages to fetch are added to
+    `pages_to_preview`."""
     href, title, kinds = link.href, link.text or None, _kinds_shown(context, link.href)
     known = context.external_media.previews.get(href)
     if Kind.PAGE in kinds and len(context.pages_to_preview) < external_media.MAX_PAGES:

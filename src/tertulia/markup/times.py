@@ -18,7 +18,7 @@ _UNIX: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?")
 _DAYS: Final = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%Y/%m/%d", "%Y-%m-%d")
 _HOURS: Final = ("", " %I:%M %p", " %I %p", " %H:%M", " %H:%M:%S", " %I:%M:%S %p")
 _FORMS: Final = tuple(day + hour for day, hour in product(_DAYS, _HOURS))
-"""Accepted formats beside ISO 8601 and that of mails, without commas."""
+"""Accepted formats besides ISO 8601 and that of emails, without commas."""
 _ORDINAL: Final = re.compile(r"\b([0-9]{1,2})(?:st|nd|rd|th)\b(?: of\b)?", re.IGNORECASE)
 _NOISE: Final = re.compile(
     r",|\bat\b|\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b", re.IGNORECASE
@@ -70,11 +70,11 @@ _ABBREVIATED: Final[Mapping[str, float]] = {
     "art": -3,
     "sast": 2,
 }
-"""Hours before UTC of the zones that people call by letters."""
+"""Time zone abbreviations, in hours ahead of UTC."""
 
 
 def time(state: StateInline, silent: bool) -> bool:
-    """`<time:2024-03-07T15:00:00-08:00>`. Anything that is not a time is text."""
+    """`<time:2024-03-07T15:00:00-08:00>`. Anything that isn't a time is text."""
     if state.src[state.pos] != "<":
         return False
     match = _TIME.match(state.src, state.pos, state.posMax)
@@ -89,7 +89,7 @@ def time(state: StateInline, silent: bool) -> bool:
 
 
 def read(text: str) -> datetime | None:
-    """The time that the text names, in UTC; None for anything else."""
+    """Parse a time. Returns UTC, or None."""
     text = text.strip()
     try:
         if _UNIX.fullmatch(text):
@@ -106,12 +106,11 @@ def read(text: str) -> datetime | None:
 
 
 def _utc(found: datetime) -> datetime:
-    """The time in UTC, which is assumed where no zone is named."""
+    """Convert to UTC, which is assumed without a zone."""
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def _zone(name: str) -> tzinfo | None:
-    """The time zone that is called so; None without one."""
     hours = _ABBREVIATED.get(name.lower())
     if hours is not None:
         return timezone(timedelta(hours=hours))
@@ -139,7 +138,7 @@ def _written(text: str) -> datetime | None:
 
 
 def _of_mail(text: str) -> datetime:
-    """The time as mails have it. ValueError where it is none."""
+    """Parse an email's time format. Raises ValueError."""
     try:
         return parsedate_to_datetime(text)
     except (TypeError, IndexError):

@@ -1,8 +1,8 @@
-"""Code and formulas: the parts of a message that can take long, and are rendered by a worker.
+"""Rendering of code and formulas by a worker, because they can take long.
 
-`prepare` is called before a message is rendered. It has a worker render these parts within a limit
-of time, and caches their HTML, which rendering then takes from the cache. A part that took too long
-is cached as plain text, and is not tried again while it is in the cache.
+`prepare` is called before a message is rendered. It has a worker render these parts within a time
+limit and caches their HTML for rendering. A part that took too long is cached as plain text and not
+tried again while it is in the cache.
 """
 
 import logging
@@ -27,32 +27,32 @@ from tertulia.workers import (
 logger = logging.getLogger("tertulia.markup")
 
 MAX_CACHED: Final = 16 * 1024 * 1024
-"""Characters in each cache."""
+"""Characters per cache."""
 MAX_CODE_SECONDS: Final = 0.4
-"""CPU time for all code of one message; a usual block takes a hundredth of that. Code can be
-written so that some grammars take quadratic or exponential time: it is not highlighted."""
+"""CPU time for all code of a message. A usual block takes a hundredth of it, but some grammars
+take exponential time for crafted code."""
 MAX_FORMULA_SECONDS: Final = 1.0
-"""CPU time for all formulas of one message."""
+"""CPU time for all formulas of a message."""
 MAX_FORMULA_SIZE: Final = 131_072
-"""Characters of HTML of all formulas of one message."""
+"""Characters of HTML of all formulas of a message."""
 MAX_WAIT: Final = 5.0
-"""Seconds that a message waits for its code, and again for its formulas, on a busy server."""
+"""Seconds that a message waits for its code, and then for its formulas, on a busy server."""
 
 MAX_LOST: Final = 3
 LOST_SECONDS: Final = 600.0
-"""A language whose code ended so many workers within so many seconds is not highlighted until these
-have passed."""
+"""A language that made workers end `MAX_LOST` times within this many seconds isn't highlighted
+until these have passed."""
 
 
 class Code(NamedTuple):
-    """A block of code, and the name of its language."""
+    """A code block and the name of its language."""
 
     source: str
     name: str
 
 
 class Formula(NamedTuple):
-    """A formula in TeX, and whether it is a block of its own."""
+    """A TeX formula, and whether it is a block."""
 
     tex: str
     display: bool
@@ -62,8 +62,7 @@ Part = TypeVar("Part", Code, Formula)
 
 
 class RenderCache(Generic[Part]):
-    """HTML by part, the least recently used one being dropped first; None for a formula that is
-    wrong."""
+    """HTML by part, or None for an invalid formula. Drops the least recently used."""
 
     def __init__(self) -> None:
         self._html: OrderedDict[Part, str | None] = OrderedDict()
@@ -105,14 +104,14 @@ TYPESET: Final[WorkerTask[str | None]] = WorkerTask(
 
 @dataclass
 class PartsToRender:
-    """The code and formulas of a message that are not in the caches."""
+    """A message's code and formulas that aren't cached."""
 
     codes: list[Code] = field(default_factory=list)
     formulas: list[Formula] = field(default_factory=list)
 
 
 async def prepare(to_render: PartsToRender) -> None:
-    """Have a worker render the parts within the limits of one message, and cache what it makes."""
+    """Have a worker render the parts within a message's limits, and cache the HTML."""
     await _prepare(to_render.codes, code_cache, HIGHLIGHT, MAX_CODE_SECONDS, _plain_code)
     await _prepare(to_render.formulas, formula_cache, TYPESET, MAX_FORMULA_SECONDS, _plain_formula)
 
@@ -144,20 +143,17 @@ async def _prepare(
 
 
 class LostLanguages:
-    """Languages whose code lately took so long that its worker was ended. After several times the
-    language is not highlighted for a while: a worker that is replaced all the time serves
-    nobody."""
+    """Languages that are paused because their code made several workers end."""
 
     def __init__(self) -> None:
         self._lost: dict[str, list[float]] = {}
         """Times of the newest losses, by name of the language."""
 
     def note(self, name: str) -> None:
-        """Note that a worker was ended for code of the language."""
+        """Record that code of the language ended a worker."""
         self._lost[name] = [*self._lost.get(name, []), time.monotonic()][-MAX_LOST:]
 
     def is_paused(self, name: str) -> bool:
-        """Whether the language is not highlighted at the moment."""
         lost = self._lost.get(name, [])
         return len(lost) >= MAX_LOST and time.monotonic() - lost[0] < LOST_SECONDS
 
@@ -179,19 +175,19 @@ def _plain_formula(part: Formula) -> str:
 
 @dataclass
 class ExpensiveParts:
-    """Renders code and formulas of one message: from the caches, or in place, or as plain text."""
+    """Renders a message's code and formulas: from the caches, in place, or as plain text."""
 
     in_place: bool = True
-    """Whether to compute in this process what is not in the caches: for texts of our own."""
+    """Whether to render in this process what isn't cached, for trusted text."""
     to_render: PartsToRender | None = None
-    """Gathers what is not in the caches, for `prepare`."""
+    """Collects what isn't cached, for `prepare`."""
     room: int = MAX_FORMULA_SIZE
     """Characters of HTML left for formulas."""
     is_plain: bool = False
     """Whether to leave everything as plain text."""
 
     def code(self, source: str, name: str) -> str:
-        """The code as HTML, highlighted if possible."""
+        """Return the code as HTML, highlighted if possible."""
         part = Code(source, name)
         if self.is_plain:
             return _plain_code(part)
@@ -205,7 +201,7 @@ class ExpensiveParts:
         return _plain_code(part)
 
     def formula(self, tex: str, *, display: bool) -> str | None:
-        """The formula as HTML; None where it is wrong."""
+        """Return the formula as HTML, or None if it is invalid."""
         part = Formula(tex, display)
         if self.is_plain or self.room <= 0:
             return _plain_formula(part)

@@ -1,6 +1,6 @@
-"""Pictures that people upload: described, and scaled to the size in which they are shown.
+"""Uploaded images: inspecting and scaling them.
 
-`work` does it, in a worker: decoding takes memory, and as much time as the picture's author likes.
+`work` runs in a worker, because decoding takes memory and as much time as the image's author likes.
 """
 
 from functools import lru_cache
@@ -34,9 +34,9 @@ __all__ = [
 T = TypeVar("T")
 
 MAX_SECONDS: Final = 20.0
-"""Of the processor, for one picture. A large photograph takes less than one."""
+"""CPU time per image. A large photo takes less than a second."""
 PATIENCE: Final = 60.0
-"""Seconds until it is given up, waiting for its turn included."""
+"""Seconds including the wait for a worker."""
 
 _WORK: Final = "tertulia.pictures.work"
 _LOAD: Final = f"{_WORK}:load"
@@ -52,32 +52,29 @@ THUMBNAIL: Final[WorkerTask[Scaled]] = WorkerTask(f"{_WORK}:thumbnail", Scaled, 
 
 
 async def squared(content: bytes, size: int) -> Scaled:
-    """The middle of the picture's first frame as a PNG of `size` by `size` pixels.
+    """Return the middle of the first frame as a square PNG.
 
-    Raises BadPicture, and Unavailable where too many pictures are waiting: as all of these do.
+    Like all of these, raises BadPicture, and Unavailable if too many images wait.
     """
     return await _done(SQUARED, content, size)
 
 
 async def fitted(content: bytes, width: int, height: int) -> Scaled:
-    """The picture's first frame as a PNG, made smaller where it is wider or higher than that."""
+    """Return the first frame as a PNG, scaled down to fit."""
     return await _done(FITTED, content, width, height)
 
 
 async def animated(content: bytes, size: int) -> Scaled | None:
-    """All frames, each as large as fits into `size` by `size` pixels, as an animated GIF; None for
-    a picture of one frame."""
+    """Return all frames as an animated GIF that fits, or None for a still image."""
     return await _done(ANIMATED, content, size)
 
 
 async def described(place: Path) -> PictureInfo:
-    """What the picture in the file is."""
     return await _done(DESCRIBED, str(place))
 
 
 async def thumbnail(place: Path, width: int, height: int, *, moving: bool) -> Scaled:
-    """The picture in the file as WebP, no larger than it is and no larger than that; all of its
-    frames if `moving`."""
+    """Return the image as WebP, scaled down to fit; with all frames if `moving`."""
     return await _done(THUMBNAIL, str(place), width, height, moving)
 
 
@@ -96,8 +93,8 @@ async def _done(job: WorkerTask[T], *arguments: object) -> T:
 
 @lru_cache(512)
 def drawn(number: int, letters: str, size: int) -> bytes:
-    """A picture for somebody who has none, as a PNG of `size` by `size` pixels: their initials (A
-    to Z; a pattern where there are none) on a colour that follows from the number."""
+    """Draw a default avatar as a PNG: initials (A to Z), or a pattern without any, in a color
+    that follows from the number."""
     from tertulia.pictures import work
 
     return work.drawn(number, letters, size)

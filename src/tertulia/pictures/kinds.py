@@ -1,21 +1,21 @@
-"""What is known of a picture, and how large it may be."""
+"""Properties and limits of images."""
 
 from dataclasses import dataclass
 from typing import Final
 
 MAX_PIXELS: Final = 90_000_000
-"""Of all frames together. A picture of more is not decoded: a small file can be a huge picture."""
+"""In all frames. Larger images aren't decoded, because a small file can be huge when decoded."""
 MAX_FRAMES: Final = 2000
-"""Of one picture. They are counted before a decoder does it, which takes its time with millions."""
+"""Counted before a decoder does, which takes long for millions."""
 
 
 class BadPicture(Exception):
-    """It is no picture that can be shown. `str(error)` says why, to whom it belongs."""
+    """The file isn't an image that can be shown. The text is for its owner."""
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """A picture in the size that was asked for."""
+    """A scaled image."""
 
     content: bytes
     media_type: str
@@ -26,9 +26,9 @@ class Scaled:
 
 @dataclass(frozen=True)
 class PictureInfo:
-    """What a picture is, without decoding it."""
+    """An image's properties, read without decoding it."""
 
     width: int
-    """Pixels, of the picture upright."""
+    """Pixels, of the upright image."""
     height: int
     animated: bool

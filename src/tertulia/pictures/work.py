@@ -1,4 +1,4 @@
-"""Pictures as Pillow makes them: what `tertulia.pictures` offers, as it runs in a worker."""
+"""Image processing with Pillow, which runs in a worker for `tertulia.pictures`."""
 
 import io
 import random
@@ -64,7 +64,7 @@ def described(place: str) -> PictureInfo:
 
 
 _LYING: Final = frozenset({5, 6, 7, 8})
-"""Orientations in which width and height change places."""
+"""Orientations that swap width and height."""
 
 
 def thumbnail(place: str, width: int, height: int, moving: bool) -> Scaled:
@@ -103,8 +103,8 @@ def _moving(picture: Image.Image, size: tuple[int, int]) -> Scaled:
 
 @contextmanager
 def opened(content: bytes | Path) -> Iterator[Image.Image]:
-    """The picture of these bytes or in this file, not yet decoded. BadPicture where it is none, or
-    none that is safe to decode; also where decoding it fails inside of the context."""
+    """Open the image without decoding it. Raises BadPicture if it isn't a safe image, or if
+    decoding fails inside the context."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -124,7 +124,7 @@ def opened(content: bytes | Path) -> Iterator[Image.Image]:
 
 
 def _frames(picture: Image.Image, content: bytes | Path) -> int:
-    """How many frames there are, or more than `MAX_FRAMES`."""
+    """Return the number of frames, or more than `MAX_FRAMES`."""
     match picture.format:
         case "GIF":
             with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
@@ -136,7 +136,7 @@ def _frames(picture: Image.Image, content: bytes | Path) -> int:
 
 
 def _frames_of_gif(file: BinaryIO) -> int:
-    """The frames of a GIF, counted by its blocks and without looking into them."""
+    """Count a GIF's frames without decoding them."""
     frames = blocks = 0
 
     def skip_table(flags: int) -> None:
@@ -146,7 +146,7 @@ def _frames_of_gif(file: BinaryIO) -> int:
     skip_table(file.read(13)[10])
     while frames <= MAX_FRAMES and (kind := file.read(1)) not in {b"", b";"}:
         if kind not in {b",", b"!"}:
-            # Decoders pass over what does not belong there, and go on.
+            # Decoders skip unknown bytes.
             blocks += 1
             if blocks > _MAX_BLOCKS:
                 return MAX_FRAMES + 1
@@ -166,7 +166,7 @@ def _frames_of_gif(file: BinaryIO) -> int:
 
 
 def upright(picture: Image.Image) -> Image.Image:
-    """The first frame, turned as its camera was held."""
+    """Return the first frame, rotated as the camera was held."""
     turned = ImageOps.exif_transpose(picture)
     return turned.convert("RGBA" if turned.has_transparency_data else "RGB")
 
@@ -178,7 +178,6 @@ def _png(picture: Image.Image) -> Scaled:
 
 
 def drawn(number: int, letters: str, size: int) -> bytes:
-    """See `tertulia.pictures.drawn`."""
     # Steps by the golden ratio keep the hues of neighbouring numbers far apart.
     hue = int(number * 0.618033988749895 % 1 * 360)
     picture = Image.new("RGB", (size, size), f"hsl({hue}, 45%, 40%)")
@@ -192,7 +191,7 @@ def drawn(number: int, letters: str, size: int) -> bytes:
 
 
 def _weave(brush: ImageDraw.ImageDraw, number: int, size: int) -> None:
-    """A pattern of squares, the same on the left as on the right."""
+    """Draw a symmetric pattern of squares."""
     squares = random.Random(number)  # noqa: S311 (what it draws is no secret)
     unit = size / 7
     for column in range(3):

@@ -1,7 +1,8 @@
-"""Backups that only who has a key can read: files of the age format (age-encryption.org/v1).
+"""Backups: encryption in the age format (age-encryption.org/v1), retention, and temporary
+directories.
 
-A recipient is the public half of a key (`age1…`, or a public key of SSH); the server needs no more
-than that. The other half, the identity, opens the file, here or by any other program for age.
+A recipient is a public key (`age1…` or an SSH key). The server needs only that. The identity, its
+private key, decrypts the file, here or with any other age program.
 """
 
 import contextlib
@@ -25,15 +26,15 @@ from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 
 SUFFIX: Final = ".age"
-"""Ends the names of such files."""
+"""The suffix of encrypted files."""
 _BEGINS: Final = b"age-encryption.org/v1\n"
 _SSH: Final = ("ssh-ed25519 ", "ssh-rsa ")
 _SSH_IDENTITY: Final = "-----BEGIN"
 
 
 def age_recipients(text: str) -> list[Any]:
-    """The recipients of a list that commas or lines divide. ValueError names the one that is
-    none."""
+    """Parse recipients separated by commas or lines. Raises ValueError that names an invalid
+    one."""
     import pyrage  # Loaded on use: most have none.
 
     found = []
@@ -53,7 +54,7 @@ def age_recipients(text: str) -> list[Any]:
 
 
 def new_identity() -> tuple[str, str]:
-    """A new key: its identity and its recipient."""
+    """Return a new identity and its recipient."""
     import pyrage
 
     identity = pyrage.x25519.Identity.generate()
@@ -61,7 +62,7 @@ def new_identity() -> tuple[str, str]:
 
 
 def is_encrypted(file: Path) -> bool:
-    """Whether a file says that it is of this format. DatabaseError where it cannot be read."""
+    """Return whether the file is in the age format. Raises DatabaseError if it can't be read."""
     try:
         with file.open("rb") as opened:
             return opened.read(len(_BEGINS)) == _BEGINS
@@ -71,9 +72,8 @@ def is_encrypted(file: Path) -> bool:
 
 @contextlib.contextmanager
 def encrypted_backup(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
-    """What is written to this goes to the target, encrypted; all of it is there when the context
-    has ended well. OSError where the target takes no more, BrokenPipeError where nobody reads
-    it."""
+    """Encrypt what is written to the yielded file into the target, completely when the context
+    ends. Raises OSError if the target is full, and BrokenPipeError if nobody reads it."""
     came, goes = os.pipe()
     failed: list[Exception] = []
 
@@ -103,8 +103,7 @@ def encrypted_backup(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
 
 
 def encrypt_file(plain: BinaryIO, target: Path, to: Sequence[Any]) -> None:
-    """Encrypt the whole of what is open into a new file, which its owner alone can read. OSError
-    where there is no room."""
+    """Encrypt the open file into a new one that only its owner can read. Raises OSError."""
     plain.seek(0)
     with open(target, "xb", opener=file_modes.opener) as file:
         _encrypt(plain, file, to)
@@ -113,7 +112,7 @@ def encrypt_file(plain: BinaryIO, target: Path, to: Sequence[Any]) -> None:
 
 
 class _Target:
-    """Remembers that something could not be written: the library forgets it of the last bytes."""
+    """Remembers failed writes, because the library ignores those of the last bytes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -149,8 +148,8 @@ def _encrypt(source: BinaryIO, file: BinaryIO, to: Sequence[Any]) -> None:
 
 
 def decrypt_file(file: Path, plain: BinaryIO, identities: Path) -> None:
-    """Decrypt a file into what is open, by the identities in another. DatabaseError where none of
-    them opens it, or it is damaged."""
+    """Decrypt a file into an open one. Raises DatabaseError if none of the identities fits or it
+    is damaged."""
     import pyrage
 
     known = _identities(identities)
@@ -167,7 +166,7 @@ def decrypt_file(file: Path, plain: BinaryIO, identities: Path) -> None:
 
 
 def _identities(file: Path) -> list[Any]:
-    """What is in a file of `tertulia backups new-key`, of age-keygen, or of ssh-keygen."""
+    """Read identities from `tertulia backups new-key`, age-keygen, or ssh-keygen."""
     import pyrage
 
     try:
@@ -195,33 +194,31 @@ def _identities(file: Path) -> list[Any]:
 
 
 OLD_SECONDS: Final = 50 * 3600.0
-"""A last backup that is older is trouble: one was missed, and not only late."""
+"""A last backup older than this means that one was missed, not just late."""
 _LAST: Final = "backups.last"
-"""The key of when the last was made, among the facts about the installation."""
+"""The fact with the time of the last backup."""
 _NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip(?:\.age)?")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 AHEAD_SECONDS: Final = 600.0
-"""By so much another node's clock may be ahead of this one's."""
+"""How far another node's clock may be ahead."""
 
 
 class StoredBackup(Struct, frozen=True, kw_only=True):
-    """A backup at the place for them, which could be restored when it was made."""
+    """A backup in the backup storage that was tested when it was made."""
 
     name: str
     at: float
-    """When it was made, in UNIX seconds."""
+    """UNIX seconds."""
     size: int
-    """Bytes."""
 
 
 def name_at(now: float) -> str:
-    """The name of a backup of that time. One that is encrypted has `encrypted_backups.SUFFIX`
-    after it."""
+    """Return the name of a backup of that time, without `SUFFIX`."""
     return f"tertulia-{datetime.fromtimestamp(now, UTC).strftime(_TIME)}.zip"
 
 
 async def stored_backups(place: Files) -> list[StoredBackup]:
-    """Those that there are, the oldest first. Other files at the place are none of ours."""
+    """Return the backups, oldest first. Other files are ignored."""
     backups = []
     async for one in place.below(""):
         at = _made_at(one.path)
@@ -231,13 +228,12 @@ async def stored_backups(place: Files) -> list[StoredBackup]:
 
 
 def last_backup_at(connection: Connection) -> float | None:
-    """When the last one at the place was made, as was last seen; None for none."""
+    """Return when the last known backup was made, or None."""
     at = installation.value(connection, _LAST)
     return None if at is None else float(at)
 
 
 def set_last_backup_at(connection: Connection, at: float | None) -> None:
-    """Write that down, inside the transaction that is open."""
     if at is None:
         installation.forget(connection, _LAST)
     else:
@@ -245,7 +241,7 @@ def set_last_backup_at(connection: Connection, at: float | None) -> None:
 
 
 def is_old(at: float | None, now: float) -> bool:
-    """Whether the last one, made then (UNIX seconds), is too old; or missing."""
+    """Return whether the last backup is too old or missing."""
     return at is None or now - at > OLD_SECONDS
 
 
@@ -258,17 +254,16 @@ def _made_at(name: str) -> float | None:
 
 
 def backups_made(backups: Iterable[StoredBackup], now: float) -> list[StoredBackup]:
-    """Those that were made by now, in the same order. What is of a time that has not come is of a
-    clock that was wrong, and stands for none."""
+    """Return the backups that aren't from the future, which a wrong clock made."""
     return [one for one in backups if one.at <= now + AHEAD_SECONDS]
 
 
 def superseded_backups(
     backups: Iterable[StoredBackup], days: int, weeks: int, now: float
 ) -> list[StoredBackup]:
-    """Those that need not be kept: all but the newest, the newest of each of the last `days` days
-    that have one, and the newest of each of the last `weeks` weeks that have one. (In UTC.) What
-    was not `made` by now is left alone."""
+    """Return the backups that needn't be kept: all but the newest, the newest of each of the
+    last `days` days with one, and of each of the last `weeks` weeks with one (UTC). Backups from
+    the future are left alone."""
     newest_first = sorted(backups_made(backups, now), key=lambda one: one.at, reverse=True)
     kept = set(newest_first[:1])
     for most, period in ((days, _day_of), (weeks, _week_of)):
@@ -288,31 +283,30 @@ def _week_of(backup: StoredBackup) -> str:
 
 
 def last_due(now: float, hour: int) -> float:
-    """When a backup was due last, where one is each day at that hour of UTC."""
+    """Return when the last daily backup was due, at that hour in UTC."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=hour, minute=0, second=0, microsecond=0)
     due = today.timestamp()
     return due if due <= now else (today - timedelta(days=1)).timestamp()
 
 
 PREFIX: Final = "backup-"
-"""Begins their names."""
+"""The prefix of temporary directories."""
 _NEW: Final = f".{PREFIX}"
-"""Begins them until they are locked; there is nothing in them then."""
+"""Their prefix until they are locked. They are empty then."""
 _HELD: Final = "held"
-"""The file that is locked."""
+"""The locked file."""
 _OURS: Final = re.compile(r"tertulia-\w+\.zip(\.age)?|trial|backup\.zip")
-"""What older versions have in one that they do not lock: another directory may be called so too."""
+"""Contents of directories of older versions, which didn't lock them."""
 _UNHELD_SECONDS: Final = 86400
-"""What is not locked yet, and what an older version never locks: after so long nobody is at it."""
+"""Unlocked directories older than this are stale."""
 
 
 @contextlib.contextmanager
 def temporary_directory(data_path: Path) -> Iterator[Path]:
-    """An empty directory for the time of the context, which nobody but the owner can read. Those
-    whose process is gone are deleted first."""
+    """Yield an empty directory that only its owner can access. Deletes stale ones first."""
     file_modes.directory(data_path)
     delete_stale_directories(data_path)
-    # It is locked before anybody can take it for one that was left.
+    # Locked before it could look stale.
     new = Path(tempfile.mkdtemp(prefix=_NEW, dir=data_path))
     with open(new / _HELD, "wb", opener=file_modes.opener) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -324,12 +318,11 @@ def temporary_directory(data_path: Path) -> Iterator[Path]:
 
 
 def anonymous_file(directory: Path) -> BinaryIO:
-    """An empty file that goes when it is closed, or with the process. Nobody can open it anew."""
+    """Return an empty file without a name, which disappears when closed."""
     return cast(BinaryIO, tempfile.TemporaryFile(dir=directory))
 
 
 def temporary_directories(data_path: Path) -> list[Path]:
-    """Those that there are, and what else is called so."""
     try:
         names = os.listdir(data_path)
     except PermissionError:
@@ -338,9 +331,9 @@ def temporary_directories(data_path: Path) -> list[Path]:
 
 
 def delete_stale_directories(data_path: Path) -> None:
-    """Delete those whose process is gone. What cannot be looked at is not ours."""
+    """Delete the directories of processes that ended. Inaccessible ones are ignored."""
     for left in temporary_directories(data_path):
-        # Somebody else's, which cannot be looked into, or one that goes just now.
+        # Inaccessible, or just being deleted.
         with contextlib.suppress(OSError):
             if left.is_dir() and _is_left(left):
                 shutil.rmtree(left, ignore_errors=True)

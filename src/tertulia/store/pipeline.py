@@ -1,8 +1,7 @@
-"""Statements that are sent to PostgreSQL together and answered together, on the event loop.
+"""Pipelined statements on PostgreSQL, sent and answered together on the event loop.
 
-A way to the server and back, and a turn of a thread, take longer than most statements. So a
-transaction on the log is two exchanges: one that begins it and takes the head's lock, and one that
-writes everything and commits.
+A round trip and a thread's turn take longer than most statements. So a transaction on the log takes
+two round trips: one begins it and locks the head, the other writes everything and commits.
 """
 
 import asyncio
@@ -20,17 +19,18 @@ from psycopg.pq.abc import PGconn, PGresult
 from tertulia.store.database import Row, TextRow
 
 _NAMED = 400
-"""Statements that are prepared on one connection at most. (There are fewer in the program.)"""
+"""The most statements prepared on a connection."""
 _TOGETHER = 8
-"""Rows that one statement inserts at most: each number of rows is a statement to prepare."""
+"""The most rows inserted by one statement, because each number of rows is a statement to
+prepare."""
 _INSERT = re.compile(
     r"(?P<begin>INSERT INTO \w+ \((?P<columns>[\w, ]+)\) VALUES )"
     r"(?P<row>\((?:[^()]|\([^()]*\))+\))"
     r"(?P<end>(?: ON CONFLICT(?: \((?P<keys>[\w, ]+)\))? DO [^?]+)?)"
 )
-"""A statement that inserts one row, and asks for nothing."""
+"""A statement that inserts one row and returns nothing."""
 _NAME_LENGTH = 50
-"""What a name shows of its statement: PostgreSQL keeps 63 bytes."""
+"""How much of a statement its name shows. PostgreSQL keeps 63 bytes."""
 
 
 _READERS: Mapping[int, Callable[[bytes], Any]] = {
@@ -41,34 +41,34 @@ _READERS: Mapping[int, Callable[[bytes], Any]] = {
     700: float,
     701: float,
 }
-"""By the numbers of PostgreSQL's types, which never change: how their text is read."""
+"""How to decode text, by PostgreSQL's type numbers, which never change."""
 
 
 class Statement(NamedTuple):
-    """One statement and its parameters."""
+    """A statement and its parameters."""
 
     sql: str
     parameters: Sequence[Any] = ()
 
 
 class EncodedStatement(NamedTuple):
-    """The same, with parameters as PostgreSQL reads them."""
+    """A statement with parameters in PostgreSQL's text format."""
 
     sql: str
     parameters: Sequence[bytes | None]
 
 
 class QueryResult(NamedTuple):
-    """What the server said to one statement."""
+    """The result of a statement."""
 
     rows: list[TextRow]
     tag: bytes
-    """Which command it was, like `INSERT 0 1`."""
+    """The command, such as `INSERT 0 1`."""
     types: list[int]
-    """PostgreSQL's numbers of the columns' types."""
+    """PostgreSQL's type numbers of the columns."""
 
     def typed(self) -> list[Row]:
-        """The rows with their values: numbers, bytes, and all others as text."""
+        """Return the rows with numbers and bytes decoded, and all else as text."""
         readers = [_READERS.get(kind, bytes.decode) for kind in self.types]
         return [
             tuple(
@@ -80,30 +80,30 @@ class QueryResult(NamedTuple):
 
 
 class Unencodable(Exception):
-    """There is a value of a kind that has no text here."""
+    """A value has no text format here."""
 
 
 class PipelineTimeout(Exception):
-    """The server did not answer in time."""
+    """The server didn't answer in time."""
 
 
 class Pipeline:
-    """The exchanges on one connection, one at a time. Nobody else may use it meanwhile."""
+    """Pipelines of one connection, one at a time. Nothing else may use it in the meantime."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._driver = connection
         self._names: dict[str, bytes] = {}
         self.carried_out = 0
-        """How many of the last statements are known to have been carried out."""
+        """How many of the last statements are known to have run."""
 
     async def exchange(
         self, statements: Sequence[EncodedStatement], patience: float
     ) -> list[QueryResult]:
-        """Send the statements in one, and return the answers when all have come. Raises the
-        driver's error for the first that failed, after which the server ran none of the others;
-        one without `sqlstate` where the connection is lost; NotHeard where nothing came for so many
-        seconds. After an exception the connection must be closed."""
-        connection = self._driver.pgconn  # It is another one where the driver's has been closed.
+        """Send the statements and return their results once all have arrived. Raises the
+        driver's error for the first that failed, after which none ran, without `sqlstate` if the
+        connection is lost. Raises PipelineTimeout if nothing arrives for `patience` seconds.
+        After an exception the connection must be closed."""
+        connection = self._driver.pgconn  # Replaced when the driver's connection is closed.
         expected = self._send(connection, statements)
         exchange = _Exchange(connection, expected, patience)
         try:
@@ -114,8 +114,8 @@ class Pipeline:
         return answers
 
     def _send(self, connection: PGconn, statements: Sequence[EncodedStatement]) -> list[bool]:
-        """Hand the statements to the driver, which may send some already. Returns for each answer
-        whether it is wanted: those about preparing are not."""
+        """Queue the statements. Returns whether each coming result belongs to one of them,
+        because preparing a statement has a result, too."""
         expected = list[bool]()
         connection.enter_pipeline_mode()
         for sql, values in statements:
@@ -145,7 +145,7 @@ def has_ended(socket: int) -> bool:
 
 
 class _Exchange:
-    """One exchange under way."""
+    """A pipeline in progress."""
 
     def __init__(self, connection: PGconn, expected: list[bool], patience: float) -> None:
         self._connection = connection
@@ -154,15 +154,15 @@ class _Exchange:
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[list[QueryResult]] = self._loop.create_future()
         self.answers: list[QueryResult] = []
-        """Those that have come."""
+        """Results so far."""
         self._at = 0
-        """Which answer is the next to come to an end."""
+        """The next expected result."""
         self._error: Exception | None = None
         self._heard = self._loop.time()
         self._timer = self._loop.call_later(patience, self._look)
 
     async def done(self) -> list[QueryResult]:
-        """All answers, when they have come."""
+        """Return all results."""
         socket = self._connection.socket
         self._loop.add_reader(socket, self._readable)
         try:
@@ -174,7 +174,7 @@ class _Exchange:
             self._loop.remove_writer(socket)
 
     def _look(self) -> None:
-        """Give up where nothing was heard for too long."""
+        """Time out if nothing has arrived for too long."""
         late = self._heard + self._patience
         if self._loop.time() < late:
             self._timer = self._loop.call_at(late, self._look)
@@ -239,8 +239,8 @@ class _Exchange:
 
 
 def grouped_inserts(sql: str, rows: Iterable[Sequence[Any]]) -> list[Statement]:
-    """One statement for several rows where it inserts them one by one; else one for each. The same
-    is done: rows that would meet each other's, and not only the table's, stay apart."""
+    """Combine single-row inserts into statements with several rows, or return one statement for
+    each row. Rows with equal keys stay apart, because they would conflict with each other."""
     rows = list(rows)
     parts = _insertion(sql)
     if parts is None or len(rows) == 1:
@@ -262,12 +262,12 @@ class _Insertion(NamedTuple):
     row: str
     end: str
     keys: int
-    """How many of the first columns say which row of the table is changed instead; 0: none is."""
+    """The leading columns that identify a conflicting row, or 0."""
 
 
 @lru_cache(maxsize=2000)
 def _insertion(sql: str) -> _Insertion | None:
-    """The statement's parts; None where it may mean something else for several rows."""
+    """Split the statement, or return None if it may mean something else for several rows."""
     match = _INSERT.fullmatch(sql)
     if match is None:
         return None
@@ -286,7 +286,8 @@ def _multiplied(parts: _Insertion, count: int) -> str:
 
 
 def encoded(statements: Iterable[Statement]) -> list[EncodedStatement]:
-    """The statements as they are sent. Unencodable; DataError for text that cannot be stored."""
+    """Encode the statements. Raises Unencodable, and DataError for text that PostgreSQL can't
+    store."""
     return [
         EncodedStatement(sql, [None if value is None else _encoded(value) for value in parameters])
         for sql, parameters in statements
@@ -307,14 +308,14 @@ def _answer(result: PGresult, status: int) -> QueryResult:
 
 @lru_cache(maxsize=2000)
 def _numbered(sql: str) -> bytes:
-    """The statement with numbered parameters in place of its question marks."""
+    """Replace question marks by numbered parameters."""
     first, *others = sql.split("?")
     return (first + "".join(f"${n}{part}" for n, part in enumerate(others, 1))).encode()
 
 
 def _encoded(value: Any) -> bytes:
-    """The value as PostgreSQL reads it as text. Unencodable; DataError for text that cannot be
-    stored."""
+    """Encode a value as text. Raises Unencodable, and DataError for text that PostgreSQL can't
+    store."""
     kind = type(value)
     if kind is str:
         if "\0" in value:

@@ -26,7 +26,7 @@ from tertulia.store.postgres_dialect import CHANNEL, DIALECT
 from tertulia.store.postgres_driver import ServerTimeout, connect
 
 _BRIEF = TimeLimits(statement=3, lock=3, idle=5)
-"""For connections that listen or notify: none of their statements takes long."""
+"""For connections that listen or notify."""
 _CONNECT = {
     "connect_timeout": "5",
     "keepalives": "1",
@@ -36,18 +36,18 @@ _CONNECT = {
     "tcp_user_timeout": "10000",
     "application_name": "tertulia",
 }
-"""Unless the URL says otherwise: a machine or a network that vanished is noticed within seconds."""
+"""Defaults that detect a vanished machine or network within seconds."""
 _SERVING = 0x7E27
-"""The advisory lock that servers share, with the schema's name."""
+"""The advisory lock that servers share, together with the schema's name."""
 
 
 def _name_of_server() -> str:
-    """This process in the database's list of connections, whose names are short."""
+    """This process in the server's list of connections, where names are short."""
     return f"tertulia, {this_process()}".encode()[:63].decode(errors="ignore")
 
 
 class PostgresDatabase(Database):
-    """A database, or a schema of one (`?options=-csearch_path=…`), that several nodes share."""
+    """A database, or one of its schemas (`?options=-csearch_path=…`), that several nodes share."""
 
     is_shared = True
 
@@ -82,10 +82,10 @@ class PostgresDatabase(Database):
             ) from error
 
     def backup_before_migration(self, version: int) -> None:
-        """Left to the operator, whose database has means of its own."""
+        """Left to the operator."""
 
     def delete_copies(self, before: float | None = None) -> None:
-        """There are none."""
+        """No copies are made."""
 
     def give_back_space(self) -> bool:
         return False  # Autovacuum does, by its own rules.
@@ -108,10 +108,10 @@ class PostgresDatabase(Database):
         )
 
     def require_in_place(self) -> None:
-        """A server is reached by its address, whatever is there."""
+        """A server can't be moved away."""
 
     def served(self) -> contextlib.AbstractContextManager[int | None]:
-        """As many as there are may do it; each says so on a connection that it looks by."""
+        """Any number of servers may serve."""
         return contextlib.nullcontext()
 
     def servers(self) -> list[str]:
@@ -134,18 +134,17 @@ class PostgresDatabase(Database):
     def making_checkpoint(
         self, goes_on: Callable[[], bool]
     ) -> contextlib.AbstractContextManager[bool]:
-        """The dialect claims it, on the connection that makes it."""
+        """`Dialect.claim_checkpoint` takes the lock."""
         return contextlib.nullcontext(True)
 
     def tell_growth(self, seq: int) -> None:
-        """The commit itself did."""
+        """The commit itself notified."""
 
     def announce(self, messages: Sequence[str]) -> None:
         try:
             if self._announcer is None:
                 self._announcer = self._connect(_BRIEF)
-                # Commits with a notification are one after the other, those of messages too: this
-                # one does not wait for the disk.
+                # Commits with notifications run one at a time, so don't wait for the disk here.
                 self._announcer.run("SET synchronous_commit TO off")
             self._announcer.run(
                 f"SELECT pg_notify({CHANNEL}, message) FROM installation,"
@@ -164,7 +163,7 @@ class PostgresDatabase(Database):
 
 
 _direct: set[str] = set()
-"""The servers that were seen to keep one session for each connection."""
+"""Servers found to keep a session per connection."""
 
 _POOLED = (
     "A connection pooler between this server and PostgreSQL uses a different session for"
@@ -175,8 +174,7 @@ _POOLED = (
 
 
 def _require_direct(conninfo: str) -> None:
-    """DatabaseError where a connection does not keep its session from one transaction to the
-    next."""
+    """Raise DatabaseError if a connection doesn't keep its session across transactions."""
     mark = uuid.uuid4().hex
     setting: LiteralString = "SELECT current_setting('tertulia.session', true)"
     with (
@@ -186,8 +184,7 @@ def _require_direct(conninfo: str) -> None:
         one.ends = other.ends = time.monotonic() + _BRIEF.statement
         try:
             one.execute("SELECT set_config('tertulia.session', %s, false)", (mark,))
-            # A pooler gives this one the session that the first has just let go of, or keeps it
-            # from the first.
+            # A pooler gives this one the session that the first just released, or keeps it.
             other.execute("BEGIN")
             if other.execute(setting).fetchone() == (mark,):
                 raise DatabaseError(_POOLED)

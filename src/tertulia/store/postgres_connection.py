@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL, by way of psycopg."""
+"""A connection to PostgreSQL with psycopg."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,21 +38,19 @@ from tertulia.store.postgres_dialect import DIALECT
 from tertulia.store.postgres_driver import ServerTimeout, connect, drain, to_psycopg
 
 _WRITING_SESSION = {
-    # The statements of a commit are always the same: a plan is made once, not under the lock each
-    # time, and compiling one would take longer than all of them.
+    # A commit's statements are always the same, so plan them once, and never compile them.
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "bytea_output": "hex",
 }
 _GRACE_SECONDS = 2
-"""The server itself ends what takes longer than its limit. If it does not answer so long after
-that, the connection is given up: the server, or the network, stands still."""
+"""The server stops statements at their limit. If it doesn't answer this long after, the
+connection is given up."""
 _SESSION = {
     "client_min_messages": "warning",
-    # The default is that of disks which turn: on others a search for a rare word would walk
-    # through all messages rather than use its index.
+    # The default is for spinning disks, and makes searches for rare words scan all messages.
     "random_page_cost": "1.1",
-    # So that the server notices as well, and ends the transactions of a vanished node.
+    # Let the server notice a vanished node and end its transactions.
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",
@@ -65,7 +63,7 @@ _LOST = (
     *_SHUT_DOWN,
     errors.CannotConnectNow,
 )
-"""After these, the connection is of no use."""
+"""After these errors, the connection is unusable."""
 _TAKE_HEAD = (
     "BEGIN ISOLATION LEVEL READ COMMITTED",
     f"SELECT {HEAD_COLUMNS} FROM head WHERE id = 1 FOR UPDATE",
@@ -73,21 +71,19 @@ _TAKE_HEAD = (
 
 
 class PostgresConnection:
-    """One connection; used by one thread at a time."""
-
     def __init__(self, conninfo: str, limits: TimeLimits) -> None:
         self.dialect = DIALECT
         self._limits = limits
         self._transaction_ends = float("inf")
         self._is_given_up = never
         self._beginning: Sequence[str] = ()
-        """What is still to be sent to begin a transaction for reading: with its first statement."""
+        """Statements that begin a read transaction, sent with its first query."""
         self._is_ending = False
-        """Whether the end of one was sent, and not heard yet."""
+        """Whether the end of a read transaction was sent but not confirmed."""
         self._script: list[Statement] | None = None
-        """Where what is run is written down instead."""
+        """Records statements instead of running them."""
         self._answers: list[tuple[Query, list[Row]]] = []
-        """What was asked before that."""
+        """Results for queries while recording."""
         self.driver = connect(conninfo)
         settings = {
             **_SESSION,
@@ -108,7 +104,7 @@ class PostgresConnection:
             raise
         self._pipeline = Pipeline(self.driver)
         self._is_ended = False
-        """Whether the server said that it ended the session, while nothing was asked."""
+        """Whether the server announced the end of the session."""
         self.driver.add_notice_handler(self._noticed)
 
     @property
@@ -119,7 +115,7 @@ class PostgresConnection:
         self._is_ended |= notice.severity_nonlocalized in {"FATAL", "PANIC"}
 
     def _allow(self) -> None:
-        """Let a statement begin that may take as long as the limits say."""
+        """Start the time limit of a statement."""
         self.require_time()
         now = time.monotonic()
         ends = self._transaction_ends if self._is_reading() else now + self._limits.statement
@@ -136,12 +132,12 @@ class PostgresConnection:
         return self._transaction_ends != float("inf")
 
     def raise_ours(self, error: psycopg.Error | ServerTimeout) -> None:
-        """Raise ours for an error of the driver's that says that the database cannot be used."""
+        """Raise a DatabaseError for a driver error that means that the database can't be used."""
         if self.driver.is_late:
             self.close()
             raise TimeLimitReached("The database isn't responding.") from None
         text = f"PostgreSQL: {str(error).strip()}"
-        # What was the primary is one no more: the next connection may lead to the one that is.
+        # The server is no longer the primary. A new connection may lead to the new one.
         was_demoted = isinstance(error, errors.ReadOnlySqlTransaction) and not self._is_reading()
         if isinstance(error, _LOST) or was_demoted or self.driver.closed:
             self.close()
@@ -173,7 +169,7 @@ class PostgresConnection:
             raise
 
     def _executed(self, sql: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
-        """Run it, together with what is still to be sent before it."""
+        """Run a statement, together with those that begin the transaction."""
         beginning, self._beginning = self._beginning, ()
         if not beginning:
             return self.driver.execute(to_psycopg(sql), parameters)
@@ -183,7 +179,7 @@ class PostgresConnection:
             return self.driver.execute(to_psycopg(sql), parameters)
 
     def _begin_alone(self) -> None:
-        """Send the beginning before what cannot go out with it."""
+        """Begin the transaction before statements that can't be sent with its beginning."""
         if self._beginning:
             self.run("SELECT 1")
 
@@ -252,7 +248,7 @@ class PostgresConnection:
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
 
     def _end_reading(self) -> None:
-        """Have the transaction end. Nothing waits for it: what was read is true in any case."""
+        """End a read transaction without waiting, because its results are final."""
         try:
             self.driver.pgconn.send_query(b"COMMIT")
             self.driver.pgconn.flush()
@@ -270,11 +266,11 @@ class PostgresConnection:
         self.run("ROLLBACK")
 
     def begin_at_once(self) -> bool:
-        return False  # The network is between.
+        return False
 
     @property
     def process(self) -> int:
-        """The server's process behind this connection."""
+        """The server's process ID."""
         return self.driver.info.backend_pid
 
     def close(self) -> None:
@@ -306,7 +302,7 @@ class PostgresConnection:
         return [answer.typed() for answer in answers]
 
     def _answered(self, question: Query) -> list[Row]:
-        """What was asked before (`written_down`)."""
+        """Return a known result while recording."""
         for known, rows in self._answers:
             if known == question:
                 return rows
@@ -330,7 +326,7 @@ class PostgresConnection:
 
     async def commit_script(self, script: Sequence[EncodedStatement]) -> None:
         try:
-            # The server may have ended it long ago, and said so.
+            # The server may have ended the session before.
             self.driver.pgconn.consume_input()
             self.driver.pgconn.is_busy()
         except psycopg.Error as error:
@@ -340,7 +336,7 @@ class PostgresConnection:
         try:
             answers = await self._exchanged([*script, *encoded([Statement("COMMIT")])])
         except psycopg.Error as error:
-            # It may have been shut down while it committed, or right after.
+            # It may have been shut down during the commit or right after.
             is_at_end = self._pipeline.carried_out >= len(script)
             if error.sqlstate is None or (is_at_end and isinstance(error, _SHUT_DOWN)):
                 self.close()
@@ -354,7 +350,7 @@ class PostgresConnection:
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
 
     async def _exchanged(self, statements: Sequence[EncodedStatement]) -> list[QueryResult]:
-        """The answers. Raises the driver's errors, and TimeLimitReached."""
+        """Run the statements. Raises the driver's errors and TimeLimitReached."""
         patience = self._limits.statement + _GRACE_SECONDS
         try:
             return await self._pipeline.exchange(statements, patience)
@@ -364,11 +360,11 @@ class PostgresConnection:
         except psycopg.Error:
             raise
         except BaseException:
-            self.close()  # In the middle of something.
+            self.close()  # Its state is unknown.
             raise
 
     def _require_transaction(self) -> None:
-        """ConnectionLost where the server is known to have ended the transaction."""
+        """Raise ConnectionLost if the server has ended the transaction."""
         status = self.driver.info.transaction_status
         if status is not TransactionStatus.INTRANS or self._is_ended:
             self.close()

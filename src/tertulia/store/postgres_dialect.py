@@ -1,4 +1,4 @@
-"""PostgreSQL's SQL, where it differs from SQLite's."""
+"""PostgreSQL's dialect."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,12 @@ from tertulia.store.dialect import Dialect
 CHANNEL = (
     "'tertulia_' || left(encode(sha256(convert_to(current_schema() || value, 'UTF8')), 'hex'), 48)"
 )
-"""The channel on which nodes hear of each other, for which nobody else can know where to listen or
-to speak: of the row `installation.CHANNEL`, and of the schema, of which another one may be a copy.
-"""
+"""The notification channel of the nodes. Its name can't be guessed without reading
+`installation.CHANNEL`, and differs between schemas that are copies."""
 _LAST_PLACE = 16383
-"""The largest position of a word that a tsvector can hold."""
+"""The largest word position in a tsvector."""
 _encoder: Final = msgspec.json.Encoder()
-"""For numbers, of which there may be thousands: many times as fast as their `str`."""
+"""Many times as fast as `str` for thousands of numbers."""
 
 
 _LAST_SPAN_BEGIN = "CAST(own -> -1 ->> 0 AS BIGINT)"
@@ -126,8 +125,8 @@ class PostgresDialect(Dialect):
         else:
             after, until = "GREATEST(after, start)", "until"
         low, high = ("farthest", "nearest") if is_back else ("nearest", "farthest")
-        # By these two columns only one index has them in order. By the ID alone, the planner would
-        # rather go along all messages.
+        # Only one index is ordered by both columns. Ordered by ID alone, the planner would walk
+        # along all messages.
         pair, ordered = f"({column}, id)", f"ORDER BY {column} {order}, id {order}"
         fits = f"{also} AND " if also else ""
         return (
@@ -141,7 +140,7 @@ class PostgresDialect(Dialect):
             f" {ordered} LIMIT 1)"
             f" AS nearest FROM anchor CROSS JOIN spans ORDER BY nearest {order} NULLS LAST"
             f" LIMIT {int(limit)}),"
-            # What comes after the first messages of so many is not among the first so many.
+            # Messages beyond the first ones of `limit` spans aren't among the first `limit`.
             f" edge AS MATERIALIZED (SELECT CASE WHEN COUNT(nearest) = {int(limit)}"
             f" THEN {last}(nearest) ELSE {end} END AS farthest FROM begun)"
             " SELECT found.id FROM edge CROSS JOIN begun CROSS JOIN LATERAL"
@@ -163,11 +162,11 @@ class PostgresDialect(Dialect):
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
     def search_hits(self, comparison: str, among: str = "") -> str:
-        # Without a table of its own, the planner would look for each in the messages' index.
+        # Materialized, or the planner would look up each ID in the messages' index.
         own = f"WITH own AS MATERIALIZED ({among}) SELECT * FROM own"
         both = f" AND message_id IN ({own})" if among else ""
-        # No index has the sum: planned once for all words, it would go along all messages in their
-        # order, which is long for a rare one. Whether that is shorter was decided before.
+        # `+ 0` hides the ID's index. A generic plan would otherwise walk along all messages, which
+        # takes long for a rare word. The caller has already decided against that.
         return (
             "SELECT message_id + 0 AS id FROM message_search"
             f" WHERE words @@ CAST(? AS tsquery) AND message_id + 0 {comparison} ?{both}"

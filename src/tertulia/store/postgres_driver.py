@@ -1,4 +1,4 @@
-"""psycopg's connection, with an end to every wait."""
+"""psycopg's connection, with a deadline for every wait."""
 
 import time
 from collections.abc import Generator
@@ -15,32 +15,32 @@ T = TypeVar("T")
 
 
 class ServerTimeout(Exception):
-    """The server did not answer in time."""
+    """The server didn't answer in time."""
 
 
 class DeadlineConnection(psycopg.Connection[Row]):
-    """The driver's connection, with a time at which every wait for the server ends."""
+    """A connection whose waits end at a deadline."""
 
     ends = float("inf")
     """By the monotonic clock."""
     is_late = False
-    """Whether a wait ended so: the connection is of no use any more."""
+    """Whether a wait timed out, so the connection is unusable."""
 
     def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **keywords: Any) -> T:
         try:
             return super().wait(_until(gen, self.ends), *arguments, **keywords)
         except ServerTimeout:
-            self.is_late = True  # The driver may have another error follow, of its own.
+            self.is_late = True  # The driver may raise another error.
             raise
 
 
 def connect(conninfo: str) -> DeadlineConnection:
-    """A new connection, without transactions of its own."""
+    """Connect in autocommit mode."""
     return DeadlineConnection.connect(conninfo, autocommit=True)
 
 
 def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | int, T]:
-    """The driver's steps; TooLate where there is nothing to read or write until the time."""
+    """Run the driver's generator. Raises ServerTimeout when nothing is ready after the deadline."""
     try:
         wanted = next(gen)
         while True:
@@ -54,7 +54,7 @@ def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | 
 
 
 def drain(connection: PGconn) -> Generator[Wait, Ready, None]:
-    """The driver's steps until what was sent is over, whatever came of it."""
+    """The driver's steps until all results have arrived."""
     connection.flush()
     while True:
         connection.consume_input()

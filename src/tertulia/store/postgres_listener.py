@@ -1,4 +1,4 @@
-"""What other nodes tell by PostgreSQL's notifications."""
+"""Listening to PostgreSQL's notifications from other nodes."""
 
 import asyncio
 import contextlib
@@ -24,11 +24,11 @@ from tertulia.store.postgres_dialect import CHANNEL
 logger = logging.getLogger("tertulia.store")
 
 _TOLD_AT_ONCE = 100
-"""Texts of what other nodes have committed that are handed on together."""
+"""Broadcasts passed on together."""
 _HEARTBEAT_SECONDS = 5
-"""A connection that listens is tried when it was silent for so long."""
+"""A listening connection is checked after this much silence."""
 _RETRY_SECONDS = (0.2, 5.0)
-"""Between two attempts to listen, at first and at most."""
+"""Between two attempts to listen: first, and at most."""
 
 
 def watch(
@@ -38,7 +38,7 @@ def watch(
     on_told: Callable[[Sequence[str]], None] | None,
     hearing: NotificationReader | None,
 ) -> Callable[[], None]:
-    """`Database.watch`, on connections of `connect`."""
+    """Implements `Database.watch` on connections from `connect`."""
     stopping = threading.Event()
     stop, ring = socket.socketpair()
     is_away = False
@@ -64,7 +64,7 @@ def watch(
             on_announcement(payload)
         else:
             if is_away:
-                logger.info("notifications of PostgreSQL are heard again")
+                logger.info("PostgreSQL notifications work again")
             is_away = False
             pause = first
             on_growth(None)
@@ -79,7 +79,7 @@ def watch(
                 if not is_away:
                     is_away = True
                     logger.warning(
-                        "notifications of PostgreSQL are not heard",
+                        "PostgreSQL notifications don't work",
                         extra={"fields": {"reason": error}},
                     )
                 stopping.wait(pause)
@@ -104,15 +104,15 @@ def _listen(
     stop: socket.socket,
     hearing: NotificationReader | None,
 ) -> None:
-    """Call `on_payloads` with the notifications on the channel, those together that have come
-    together, until there is something to read from `stop`; at first with an empty one, for
-    those that came before this connection listened. With a `hearing`, the calls that follow
-    come on its loop: a thread's turn for each costs more than what is done with it."""
+    """Call `on_payloads` with the channel's notifications, those that arrive together at once,
+    until `stop` is readable. The first call has an empty one, for those that came before. With a
+    `hearing`, later calls run on its loop, because a thread's turn costs more than handling
+    them."""
     connection.run(f"LISTEN {pgsql.Identifier(channel).as_string()}")
     on_payloads([""])
 
     def notified(notification: psycopg.Notify) -> None:
-        # While this thread asks something.
+        # Arrived while this thread ran a statement.
         if hearing is None:
             on_payloads([notification.payload])
         else:
@@ -124,7 +124,7 @@ def _listen(
         if hearing is None
         else _until_silent_on(connection, hearing, on_payloads, stop)
     ):
-        connection.run("SELECT 1")  # Whether anybody is there.
+        connection.run("SELECT 1")  # Check the connection.
 
 
 def _until_silent(
@@ -132,7 +132,7 @@ def _until_silent(
     on_payloads: Callable[[Sequence[str]], None],
     stop: socket.socket,
 ) -> bool:
-    """Until nothing came for `_HEARTBEAT_SECONDS`. Whether it is to end."""
+    """Return False after `_HEARTBEAT_SECONDS` of silence, or True to stop."""
     with selectors.DefaultSelector() as selector:
         selector.register(connection.driver, selectors.EVENT_READ)
         selector.register(stop, selectors.EVENT_READ)
@@ -149,7 +149,7 @@ def _until_silent_on(
     on_payloads: Callable[[Sequence[str]], None],
     stop: socket.socket,
 ) -> bool:
-    """The same, on the loop; this thread waits meanwhile."""
+    """The same on the event loop, while this thread waits."""
     ended, end = socket.socketpair()
     failures: list[Exception] = []
     heard = time.monotonic()
@@ -177,7 +177,7 @@ def _until_silent_on(
                 if failures:
                     raise failures[0]
         finally:
-            # Not before that may the connection be used here, or closed.
+            # Only then may this thread use or close the connection.
             _on_loop(hearing.loop, hearing.detach)
     return False
 
@@ -185,7 +185,7 @@ def _until_silent_on(
 def _take_notifications(
     connection: PostgresConnection, on_payloads: Callable[[Sequence[str]], None]
 ) -> None:
-    """Call it with those that have come, if there are any. Does not block."""
+    """Pass on notifications that have arrived. Doesn't block."""
     raw = connection.driver.pgconn
     payloads: list[str] = []
     try:
@@ -210,7 +210,7 @@ def _channel(connection: PostgresConnection) -> str:
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], Any]) -> None:
-    """Call it on the loop, and wait until that is done. Nothing where the loop is closed."""
+    """Call the function on the loop and wait for it. Does nothing if the loop is closed."""
     done = threading.Event()
 
     def call() -> None:

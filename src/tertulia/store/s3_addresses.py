@@ -1,4 +1,4 @@
-"""Where files are, as the settings say it: the disk, or `s3://bucket/prefix?region=…&endpoint=…`."""
+"""The settings of a file storage: the disk, or `s3://bucket/prefix?region=…&endpoint=…`."""
 
 import hashlib
 import hmac
@@ -22,23 +22,23 @@ _PARAMETERS: Final = ("region", "endpoint", "style", "encryption", "kms_key")
 
 
 class S3Address(Struct, frozen=True, kw_only=True):
-    """A bucket, and how it is reached."""
+    """A bucket and how to reach it."""
 
     bucket: str
     prefix: str
-    """Before all paths; may be empty."""
+    """Precedes all paths. May be empty."""
     region: str
     endpoint: str
-    """Address of the service; empty for Amazon's of the region."""
+    """The service's URL, or "" for Amazon's in the region."""
     is_host_style: bool
-    """Whether the bucket is named by the host, instead of the path."""
+    """Whether the host rather than the path names the bucket."""
     encryption: str
-    """How what is written is encrypted there; empty for as the bucket says."""
+    """Server-side encryption, or "" for the bucket's default."""
     kms_key: str
 
     @property
     def origin(self) -> str:
-        """Scheme and host of the addresses of files."""
+        """Scheme and host of file URLs."""
         if self.endpoint:
             parts = urlsplit(self.endpoint)
             host = f"{self.bucket}.{parts.netloc}" if self.is_host_style else parts.netloc
@@ -51,8 +51,8 @@ class S3Address(Struct, frozen=True, kw_only=True):
 
 
 def s3_address(url: str) -> S3Address | None:
-    """The bucket that a setting names; None for the disk. ValueError, with a sentence for the
-    operator, for what is neither."""
+    """Parse a setting. Returns None for the disk. Raises ValueError with a sentence for the
+    operator."""
     if url in {"", DISK}:
         return None
     try:
@@ -119,14 +119,14 @@ def _endpoint(text: str) -> str:
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 WINDOW_SECONDS: Final = 300
-"""Addresses that are made within so long are the same, so that browsers know the file again. Each
-opens it for once to twice as long."""
+"""URLs made within a window are equal, so that browsers can cache the file. Each works for one
+to two windows."""
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 
 def with_headers(address: str, secret_key: str, headers: dict[str, str], now: float) -> str:
-    """The signed address, with these parameters (`response-content-type`, …) besides, good from the
-    beginning of the window that `now` is in."""
+    """Return the signed URL with more parameters (`response-content-type`, …), valid from the
+    start of the window that `now` is in."""
     parts = urlsplit(address)
     values = dict(parse_qsl(parts.query, keep_blank_values=True)) | headers
     del values["X-Amz-Signature"]

@@ -33,33 +33,32 @@ logger = logging.getLogger("tertulia.store")
 
 _WATCH_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
-"""Between a failure to watch the file and the next attempt."""
+"""Before watching the file again after a failure."""
 _COPY = "before-migration-from-"
-"""The suffix of copies made before migrations; the schema's version follows."""
+"""The suffix of copies made before migrations, followed by the schema version."""
 _VACUUM_PAGES = 1000
-"""Pages given back to the operating system in one transaction."""
+"""Pages returned to the operating system in one transaction."""
 _MERGE_PAGES = 500
 """Pages of the search index rewritten in one transaction: about 15 ms."""
 _TOMBSTONES = 1 << 53
-"""The first ID in the search index's data of pages that list deleted rows whose words are still
-stored: FTS5 numbers them by segment, from 2^16, shifted left by 37 bits."""
+"""The first ID of pages in the search index that list deleted rows whose words are still stored:
+FTS5 numbers them by segment, from 2^16, shifted left by 37 bits."""
 
 
 class SqliteDatabase(Database):
-    """A file. Other processes (the command line) may use it at the same time."""
+    """A file, which command-line tools may use at the same time."""
 
     def __init__(self, path: Path, bus: Path | None = None) -> None:
-        """`bus` is the directory by which the processes that serve from the file know each other,
-        where there are several."""
+        """`bus` is the directory for notifications if several processes serve."""
         self.dialect = DIALECT
         self.path = path
         self.is_shared = bus is not None
         self._bus = None if bus is None else LocalBus(bus)
         self._opened: tuple[int, int] | None = None
-        """The file that was opened first, as its file system knows it."""
+        """The identity of the file that was opened first."""
         self._free_lock = threading.Lock()
         self._free: list[SqliteConnection] | None = None
-        """For who connects next, in the context of `opening`; None outside of it."""
+        """Connections to reuse in the context of `opening`, or None outside."""
 
     def exists(self) -> bool:
         if not self.path.exists():
@@ -80,7 +79,7 @@ class SqliteDatabase(Database):
         try:
             yield
         finally:
-            # A start that is given up may leave a thread that is not done with one yet.
+            # An aborted start may leave a thread that still uses one.
             with self._free_lock:
                 free, self._free = self._free, None
             for connection in free or ():
@@ -112,7 +111,7 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def _saying_which(self) -> Iterator[None]:
-        """Raise ours for what keeps the file from being opened, with its name."""
+        """Raise errors of opening the file with its name."""
         try:
             yield
         except DatabaseUnavailable as error:
@@ -162,8 +161,8 @@ class SqliteDatabase(Database):
         return has_more
 
     def empty_write_ahead_log(self) -> bool:
-        # First without locks. What remains then is so little that writers hardly wait for it, and
-        # nobody waits for readers: with a time limit of zero, the second gives up instead.
+        # First without locks, so that writers hardly wait for the rest. With a lock limit of zero,
+        # the second gives up rather than wait for readers.
         limits = LONG._replace(lock=0)
         with contextlib.closing(self._connect(readonly=False, limits=limits)) as connection:
             connection.query("PRAGMA wal_checkpoint(PASSIVE)")
@@ -177,8 +176,8 @@ class SqliteDatabase(Database):
         on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
-        """Of other nodes this hears by the bus. Command-line tools say nothing; that they wrote
-        shows in the file's data version. The same thread makes checkpoints."""
+        """Other nodes notify by the bus. Writes of command-line tools show in the data version.
+        The same thread makes checkpoints."""
         stop = threading.Event()
         listener = None if self._bus is None else self._bus.listener()
 
@@ -196,9 +195,7 @@ class SqliteDatabase(Database):
                         watcher = WatchConnection(self.path, readonly=True, limits=READING)
                     with contextlib.closing(watcher) as connection:
                         version = connection.query("PRAGMA data_version")
-                        on_growth(
-                            None
-                        )  # Something may have been written before this began to watch.
+                        on_growth(None)  # Something may have been written before.
                         while True:
                             pause()
                             if stop.is_set():
@@ -208,16 +205,16 @@ class SqliteDatabase(Database):
                                 version = now
                                 on_growth(None)
                             if self._wal_bytes() > WAL_BYTES:
-                                # (Where another process is at it, this does nothing.)
+                                # Does nothing if another process is making one.
                                 connection.run("PRAGMA wal_checkpoint(PASSIVE)")
                             if is_away:
                                 is_away = False
-                                logger.info("the database's file can be watched again")
-                except Exception as error:  # Whatever it is, it may be over soon.
+                                logger.info("watching the database file works again")
+                except Exception as error:  # Retry after any error.
                     if not is_away:
                         is_away = True
                         logger.warning(
-                            "the database's file cannot be watched",
+                            "watching the database file failed",
                             extra={"fields": {"reason": error}},
                         )
                     stop.wait(_RETRY_SECONDS)
@@ -257,7 +254,7 @@ class SqliteDatabase(Database):
         return [found] if found else []
 
     def say_serving(self, connection: Connection) -> None:
-        """The process that serves holds a lock: `served`."""
+        """The lock of `served` does."""
 
     def making_checkpoint(
         self, goes_on: Callable[[], bool]
@@ -278,8 +275,8 @@ class SqliteDatabase(Database):
 
 
 class TrialDatabase(SqliteDatabase):
-    """A file for a trial, whose name is taken away at once: it goes with the `close`, or with the
-    process, however that ends. Used by one thread at a time, as by one connection."""
+    """A file that is deleted when it is first opened, so it disappears with `close` or the
+    process. Used by one thread."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -295,7 +292,7 @@ class TrialDatabase(SqliteDatabase):
         return self._only
 
     def backup_before_migration(self, version: int) -> None:
-        """It is a copy itself."""
+        """Not needed for a copy."""
 
     def close(self) -> None:
         if self._only is not None:

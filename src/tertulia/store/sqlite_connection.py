@@ -1,8 +1,8 @@
-"""One connection to an SQLite file, by way of apsw, which brings its own recent version with FTS5.
+"""A connection to an SQLite file with apsw, which includes a recent SQLite with FTS5.
 
-Where several processes serve from one file, they hear of each other by a `LocalBus`. A writer that
-finds the file locked sleeps, and looks again, if it is left to SQLite: the one that has just let go
-is there first, time and again. So whoever lets go rings, and those that wait try at once.
+SQLite makes a writer that finds the file locked sleep and retry, so the process that just released
+it tends to win again. Processes that share a `LocalBus` instead ring when they release the file,
+and those that wait try immediately.
 """
 
 import contextlib
@@ -27,20 +27,20 @@ from tertulia.store.database import (
 from tertulia.store.sqlite_dialect import DIALECT
 
 _CHECK_STEPS = 200_000
-"""SQLite's virtual-machine steps between two looks at a statement's time limit: some tens of
+"""SQLite's virtual-machine steps between two checks of the time limit: some tens of
 milliseconds."""
 WAL_BYTES = 4 * 1024 * 1024
-"""The size of the write-ahead log at which the thread that watches the file makes a checkpoint: a
-commit that made one would take ten times as long as others."""
+"""The write-ahead log's size at which the watching thread makes a checkpoint. A commit that made
+one would take ten times as long."""
 _WAL_PAGES = 16_000
-"""The size of the write-ahead log at which a commit makes a checkpoint all the same."""
+"""The write-ahead log's size at which a commit makes a checkpoint anyway."""
 _READING_CACHE, _WRITING_CACHE = 2000, 8000
-"""KiB of pages that a connection keeps. The operating system has them too, so with more, searches
-among a million messages take as long."""
+"""KiB of cached pages. More doesn't speed up searches in a million messages, because the
+operating system caches them, too."""
 
 
 def raise_ours(error: apsw.Error) -> None:
-    """Raise ours for an error of the driver's that says that the database cannot be used now."""
+    """Raise a DatabaseError for a driver error that means that the database can't be used."""
     match error:
         case apsw.InterruptError():
             raise TimeLimitReached("The database took too long to answer.") from error
@@ -55,23 +55,21 @@ def raise_ours(error: apsw.Error) -> None:
 
 
 class SqliteConnection:
-    """One connection; used by one thread at a time."""
-
     def __init__(
         self, path: Path, *, readonly: bool, limits: TimeLimits, bus: LocalBus | None = None
     ) -> None:
-        """With a `bus`, the writers among its processes take turns."""
+        """With a `bus`, its processes take turns writing."""
         self.dialect = DIALECT
         self.on_free: Callable[[SqliteConnection], bool] | None = None
-        """Offered this instead of closing it: whether it is kept."""
+        """Called instead of closing; returns whether it keeps the connection."""
         self._limits = limits
         self._bus = bus
         self._is_writing = False
         self._busy_ms = int(limits.lock * 1000)
         self._statement_ends = self._transaction_ends = float("inf")
         self._is_given_up = never
-        # The files that SQLite makes beside it have the same mode.
-        with contextlib.suppress(OSError):  # SQLite says better what is wrong.
+        # SQLite gives its other files the same mode.
+        with contextlib.suppress(OSError):  # SQLite's own error is clearer.
             file_modes.touch(path)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
@@ -87,7 +85,7 @@ class SqliteConnection:
 
     def _set_up(self, *, readonly: bool) -> None:
         self.driver.set_busy_timeout(self._busy_ms)
-        # Before anything is written: of other databases it stays as it was.
+        # Only possible before anything is written.
         if self.driver.execute("PRAGMA page_count").fetchone() == (0,):
             self.driver.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._write_ahead()
@@ -102,14 +100,13 @@ class SqliteConnection:
         self.driver.set_progress_handler(self._is_too_late, _CHECK_STEPS)
 
     def _write_ahead(self) -> None:
-        """Have changes written to a log beside the file."""
         ends = time.monotonic() + self._limits.lock
         while True:
             try:
                 self.driver.execute("PRAGMA journal_mode = WAL")
                 return
             except apsw.BusyError:
-                # SQLite itself does not wait where two processes open a new file at one moment.
+                # SQLite doesn't wait when two processes open a new file at the same time.
                 if time.monotonic() > ends:
                     raise
                 time.sleep(0.01)
@@ -118,7 +115,7 @@ class SqliteConnection:
         return time.monotonic() > self._statement_ends or self._is_given_up()
 
     def _allow(self) -> None:
-        """Let a statement begin that may take as long as the limits say."""
+        """Start the time limit of a statement."""
         self.require_time()
         now = time.monotonic()
         is_reading = self._transaction_ends != float("inf")
@@ -128,7 +125,7 @@ class SqliteConnection:
 
     @property
     def exchanges(self) -> None:
-        return None  # A thread does it: a file can only be waited for.
+        return None
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         self._allow()
@@ -152,7 +149,7 @@ class SqliteConnection:
             self._let_go()
 
     def _begin_in_turn(self, bus: LocalBus) -> None:
-        """Keep other writers out, when those that do have let go."""
+        """Start a write transaction after other writers."""
         ends = time.monotonic() + self._limits.lock
         while not self._try_to_begin():
             left = ends - time.monotonic()
@@ -161,7 +158,7 @@ class SqliteConnection:
             bus.wait_for_bell(left)
 
     def _try_to_begin(self) -> bool:
-        """Keep other writers out, if none is in. Waits for nobody."""
+        """Start a write transaction if no other writer is active."""
         self.driver.set_busy_timeout(0)
         try:
             for statement in self.dialect.begin_write:
@@ -223,11 +220,11 @@ class SqliteConnection:
         self._allow()
         try:
             return self._try_to_begin()
-        except apsw.Error:  # `begin` meets the same error, and raises it.
+        except apsw.Error:  # A regular begin raises the same error.
             return False
 
     def copy_to(self, path: Path) -> None:
-        """A consistent copy of the whole database, made while others use it."""
+        """Copy the whole database consistently while others use it."""
         file_modes.touch(path)
         try:
             target = apsw.Connection(str(path))
@@ -241,7 +238,7 @@ class SqliteConnection:
             raise
 
     def become(self, *, readonly: bool, limits: TimeLimits) -> None:
-        """Be as one that was made so, after whoever had it before."""
+        """Prepare the connection for another user."""
         self._limits = limits
         self._busy_ms = int(limits.lock * 1000)
         self._statement_ends = self._transaction_ends = float("inf")
@@ -252,10 +249,10 @@ class SqliteConnection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is open, and nothing is under way."""
+        """Whether it is open and not in a transaction."""
         try:
             return not self._is_writing and not self.driver.in_transaction
-        except apsw.ConnectionClosedError:  # Closing twice does no harm.
+        except apsw.ConnectionClosedError:  # Closing twice is harmless.
             return False
 
     def close(self) -> None:
@@ -267,8 +264,8 @@ class SqliteConnection:
 
 
 class WatchConnection(SqliteConnection):
-    """One that sees whether the file has changed, and looks at no table: what tables there are
-    takes ten times as long to read as all else that it does at its beginning."""
+    """A connection that only detects changes of the file. Reading the schema would take ten
+    times as long as everything else it does when it starts."""
 
     def _set_up(self, *, readonly: bool) -> None:
         self.driver.set_busy_timeout(self._busy_ms)
@@ -278,7 +275,7 @@ class WatchConnection(SqliteConnection):
 
 
 def _own_pragmas(*, readonly: bool) -> tuple[str, ...]:
-    """Those that not all connections have alike, or that somebody may have changed."""
+    """Settings that differ between connections, or may have been changed."""
     return (
         "synchronous = FULL",
         f"query_only = {'ON' if readonly else 'OFF'}",
@@ -287,15 +284,15 @@ def _own_pragmas(*, readonly: bool) -> tuple[str, ...]:
 
 
 class TrialConnection(SqliteConnection):
-    """The only one to a file without a name, which stays open when it is closed."""
+    """The only connection to a deleted file, which stays open when closed."""
 
     def _write_ahead(self) -> None:
-        # Files beside this one would have names.
+        # A write-ahead log would be a named file.
         self.driver.execute("PRAGMA locking_mode = EXCLUSIVE")
         self.driver.execute("PRAGMA journal_mode = MEMORY")
 
     def close(self) -> None:
-        """Whoever connects next goes on with it."""
+        """The next user reuses it."""
 
     def end(self) -> None:
         super().close()

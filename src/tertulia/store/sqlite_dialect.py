@@ -1,4 +1,4 @@
-"""SQLite's SQL, where it differs from PostgreSQL's."""
+"""SQLite's dialect."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from tertulia.model.tokenizer import Phrase
 from tertulia.store.dialect import Dialect
 
 _encoder: Final = msgspec.json.Encoder()
-"""For numbers, of which there may be thousands: several times as fast as the other one."""
+"""Several times as fast as `json` for thousands of numbers."""
 
 
 class SqliteDialect(Dialect):
@@ -96,14 +96,14 @@ class SqliteDialect(Dialect):
     def array(self, values: Iterable[int] | Iterable[str]) -> str:
         found: list[Any] = list(values)
         if found and isinstance(found[0], str):
-            return json.dumps(found)  # In ASCII, whatever is in them.
+            return json.dumps(found)  # ASCII only.
         return _encoder.encode(found).decode()
 
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
         return _encoder.encode(list(spans)).decode()
 
     def merged(self, column: str, comparison: str, limit: int, also: str = "") -> str:
-        # One bound on either side: of several, an index begins at any.
+        # One bound on each side, because SQLite would start at any of several.
         if comparison == "<":
             first, end, order = "MAX", 0, "DESC"
             begin, go_on = "id > after AND id <= MIN(until, start - 1)", "id > after AND id < found"
@@ -112,8 +112,7 @@ class SqliteDialect(Dialect):
             begin, go_on = "id > MAX(after, start) AND id <= until", "id > found AND id <= until"
         fits = f"{also} AND " if also else ""
         nearest = f"SELECT {first}(id) FROM messages WHERE {fits}{column} = place AND"
-        # What a recursion is still to follow is a queue in this order: it is always the stretch
-        # with the next message that goes one message on.
+        # The recursion's queue has this order, so the span with the next message always advances.
         return (
             "WITH RECURSIVE spans (place, after, until) AS"
             " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)),"
@@ -142,7 +141,7 @@ class SqliteDialect(Dialect):
         return f"SELECT id FROM ({named} INTERSECT SELECT * FROM ({among}))" if among else named
 
     def search_query(self, phrases: Sequence[Phrase]) -> str:
-        # Messages from before topics had an index of their own have a second column.
+        # Messages from before the index of topics have a second column.
         both = " AND ".join(
             f'"{" ".join(phrase.words)}"' + ("*" if phrase.is_open else "") for phrase in phrases
         )

@@ -1,9 +1,9 @@
-"""The whole database as a file that either kind of database can be filled from.
+"""Backups of the whole database, which either kind of database can restore.
 
-A ZIP archive with `manifest.json`, one `tables/<name>.jsonl` per table (a row is a JSON array in
-the manifest's order of columns; binary values are Base64), the files that people uploaded
-(`tertulia.store.file_transfer`), and the installation's secret. Event
-queues are left out: what they point at is the log of then, so every client registers anew.
+A backup is a ZIP archive with `manifest.json`, one `tables/<name>.jsonl` per table (a JSON array
+per row, in the manifest's order of columns, with binary values in Base64), the uploaded files
+(`tertulia.store.file_transfer`), and the installation's secret. Event queues are left out, because
+the restored log is a new history and every client registers again.
 """
 
 import base64
@@ -40,11 +40,11 @@ _LEFT_OUT = frozenset({"queues", "nodes", "webhook_journal"})
 _BATCH = 1000
 
 Progress = Callable[[str, int, int], None]
-"""Called with a table's name, how many of its rows are done, and how many there are."""
+"""Called with a table's name, its rows so far, and their total."""
 
 
 class TableManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One table in a backup."""
+    """A table in a backup."""
 
     name: str
     columns: list[str]
@@ -53,7 +53,7 @@ class TableManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What a backup is."""
+    """A backup's description."""
 
     format: int
     schema_version: int
@@ -63,7 +63,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     tables: list[TableManifest]
     files: int = 0
     files_left_at: str = ""
-    """Where the files were that are not in the backup; empty where they are in it."""
+    """Where files are that the backup doesn't have, or ""."""
 
 
 def back_up(
@@ -80,12 +80,12 @@ def back_up(
     written_by: str,
     progress: Progress,
 ) -> Manifest:
-    """Write everything to a new file, as it is at one moment; others may go on using the database.
-    Or to what is open, which need not be a file: then only what comes at its end makes it a backup.
-    Where there are recipients (`encrypted_backups.recipients`), only they can open it.
+    """Write everything, as of one snapshot, to a new file or an open one; others may use the
+    database. An open target needn't be a file: a backup is valid only once its end is written. If
+    `encrypt_to` has recipients, only they can open it.
 
-    The file can be read by its owner alone: with it, API keys can be used. Raises DatabaseError
-    when it exists already, and FilesUnavailable where files are in a bucket that does not answer.
+    Only its owner can read the file, because it has API keys. Raises DatabaseError if the file
+    exists, and FilesUnavailable.
     """
     packing = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     with _opened(target) as opened:
@@ -119,17 +119,17 @@ def back_up(
 
 @contextlib.contextmanager
 def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
-    """What is to be written to. A file is there when it is whole, and not before."""
+    """Open the target, which appears under its name once it is complete."""
     if not isinstance(target, Path):
         yield target
         return
     if target.exists():
         raise DatabaseError(f"{target} already exists. Choose another file name.")
-    # A name that nobody can have put something at: the directory may be anybody's.
+    # A random name, because others may be able to write to the directory.
     partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:  # What is wrong is with the place, and not with that name.
+    except OSError as error:  # Name the directory, not the temporary file.
         wrong = target if target.parent.is_dir() else target.parent
         raise OSError(error.errno, error.strerror, str(wrong)) from None
     try:
@@ -144,7 +144,6 @@ def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _tables(connection: Connection) -> list[TableManifest]:
-    """The tables as they are in this database."""
     found: list[TableManifest] = []
     for (name,) in connection.query(connection.dialect.tables):
         if name in _LEFT_OUT:
@@ -190,10 +189,10 @@ def _file_of(table: TableManifest) -> str:
 
 
 class Backup:
-    """A backup file, open for reading. DatabaseError where it is none, or one from the future."""
+    """An open backup. Raises DatabaseError if it is invalid or from a newer version."""
 
     def __init__(self, path: Path, decrypted: BinaryIO | None = None) -> None:
-        """`decrypted` is what is in the file, where that is encrypted."""
+        """`decrypted` is the content of an encrypted file."""
         if decrypted is None and backups.is_encrypted(path):
             raise DatabaseError(
                 f"{path} is encrypted. Pass the file with the key that decrypts it:"
@@ -216,7 +215,7 @@ class Backup:
             )
 
     def rows(self, table: TableManifest) -> Iterator[list[Any]]:
-        """A table's rows. DatabaseError when the file is damaged."""
+        """Yield a table's rows. Raises DatabaseError if the file is damaged."""
         binary = _positions(table)
         decoder = msgspec.json.Decoder(list[Any])
         try:
@@ -241,11 +240,9 @@ def restore(
     report: Callable[[str], None],
     progress: Progress,
 ) -> None:
-    """Fill an empty database and an empty directory of files from a backup, in one transaction,
-    and bring the database to the program's version. DatabaseError when there is something in them
-    or the backup is damaged; nothing is in them then. Files that the backup left out stay as they
-    are.
-    """
+    """Fill an empty database and file storage from a backup in one transaction, and migrate it.
+    Raises DatabaseError, without effect, if they aren't empty or the backup is damaged. Files
+    that the backup left out stay unchanged."""
     manifest = backup.manifest
     migrate(database, report, until=manifest.schema_version)
     with contextlib.closing(database.connect(readonly=True)) as connection:
@@ -292,7 +289,7 @@ def _require_empty(connection: Connection, manifest: Manifest) -> None:
 
 
 def _fill(connection: Connection, backup: Backup, table: TableManifest, progress: Progress) -> None:
-    """Put a table's rows in place of those that a new database has."""
+    """Replace a new database's rows of a table."""
     holes = ", ".join("?" for _ in table.columns)
     insert = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({holes})"
     connection.run(f"DELETE FROM {table.name}")
@@ -338,9 +335,9 @@ _NOT_TRIED: Final = "a trial"
 
 
 def try_restore(file: Path, directory: Path, decrypted: BinaryIO | None = None) -> Manifest:
-    """Restore the backup's tables into an SQLite database of the directory, which goes afterwards,
-    and read each of its files. `decrypted` is what is in it, where it is to be encrypted. Returns
-    what the backup is. DatabaseError where it is damaged."""
+    """Restore the tables into a temporary SQLite database and read every file. `decrypted` is
+    the content of an encrypted file. Returns the manifest. Raises DatabaseError if the backup is
+    damaged."""
     from tertulia.store.sqlite import (
         TrialDatabase as NamelessDatabase,  # Loaded on use, as by `database_at`.
     )
@@ -349,7 +346,7 @@ def try_restore(file: Path, directory: Path, decrypted: BinaryIO | None = None) 
         manifest = backup.manifest
         if manifest.files and (damaged := _damaged(backup.archive)) is not None:
             raise DatabaseError(f"The backup is damaged at {damaged}.")
-        # Its files would need as much room again, and are whole.
+        # The files were checked, and would take as much space again.
         backup.manifest = msgspec.structs.replace(manifest, files_left_at=_NOT_TRIED)
         with (
             tempfile.TemporaryDirectory(dir=directory) as empty,

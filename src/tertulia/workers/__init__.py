@@ -1,10 +1,9 @@
-"""Work on what users made up that has no bound within one step: regular expressions of grammars,
-decoders of pictures, parsers of foreign pages.
+"""Processes for untrusted work that has no bound within one step: regular expressions of grammars,
+image decoders, parsers of foreign pages.
 
-Python cannot interrupt such a step, and while `re` is in one no other thread runs. So it is done
-in a process beside the server, which is started when it is first wanted, is killed when it takes
-longer than it may, and is replaced. `worker.Worker` is the server's side of it, `process` what
-runs in the other.
+Python can't interrupt such a step, and while `re` runs no other thread does. So it runs in a
+process that is started on demand, killed when it exceeds its limits, and replaced. `worker` is the
+server's side, and `process` runs in the other process.
 """
 
 from typing import Final
@@ -32,6 +31,6 @@ __all__ = [
 _MIB: Final = 1024 * 1024
 
 TEXTS: Final = TaskWorker("texts", memory=1024 * _MIB)
-"""For what takes milliseconds and what a message waits for: code and formulas."""
+"""For work of milliseconds that a message waits for: code and formulas."""
 FILES: Final = TaskWorker("files", memory=2048 * _MIB)
-"""For what may take seconds: pictures, and pages of other servers."""
+"""For work that may take seconds: images, and pages of other servers."""

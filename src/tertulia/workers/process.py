@@ -1,8 +1,7 @@
-"""A worker's own process: `python -m tertulia.workers.process MEMORY`.
+"""A worker's process: `python -m tertulia.workers.process MEMORY`.
 
-It does one thing after the other that its parent asks for, and ends when the parent closes its
-input, or is gone. What takes more of the processor than it may ends the process, by the kernel's
-timer: so there is no step that goes on for longer.
+It runs one task after the other for its parent, and ends when the parent closes its input or is
+gone. The kernel's timer ends it when a task exceeds its CPU time.
 """
 
 import contextlib
@@ -24,33 +23,32 @@ MAX_FRAME: Final = 128 * 1024 * 1024
 
 
 class WorkRequest(msgspec.Struct, array_like=True):
-    """What is to be done."""
+    """A task to run."""
 
     function: str
     """`module:function`."""
     load: str
-    """The same, called before and with the same arguments; its time does not count. May be
-    empty."""
+    """A `module:function` called first with the same arguments, without counting its time, or
+    ""."""
     seconds: float
-    """Of the processor, that it may take."""
+    """CPU time limit."""
     arguments: list[object]
 
 
 class WorkResponse(msgspec.Struct, array_like=True):
-    """What has become of it."""
+    """A task's result."""
 
     seconds: float
-    """Of the processor, that it took."""
+    """CPU time."""
     result: msgspec.Raw = msgspec.Raw(b"\xc0")
-    """What the function returned."""
     error: str = ""
-    """The name of the exception's class; empty where there was none."""
+    """The class name of the exception, or ""."""
     text: str = ""
-    """What the exception says."""
+    """The exception's text."""
 
 
 def framed(frame: msgspec.Struct) -> bytes:
-    """The frame as bytes, with its length. ValueError where it is too long."""
+    """Encode the frame with its length. Raises ValueError if it is too long."""
     content = msgspec.msgpack.encode(frame)
     if len(content) > MAX_FRAME:
         raise ValueError("a frame is too long")
@@ -58,14 +56,14 @@ def framed(frame: msgspec.Struct) -> bytes:
 
 
 _NICE: Final = 5
-"""By how much the server comes first where both want the processor."""
+"""Lets the server go first."""
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
-"""No secrets."""
+"""Environment variables that are passed on. None is secret."""
 
 
 def restrict(memory: int, *, files: int | None = None, file_size: int | None = None) -> None:
-    """Restrict this process: to so many bytes of memory, so many files that are open, and files
-    that it writes to so many bytes; None leaves them as they are."""
+    """Limit this process's memory in bytes, open files, and the size of files that it writes.
+    None sets no limit."""
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     limits = {
@@ -75,7 +73,7 @@ def restrict(memory: int, *, files: int | None = None, file_size: int | None = N
         resource.RLIMIT_FSIZE: file_size,
     }
     for kind, limit in limits.items():
-        # Not every system has each of them, and an operator may have set a lower one.
+        # Some systems lack a limit, and an operator may have set a lower one.
         with contextlib.suppress(OSError, ValueError):
             _, hard = resource.getrlimit(kind)
             if limit is not None:
@@ -84,9 +82,9 @@ def restrict(memory: int, *, files: int | None = None, file_size: int | None = N
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that runs a module of ours."""
+    """The environment of a process that runs one of our modules."""
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    # As in this process: a package may be in a place that only it was told.
+    # The same path as this process, which may have been given more directories.
     path = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     return {**passed_on, "PYTHONPATH": os.pathsep.join(path)}
 
@@ -95,7 +93,6 @@ _OURS: Final = "tertulia."
 
 
 def main() -> None:
-    """Work until the parent closes the input."""
     requests = sys.stdin.buffer
     # What a library prints must not get between the frames.
     responses = os.fdopen(os.dup(1), "wb")
@@ -126,7 +123,7 @@ def _done(request: WorkRequest) -> WorkResponse:
             result = msgspec.msgpack.encode(function(*request.arguments))
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-    except Exception as error:  # Whatever it is, it is the parent's to judge.
+    except Exception as error:  # Reported to the parent.
         return WorkResponse(
             time.process_time() - begun, error=type(error).__name__, text=str(error)[:1000]
         )

@@ -1,4 +1,4 @@
-"""The server's side of a process that can be killed."""
+"""The server's side of a worker process."""
 
 import asyncio
 import contextlib
@@ -32,26 +32,26 @@ logger = logging.getLogger("tertulia.workers")
 T = TypeVar("T")
 
 MAX_WAITING: Final = 100
-"""Jobs of one worker that may wait; what comes then is refused."""
+"""Queued tasks per worker. More are refused."""
 IDLE_SECONDS: Final = 120.0
-"""After so long without work the process ends."""
+"""An idle process ends after this long."""
 START_SECONDS: Final = 30.0
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 30.0
-"""Seconds before a process is started again, after one that did not start."""
+"""Seconds before starting a process again after a failed start: first, and at most."""
 _PIECE: Final = 1024 * 1024
 
 
 class TaskUnavailable(Exception):
-    """It was not done within its bounds. `str(error)` says which, for the log."""
+    """The task wasn't done within its limits. The text is for the log."""
 
 
 class TaskLimitExceeded(TaskUnavailable):
-    """It was begun, and takes more time or memory than it may: it would do so again."""
+    """The task exceeded its time or memory, and would do so again."""
 
 
 class TaskFailed(Exception):
-    """The function raised an exception, of the class named `kind`; `str(error)` is its text."""
+    """The function raised an exception of the class named `kind`, with this text."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -60,27 +60,25 @@ class TaskFailed(Exception):
 
 @dataclass(frozen=True)
 class WorkerTask(Generic[T]):
-    """A function that runs in a worker's process.
+    """A function that runs in a worker process.
 
-    It is named and not referred to, so that the server does not load it. Its arguments are
-    positional, and both these and its result are such as msgspec encodes.
+    It is given by name, so that the server doesn't load it. msgspec encodes its positional
+    arguments and its result.
     """
 
     function: str
-    """`module:function`, one of ours."""
     result: Any
-    """The type of what it returns."""
+    """The result's type."""
     load: str = ""
-    """A function, named so as well, that is called with the same arguments before and loads what
-    the job needs: its time does not count, so it computes nothing on them."""
+    """A function called first with the same arguments, to load what the task needs. Its time
+    doesn't count."""
 
 
 class TaskBudget:
-    """What one purpose, with as many jobs as it has, may take."""
+    """Limits shared by the tasks of one purpose."""
 
     def __init__(self, processor: float, patience: float) -> None:
-        """Both in seconds: of the processor, and on the clock, from now on, waiting for others'
-        jobs and for the process to start being a part of it."""
+        """Seconds of CPU time, and on the clock from now on, including waits."""
         self.processor = processor
         self._until = time.monotonic() + patience
 
@@ -90,7 +88,7 @@ class TaskBudget:
         return self._until - time.monotonic()
 
     def require(self) -> None:
-        """Unanswered where nothing is left."""
+        """Raise TaskUnavailable if nothing is left."""
         if self.processor <= 0 or self.remaining <= 0:
             raise TaskUnavailable("its time is used up")
 
@@ -105,7 +103,7 @@ class _QueuedJob:
 
 
 class TaskWorker:
-    """A process that does one job after the other. May be used from any thread and event loop."""
+    """A process that runs one task after the other. Thread-safe."""
 
     def __init__(
         self,
@@ -115,17 +113,17 @@ class TaskWorker:
         max_waiting: int = MAX_WAITING,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        """`memory` is what the process may have, in bytes."""
+        """`memory` limits the process, in bytes."""
         self._name = name
         self._memory = memory
         self._idle_seconds = idle_seconds
         self._queue: queue.Queue[_QueuedJob] = queue.Queue(max_waiting)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        # The rest is used by the thread alone.
+        # Only the thread uses the rest.
         self._process: _Process | None = None
         self._failures = 0
-        """Processes one after the other that did not start."""
+        """Consecutive failures to start."""
         self._not_before = 0.0
 
     async def call(
@@ -135,11 +133,8 @@ class TaskWorker:
         allowance: TaskBudget,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> T:
-        """The function's result. `is_wanted` is asked, from another thread, when its turn has come.
-
-        Raises Failed where the function raises, Exceeded where it needs more than the allowance or
-        the memory that there is, and Unanswered where it was not done for other reasons.
-        """
+        """Return the function's result. `is_wanted` is called, from another thread, when its
+        turn has come. Raises TaskFailed, TaskLimitExceeded, and TaskUnavailable."""
         answer = self.submit(job, *arguments, allowance=allowance, is_wanted=is_wanted)
         try:
             async with asyncio.timeout(max(allowance.remaining, 0)):
@@ -154,7 +149,8 @@ class TaskWorker:
         allowance: TaskBudget,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> "Future[T]":
-        """The same as a future of threads. Unanswered where too much is queued."""
+        """Return the result as a `concurrent.futures` future. Raises TaskUnavailable if the
+        queue is full."""
         allowance.require()
         answer: Future[T] = Future()
         with self._lock:
@@ -163,14 +159,13 @@ class TaskWorker:
             except queue.Full:
                 raise TaskUnavailable("too much is waiting") from None
             if self._thread is None:
-                # A daemon: a server that ends does not wait for it, and its process ends then.
+                # A daemon, so that a server that ends doesn't wait for it. Its process ends, too.
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
         return answer
 
     @property
     def process_id(self) -> int | None:
-        """Of the process, if there is one at the moment."""
         process = self._process
         return None if process is None else process.id
 
@@ -194,7 +189,7 @@ class TaskWorker:
             except (TaskUnavailable, TaskFailed) as error:
                 queued.answer.set_exception(error)
             except Exception as error:
-                logger.exception("a helper could not be asked")
+                logger.exception("running a worker task failed")
                 queued.answer.set_exception(TaskUnavailable(str(error)))
 
     def _do(self, queued: _QueuedJob) -> Any:
@@ -216,7 +211,7 @@ class TaskWorker:
             # A process that ended by itself has used up its time or its memory.
             allowance.processor = 0
             logger.warning(
-                "a helper was lost",
+                "a worker process was lost",
                 extra={"fields": {"helper": self._name, "job": job.function, "reason": str(error)}},
             )
             raise TaskLimitExceeded(str(error)) from None
@@ -240,7 +235,7 @@ class TaskWorker:
             self._failures += 1
             self._not_before = time.monotonic() + pause
             logger.warning(
-                "a helper could not be started",
+                "a worker process couldn't be started",
                 extra={"fields": {"helper": self._name, "reason": str(error)}},
             )
             raise TaskUnavailable(str(error)) from None
@@ -253,12 +248,10 @@ class TaskWorker:
 
 
 class _Lost(Exception):
-    """The process does not answer any more."""
+    """The process no longer responds."""
 
 
 class _Process:
-    """The other process, and the pipes to it."""
-
     def __init__(self, memory: int) -> None:
         try:
             self._popen = subprocess.Popen(  # noqa: S603 (our own module, by our own interpreter)
@@ -267,7 +260,7 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=environment(),
-                # Ctrl+C is for the server, which ends this one.
+                # Ctrl+C is for the server, which ends this process.
                 start_new_session=True,
             )
         except OSError as error:
@@ -281,17 +274,15 @@ class _Process:
         os.set_blocking(self._out_of, False)
 
     def wait_until_ready(self) -> None:
-        """_Lost where it does not become so."""
         self._read(time.monotonic() + START_SECONDS)
 
     def ask(self, content: bytes, seconds: float) -> WorkResponse:
-        """What it answers within so many seconds. _Lost where it does not."""
+        """Return the response. Raises _Lost after `seconds`."""
         until = time.monotonic() + seconds
         self._write(content, until)
         return self._read(until)
 
     def kill(self) -> None:
-        """End it, whatever it does."""
         self._popen.kill()
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
@@ -327,7 +318,7 @@ class _Process:
 
 
 def _attempt(step: Callable[[], T]) -> T | None:
-    """What the step returns; None where it has to wait after all."""
+    """Return the step's result, or None if it would block."""
     try:
         return step()
     except BlockingIOError:
