@@ -22,8 +22,8 @@ Data = dict[str, Any]
 
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "PART", 2)
-    monkeypatch.setattr(subscriptions, "CHANNELS_IN_PART", 2)
+    monkeypatch.setattr(subscriptions, "BATCH_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(subscriptions, "BATCH_CHANNELS", 2)
 
 
 def request(org: Organization, names: list[str], people: tuple[str, ...] = PEOPLE) -> Data:

@@ -66,7 +66,7 @@ async def move(org: Organization, message_id: int, **more: Any) -> None:
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a few messages."""
     for module in (moving, preconditions):
-        monkeypatch.setattr(module, "PIECE", 4)
+        monkeypatch.setattr(module, "BATCH", 4)
     monkeypatch.setattr(preconditions, "_LEAST_PIECE", 1)
 
 
@@ -426,7 +426,7 @@ async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
 ) -> None:
     """A piece takes the same statements for several entries as for one. Clients that get an event
     per message get as many with each entry as there are event IDs."""
-    monkeypatch.setattr(deleting, "PIECE", 40)
+    monkeypatch.setattr(deleting, "BATCH", 40)
     monkeypatch.setattr(deleting_rules, "_OF_ENTRY", 10)
     lounge = await org.channel("lounge", "ann", "ben")
     mids = await sent(org, "tea", 90)

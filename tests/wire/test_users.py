@@ -622,7 +622,7 @@ async def test_unsupported_deletions_are_refused_explicitly(org: Organization) -
 async def test_messages_of_an_account_and_its_bots_are_deleted_on_request(
     org: Organization, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deleting, "PIECE", 2)
+    monkeypatch.setattr(deleting, "BATCH", 2)
     ben, robo, cleo = org["ben"], org["robo"], org["cleo"]
     await org.channel("lounge", "ben", "cleo", "robo")
     await org.channel("office", "ben", "cleo", "robo", is_private=True)
