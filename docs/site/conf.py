@@ -49,6 +49,7 @@ PAGES = {
     },
     "For contributors": {
         "architecture": "Architecture",
+        "extending": "Worked examples",
         "glossary": "Glossary",
         "decisions/README": "Decisions",
         "bench": "The benchmark",

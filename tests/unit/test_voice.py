@@ -28,6 +28,7 @@ PAGES = (
     "docs/administering.md",
     "docs/architecture.md",
     "docs/compatibility.md",
+    "docs/extending.md",
     "docs/glossary.md",
     "docs/index.md",
     "docs/integrating.md",
