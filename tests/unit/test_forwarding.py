@@ -110,7 +110,7 @@ async def test_the_last_writer_writes_for_the_others(
     two: Cluster, brings_entries: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not brings_entries:
-        monkeypatch.setattr(forwarding, "MOST_TOLD", -1)
+        monkeypatch.setattr(forwarding, "MAX_BROADCAST", -1)
     writer, other = logs(two)
     reply = await sent(two)
     assert done(two) == (1, 1)
@@ -127,7 +127,7 @@ async def test_the_reply_contains_the_log_entries(
 ) -> None:
     """So the node doesn't wait for the database's notification."""
     writer, other = logs(two)
-    monkeypatch.setattr(forwarding, "TOLD_SECONDS", 1000.0)
+    monkeypatch.setattr(forwarding, "BROADCAST_SECONDS", 1000.0)
     client = await told_who_writes(two)
     hearing = other.store._hearing
     assert hearing is not None
@@ -151,7 +151,7 @@ async def test_a_long_message_is_not_forwarded(two: Cluster) -> None:
 async def test_a_node_with_many_commands_writes_itself(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarding, "MANY", 0)
+    monkeypatch.setattr(forwarding, "MANY_COMMANDS", 0)
     (await sent(two)).ok
     assert done(two) == (0, 0)
 
@@ -206,7 +206,7 @@ async def test_a_leaving_node_writes_for_nobody(two: Cluster) -> None:
     (await sent(two)).ok
     assert done(two) == (1, 1)
     assert other._forwarding._writer() == ""
-    other._forwarding._shunned.clear()
+    other._forwarding._avoided.clear()
     writer._forwarding.close()
     (await sent(two)).ok
     assert done(two) == (1, 1)
@@ -227,14 +227,14 @@ async def test_foreign_commands_are_not_run(two: Cluster) -> None:
     stranger = PeerSocket(place, "stranger", hear)
     try:
         history = writer.position.history
-        order = forwarding._Order(7, "send", 1, 1e12, b"\xc0")
+        order = forwarding._ForwardedCommand(7, "send", 1, 1e12, b"\xc0")
         for version, past, one in (
             ("0.0.0", history, order),
             (__version__, "another", order),
-            (__version__, history, msgspec.structs.replace(order, errand="reign")),
+            (__version__, history, msgspec.structs.replace(order, verb="reign")),
             (__version__, history, order),
         ):
-            asked = forwarding._Orders(version, past, "stranger", [one])
+            asked = forwarding._ForwardedCommands(version, past, "stranger", [one])
             assert stranger.send(writer.store.name, forwarding._encoder.encode(asked))
         writer._forwarding._on_datagram(b"nothing of the kind")
         writer._forwarding._on_datagram(b"\x95\xa6orders\xa1\xff")

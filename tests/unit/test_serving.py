@@ -20,7 +20,7 @@ from tertulia.app.serving.worker import (
     COUNTS_BYTES,
     VARIABLE,
     Counts,
-    Place,
+    WorkerPlace,
     take_place,
     usable_cores,
 )
@@ -79,10 +79,10 @@ def test_the_number_of_workers_is_a_number_or_auto(tmp_path: Path) -> None:
 
 
 def test_a_worker_reads_its_place_from_the_environment_once() -> None:
-    place = Place(
+    place = WorkerPlace(
         number=1, of=2, installation="i", bus="/b", listener=3, control=4, counts=5, slot=6
     )
-    text = json.dumps({field: getattr(place, field) for field in Place.__struct_fields__})
+    text = json.dumps({field: getattr(place, field) for field in WorkerPlace.__struct_fields__})
     environment = {VARIABLE: text, "PATH": "/bin"}
     assert take_place(environment) == place
     assert environment == {"PATH": "/bin"}

@@ -12,7 +12,7 @@ from tertulia.app.serving.supervisor import (
     PAUSES,
     START_SECONDS,
     STEADY_SECONDS,
-    Supervisor,
+    WorkerSupervisor,
 )
 
 
@@ -41,7 +41,7 @@ class Server:
         self.started: list[Worker] = []
         self.said: list[str] = []
         self.error: OSError | None = None
-        self.supervisor = Supervisor(
+        self.supervisor = WorkerSupervisor(
             workers, self._start, self.said.append, now=self.now, stop_seconds=10
         )
 

@@ -12,7 +12,7 @@ import pytest
 from tertulia.log import head_watch
 from tertulia.log.health import Freshness
 from tertulia.log.log import Log
-from tertulia.log.replica import Replica, Subscribers
+from tertulia.log.replica import LogSubscribers, Replica
 from tertulia.model.changes import Entry, EventIdsUsedUp, MessageSent, RealmChanged
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
@@ -100,7 +100,7 @@ class Other:
         self.reads = 0
         self.heard: list[str] = []
         self.is_deaf = False
-        real_read, real_told, real_growth = log.store.read_log, log._on_told, log._on_growth
+        real_read, real_told, real_growth = log.store.read_log, log._on_broadcasts, log._on_growth
 
         async def read_log(*arguments: Any) -> Any:
             self.reads += 1
@@ -116,7 +116,7 @@ class Other:
                 real_growth(seq)
 
         log.store.read_log = read_log  # type: ignore[method-assign,assignment]
-        log._on_told = on_told  # type: ignore[method-assign]
+        log._on_broadcasts = on_told  # type: ignore[method-assign]
         log._on_growth = on_growth  # type: ignore[method-assign]
 
     async def has(self, log: Log) -> None:
@@ -241,7 +241,7 @@ async def test_late_repeated_or_foreign_announcements_change_nothing(
     await org["ann"].send("lounge", "t", "one")
     await org["ann"].send("lounge", "t", "two")
     await other.has(org.node.log)
-    other.log._on_told([*other.heard, *reversed(other.heard)])
+    other.log._on_broadcasts([*other.heard, *reversed(other.heard)])
     await assert_same(org, other)
     position = other.log.position
     entry = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"name": "Forged"}))
@@ -250,14 +250,14 @@ async def test_late_repeated_or_foreign_announcements_change_nothing(
         msgspec.structs.replace(position, batch="y" * 16),
     ):
         (text,) = broadcast.encode_broadcast("it", [entry], "z" * 16, wrong)
-        other.log._on_told([text])
+        other.log._on_broadcasts([text])
         await other.log.catch_up()
         assert other.log.position == position
     await assert_same(org, other)
 
 
 def test_entries_announced_together_are_followed_in_one_call() -> None:
-    subscribers = Subscribers()
+    subscribers = LogSubscribers()
     calls: list[list[int]] = []
     subscribers.followers.append(lambda entries: calls.append([entry.seq for entry in entries]))
     replica = Replica(cast(Store, None), Freshness(), subscribers)
@@ -281,7 +281,7 @@ async def test_an_entry_that_cannot_be_folded_reloads_the_state(
     position, generation = other.log.position, other.log.generation
     broken = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"no such": 1}))
     (text,) = broadcast.encode_broadcast("it", [broken], "z" * 16, position)
-    other.log._on_told([text])
+    other.log._on_broadcasts([text])
     await until(lambda: other.log.generation > generation)
     await other.log.catch_up()
     assert other.log.position == position
@@ -306,7 +306,7 @@ async def test_announcements_wait_while_a_group_is_decided(org: Organization, ot
     following = Position(other.log.position.history, seq, other.log.position.batch)
     entry = Entry(seq + 1, 5.0, None, RealmChanged(values={"name": "Too early"}))
     (text,) = broadcast.encode_broadcast("it", [entry], "z" * 16, following)
-    other.log._on_told([text])
+    other.log._on_broadcasts([text])
     assert other.log.state.realm.name == "Theirs"
     go_on.set()
     await writing

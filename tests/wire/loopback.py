@@ -19,10 +19,15 @@ from tertulia.app.composition import asgi
 from tertulia.app.serving.http_server import Certificates
 from tertulia.app.serving.listening import Acceptor, bound
 from tertulia.wire.http.request_head import Headers
-from tertulia.wire.protocol.connections import Connections, Handshake, Handshakes, Limits
+from tertulia.wire.protocol.connections import (
+    ConnectionLimits,
+    Connections,
+    TlsHandshake,
+    TlsHandshakes,
+)
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
-from tertulia.wire.protocol.polling import Connection, Polls, UsualPoll, WaitingPoll
+from tertulia.wire.protocol.polling import PollConnection, Polls, RepeatedPoll, WaitingPoll
 from tests.support import Organization, Person
 from tests.tls import unverified
 
@@ -119,13 +124,15 @@ class CountedPolls(Polls):
     usual = 0
     """Polls that weren't parsed again."""
 
-    def start(self, connection: Connection, headers: Headers, query: bytes) -> WaitingPoll | None:
+    def start(
+        self, connection: PollConnection, headers: Headers, query: bytes
+    ) -> WaitingPoll | None:
         poll = super().start(connection, headers, query)
         self.started += poll is not None
         return poll
 
     def start_usual(
-        self, connection: Connection, usual: UsualPoll, last: bytes
+        self, connection: PollConnection, usual: RepeatedPoll, last: bytes
     ) -> WaitingPoll | None:
         poll = super().start_usual(connection, usual, last)
         self.started += poll is not None
@@ -141,14 +148,14 @@ class Loopback:
         org: Organization,
         way: str,
         load: Load | None = None,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
         app: ASGIApp | None = None,
         certificates: Certificates | None = None,
     ) -> None:
         """`app` answers instead of the organization's own application. With `certificates`, the
         server uses TLS."""
         self._certificates = certificates
-        self.connections = Connections(limits or Limits(most=1000))
+        self.connections = Connections(limits or ConnectionLimits(most=1000))
         self.org = org
         self.load = load or Load(SECONDS)
         self.way = way
@@ -192,7 +199,7 @@ class Loopback:
             await server.wait_closed()
             listener.close()
 
-    def _protocol(self, handshake: Handshake | None = None) -> TertuliaHttp:
+    def _protocol(self, handshake: TlsHandshake | None = None) -> TertuliaHttp:
         made = TertuliaHttp(
             lambda: self.polls, self.load, self.connections, self._config, self.state, {}
         )
@@ -200,7 +207,7 @@ class Loopback:
         return made
 
     def _acceptor(self, listener: socket.socket, certificates: Certificates) -> Acceptor:
-        handshakes = Handshakes(self.connections, lambda: certificates.context, self._protocol)
+        handshakes = TlsHandshakes(self.connections, lambda: certificates.context, self._protocol)
         acceptor = Acceptor(
             listener, None, self._protocol, lambda: self.connections.open, handshakes
         )
@@ -234,7 +241,7 @@ class Loopback:
 
 @asynccontextmanager
 async def serving(
-    org: Organization, way: str, limits: Limits | None = None
+    org: Organization, way: str, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[Loopback]:
     """The organization on loopback."""
     async with Loopback(org, way, limits=limits).open() as server:

@@ -20,7 +20,7 @@ from tertulia.wire.api import highlighting
 from tertulia.wire.api.messages import pages as resources_history
 from tertulia.wire.http import responses
 from tertulia.wire.http.errors import TooMuchUnread
-from tertulia.wire.http.responses import IN_PROGRESS, PART_BYTES, AnswerRoom, JsonResponse
+from tertulia.wire.http.responses import IN_PROGRESS, PART_BYTES, JsonResponse, UnreadResponses
 from tests.support import Organization, Turns
 from tests.unit.test_log import until
 
@@ -260,7 +260,7 @@ async def test_merged_edits_do_not_reveal_private_content(
 async def test_bots_count_for_their_owner_and_everyone_for_their_network(
     org: Organization,
 ) -> None:
-    room = AnswerRoom(60, of_network=50, of_one=30)
+    room = UnreadResponses(60, of_network=50, of_one=30)
     ann, ben = (org.node.state.users[org[name].user_id] for name in ("ann", "ben"))
     bot = msgspec.structs.replace(ben, id=99, bot=Bot(kind=BotKind.GENERIC, owner_id=ann.id))
     releases = [room.take(ann, "192.0.2.1", 25)]
@@ -278,7 +278,7 @@ async def test_bots_count_for_their_owner_and_everyone_for_their_network(
 
 
 def test_clients_without_accounts_leave_room_for_members() -> None:
-    room = AnswerRoom(100, of_network=50, of_one=30)
+    room = UnreadResponses(100, of_network=50, of_one=30)
     releases = [room.take(None, f"2001:db8:0:{n}::/64", 25) for n in range(2)]
     with pytest.raises(TooMuchUnread):
         room.take(None, "2001:db8:0:2::/64", 25)
@@ -290,8 +290,8 @@ def test_clients_without_accounts_leave_room_for_members() -> None:
 async def test_many_concurrent_large_responses_are_refused_before_they_are_built(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room = AnswerRoom(9 * IN_PROGRESS, 9 * IN_PROGRESS, 3 * IN_PROGRESS)
-    monkeypatch.setattr(responses, "answer_room", room)
+    room = UnreadResponses(9 * IN_PROGRESS, 9 * IN_PROGRESS, 3 * IN_PROGRESS)
+    monkeypatch.setattr(responses, "unread_responses", room)
     reads, go_on = [], asyncio.Event()
 
     async def find(*_: object) -> None:
@@ -322,8 +322,8 @@ async def test_messages_by_id_that_are_too_large_together_are_refused(
 
 
 async def test_a_slow_reader_uses_up_only_its_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = AnswerRoom(6 * PART_BYTES, 5 * PART_BYTES, 3 * PART_BYTES)
-    monkeypatch.setattr(responses, "answer_room", room)
+    room = UnreadResponses(6 * PART_BYTES, 5 * PART_BYTES, 3 * PART_BYTES)
+    monkeypatch.setattr(responses, "unread_responses", room)
     large = b"x" * (2 * PART_BYTES)
     slow, other = _Client("192.0.2.1"), _Client("192.0.2.2")
     waiting = asyncio.create_task(slow.ask(large))

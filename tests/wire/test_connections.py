@@ -16,7 +16,13 @@ from tertulia.wire.http.dispatch import ANONYMOUS_BODY
 from tertulia.wire.http.errors import BodyTooLarge, Overloaded
 from tertulia.wire.http.forms import BodyBuffers
 from tertulia.wire.protocol.addresses import trusting, unmapped
-from tertulia.wire.protocol.connections import RESERVE, ClientTimeout, Connections, Limits, Wait
+from tertulia.wire.protocol.connections import (
+    RESERVE,
+    ClientTimeout,
+    ConnectionLimits,
+    Connections,
+    Wait,
+)
 from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
 from tertulia.wire.protocol.load import Turns
 from tertulia.wire.protocol.request_head import MAX_HEAD
@@ -30,7 +36,7 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: chat.test\r\n\r\n"
 FORM = "Content-Type: application/x-www-form-urlencoded"
 HUGE = 16 * 2**20
 """Bytes, more than sockets buffer."""
-QUICK = Limits(
+QUICK = ConnectionLimits(
     most=1000,
     head_seconds=0.3,
     body_seconds=0.3,
@@ -481,7 +487,7 @@ class Watched:
     def give_up(self) -> None: ...
 
 
-PATIENT = Limits(
+PATIENT = ConnectionLimits(
     most=1, least_rate=100, head_seconds=30, body_seconds=30, answer_seconds=60, most_seconds=120
 )
 
@@ -537,7 +543,7 @@ def test_the_next_request_starts_anew() -> None:
 
 
 def test_without_a_minimum_rate_any_rate_is_enough() -> None:
-    limits = Limits(most=1, least_rate=0)
+    limits = ConnectionLimits(most=1, least_rate=0)
     connection = Watched(Wait.BODY)
     patience = ClientTimeout(connection, limits, 0)
     for second in range(20, 2000, 20):
@@ -598,7 +604,7 @@ async def deaf(server: Loopback) -> socket.socket:
 async def test_a_response_read_in_small_pieces_is_completed(org: Organization, slow: Slow) -> None:
     slow.size = HUGE
     slow.answers.set()
-    limits = Limits(most=1000, sweep_seconds=0.01)
+    limits = ConnectionLimits(most=1000, sweep_seconds=0.01)
     async with Loopback(org, "endpoint", limits=limits, app=slow).open() as server:
         plug = await deaf(server)
         loop = asyncio.get_running_loop()
@@ -622,7 +628,7 @@ async def test_unread_responses_are_limited(
     monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.1)
     slow.size = HUGE
     slow.answers.set()
-    limits = Limits(most=1000, unsent=3 * HUGE, sweep_seconds=0.02)
+    limits = ConnectionLimits(most=1000, unsent=3 * HUGE, sweep_seconds=0.02)
     async with Loopback(org, "endpoint", limits=limits, app=slow).open() as server:
         plugs = [await deaf(server) for _ in range(6)]
         for plug in plugs:
@@ -634,7 +640,7 @@ async def test_unread_responses_are_limited(
 
 
 async def test_a_connection_without_a_pending_timeout_is_not_checked(org: Organization) -> None:
-    limits = Limits(most=1000, sweep_seconds=0.01)
+    limits = ConnectionLimits(most=1000, sweep_seconds=0.01)
     async with serving(org, "below", limits) as server:
         lines = [await server.connect() for _ in range(5)]
         for line in lines:
@@ -675,7 +681,7 @@ MULTIPART = "Content-Type: multipart/form-data; boundary=x"
 
 
 async def test_the_health_check_has_reserved_connections(org: Organization) -> None:
-    async with Loopback(org, "below", limits=Limits(most=2)).open() as server:
+    async with Loopback(org, "below", limits=ConnectionLimits(most=2)).open() as server:
         first, second = await server.connect(), await server.connect()
         for line in (first, second):
             assert (await line.ask(SERVER_SETTINGS)).status == 200
@@ -702,7 +708,7 @@ async def test_the_health_check_has_reserved_connections(org: Organization) -> N
 
 
 async def test_an_idle_connection_in_the_reserve_is_closed(org: Organization) -> None:
-    async with Loopback(org, "below", limits=Limits(most=1)).open() as server:
+    async with Loopback(org, "below", limits=ConnectionLimits(most=1)).open() as server:
         first = await server.connect()
         assert (await first.ask(SERVER_SETTINGS)).status == 200
         for _ in range(5 * RESERVE):
@@ -718,7 +724,7 @@ async def test_slow_connections_are_closed_to_make_room(
 ) -> None:
     """Clients that hold connections with half a request lock nobody out."""
     monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.1)
-    limits = Limits(most=20, sweep_seconds=0.02)
+    limits = ConnectionLimits(most=20, sweep_seconds=0.02)
     async with Loopback(org, "below", limits=limits).open() as server:
         good = [await server.connect() for _ in range(5)]
         for line in good:
@@ -744,7 +750,7 @@ class Elsewhere:
         self.given_up = True
 
 
-def admissions(limits: Limits, hosts: list[str | None]) -> list[str]:
+def admissions(limits: ConnectionLimits, hosts: list[str | None]) -> list[str]:
     connections = Connections(limits)
     return [connections.admit(Elsewhere(), host).name for host in hosts]  # type: ignore[arg-type]
 
@@ -768,21 +774,23 @@ def admissions(limits: Limits, hosts: list[str | None]) -> list[str]:
 async def test_an_address_has_a_limit_of_connections(
     hosts: list[str | None], expected: list[str]
 ) -> None:
-    limits = Limits(most=1000, of_one_address=2, trusted="127.0.0.1, 10.0.0.0/24,/run/x.sock")
+    limits = ConnectionLimits(
+        most=1000, of_one_address=2, trusted="127.0.0.1, 10.0.0.0/24,/run/x.sock"
+    )
     assert admissions(limits, hosts) == expected
 
 
 async def test_an_address_has_at_most_half_of_all_connections() -> None:
-    assert admissions(Limits(most=4, of_one_address=1000), ["192.0.2.1"] * 3) == [
+    assert admissions(ConnectionLimits(most=4, of_one_address=1000), ["192.0.2.1"] * 3) == [
         "WELCOME",
         "WELCOME",
         "TOO_MANY",
     ]
-    assert admissions(Limits(most=4), ["192.0.2.1"] * 4) == ["WELCOME"] * 4
+    assert admissions(ConnectionLimits(most=4), ["192.0.2.1"] * 4) == ["WELCOME"] * 4
 
 
 async def test_lost_connections_are_not_counted() -> None:
-    connections = Connections(Limits(most=10, of_one_address=1))
+    connections = Connections(ConnectionLimits(most=10, of_one_address=1))
     for _ in range(50):
         one: Callable[[], None] = Elsewhere()  # type: ignore[assignment]
         assert connections.admit(one, "192.0.2.1").name == "WELCOME"  # type: ignore[arg-type]
@@ -793,7 +801,7 @@ async def test_connections_beyond_an_address_s_limit_get_an_error(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("tertulia.wire.protocol.addresses._is_own", lambda _: False)
-    limits = Limits(most=1000, of_one_address=3)
+    limits = ConnectionLimits(most=1000, of_one_address=3)
     async with Loopback(org, "below", limits=limits).open() as server:
         lines = [await server.connect() for _ in range(3)]
         for line in lines:

@@ -14,7 +14,7 @@ from tertulia.app.serving.http_server import Server
 from tertulia.app.serving.listening import bound
 from tertulia.service.config import Config
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.protocol.connections import Limits
+from tertulia.wire.protocol.connections import ConnectionLimits
 from tests.support import founded
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
@@ -42,7 +42,9 @@ async def serving(
     bootstrap = Bootstrap(on_node)
     with contextlib.closing(bound("127.0.0.1", 0)) as listener:
         async with bootstrap.opened(config, lambda _: None, ()):
-            server = Server(bootstrap, config, listener, Limits(most=100), lambda _: begun.set())
+            server = Server(
+                bootstrap, config, listener, ConnectionLimits(most=100), lambda _: begun.set()
+            )
             ended = asyncio.create_task(server.serve([listener]))
             await begun.wait()
             port = listener.getsockname()[1]

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tertulia.wire.protocol.connections import Limits
+from tertulia.wire.protocol.connections import ConnectionLimits
 from tests.support import Organization
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Loopback, poll, request, serving
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 HEAD_SECONDS = 5.0
-LIMITS = Limits(most=1000, head_seconds=HEAD_SECONDS, sweep_seconds=3600)
+LIMITS = ConnectionLimits(most=1000, head_seconds=HEAD_SECONDS, sweep_seconds=3600)
 """Time passes only when a test says so."""
 
 

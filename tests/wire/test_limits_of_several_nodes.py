@@ -35,7 +35,7 @@ async def three(
     postgres_url: str, tmp_path: Path, elapsed: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Cluster]:
     """Three nodes with low limits, where no time passes unless the test says so."""
-    monkeypatch.setattr(shared_limits, "TELL_SECONDS", 0.001)
+    monkeypatch.setattr(shared_limits, "ANNOUNCE_SECONDS", 0.001)
     # The node gets the announcement, however slow the machine is.
     monkeypatch.setattr(announcements, "LATE_SECONDS", 1000.0)
     with postgres.schema(postgres_url) as url:

@@ -17,7 +17,7 @@ from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.http.request_log import OTHERS, RequestMeasures
 from tertulia.wire.metrics import families, page
 from tertulia.wire.metrics.families import Family, NodeMetrics, Sample
-from tertulia.wire.protocol.connections import Connections, Gauges, Limits
+from tertulia.wire.protocol.connections import ConnectionLimits, Connections, HttpGauges
 from tertulia.wire.protocol.load import Load
 from tests.support import Organization
 from tests.unit.test_log import until
@@ -41,8 +41,8 @@ async def scraped(org: Organization) -> dict[tuple[str, frozenset[tuple[str, str
 async def test_the_dashboard_uses_existing_metrics(org: Organization) -> None:
     """Each metric and label in `deploy/grafana.json` is in /metrics."""
     await org["ann"].get("/users/me")
-    limits = Limits(most=1, of_one_address=1, trusted="", least_rate=0)
-    org.node.gauges.append(Gauges(Load(1.0), Connections(limits)))
+    limits = ConnectionLimits(most=1, of_one_address=1, trusted="", least_rate=0)
+    org.node.gauges.append(HttpGauges(Load(1.0), Connections(limits)))
     text = (await org.http.get("/metrics")).text
     found = list(text_string_to_metric_families(text))
     ending = {"counter": "_total", "histogram": "_bucket"}

@@ -13,7 +13,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from tertulia.wire.protocol.connections import Connections, Limits
+from tertulia.wire.protocol.connections import ConnectionLimits, Connections
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
 from tests.support import Organization
@@ -123,7 +123,9 @@ async def answered(kind: Callable[..., asyncio.Protocol], data: bytes) -> bytes:
 
 
 def ours(*arguments: object) -> asyncio.Protocol:
-    return TertuliaHttp(lambda: None, Load(60), Connections(Limits(most=1000)), *arguments)
+    return TertuliaHttp(
+        lambda: None, Load(60), Connections(ConnectionLimits(most=1000)), *arguments
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tertulia.delivery.recent_entries import RecentEntries
 from tertulia.model.changes import RealmChanged
 from tertulia.wire.http import responses
-from tertulia.wire.http.responses import AnswerRoom
+from tertulia.wire.http.responses import UnreadResponses
 from tertulia.wire.protocol.http1 import READ_AHEAD, TertuliaHttp
 from tests.browsers import FIREFOX, signed_in, token_of
 from tests.support import Listener, Organization
@@ -286,8 +286,8 @@ async def test_unread_responses_use_up_the_person_s_own_room(
     server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     huge = 16 * 2**20
-    room = AnswerRoom(6 * huge, 4 * huge, 2 * huge)
-    monkeypatch.setattr(responses, "answer_room", room)
+    room = UnreadResponses(6 * huge, 4 * huge, 2 * huge)
+    monkeypatch.setattr(responses, "unread_responses", room)
     org = server.org
     ann, ben = await org["ann"].register(), await org["ben"].register()
     begins = b'{"id":%d,"type":"realm","name":"' % (ann.last_event_id + 1)

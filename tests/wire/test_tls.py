@@ -12,7 +12,7 @@ import pytest
 
 from tertulia.app.config import ConfigError, load
 from tertulia.app.serving.http_server import Certificates
-from tertulia.wire.protocol.connections import Limits
+from tertulia.wire.protocol.connections import ConnectionLimits
 from tests.support import Organization
 from tests.tls import name_in, sealed_key, unverified, write_certificate
 from tests.unit.test_log import until
@@ -20,7 +20,7 @@ from tests.wire.loopback import SERVER_SETTINGS, Loopback, poll, request
 from tests.wire.test_connections import HEALTH
 
 REGISTER = "/register?event_types=%5B%22message%22%5D"
-QUICK = Limits(most=1000, head_seconds=0.3, answer_seconds=0.3, sweep_seconds=0.02)
+QUICK = ConnectionLimits(most=1000, head_seconds=0.3, answer_seconds=0.3, sweep_seconds=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ async def test_handshakes_count_towards_an_address_s_connections(
     knocks: ExitStack,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    limits = Limits(most=1000, of_one_address=3)
+    limits = ConnectionLimits(most=1000, of_one_address=3)
     server = Loopback(sqlite_org, "below", limits=limits, certificates=certificates)
     # The machine's own addresses have no limit.
     server.connections._is_trusted = lambda host: host != "127.0.0.9"
@@ -136,7 +136,7 @@ async def test_silent_handshakes_are_closed_to_make_room(
     knocks: ExitStack,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    limits = Limits(most=2, sweep_seconds=0.02)
+    limits = ConnectionLimits(most=2, sweep_seconds=0.02)
     server = Loopback(sqlite_org, "below", limits=limits, certificates=certificates)
     async with server.open():
         first, second = [await knock(server, knocks) for _ in range(2)]

@@ -18,7 +18,7 @@ from tertulia.store.backups import StoredBackup, anonymous_file, temporary_direc
 from tertulia.store.transfer import Manifest, Progress, try_restore
 
 
-class Made(Struct, frozen=True, kw_only=True):
+class BackupResult(Struct, frozen=True, kw_only=True):
     """A backup that was made."""
 
     backup: StoredBackup
@@ -57,7 +57,7 @@ def back_up(
         )
 
 
-async def make(settings: Config, progress: Progress) -> Made:
+async def make(settings: Config, progress: Progress) -> BackupResult:
     """Make a backup, restore it as a test, store it (encrypted if there are recipients), and delete
     the backups that it replaces.
 
@@ -79,7 +79,7 @@ async def make(settings: Config, progress: Progress) -> Made:
         finally:
             await place.close()
         made = next(one for one in found if one.name == file.name)
-    return Made(backup=made, deleted=[one.name for one in over])
+    return BackupResult(backup=made, deleted=[one.name for one in over])
 
 
 def _written(settings: Config, directory: Path, progress: Progress, now: float) -> Path:

@@ -30,7 +30,7 @@ from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.api.webhooks import encoded_call
 from tertulia.wire.application import application
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.rate_limits import Limits
+from tertulia.wire.http.rate_limits import RateLimits
 from tertulia.wire.mail.server import mail_server
 
 
@@ -121,7 +121,7 @@ async def opened_node(
             push_key=PushKey(vault.push_seed),
             clock=log.clock,
             started=log.clock(),
-            limits=Limits(config, log, delivery.announcements, vault),
+            limits=RateLimits(config, log, delivery.announcements, vault),
             membership=membership,
             residents=tuple(residents),
             failing_jobs=supervisor.failing,

@@ -39,7 +39,7 @@ class ConfigError(Exception):
     """A setting is unknown or has an invalid value. `str(error)` is for the operator."""
 
 
-class Given(Struct, frozen=True):
+class ConfigValue(Struct, frozen=True):
     """A setting's value and its source."""
 
     value: Any
@@ -61,29 +61,33 @@ def of_services(variables: Mapping[str, str]) -> list[str]:
     return sorted(name for name, value in variables.items() if is_of_services(name, value))
 
 
-def from_flags(flags: Mapping[str, Any]) -> dict[str, Given]:
+def from_flags(flags: Mapping[str, Any]) -> dict[str, ConfigValue]:
     """Return the flags that aren't None."""
     return {
-        name: Given(value, f"--{name.replace('_', '-')}")
+        name: ConfigValue(value, f"--{name.replace('_', '-')}")
         for name, value in flags.items()
         if value is not None
     }
 
 
-def from_environment(variables: Mapping[str, str]) -> dict[str, Given]:
+def from_environment(variables: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Return the settings from variables, from files that variables name, and from systemd
     credentials. Raises ConfigError if one is unknown, unreadable, or set twice."""
-    found: dict[str, Given] = {}
+    found: dict[str, ConfigValue] = {}
     unknown = []
     for variable, value in sorted(variables.items()):
         if not variable.startswith(PREFIX) or is_of_services(variable, value):
             continue
         name = variable.removeprefix(PREFIX).lower()
         if name in Config.__struct_fields__:
-            _add(found, name, Given(value, variable))
+            _add(found, name, ConfigValue(value, variable))
         elif name.removesuffix(_FROM_FILE.lower()) in Config.__struct_fields__:
             text = _text_of(Path(value), f"{variable}: ")
-            _add(found, name.removesuffix(_FROM_FILE.lower()), Given(text, f"{variable}, {value}"))
+            _add(
+                found,
+                name.removesuffix(_FROM_FILE.lower()),
+                ConfigValue(text, f"{variable}, {value}"),
+            )
         else:
             unknown.append(variable)
     _require_known(unknown, "the environment")
@@ -93,7 +97,7 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, Given]:
     return found
 
 
-def _add(found: dict[str, Given], name: str, given: Given) -> None:
+def _add(found: dict[str, ConfigValue], name: str, given: ConfigValue) -> None:
     if name in found:
         raise ConfigError(
             f"Setting {name} is set twice: by {found[name].source} and by {given.source}. Keep"
@@ -102,7 +106,7 @@ def _add(found: dict[str, Given], name: str, given: Given) -> None:
     found[name] = given
 
 
-def _from_credentials(directory: Path) -> dict[str, Given]:
+def _from_credentials(directory: Path) -> dict[str, ConfigValue]:
     try:
         names = sorted(os.listdir(directory))
     except OSError:
@@ -114,7 +118,8 @@ def _from_credentials(directory: Path) -> dict[str, Given]:
         [name for name in own if known[name] not in Config.__struct_fields__], str(directory)
     )
     return {
-        known[name]: Given(_text_of(directory / name), f"the credential {name}") for name in own
+        known[name]: ConfigValue(_text_of(directory / name), f"the credential {name}")
+        for name in own
     }
 
 
@@ -134,7 +139,7 @@ def _text_of(path: Path, why: str = "") -> str:
     )
 
 
-def from_file(path: Path) -> dict[str, Given]:
+def from_file(path: Path) -> dict[str, ConfigValue]:
     """Return the settings from a TOML file. Raises ConfigError if it is unreadable or has unknown
     settings."""
     try:
@@ -144,7 +149,7 @@ def from_file(path: Path) -> dict[str, Given]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     _require_known(sorted(set(found) - set(Config.__struct_fields__)), str(path))
-    return {name: Given(value, str(path)) for name, value in found.items()}
+    return {name: ConfigValue(value, str(path)) for name, value in found.items()}
 
 
 def _require_known(unknown: Iterable[str], where: str) -> None:
@@ -234,7 +239,7 @@ def _require_mail_in(found: "_Found", config: Config) -> None:
 class _Found:
     """Settings as they were given."""
 
-    def __init__(self, given: Mapping[str, Given]) -> None:
+    def __init__(self, given: Mapping[str, ConfigValue]) -> None:
         self._given = given
 
     def converted(self) -> Config:
@@ -257,11 +262,11 @@ class _Found:
         return ConfigError(f"Setting {name}: {shown} {why}.")
 
 
-def _default(name: str) -> Given:
-    return Given(getattr(Config(), name), "the defaults")
+def _default(name: str) -> ConfigValue:
+    return ConfigValue(getattr(Config(), name), "the defaults")
 
 
-def _shown(given: Given) -> str:
+def _shown(given: ConfigValue) -> str:
     text = str(given.value).lower() if isinstance(given.value, bool) else str(given.value)
     text = without_password(text)
     text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

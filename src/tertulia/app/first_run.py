@@ -34,7 +34,7 @@ from tertulia.wire.http.rate_limits import SignInLimits
 from tertulia.wire.http.request_head import client_network
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
-from tertulia.wire.http.sign_in import note_failed, note_signed_in
+from tertulia.wire.http.sign_in import log_failed_sign_in, log_sign_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
 from tertulia.wire.pages.html import MARK, STYLES, Speech, from_template, speech_for
 from tertulia.wire.pages.public import packaged, static
@@ -174,7 +174,7 @@ class FirstRun:
         session = await log.submit(owner.id, sessions.begin, new)
         credential = log.state.credentials[owner.id]
         now = log.clock()
-        note_signed_in(request, "code", owner.id)
+        log_sign_in(request, "code", owner.id)
         return authentication.session_cookies(
             self._config, vault, request, session, token, credential, now
         )
@@ -192,7 +192,7 @@ class FirstRun:
         who = client_network(request)
         self._sign_in_limits.require_code(who)
         if not hmac.compare_digest(_plain(sent).encode(), _plain(self._code).encode()):
-            note_failed(request, "code")
+            log_failed_sign_in(request, "code")
             raise Refused("This isn't the setup code that the server printed when it started.")
         self._sign_in_limits.code_was_right(who)
 

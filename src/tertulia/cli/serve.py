@@ -30,8 +30,8 @@ from tertulia.app.serving.worker import (
     READY,
     Control,
     Counts,
-    Place,
     Report,
+    WorkerPlace,
     notify,
     take_place,
     usable_cores,
@@ -43,7 +43,7 @@ from tertulia.service.mailing import FOLDER
 from tertulia.store import file_modes
 from tertulia.store.store import database_at
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.protocol.connections import RESERVE, Limits
+from tertulia.wire.protocol.connections import RESERVE, ConnectionLimits
 
 if TYPE_CHECKING:
     from tertulia.demo import Resident
@@ -200,7 +200,7 @@ def _installation(settings: Config) -> str:
     return hashlib.sha256(repr((*named, url.path, query)).encode()).hexdigest()
 
 
-def _work(settings: Config, place: Place, *, demo: bool) -> None:
+def _work(settings: Config, place: WorkerPlace, *, demo: bool) -> None:
     """Serve as one of several workers."""
     if _installation(settings) != place.installation:
         raise Failed(
@@ -239,7 +239,7 @@ async def _prepare(settings: Config) -> None:
 async def _serve(
     settings: Config,
     listener: socket.socket,
-    limits: Limits,
+    limits: ConnectionLimits,
     residents: "Sequence[Resident] | None",
     shared: tuple[Control, Counts] | None = None,
 ) -> None:
@@ -305,9 +305,9 @@ def _report(line: str) -> None:
         typer.echo(line, err=True)
 
 
-def _limits(settings: Config, workers: int = 1) -> Limits:
+def _limits(settings: Config, workers: int = 1) -> ConnectionLimits:
     """Connection limits of one worker. All workers share the limit per address."""
-    return Limits(
+    return ConnectionLimits(
         most=max(_files_allowed() - OTHER_FILES - 2 * RESERVE, 1),
         of_one_address=math.ceil(settings.connections_per_address / workers),
         trusted=settings.proxy_trusted,

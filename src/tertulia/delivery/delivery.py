@@ -64,7 +64,7 @@ class Delivery:
             self.announcements.listen(kind, self._on_transient)
         self._closing = False
         log.follow(self._on_entries)
-        log.attend(lambda: len(self.polls) > 0)
+        log.add_demand(lambda: len(self.polls) > 0)
         log.on_reload(self.recent.reloaded)
         log.on_history(self._end_all)
         log.on_stale(self._suspend)

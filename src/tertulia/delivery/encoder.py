@@ -118,7 +118,7 @@ class Withdrawal:
         return None
 
 
-class Erasure:
+class AccountErasure:
     """The erasure of an account's person."""
 
     def __init__(self, user_id: int) -> None:
@@ -140,7 +140,7 @@ class Erasure:
                 return None
 
 
-def withdrawal_by(entry: Entry) -> Withdrawal | Erasure | None:
+def withdrawal_by(entry: Entry) -> Withdrawal | AccountErasure | None:
     """Return what the entry withdraws from earlier ones, if anything."""
     match entry.change:
         case MessagesDeleted(message_ids=ids):
@@ -148,7 +148,7 @@ def withdrawal_by(entry: Entry) -> Withdrawal | Erasure | None:
         case MessagesMoved(message_ids=ids, changes_channel=True, new_channel_id=channel_id):
             return Withdrawal(ids, channel_id)
         case UserChanged(user_id=user_id, values={"is_deleted": True}):
-            return Erasure(user_id)
+            return AccountErasure(user_id)
         case _:
             return None
 

@@ -29,7 +29,7 @@ PAGE_BYTES: Final = 4 * 1024 * 1024
 """The size of a response, in bytes, beyond which the rest is left for the next poll."""
 
 
-class _Found:
+class _EventPage:
     """Collects events, each with its ID, until they fill a response."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class RecentEntries:
     def read(self, queue: Queue, cursor: int) -> list[bytes]:
         """Return up to a page of the queue's events after the cursor, all of which must be in
         memory. Raises NotEncoded."""
-        found = _Found()
+        found = _EventPage()
         seq = queue.known_through(cursor)
         if seq < self._log.durable:
             seq = self._read_cached(found, queue, cursor, seq)
@@ -147,7 +147,7 @@ class RecentEntries:
 
         Raises NotEncoded, and NoSuchQueue if the log after the cursor was pruned.
         """
-        found = _Found()
+        found = _EventPage()
         seq = queue.known_through(cursor)
         while seq < self._log.durable and not found.is_full:
             first = self._first
@@ -162,7 +162,7 @@ class RecentEntries:
                     break
         return self._with_transients(found, queue, cursor, seq)
 
-    def _read_cached(self, found: _Found, queue: Queue, cursor: int, after: int) -> int:
+    def _read_cached(self, found: _EventPage, queue: Queue, cursor: int, after: int) -> int:
         """Add up to a page of events of the entries after `after`. Returns the last entry that was
         read."""
         for index in range(after + 1 - self._first, len(self._entries)):
@@ -175,7 +175,9 @@ class RecentEntries:
         self._make_room_if_much()
         return after
 
-    def _add_events(self, found: _Found, cached: CachedEntry, queue: Queue, cursor: int) -> None:
+    def _add_events(
+        self, found: _EventPage, cached: CachedEntry, queue: Queue, cursor: int
+    ) -> None:
         audience = self._encoder.audience(cached.entry)
         if not (
             audience is None
@@ -190,7 +192,9 @@ class RecentEntries:
                 if found.is_full:
                     return  # The next poll goes on in the middle of the entry.
 
-    def _with_transients(self, found: _Found, queue: Queue, cursor: int, seq: int) -> list[bytes]:
+    def _with_transients(
+        self, found: _EventPage, queue: Queue, cursor: int, seq: int
+    ) -> list[bytes]:
         """Return the collected events up to the entry, merged with the queue's transient ones."""
         is_all, events = not found.is_full, found.events
         if queue.transients:

@@ -19,12 +19,7 @@ from tertulia.delivery.queue import Queue, Waiter
 from tertulia.delivery.recent_entries import PAGE
 from tertulia.delivery.registry import QueueRegistry
 from tertulia.log.log import Log
-from tertulia.model.changes import (
-    AnyChange,
-    CredentialChanged,
-    SessionsEnded,
-    UserDeactivated,
-)
+from tertulia.model.changes import AnyChange, CredentialChanged, SessionsEnded, UserDeactivated
 from tertulia.model.errors import AccountDeactivated, NotAuthenticated, Refused, WrongApiKey
 from tertulia.model.transients import Transient
 from tertulia.model.users import Credential
@@ -138,12 +133,12 @@ class WaitingPolls:
 
     def end_access(self, change: AnyChange) -> None:
         """End the polls of users who lose access by the change."""
-        user_ids = concerned(change)
+        user_ids = affected_users(change)
         if not user_ids:
             return
         for queue in self._queues.of(user_ids):
             if queue.waiter is not None:
-                error = lost(change, queue.session_id)
+                error = access_error(change, queue.session_id)
                 if error is not None:
                     self.fail(queue, error)
 
@@ -236,7 +231,7 @@ class WaitingPolls:
         """Deliver entries to as many of the queues as there is time for."""
         undelivered, waiting = self._undelivered, self._waiting
         all_public = self._waiting_for_all_public
-        now, together = self._queues.now(), _Together(self._encoder, len(undelivered))
+        now, together = self._queues.now(), _SharedEvents(self._encoder, len(undelivered))
         entry: CachedEntry | None = None
         shared: Sequence[bytes] = ()
         step = AT_ONCE
@@ -273,13 +268,13 @@ class WaitingPolls:
                 self._deliver_entries(queue, together)
                 step = _step(entries)
 
-    def _deliver_entries(self, queue: Queue, together: "_Together | None" = None) -> None:
+    def _deliver_entries(self, queue: Queue, together: "_SharedEvents | None" = None) -> None:
         """Answer the queue's poll with its undelivered entries, if any of them is for the queue."""
         entries = self._undelivered.pop(queue, None)
         if entries is None:
             return
         try:
-            events = (together or _Together(self._encoder)).events(entries, queue)
+            events = (together or _SharedEvents(self._encoder)).events(entries, queue)
         except NotEncoded:
             self._delete(queue)
             return
@@ -324,7 +319,7 @@ def _step(entries: Iterable[CachedEntry]) -> int:
     return 1 if any(cached.size > LARGE for cached in entries) else AT_ONCE
 
 
-class _Together:
+class _SharedEvents:
     """The events of several queues in one turn of the event loop. Equal lists are shared."""
 
     __slots__ = ("_count", "_encoder", "_events_of", "_lists")
@@ -354,7 +349,7 @@ class _Together:
         return found[1]
 
 
-def concerned(change: AnyChange) -> Collection[int]:
+def affected_users(change: AnyChange) -> Collection[int]:
     """Return the users whose polls the change may end."""
     match change:
         case UserDeactivated(user_id=user_id):
@@ -367,7 +362,7 @@ def concerned(change: AnyChange) -> Collection[int]:
             return ()
 
 
-def lost(change: AnyChange, session_id: int | None) -> Refused | None:
+def access_error(change: AnyChange, session_id: int | None) -> Refused | None:
     """Return the error that ends an affected user's poll, if the change does. `session_id` is None
     for a poll with the API key."""
     match change:

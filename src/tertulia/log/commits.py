@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from tertulia import tracing
 from tertulia.log.forwarding import Forwarding
 from tertulia.log.health import Durability, Freshness, Measures, described, not_done_error
-from tertulia.log.replica import Replica, Subscribers
+from tertulia.log.replica import LogSubscribers, Replica
 from tertulia.log.requests import GROUP, Command, Gathering, Group, Inbox
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused
@@ -169,7 +169,7 @@ async def decide(
     command.is_begun = True
     try:
         decision: Decision[Any] = command.verb(
-            moment_of(state, now, command.actor_id), *command.arguments
+            command_context(state, now, command.actor_id), *command.arguments
         )
     except Refused as refusal:
         # Its traceback references the command, whose answer it becomes: a cycle that only a full
@@ -199,7 +199,7 @@ async def decide(
     return decision.result
 
 
-def moment_of(state: State, now: float, actor_id: int | None) -> CommandContext:
+def command_context(state: State, now: float, actor_id: int | None) -> CommandContext:
     """Return the context that a verb decides in. Raises NotAuthenticated if the actor is
     deactivated."""
     if actor_id is None:
@@ -238,7 +238,7 @@ class Commits:
     replica: Replica
     durability: Durability
     freshness: Freshness
-    subscribers: Subscribers
+    subscribers: LogSubscribers
     measures: Measures
     forwarding: Forwarding
     gathering: Gathering

@@ -35,24 +35,24 @@ FORWARDED_SECONDS: Final = 2.0
 """How long a node waits for another one. Later the command isn't begun."""
 WRITES_SECONDS: Final = 1.0
 """A node that wrote within this time is expected to keep writing."""
-MANY: Final = 7
+MANY_COMMANDS: Final = 7
 """A node with this number of concurrent commands fills groups itself: forwarding each would cost
 more than it saves."""
 MANY_SECONDS: Final = 1.0
 """How long it is then expected to have as many."""
-SHUNNED_SECONDS: Final = 5.0
+AVOID_SECONDS: Final = 5.0
 """How long nothing is forwarded to a node that didn't answer."""
-MOST_TOLD: Final = MAX_DATAGRAM // 4
+MAX_BROADCAST: Final = MAX_DATAGRAM // 4
 """The size, in characters, of the announcements that a reply may include."""
-TOLD_SECONDS: Final = 0.05
+BROADCAST_SECONDS: Final = 0.05
 """How long announcements of entries that a reply refers to may take, before the log is read."""
 
-DecideHere = Callable[[Any], Awaitable[Any]]
+DecideLocally = Callable[[Any], Awaitable[Any]]
 """Executes the command on this node, with this argument."""
 
 
 @dataclass(frozen=True)
-class Errand:
+class ForwardableCommand:
     """A verb with one argument whose commands other nodes may execute."""
 
     verb: Verb[Any]
@@ -63,28 +63,28 @@ class Errand:
     soon does nothing and returns the first result."""
 
 
-class _Order(Struct, frozen=True, array_like=True):
+class _ForwardedCommand(Struct, frozen=True, array_like=True):
     """A command."""
 
     number: int
-    errand: str
+    verb: str
     actor_id: int
     until: float
     """When its sender gives up, by the machine's monotonic clock."""
     argument: bytes
 
 
-class _Orders(Struct, frozen=True, array_like=True, tag="orders"):
+class _ForwardedCommands(Struct, frozen=True, array_like=True, tag="orders"):
     """Commands to execute."""
 
     version: str
     """The sender's version: another one may mean something else by its commands."""
     history: str
     sender: str
-    orders: list[_Order]
+    orders: list[_ForwardedCommand]
 
 
-class _Done(Struct, frozen=True, array_like=True, tag="done"):
+class _Results(Struct, frozen=True, array_like=True, tag="done"):
     """The outcome of commands."""
 
     sender: str
@@ -93,13 +93,13 @@ class _Done(Struct, frozen=True, array_like=True, tag="done"):
     results: list[tuple[int, bytes | None]]
     """By number; None for a command that wasn't executed, so that its sender should."""
     is_leaving: bool
-    told: Sequence[str] = ()
+    broadcasts: Sequence[str] = ()
     """The announcement of the last commit's entries (`store/broadcast.py`), so that the sender
     needn't wait for it. Empty if it is too large."""
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Orders | _Done)
+_decoder = msgspec.msgpack.Decoder(_ForwardedCommands | _Results)
 _NOT_DONE: Final = object()
 _NO_ANSWER: Final = object()
 
@@ -112,40 +112,40 @@ class Forwarding:
         self._inbox = inbox
         self._replica = replica
         self._measures = measures
-        self._neighbours: PeerSocket | None = None
-        self._errands: dict[Any, Errand] = {}
-        self._by_name: dict[str, Errand] = {}
+        self._peers: PeerSocket | None = None
+        self._forwardables: dict[Any, ForwardableCommand] = {}
+        self._by_name: dict[str, ForwardableCommand] = {}
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._writing, self._wrote_at = "", 0.0
         """The node that wrote last, and when that was heard."""
-        self._told: tuple[int, Sequence[str]] = 0, ()
+        self._broadcasts: tuple[int, Sequence[str]] = 0, ()
         """The last entry that this node wrote, and its announcement."""
-        self._many_until = 0.0
+        self._busy_until = 0.0
         """Until when this node is expected to have many commands."""
-        self._shunned: dict[str, float] = {}
+        self._avoided: dict[str, float] = {}
         """Nodes to avoid, each with the time until when."""
         self._numbers = itertools.count()
-        self._unsent: list[_Order] = []
+        self._unsent: list[_ForwardedCommand] = []
         self._unsent_to = ""
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         """This node's forwarded commands, by number."""
-        self._early: list[_Done] = []
+        self._early_results: list[_Results] = []
         """Replies whose entries this node doesn't have yet."""
-        self._unanswered: dict[str, list[tuple[int, bytes | None]]] = {}
+        self._unsent_results: dict[str, list[tuple[int, bytes | None]]] = {}
         """Results for other nodes, by node."""
         self._leaving = False
 
-    def allow(self, errand: Errand) -> None:
+    def allow(self, forwardable: ForwardableCommand) -> None:
         """Allow forwarding this kind of command, and executing it for others."""
-        name = errand.verb.__qualname__
-        self._errands[errand.verb] = self._by_name[name] = errand
-        for kind in (errand.argument, errand.result):
+        name = forwardable.verb.__qualname__
+        self._forwardables[forwardable.verb] = self._by_name[name] = forwardable
+        for kind in (forwardable.argument, forwardable.result):
             self._decoders[kind] = msgspec.msgpack.Decoder(kind)
 
     def open(self, meet: Callable[[str, Callable[[bytes], None]], PeerSocket]) -> None:
         """Start, without neighbors if there can be none."""
         try:
-            self._neighbours = meet(self._store.name, self._on_datagram)
+            self._peers = meet(self._store.name, self._on_datagram)
         except OSError as error:
             logger.info(
                 "this machine's nodes take turns writing; commands can't be forwarded",
@@ -163,9 +163,9 @@ class Forwarding:
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(OutcomeUnknown())
-        if self._neighbours is not None:
-            self._neighbours.close()
-            self._neighbours = None
+        if self._peers is not None:
+            self._peers.close()
+            self._peers = None
 
     # Who writes
 
@@ -176,63 +176,66 @@ class Forwarding:
     def wrote_here(self) -> None:
         """Record that this node has written."""
         self._writing = ""
-        self._told = self._replica.position.seq, self._store.told
+        self._broadcasts = self._replica.position.seq, self._store.told
 
     def _writer(self) -> str:
         """Return the node to forward to; empty if this one had better write."""
         name, now = self._writing, time.monotonic()
-        if not name or self._neighbours is None or now - self._wrote_at > WRITES_SECONDS:
+        if not name or self._peers is None or now - self._wrote_at > WRITES_SECONDS:
             return ""
-        if self._shunned.get(name, 0.0) > now or len(self._waiting) >= MOST_WAITING:
+        if self._avoided.get(name, 0.0) > now or len(self._waiting) >= MOST_WAITING:
             return ""
         return name
 
-    def _shun(self, name: str) -> None:
+    def _avoid(self, name: str) -> None:
         now = time.monotonic()
-        self._shunned = {one: until for one, until in self._shunned.items() if until > now}
-        self._shunned[name] = now + SHUNNED_SECONDS
+        self._avoided = {one: until for one, until in self._avoided.items() if until > now}
+        self._avoided[name] = now + AVOID_SECONDS
 
     # Commands that others execute
 
     @property
     def is_awaited(self) -> bool:
         """Whether someone waits for another node's entries."""
-        return bool(self._early)
+        return bool(self._early_results)
 
     def __len__(self) -> int:
         """The number of forwarded commands."""
         return len(self._waiting)
 
-    def errand(self, verb: Verb[Any]) -> Errand | None:
+    def forwardable(self, verb: Verb[Any]) -> ForwardableCommand | None:
         """Return the verb's declaration if its command should be forwarded now."""
-        errand = self._errands.get(verb)
-        if errand is None or not self._writer():
+        forwardable = self._forwardables.get(verb)
+        if forwardable is None or not self._writer():
             return None
         now = time.monotonic()
-        if len(self) + self._inbox.unanswered >= MANY:
-            self._many_until = now + MANY_SECONDS
-        return errand if now > self._many_until else None
+        if len(self) + self._inbox.unanswered >= MANY_COMMANDS:
+            self._busy_until = now + MANY_SECONDS
+        return forwardable if now > self._busy_until else None
 
     async def carried_out(
-        self, errand: Errand, actor_id: int, argument: Any, here: DecideHere
+        self, forwardable: ForwardableCommand, actor_id: int, argument: Any, here: DecideLocally
     ) -> Any:
         """Return the result of the command, executed by another node or, failing that, by this one.
         Raises what `here` raises; OutcomeUnknown if that fails after another node may have executed
         it."""
         writer = self._writer()
         number = next(self._numbers)
-        marked = errand.marked(argument, f"{self._store.name}-{number}")
+        marked = forwardable.marked(argument, f"{self._store.name}-{number}")
         encoded = _encoder.encode(marked)
         if not writer or len(encoded) > MAX_DATAGRAM // 2:
             return await here(argument)
         until = time.monotonic() + FORWARDED_SECONDS
-        self._add(_Order(number, errand.verb.__qualname__, actor_id, until, encoded), writer)
+        self._add(
+            _ForwardedCommand(number, forwardable.verb.__qualname__, actor_id, until, encoded),
+            writer,
+        )
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(FORWARDED_SECONDS):
                 answer = await future
         except TimeoutError:
-            self._shun(writer)
+            self._avoid(writer)
             answer = _NO_ANSWER
         finally:
             del self._waiting[number]
@@ -240,13 +243,13 @@ class Forwarding:
             return await here(argument)
         if answer is not _NO_ANSWER:
             self._measures.forwarded += 1
-            return self._decoders[errand.result].decode(answer)
+            return self._decoders[forwardable.result].decode(answer)
         try:
             return await here(marked)
         except (Unavailable, Refused):  # But the other one may have done it before.
             raise OutcomeUnknown from None
 
-    def _add(self, order: _Order, writer: str) -> None:
+    def _add(self, order: _ForwardedCommand, writer: str) -> None:
         """Send the command together with others of this turn of the event loop."""
         if self._unsent and writer != self._unsent_to:
             self._send()
@@ -266,11 +269,13 @@ class Forwarding:
             self._send_these(orders[:count])
             del orders[:count]
 
-    def _send_these(self, orders: list[_Order]) -> None:
+    def _send_these(self, orders: list[_ForwardedCommand]) -> None:
         history = self._replica.position.history
-        datagram = _encoder.encode(_Orders(__version__, history, self._store.name, orders))
-        if self._neighbours is None or not self._neighbours.send(self._unsent_to, datagram):
-            self._shun(self._unsent_to)
+        datagram = _encoder.encode(
+            _ForwardedCommands(__version__, history, self._store.name, orders)
+        )
+        if self._peers is None or not self._peers.send(self._unsent_to, datagram):
+            self._avoid(self._unsent_to)
             for order in orders:
                 self._finish(order.number, _NOT_DONE)
 
@@ -279,58 +284,58 @@ class Forwarding:
         if future is not None and not future.done():
             future.set_result(answer)
 
-    def _on_done(self, done: _Done) -> None:
+    def _on_done(self, done: _Results) -> None:
         if done.is_leaving:
-            self._shun(done.sender)
-        elif done.told:
+            self._avoid(done.sender)
+        elif done.broadcasts:
             self.wrote(done.sender)
-        if not self._adopt(done.told):
+        if not self._adopt(done.broadcasts):
             self._store.hear()
-            self._adopt(done.told)
+            self._adopt(done.broadcasts)
         if done.seq <= self._replica.position.seq:
             self._report(done)
             return
-        if not self._early:
-            asyncio.get_running_loop().call_later(TOLD_SECONDS, self._look)
-        self._early.append(done)
+        if not self._early_results:
+            asyncio.get_running_loop().call_later(BROADCAST_SECONDS, self._look)
+        self._early_results.append(done)
         self._store.listen()
 
     def _adopt(self, texts: Sequence[str]) -> bool:
         """Fold another node's announcement. Returns False if entries in between are missing."""
         for text in texts:
-            told = broadcast.decode_broadcast(text, self._replica.position.seq)
-            if isinstance(told, int) or not told.follows(self._replica.position):
+            decoded = broadcast.decode_broadcast(text, self._replica.position.seq)
+            if isinstance(decoded, int) or not decoded.follows(self._replica.position):
                 return False
-            if not self._replica.hear([told]):
+            if not self._replica.hear([decoded]):
                 self._inbox.add_growth()
                 return False
         return bool(texts)
 
     def _look(self) -> None:
         """Read the log if the announcement hasn't arrived."""
-        if self._early:
+        if self._early_results:
             self._inbox.add_growth()
 
     def on_entries(self, _: Sequence[Any] = ()) -> None:
         """Process replies whose entries have arrived."""
-        if not self._early:
+        if not self._early_results:
             return
         seq = self._replica.position.seq
-        early, self._early = self._early, []
+        early, self._early_results = self._early_results, []
         for done in early:
             if done.seq <= seq:
                 self._report(done)
             else:
-                self._early.append(done)
+                self._early_results.append(done)
 
     def on_reload(self) -> None:
         """Process all replies: after a reload, perhaps of another history, their entries may never
         arrive."""
-        early, self._early = self._early, []
+        early, self._early_results = self._early_results, []
         for done in early:
             self._report(done)
 
-    def _report(self, done: _Done) -> None:
+    def _report(self, done: _Results) -> None:
         for number, result in done.results:
             self._finish(number, _NOT_DONE if result is None else result)
 
@@ -341,7 +346,7 @@ class Forwarding:
             message = _decoder.decode(datagram)
         except (msgspec.MsgspecError, UnicodeError):  # Another version's: it does not wait long.
             return
-        if isinstance(message, _Done):
+        if isinstance(message, _Results):
             self._on_done(message)
             return
         is_ours = (message.version, message.history) == (
@@ -352,19 +357,19 @@ class Forwarding:
             if not is_ours or not self._begin(message.sender, order):
                 self._add_answer(message.sender, order.number, None)
 
-    def _begin(self, sender: str, order: _Order) -> bool:
+    def _begin(self, sender: str, order: _ForwardedCommand) -> bool:
         """Queue another node's command. Returns False if that isn't possible."""
-        errand = self._by_name.get(order.errand)
-        if errand is None or self._leaving or len(self._inbox) >= MOST_WAITING:
+        forwardable = self._by_name.get(order.verb)
+        if forwardable is None or self._leaving or len(self._inbox) >= MOST_WAITING:
             return False
         try:
-            argument = self._decoders[errand.argument].decode(order.argument)
+            argument = self._decoders[forwardable.argument].decode(order.argument)
         except (msgspec.MsgspecError, UnicodeError):
             return False
         answer = asyncio.get_running_loop().create_future()
         answer.add_done_callback(lambda done: self._on_answer(sender, order.number, done))
         self._inbox.add(
-            Command(order.actor_id, errand.verb, (argument,), (), answer, until=order.until)
+            Command(order.actor_id, forwardable.verb, (argument,), (), answer, until=order.until)
         )
         return True
 
@@ -380,18 +385,18 @@ class Forwarding:
 
     def _add_answer(self, sender: str, number: int, result: bytes | None) -> None:
         """Send the result together with others of this turn of the event loop."""
-        if not self._unanswered:
+        if not self._unsent_results:
             asyncio.get_running_loop().call_soon(self._answer)
-        self._unanswered.setdefault(sender, []).append((number, result))
+        self._unsent_results.setdefault(sender, []).append((number, result))
 
     def _answer(self) -> None:
-        unanswered, self._unanswered = self._unanswered, {}
-        if self._neighbours is None:
+        unanswered, self._unsent_results = self._unsent_results, {}
+        if self._peers is None:
             return
         name, seq = self._store.name, self._replica.position.seq
-        last, texts = self._told
-        told = texts if last == seq and sum(map(len, texts)) <= MOST_TOLD else ()
+        last, texts = self._broadcasts
+        broadcasts = texts if last == seq and sum(map(len, texts)) <= MAX_BROADCAST else ()
         for sender, results in unanswered.items():
-            done = _Done(name, seq, results, self._leaving, told)
+            done = _Results(name, seq, results, self._leaving, broadcasts)
             # If it is lost, the other node executes the command itself.
-            self._neighbours.send(sender, _encoder.encode(done))
+            self._peers.send(sender, _encoder.encode(done))

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from tertulia.log.health import LOOK_SECONDS, Freshness, described
-from tertulia.log.replica import Replica, Subscribers
+from tertulia.log.replica import LogSubscribers, Replica
 from tertulia.log.requests import Inbox
 from tertulia.model.changes import Entry
 from tertulia.model.errors import Unavailable
@@ -191,7 +191,7 @@ class HeadWatch:
         freshness: Freshness,
         replica: Replica,
         inbox: Inbox,
-        subscribers: Subscribers,
+        subscribers: LogSubscribers,
         position_file: PositionFile | None,
     ) -> None:
         self._store = store

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from tertulia.log.commits import Commits, Transactions, moment_of
-from tertulia.log.forwarding import Errand, Forwarding
+from tertulia.log.commits import Commits, Transactions, command_context
+from tertulia.log.forwarding import ForwardableCommand, Forwarding
 from tertulia.log.head_watch import (
     PROOF_WAIT_SECONDS,
     CatchingUp,
@@ -25,7 +25,7 @@ from tertulia.log.head_watch import (
     WriteProbe,
 )
 from tertulia.log.health import Durability, Freshness, Lag, Measures, stale_error
-from tertulia.log.replica import Follower, Replica, Subscribers
+from tertulia.log.replica import Follower, LogSubscribers, Replica
 from tertulia.log.requests import Command, Gathering, Inbox, Snapshot
 from tertulia.log.snapshots import NotLoaded, Snapshots, UnreadLoads, state_only
 from tertulia.log.writer import Recovery, Writer
@@ -41,7 +41,7 @@ from tertulia.store.database import Connection
 from tertulia.store.installation import Position
 from tertulia.store.notes import MailQueued, Note
 from tertulia.store.store import Store
-from tertulia.tracing import OnDatabase
+from tertulia.tracing import DatabaseWait
 
 logger = logging.getLogger("tertulia.log")
 
@@ -76,7 +76,7 @@ class Log:
         self.measures = Measures()
         self._position_file = position_file
         self._meeting_place = meeting_place
-        self._subscribers = Subscribers()
+        self._subscribers = LogSubscribers()
         self._inbox = Inbox()
         self._durability = Durability()
         self._replica = Replica(store, self.freshness, self._subscribers)
@@ -92,7 +92,7 @@ class Log:
         self._head_watch = HeadWatch(
             store, self.freshness, self._replica, self._inbox, self._subscribers, position_file
         )
-        self._waits: list[Callable[[], bool]] = []
+        self._demands: list[Callable[[], bool]] = []
         self._closing = False
         self._ticks: asyncio.Task[None] | None = None
         self._stop_listening: Callable[[], None] | None = None
@@ -162,7 +162,7 @@ class Log:
         """
         await self._replica.open(self._position_file.read() if self._position_file else None)
         self._stop_listening = self.store.watch(
-            self._on_growth, on_announcement, self._on_told, self._is_awaited
+            self._on_growth, on_announcement, self._on_broadcasts, self._is_awaited
         )
         self._writer.start()
         if self._meeting_place is not None and self.store.database.dialect.tell_growth:
@@ -218,11 +218,11 @@ class Log:
 
     # Demand for other nodes' entries
 
-    def attend(self, is_awaited: Callable[[], bool]) -> None:
+    def add_demand(self, has_demand: Callable[[], bool]) -> None:
         """Register a check whether anyone waits for entries. Without demand, other nodes' entries
         may arrive a tenth of a second late. Call `listen` when a wait begins, and `hear` before
         reading the state."""
-        self._waits.append(is_awaited)
+        self._demands.append(has_demand)
 
     def listen(self) -> None:
         """Expect other nodes' entries immediately, because someone waits for them."""
@@ -235,7 +235,7 @@ class Log:
     def _is_awaited(self) -> bool:
         if self._catching_up.is_awaited or self._forwarding.is_awaited:
             return True
-        return any(waits() for waits in self._waits)
+        return any(has_demand() for has_demand in self._demands)
 
     # Health
 
@@ -246,10 +246,10 @@ class Log:
 
     def problems(self) -> list[str]:
         """Return what keeps the node from working, one sentence each."""
-        found = self.freshness.problems()
+        problems = self.freshness.problems()
         if self._closing:
-            found.append("The server is shutting down.")
-        return found
+            problems.append("The server is shutting down.")
+        return problems
 
     async def probed_problems(self) -> list[str]:
         """Return the problems after testing whether the writer can write, unless it just did. Takes
@@ -276,18 +276,18 @@ class Log:
         `ANSWER_SECONDS`.
         """
         self._require_open()
-        with OnDatabase():
+        with DatabaseWait():
             if actor_id is not None and not notes and not self.freshness.write_trouble:
-                errand = self._forwarding.errand(verb)
-                if errand is not None:
+                forwardable = self._forwarding.forwardable(verb)
+                if forwardable is not None:
                     (argument,) = arguments
-                    found: T = await self._forwarding.carried_out(
-                        errand,
+                    result: T = await self._forwarding.carried_out(
+                        forwardable,
                         actor_id,
                         argument,
                         lambda last: self._decided(actor_id, verb, (last,)),
                     )
-                    return found
+                    return result
             return await self._decided(actor_id, verb, arguments, notes)
 
     async def _decided(
@@ -307,15 +307,15 @@ class Log:
             del answer  # As with a snapshot.
         return result
 
-    def allow_elsewhere(self, errand: Errand) -> None:
+    def allow_elsewhere(self, forwardable: ForwardableCommand) -> None:
         """Allow this kind of command to be executed by another node of the machine that is writing
         anyway."""
-        self._forwarding.allow(errand)
+        self._forwarding.allow(forwardable)
 
     def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
         """Return the result of a verb that changes nothing, on the current state. Raises as
         `submit`."""
-        decision = verb(moment_of(self.state, self.clock(), actor_id), *arguments)
+        decision = verb(command_context(self.state, self.clock(), actor_id), *arguments)
         if decision.changes:
             raise ValueError("a verb that changes something must be submitted")
         return decision.result
@@ -438,18 +438,18 @@ class Log:
         if seq is None or seq > self.state.seq:
             self._inbox.add_growth()
 
-    def _on_told(self, texts: Sequence[str]) -> None:
+    def _on_broadcasts(self, texts: Sequence[str]) -> None:
         """Fold what other nodes announced."""
-        found: list[EntryBroadcast] = []
+        broadcasts: list[EntryBroadcast] = []
         for text in texts:
             self._forwarding.wrote(broadcast.sender_of(text))
-            told = broadcast.decode_broadcast(text, self.state.seq)
-            if isinstance(told, int):
-                self._on_growth(told)
+            received = broadcast.decode_broadcast(text, self.state.seq)
+            if isinstance(received, int):
+                self._on_growth(received)
             else:
-                self.freshness.heard(told.seq)
-                found.append(told)
-        if not self._replica.hear(found):
+                self.freshness.heard(received.seq)
+                broadcasts.append(received)
+        if not self._replica.hear(broadcasts):
             self._inbox.add_growth()
 
     async def _tick_on(self) -> None:

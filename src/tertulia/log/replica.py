@@ -27,7 +27,7 @@ logger = logging.getLogger("tertulia.log")
 Follower = Callable[[Sequence[Entry]], None]
 
 
-class Subscribers:
+class LogSubscribers:
     """Callbacks of the log. All are called on the event loop."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Subscribers:
             callback(reason)
 
 
-_MOST_TOLD: Final = 500
+_MAX_BROADCASTS: Final = 500
 """The number of announcements that wait to be folded."""
 
 _Stored = tuple[dict[str, list[Any]], list[AnyChange]]
@@ -90,7 +90,7 @@ _Stored = tuple[dict[str, list[Any]], list[AnyChange]]
 class Replica:
     """The state, and the log position that it has reached. Only the writer changes it."""
 
-    def __init__(self, store: Store, freshness: Freshness, subscribers: Subscribers) -> None:
+    def __init__(self, store: Store, freshness: Freshness, subscribers: LogSubscribers) -> None:
         self.state: State
         """The fold up to the newest entry that this node knows, which may not be on disk yet. Set
         by `open`."""
@@ -99,7 +99,7 @@ class Replica:
         self._store = store
         self._freshness = freshness
         self._subscribers = subscribers
-        self._told: deque[EntryBroadcast] = deque(maxlen=_MOST_TOLD)
+        self._broadcasts: deque[EntryBroadcast] = deque(maxlen=_MAX_BROADCASTS)
         """Announcements to fold. If the oldest are dropped, the log is read instead."""
         self._is_hearing = False
         self._failure: Exception | None = None
@@ -136,11 +136,11 @@ class Replica:
 
     # Announcements of other nodes
 
-    def hear(self, told: Iterable[EntryBroadcast]) -> bool:
+    def hear(self, broadcasts: Iterable[EntryBroadcast]) -> bool:
         """Fold announcements: immediately while `hearing`, otherwise when it next begins. Returns
         False if entries in between are missing and must be read from the log."""
-        self._told.extend(told)
-        return not self._is_hearing or self._adopt_told()
+        self._broadcasts.extend(broadcasts)
+        return not self._is_hearing or self._fold_broadcasts()
 
     @contextmanager
     def hearing(self) -> Iterator[bool]:
@@ -149,24 +149,24 @@ class Replica:
         Yields as `hear` returns."""
         self._is_hearing = True
         try:
-            yield self._adopt_told()
+            yield self._fold_broadcasts()
         finally:
             self._is_hearing = False
 
-    def _adopt_told(self) -> bool:
+    def _fold_broadcasts(self) -> bool:
         adopted: list[Entry] = []
         is_gapless = True
-        while is_gapless and self._told and self._failure is None:
-            told = self._told.popleft()
-            if told.history == self.position.history and told.seq <= self.position.seq:
+        while is_gapless and self._broadcasts and self._failure is None:
+            broadcast = self._broadcasts.popleft()
+            if broadcast.history == self.position.history and broadcast.seq <= self.position.seq:
                 continue  # It was read from the log.
-            if not told.follows(self.position):
-                self._told.clear()
+            if not broadcast.follows(self.position):
+                self._broadcasts.clear()
                 is_gapless = False
                 continue
-            entries = list(told.entries())
+            entries = list(broadcast.entries())
             try:
-                self._fold(entries, Position(told.history, told.seq, told.batch))
+                self._fold(entries, Position(broadcast.history, broadcast.seq, broadcast.batch))
             except Exception as error:  # Only the writer can load the state again.
                 self._failure = error
             else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tertulia.log.commits import RETRY_SECONDS, Commits, FoldFailed, OutcomeNotKnown, Transactions
 from tertulia.log.head_watch import WriteProbe
 from tertulia.log.health import Durability, Freshness, described, not_done_error
-from tertulia.log.replica import Replica, Subscribers
+from tertulia.log.replica import LogSubscribers, Replica
 from tertulia.log.requests import Group, Inbox, Request
 from tertulia.log.snapshots import Snapshots
 from tertulia.model.errors import OutcomeUnknown
@@ -31,7 +31,7 @@ class Recovery:
     replica: Replica
     durability: Durability
     freshness: Freshness
-    subscribers: Subscribers
+    subscribers: LogSubscribers
 
     async def recover(self, answer: Exception, requests: Sequence[Request] = ()) -> bool:
         """Discard the state, answer the requests, and reload the state, however long that takes.

@@ -31,7 +31,7 @@ from tertulia.store.readers import Readers
 from tertulia.store.schema_upgrade import is_settled, migrate, require_known, settle
 from tertulia.store.threads import Threads
 from tertulia.store.writing import Batch, prefetch_queries, row_count, text_length, write
-from tertulia.tracing import OnDatabase
+from tertulia.tracing import DatabaseWait
 
 logger = logging.getLogger("tertulia.store")
 
@@ -131,7 +131,7 @@ class Store:
         **keywords: P.kwargs,
     ) -> T:
         """Run the function on a connection with one snapshot. It may run twice."""
-        with tracing.span("read"), OnDatabase():
+        with tracing.span("read"), DatabaseWait():
             return await self._readers.read(
                 lambda c: function(c, *arguments, **keywords), READ_SECONDS
             )
@@ -141,7 +141,7 @@ class Store:
         readers' share for searches: see `Readers.search`."""
         if message_search.is_bounded(search):
             return await self.read(function)
-        with tracing.span("search"), OnDatabase():
+        with tracing.span("search"), DatabaseWait():
             return await self._readers.search(function)
 
     async def read_log(

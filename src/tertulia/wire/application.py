@@ -9,7 +9,7 @@ from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.files.downloads import file_pages
 from tertulia.wire.files.pictures import external_pages
 from tertulia.wire.files.tus import tus_pages
-from tertulia.wire.http.dispatch import Methods, dispatcher, interface_of
+from tertulia.wire.http.dispatch import Methods, dispatcher, endpoints_by_path
 from tertulia.wire.http.node import HttpNode, fresh_only, readiness_pages
 from tertulia.wire.http.positions import at_position
 from tertulia.wire.http.request_head import Paths
@@ -27,7 +27,7 @@ from tertulia.wire.pages.web_client import client_files, installing_pages
 
 @cache
 def _interface() -> Paths[Methods]:
-    return interface_of(ROUTES)
+    return endpoints_by_path(ROUTES)
 
 
 def application(node: HttpNode) -> ASGIApp:

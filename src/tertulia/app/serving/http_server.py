@@ -22,7 +22,13 @@ from tertulia.app.serving.listening import Acceptor, address_of, cannot_listen, 
 from tertulia.app.serving.worker import STOPPING, Control, Counts, Report, notify
 from tertulia.service.config import Config
 from tertulia.wire.protocol.addresses import SocketProxy
-from tertulia.wire.protocol.connections import Connections, Gauges, Handshake, Handshakes, Limits
+from tertulia.wire.protocol.connections import (
+    ConnectionLimits,
+    Connections,
+    HttpGauges,
+    TlsHandshake,
+    TlsHandshakes,
+)
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
 
@@ -137,7 +143,7 @@ class Server(uvicorn.Server):
         bootstrap: Bootstrap,
         settings: Config,
         listener: socket.socket,
-        limits: Limits,
+        limits: ConnectionLimits,
         ready: Callable[[str], None],
         *,
         certificates: Certificates | None = None,
@@ -172,7 +178,7 @@ class Server(uvicorn.Server):
         )
         bootstrap.broken = self._end
         bootstrap.draining = self._leave
-        bootstrap.observe(Gauges(load, self._connections))
+        bootstrap.observe(HttpGauges(load, self._connections))
         self._house = bootstrap
         self._listener = listener
         self._ready = ready
@@ -224,7 +230,7 @@ class Server(uvicorn.Server):
     def _accept(self) -> None:
         handshakes = None
         if (certificates := self._certificates) is not None:
-            handshakes = Handshakes(
+            handshakes = TlsHandshakes(
                 self._connections, lambda: certificates.context, self._secure_protocol
             )
         self._acceptor = Acceptor(
@@ -252,7 +258,7 @@ class Server(uvicorn.Server):
         )
         return made
 
-    def _secure_protocol(self, handshake: Handshake) -> asyncio.Protocol:
+    def _secure_protocol(self, handshake: TlsHandshake) -> asyncio.Protocol:
         made = self._protocol()
         made.handshake = handshake
         return made

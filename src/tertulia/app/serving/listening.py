@@ -15,7 +15,7 @@ from typing import Final
 
 from tertulia.app.serving.worker import Counts
 from tertulia.service.config import Config
-from tertulia.wire.protocol.connections import Handshake, Handshakes
+from tertulia.wire.protocol.connections import TlsHandshake, TlsHandshakes
 
 _FIRST_PASSED: Final = 3
 """The file descriptor of the first socket that systemd passes."""
@@ -219,7 +219,7 @@ class Acceptor:
         counts: Counts | None,
         protocol: Callable[[], asyncio.Protocol],
         connections: Callable[[], int],
-        handshakes: Handshakes | None = None,
+        handshakes: TlsHandshakes | None = None,
     ) -> None:
         """`connections` returns this worker's number of connections. `counts` shares it with other
         workers. With `handshakes`, TLS is used."""
@@ -228,7 +228,7 @@ class Acceptor:
         self._protocol = protocol
         self._connections = connections
         self._handshakes = handshakes
-        self._unfinished: set[Handshake] = set()
+        self._unfinished: set[TlsHandshake] = set()
         self._opening: set[asyncio.Task[object]] = set()
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
@@ -308,7 +308,7 @@ class Acceptor:
             loop = asyncio.get_running_loop()
             await loop.connect_accepted_socket(self._protocol, connection)
 
-    async def _agree(self, handshakes: Handshakes, handshake: Handshake) -> None:
+    async def _agree(self, handshakes: TlsHandshakes, handshake: TlsHandshake) -> None:
         self._unfinished.add(handshake)
         try:
             await handshakes.finish(handshake)

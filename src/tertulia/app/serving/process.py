@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from tertulia.app import logs
-from tertulia.app.serving.supervisor import STOP_SECONDS, Supervisor
+from tertulia.app.serving.supervisor import STOP_SECONDS, WorkerSupervisor
 from tertulia.app.serving.worker import (
     COUNTS_BYTES,
     LEAVE,
@@ -30,8 +30,8 @@ from tertulia.app.serving.worker import (
     STOPPING,
     VARIABLE,
     Counts,
-    Place,
     Report,
+    WorkerPlace,
     notify,
 )
 
@@ -171,10 +171,10 @@ class _Group:
                     os.unlink(self._plan.path)
 
     def _run(self) -> int:
-        supervisor = Supervisor(
+        supervisor = WorkerSupervisor(
             self._plan.workers,
             self._start,
-            partial(_say, self._plan.log_format),
+            partial(_print, self._plan.log_format),
             now=time.monotonic(),
             stop_seconds=self._plan.drain_seconds + STOP_SECONDS,
         )
@@ -197,7 +197,7 @@ class _Group:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
-            place = Place(
+            place = WorkerPlace(
                 number=number,
                 of=plan.workers,
                 installation=plan.installation,
@@ -222,7 +222,7 @@ class _Group:
         self._selector.register(ours, selectors.EVENT_READ, process)
         return process
 
-    def _environment(self, place: Place) -> Mapping[str, str]:
+    def _environment(self, place: WorkerPlace) -> Mapping[str, str]:
         environment = {**os.environ, VARIABLE: msgspec.json.encode(place).decode()}
         del environment["PYTHONPATH"]
         environment.pop("NOTIFY_SOCKET", None)  # The supervisor speaks for all.
@@ -230,7 +230,7 @@ class _Group:
             environment["PYTHONPATH"] = self._plan.python_path
         return environment
 
-    def _hear(self, supervisor: Supervisor, process: _Process) -> None:
+    def _hear(self, supervisor: WorkerSupervisor, process: _Process) -> None:
         reports = process.reports()
         if reports is None or process not in self._processes:
             self._selector.unregister(process.control)
@@ -242,7 +242,7 @@ class _Group:
             if report.leaving:
                 supervisor.leaving(process, time.monotonic())
 
-    def _obey(self, supervisor: Supervisor) -> None:
+    def _obey(self, supervisor: WorkerSupervisor) -> None:
         signals, self._signals = self._signals, []
         for number in signals:
             if number == signal.SIGHUP:
@@ -255,7 +255,7 @@ class _Group:
                 notify(STOPPING)
                 supervisor.stop(time.monotonic())
 
-    def _reap(self, supervisor: Supervisor) -> None:
+    def _reap(self, supervisor: WorkerSupervisor) -> None:
         for process in list(self._processes):
             code = process.popen.poll()
             if code is not None:
@@ -276,7 +276,7 @@ def _shared_memory() -> int:
         return os.dup(file.fileno())
 
 
-def _say(form: str, text: str) -> None:
+def _print(form: str, text: str) -> None:
     logs.announce(text, form)
     notify(READY, f"STATUS={text.partition(chr(10))[0]}")
 

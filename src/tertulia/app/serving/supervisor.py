@@ -29,7 +29,7 @@ FAILED: Final = 1
 """The exit code of a server that gives up, unless a worker's says more."""
 
 
-class Worker(Protocol):
+class WorkerProcess(Protocol):
     """A worker's process."""
 
     @property
@@ -49,10 +49,10 @@ class Worker(Protocol):
         """Exit immediately."""
 
 
-class _Life:
+class _WorkerState:
     """The state of a worker's process."""
 
-    def __init__(self, worker: Worker, number: int, began: float) -> None:
+    def __init__(self, worker: WorkerProcess, number: int, began: float) -> None:
         self.worker = worker
         self.number = number
         self.began = began
@@ -71,23 +71,23 @@ class _Life:
         return bool(self.text)
 
 
-class _Place:
+class _Slot:
     """One of the server's slots for workers."""
 
     def __init__(self) -> None:
-        self.life: _Life | None = None
+        self.life: _WorkerState | None = None
         self.failures = 0
         self.start_at: float | None = None
         """When the next worker is started; None while there is one."""
 
 
-class Supervisor:
+class WorkerSupervisor:
     """The workers of a server. All times are from one monotonic clock, in seconds."""
 
     def __init__(
         self,
         places: int,
-        start: Callable[[int], Worker],
+        start: Callable[[int], WorkerProcess],
         say: Callable[[str], None],
         *,
         now: float,
@@ -100,12 +100,12 @@ class Supervisor:
         self._start = start
         self._say = say
         self._stop_seconds = stop_seconds
-        self._places = [_Place() for _ in range(places)]
-        self._lives: dict[Worker, _Life] = {}
+        self._places = [_Slot() for _ in range(places)]
+        self._lives: dict[WorkerProcess, _WorkerState] = {}
         self._to_replace: list[int] = []
-        self._successor: _Life | None = None
+        self._successor: _WorkerState | None = None
         """Replaces the worker with the same number when it is ready."""
-        self._leaving: _Life | None = None
+        self._leaving: _WorkerState | None = None
         """The worker that was replaced and is exiting; the next replacement waits for it."""
         self._failed_starts = 0
         self._look_at = now + LOOK_SECONDS
@@ -119,7 +119,7 @@ class Supervisor:
 
     # Events
 
-    def ready(self, worker: Worker, text: str, now: float) -> None:
+    def ready(self, worker: WorkerProcess, text: str, now: float) -> None:
         """Handle a worker that became ready. `text` is printed when all are."""
         life = self._lives[worker]
         self._failed_starts = 0
@@ -136,7 +136,7 @@ class Supervisor:
             self._said = text
             self._say(text)
 
-    def _take_over(self, life: _Life, now: float) -> None:
+    def _take_over(self, life: _WorkerState, now: float) -> None:
         self._successor = None
         place = self._places[life.number]
         before, place.life, place.start_at = place.life, life, None
@@ -147,7 +147,7 @@ class Supervisor:
             self._mark_ending(before, now)
             before.worker.leave()
 
-    def leaving(self, worker: Worker, now: float) -> None:
+    def leaving(self, worker: WorkerProcess, now: float) -> None:
         """Handle a worker that exits by itself or was told to."""
         life = self._lives[worker]
         if life.is_ending:
@@ -157,7 +157,7 @@ class Supervisor:
             logger.info("a worker is leaving and will be replaced", extra=_fields(life))
             self._vacate(life, now)
 
-    def ended(self, worker: Worker, code: int, now: float) -> None:
+    def ended(self, worker: WorkerProcess, code: int, now: float) -> None:
         """Handle a worker's exit, with its exit code or the negative number of a signal."""
         life = self._lives.pop(worker)
         if self._stops:
@@ -176,7 +176,7 @@ class Supervisor:
         if self._stops and not self._lives:
             self.exit_code = self._code
 
-    def _died(self, life: _Life, code: int, now: float) -> None:
+    def _died(self, life: _WorkerState, code: int, now: float) -> None:
         """Handle an unexpected exit."""
         what = "a worker exited unexpectedly" if life.is_ready else "could not start a worker"
         logger.error(what, extra=_fields(life, **_cause(code)))
@@ -277,17 +277,17 @@ class Supervisor:
             else:
                 self._fail(place, now)
 
-    def _started(self, number: int, now: float) -> _Life | None:
+    def _started(self, number: int, now: float) -> _WorkerState | None:
         try:
             worker = self._start(number)
         except OSError as error:
             fields = {"worker": number, "reason": error}
             logger.error("could not start a worker", extra={"fields": fields})
             return None
-        life = self._lives[worker] = _Life(worker, number, now)
+        life = self._lives[worker] = _WorkerState(worker, number, now)
         return life
 
-    def _vacate(self, life: _Life, now: float) -> None:
+    def _vacate(self, life: _WorkerState, now: float) -> None:
         """Free the slot of a worker, and schedule a new one."""
         place = self._places[life.number]
         if place.life is not life:
@@ -299,7 +299,7 @@ class Supervisor:
             place.failures = 0
         self._fail(place, now)
 
-    def _fail(self, place: _Place, now: float) -> None:
+    def _fail(self, place: _Slot, now: float) -> None:
         place.start_at = now + PAUSES[min(place.failures, len(PAUSES) - 1)]
         place.failures += 1
 
@@ -315,7 +315,7 @@ class Supervisor:
                 return
             self._to_replace.clear()
 
-    def _mark_ending(self, life: _Life, now: float) -> None:
+    def _mark_ending(self, life: _WorkerState, now: float) -> None:
         life.is_ending = True
         life.killed_at = min(life.killed_at, now + self._stop_seconds)
 
@@ -329,5 +329,5 @@ def _cause(code: int) -> dict[str, int]:
     return {"signal": -code} if code < 0 else {"code": code}
 
 
-def _fields(life: _Life, **more: object) -> dict[str, object]:
+def _fields(life: _WorkerState, **more: object) -> dict[str, object]:
     return {"fields": {"worker": life.number, "pid": life.worker.pid, **more}}

@@ -34,7 +34,7 @@ _ALIVE_SECONDS: Final = 1.0
 """A worker that hasn't updated its count for this time hangs or is gone."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's number and what it inherits."""
 
     number: int
@@ -55,11 +55,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """The worker's slot in the counts."""
 
 
-def take_place(environment: MutableMapping[str, str]) -> Place | None:
+def take_place(environment: MutableMapping[str, str]) -> WorkerPlace | None:
     """Return the place that the environment assigns to this process, and remove it there. None for
     a process that serves alone."""
     try:
-        place = msgspec.json.decode(environment.get(VARIABLE, "null"), type=Place | None)
+        place = msgspec.json.decode(environment.get(VARIABLE, "null"), type=WorkerPlace | None)
     except msgspec.MsgspecError:
         return None  # No supervisor wrote it: it is refused with other settings that are unknown.
     environment.pop(VARIABLE, None)

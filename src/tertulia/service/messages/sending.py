@@ -15,7 +15,7 @@ from tertulia.domain.messages.sending import (
     ToPeople,
 )
 from tertulia.domain.names import topic_name
-from tertulia.log.forwarding import Errand
+from tertulia.log.forwarding import ForwardableCommand
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
@@ -80,7 +80,7 @@ def _marked(draft: MessageDraft, mark: str) -> MessageDraft:
     return msgspec.structs.replace(draft, queue_id="node", local_id=mark)
 
 
-SENDING: Final = Errand(sending.send, MessageDraft, Sent, _marked)
+SENDING: Final = ForwardableCommand(sending.send, MessageDraft, Sent, _marked)
 """Sending, when another node does it for this one."""
 
 

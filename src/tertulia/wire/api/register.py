@@ -21,7 +21,7 @@ from tertulia.wire.api import narrow, sections
 from tertulia.wire.api.section import SectionContext
 from tertulia.wire.http.fragments import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.parameters import Params, Reads
-from tertulia.wire.http.routing import ApiResponse, Call, OpenAnswer
+from tertulia.wire.http.routing import ApiResponse, Call, OpenApiResponse
 
 MOBILE_IDLE_SECONDS = 12 * 3600
 MAX_IDLE_SECONDS = 7 * 86400
@@ -131,7 +131,7 @@ class Register(Params, kw_only=True, frozen=True):
 Fetched = tuple[dict[str, Any], list[Fragment]]
 
 
-class RegisterResponse(OpenAnswer, kw_only=True):
+class RegisterResponse(OpenApiResponse, kw_only=True):
     """The queue, and the initial data that was requested."""
 
     queue_id: str | None

@@ -97,9 +97,9 @@ class ApiKeyResponse(ApiResponse, kw_only=True):
 async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKeyResponse:
     """Get your API key with your email address and password."""
     address = names.address(params.username)
-    checked = await sign_in.by_password(call.node, call.request, address, params.password)
+    checked = await sign_in.check_password(call.node, call.request, address, params.password)
     if checked.is_new_place:
-        place = sign_in.place_of(call.node, call.request)
+        place = sign_in.sign_in_location(call.node, call.request)
         await call.node.log.submit(checked.user.id, account_emails.email_new_sign_in, place)
     return await signed_in(call, checked.user, "password")
 
@@ -108,7 +108,7 @@ async def signed_in(call: Call, user: User, method: str) -> ApiKeyResponse:
     """Record that the user signed in with `method`, and return their API key."""
     if user.awaits_arrival:
         await call.node.log.submit(user.id, users.arrive)
-    sign_in.note_signed_in(call.request, method, user.id)
+    sign_in.log_sign_in(call.request, method, user.id)
     key = call.node.vault.api_key(call.state.credentials[user.id])
     return ApiKeyResponse(api_key=key, email=user.address, user_id=user.id)
 
@@ -186,7 +186,7 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
     if isinstance(address, str):
         user = call.state.user_with_address(names.address(address))
     if user is None or user.is_bot or user.id not in call.state.credentials:
-        sign_in.note_failed(call.request, "token", None)
+        sign_in.log_failed_sign_in(call.request, "token", None)
         raise WrongPassword("No account has the email address in the token.")
     api_key = await signed_in(call, sign_in.require_usable(call.node, user.id), "token")
     profile: UserObject | UnsetType = UNSET

@@ -30,7 +30,7 @@ async def begin_session(call: Call, params: SignIn) -> SignedInResponse:
     """Sign in from a browser. The response sets the session's cookies."""
     node, request = call.node, call.request
     require_own_page(node.config, request)
-    checked = await sign_in.by_password(node, request, params.username, params.password)
+    checked = await sign_in.check_password(node, request, params.username, params.password)
     await sign_in.sign_in(node, request, checked.user, checked)
     return SignedInResponse(user_id=checked.user.id, email=checked.user.address)
 
@@ -45,7 +45,7 @@ async def confirm_password(call: Call, params: ConfirmPassword) -> None:
     Do this after a request fails with PASSWORD_CONFIRMATION_REQUIRED, and then repeat the request.
     With an API key, it has no effect.
     """
-    await sign_in.require_own_password(call, params.password, "Incorrect password.")
+    await sign_in.require_password(call, params.password, "Incorrect password.")
     if call.session_id is not None:
         await call.submit(sessions.confirm, call.session_id)
 

@@ -357,7 +357,7 @@ async def _password(call: Call, params: UpdateSettings) -> PasswordChange | Unse
     vault = call.node.vault
     if not call.state.realm.password_sign_in:
         raise Refused("Password sign-in is disabled in this organization.")
-    credential = await sign_in.require_own_password(
+    credential = await sign_in.require_password(
         call, params.old_password, "The old password is incorrect."
     )
     user = call.user

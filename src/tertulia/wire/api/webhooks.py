@@ -25,7 +25,7 @@ from tertulia.wire.api.messages.objects import MessageFormat, MessageObjects
 from tertulia.wire.api.section import Sections
 from tertulia.wire.http.forms import fields
 from tertulia.wire.http.parameters import IntPath, Params, Path, TextPath
-from tertulia.wire.http.routing import ApiResponse, Call, OpenAnswer
+from tertulia.wire.http.routing import ApiResponse, Call, OpenApiResponse
 
 if TYPE_CHECKING:
     from tertulia.integrations.incoming import Integration
@@ -139,7 +139,7 @@ class ReceiveWebhook(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class ReceivedWebhookResponse(OpenAnswer, kw_only=True):
+class ReceivedWebhookResponse(OpenApiResponse, kw_only=True):
     """The payload was accepted. `ok` is for services that expect Slack's response."""
 
     ok: bool = True

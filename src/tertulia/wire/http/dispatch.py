@@ -221,7 +221,7 @@ class Methods(NamedTuple):
     routes: Mapping[str, Route]
 
 
-def interface_of(routes: Iterable[Route]) -> Paths[Methods]:
+def endpoints_by_path(routes: Iterable[Route]) -> Paths[Methods]:
     """Return the endpoints by path. Nodes of one process share the result."""
     by_path: dict[str, dict[str, Route]] = {}
     for route in routes:

@@ -183,7 +183,7 @@ def object_fields(value: Mapping[str, Any]) -> bytes:
     return encode(value)[1:-1]
 
 
-class FragmentedAnswer:
+class FragmentedResponse:
     """A response's fields in parts, each with a comma before it. Each field is a separate part, so
     that none is compressed with the help of another."""
 
@@ -204,7 +204,7 @@ def fragmented(
 ) -> A:
     """Return a response of this kind, some of whose fields are `JsonParts`. `encoded` are fields
     that are JSON already: `"name":value,...`."""
-    return cast(A, FragmentedAnswer(fields, encoded))
+    return cast(A, FragmentedResponse(fields, encoded))
 
 
 async def compress_fragments(parts: Sequence[Part], accepted: str | None) -> None:

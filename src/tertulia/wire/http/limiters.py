@@ -112,11 +112,11 @@ class RateLimiter:
         return max(at - now, 0.0)
 
 
-TELL_SECONDS: Final = 0.1
+ANNOUNCE_SECONDS: Final = 0.1
 """The interval between announcements for limits that are charged all the time."""
-UNTOLD: Final = 50
+LEAST_SHARE: Final = 50
 """For those, a key that used less than 1/50 of its limit isn't announced."""
-MOST_TOLD: Final = 250
+MAX_ANNOUNCED: Final = 250
 """The number of keys in one announcement, those with the most attempts first. It must fit into one
 database notification."""
 MOST_DEBT: Final = 16
@@ -243,9 +243,9 @@ class Limiters:
             seconds,
             self._clock,
             known,
-            least=1 if is_rare else max(1, limit // UNTOLD),
+            least=1 if is_rare else max(1, limit // LEAST_SHARE),
             mark=self._mark,
-            due=lambda: self._tell_in(0.0 if is_rare else TELL_SECONDS),
+            due=lambda: self._tell_in(0.0 if is_rare else ANNOUNCE_SECONDS),
         )
         self._limiters[name] = self._shared[name] = shared
         return shared
@@ -286,12 +286,12 @@ class Limiters:
             due = {name: limiter for name, limiter in self._shared.items() if limiter.is_due}
             for name, limiter in due.items():
                 # Share the room equally, so that flooding one limit doesn't crowd out the others.
-                if told := limiter.take(MOST_TOLD // len(due)):
+                if told := limiter.take(MAX_ANNOUNCED // len(due)):
                     message.attempts[name] = told
             if message.attempts:
                 self._announcements.add(message)
         if any(limiter.is_due for limiter in self._shared.values()):
-            self._tell_in(TELL_SECONDS)
+            self._tell_in(ANNOUNCE_SECONDS)
 
     def _absorb(self, announced: LimitsCharged) -> None:
         for name, attempts in announced.attempts.items():

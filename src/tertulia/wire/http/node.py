@@ -15,7 +15,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.service.node import Node
 from tertulia.wire.http.fragments import MESSAGE_BYTES, Fragments
 from tertulia.wire.http.positions import Positions
-from tertulia.wire.http.rate_limits import Limits, RequestLimits, SignInLimits
+from tertulia.wire.http.rate_limits import RateLimits, RequestLimits, SignInLimits
 from tertulia.wire.http.request_head import HEALTH, METRICS, READY
 from tertulia.wire.http.request_log import RequestMeasures
 from tertulia.wire.http.responses import failure
@@ -41,7 +41,7 @@ class ServerGauges(Protocol):
 class HttpNode(Node):
     """A node, with the caches and counters of the HTTP layer."""
 
-    limits: Limits
+    limits: RateLimits
     request_measures: RequestMeasures = field(default_factory=RequestMeasures)
     loop_lag: Histogram = field(default_factory=lambda: Histogram(SECONDS))
     """How late the event loop ran a timer."""

@@ -270,7 +270,7 @@ def _mark(address: str) -> str:
     return hashlib.sha256(address.strip().casefold().encode()).hexdigest()
 
 
-class Limits:
+class RateLimits:
     """All rate limits of a node, shared with other nodes if there may be some."""
 
     def __init__(

@@ -17,7 +17,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
 from tertulia.store.nodes import SlowRequest
-from tertulia.tracing import Waits, counted_in, counted_no_more
+from tertulia.tracing import Waits, count_waits_in, stop_counting
 from tertulia.wire.http.rate_limits import rate_headers
 from tertulia.wire.http.request_head import POLLS, client_address, header
 from tertulia.wire.http.responses import HEADERS_API, HEADERS_PAGES, encoded, failure
@@ -195,7 +195,7 @@ class RequestLog:
             return message
 
         group = self._measures.group_of(scope["path"])
-        token = counted_in(waits)
+        token = count_waits_in(waits)
         try:
             with tracing.request_span(scope["method"], group, scope["headers"]) as span:
                 await self._app(scope, receiving, sending)
@@ -211,7 +211,7 @@ class RequestLog:
                 scope, receive, sending
             )
         finally:
-            counted_no_more(token)
+            stop_counting(token)
             path = scope["path"]
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             user_id = user.id if user else None

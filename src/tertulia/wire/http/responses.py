@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from tertulia.model.users import User
 from tertulia.wire.http.errors import TooMuchUnread, error_response
-from tertulia.wire.http.fragments import FragmentedAnswer, Part
+from tertulia.wire.http.fragments import FragmentedResponse, Part
 from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
 from tertulia.wire.http.request_head import POSITION, client_network
 
@@ -34,7 +34,7 @@ IN_PROGRESS: Final = 2 * MIB
 """The size that a response counts for while it is made, when its size isn't known yet."""
 
 
-class AnswerRoom:
+class UnreadResponses:
     """Limits the responses that clients haven't read yet: in total, per network, and per person
     with their bots (or per network of anonymous clients). All anonymous clients together may leave
     as much unread as one network, since one person can have many of these. Only bodies larger than
@@ -72,15 +72,15 @@ class AnswerRoom:
                 del self.taken_by[who]
 
 
-answer_room: Final = AnswerRoom(256 * MIB, of_network=128 * MIB, of_one=48 * MIB)
+unread_responses: Final = UnreadResponses(256 * MIB, of_network=128 * MIB, of_one=48 * MIB)
 """The room of this process."""
 
 
 @contextlib.contextmanager
-def making_large_answer(request: Request) -> Iterator[None]:
+def making_large_response(request: Request) -> Iterator[None]:
     """Count a potentially large response while it is made, so that a client that has too much
     unread is refused before the work is done. Raises TooMuchUnread."""
-    release = answer_room.take(*_asking(request), IN_PROGRESS)
+    release = unread_responses.take(*_asking(request), IN_PROGRESS)
     try:
         yield
     finally:
@@ -102,7 +102,7 @@ class JsonResponse(Response):
             await super().__call__(scope, receive, send)
             return
         try:
-            release = answer_room.take(*_asking(Request(scope)), len(body))
+            release = unread_responses.take(*_asking(Request(scope)), len(body))
         except TooMuchUnread as refusal:
             await failure(refusal)(scope, receive, send)
             return
@@ -128,7 +128,7 @@ def success(answer: Any, ignored: list[str]) -> list[Part]:
     """Return the body of a successful response in parts."""
     # Text from the request is a separate part: see decision 0016.
     rest = b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) if ignored else b""
-    if isinstance(answer, FragmentedAnswer):
+    if isinstance(answer, FragmentedResponse):
         return [SUCCESS, *answer.parts, rest + b"}"]
     encoded = answer if isinstance(answer, msgspec.Raw) else _encoder.encode(answer)
     fields = bytes(encoded)

@@ -56,7 +56,7 @@ class CreatedResponse(ApiResponse, kw_only=True):
     id: int
 
 
-class OpenAnswer(ApiResponse, kw_only=True):
+class OpenApiResponse(ApiResponse, kw_only=True):
     """The base of success responses with more fields than are declared."""
 
 

@@ -8,12 +8,7 @@ from starlette.requests import Request
 
 from tertulia.domain.accounts import sessions, signing_out
 from tertulia.domain.accounts.account_emails import SignInLocation
-from tertulia.model.errors import (
-    AccountDeactivated,
-    PasswordSignInDisabled,
-    Refused,
-    WrongPassword,
-)
+from tertulia.model.errors import AccountDeactivated, PasswordSignInDisabled, Refused, WrongPassword
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
 from tertulia.service.credentials import key_digest
@@ -27,7 +22,7 @@ from tertulia.wire.http.routing import Call
 logger = logging.getLogger("tertulia.sign_in")
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class CheckedPassword(Struct, frozen=True, kw_only=True):
     """The result of a correct password."""
 
     user: User
@@ -38,7 +33,9 @@ class Checked(Struct, frozen=True, kw_only=True):
     is known."""
 
 
-async def by_password(node: HttpNode, request: Request, address: str, password: str) -> Checked:
+async def check_password(
+    node: HttpNode, request: Request, address: str, password: str
+) -> CheckedPassword:
     """Return the user with this address and password.
 
     Raises PasswordSignInDisabled, TooManyTries, WrongPassword for a wrong address or password,
@@ -53,19 +50,19 @@ async def by_password(node: HttpNode, request: Request, address: str, password: 
     node.sign_in_limits.require(who, address, device)
     is_right = await node.vault.is_password(credential, password)
     if not is_right or known is None or credential is None:
-        note_failed(request, "password", known)
+        log_failed_sign_in(request, "password", known)
         raise WrongPassword("Incorrect email address or password.")
     is_new_place = device is None and not node.sign_in_limits.knows(who, address)
     node.sign_in_limits.succeeded(who, address, device)
     # The account may have changed while the password was checked.
-    return Checked(
+    return CheckedPassword(
         user=require_usable(node, known.id),
         password_hash=credential.password_hash,
         is_new_place=is_new_place,
     )
 
 
-async def require_own_password(call: Call, password: str, sentence: str) -> Credential:
+async def require_password(call: Call, password: str, sentence: str) -> Credential:
     """Return the caller's credential if the password is correct. Raises TooManyTries, and Refused
     with `sentence` if it is wrong."""
     node, user = call.node, call.user
@@ -75,7 +72,7 @@ async def require_own_password(call: Call, password: str, sentence: str) -> Cred
     node.sign_in_limits.require(who, user.address, by)
     credential = node.state.credentials[user.id]
     if not await node.vault.is_password(credential, password):
-        note_failed(call.request, "password", user)
+        log_failed_sign_in(call.request, "password", user)
         raise Refused(sentence)
     node.sign_in_limits.succeeded(who, user.address, by)
     return credential
@@ -95,16 +92,16 @@ def require_confirmed(call: Call) -> None:
         raise ConfirmationRequired()
 
 
-def note_failed(request: Request, way: str, user: User | None = None) -> None:
+def log_failed_sign_in(request: Request, method: str, user: User | None = None) -> None:
     """Log a failed sign-in by this method, for programs that block addresses. The input isn't
     logged: it may be the password for another field."""
-    fields = {"from": client_address(request), "way": way, "user": user.id if user else "-"}
+    fields = {"from": client_address(request), "way": method, "user": user.id if user else "-"}
     logger.warning("sign-in failed", extra={"fields": fields})
 
 
-def note_signed_in(request: Request, way: str, user_id: int) -> None:
+def log_sign_in(request: Request, method: str, user_id: int) -> None:
     """Log a sign-in by this method."""
-    fields = {"from": client_address(request), "way": way, "user": user_id}
+    fields = {"from": client_address(request), "way": method, "user": user_id}
     logger.info("signed in", extra={"fields": fields})
 
 
@@ -118,7 +115,7 @@ def require_usable(node: HttpNode, user_id: int) -> User:
 
 
 def new_session(
-    node: HttpNode, request: Request, checked: Checked | None = None
+    node: HttpNode, request: Request, checked: CheckedPassword | None = None
 ) -> tuple[str, sessions.NewSession]:
     """Return a token and a new session for the browser, which replaces its previous one. `checked`
     is the result of a password sign-in."""
@@ -129,12 +126,12 @@ def new_session(
         agent=request.headers.get("user-agent", ""),
         replaced_id=before.id if before else None,
         password_hash=checked.password_hash if checked else None,
-        place=place_of(node, request) if checked and checked.is_new_place else None,
+        place=sign_in_location(node, request) if checked and checked.is_new_place else None,
     )
     return token, new
 
 
-def place_of(node: HttpNode, request: Request) -> SignInLocation:
+def sign_in_location(node: HttpNode, request: Request) -> SignInLocation:
     """Return where the request came from, for an email about the sign-in."""
     agent = request.headers.get("user-agent", "")
     return SignInLocation(site=node.config.mail_site, address=client_address(request), agent=agent)
@@ -144,14 +141,14 @@ async def sign_in(
     node: HttpNode,
     request: Request,
     user: User,
-    checked: Checked | None = None,
+    checked: CheckedPassword | None = None,
     *,
-    way: str = "password",
+    method: str = "password",
 ) -> Session:
     """Create a session and set its cookies with the response. Raises as `sessions.begin`."""
     token, new = new_session(node, request, checked)
     session = await node.log.submit(user.id, sessions.begin, new)
-    note_signed_in(request, way, user.id)
+    log_sign_in(request, method, user.id)
     authentication.set_session_cookies(node, request, session, token)
     return session
 

@@ -125,7 +125,7 @@ async def _make_account(
     if page.is_post:
         try:
             user = await _joined(page, by, address or page.value("email"))
-            await sign_in.sign_in(page.node, page.request, user, way="link")
+            await sign_in.sign_in(page.node, page.request, user, method="link")
         except (LinkExpired, HasAccount):
             raise
         except Refused as refusal:

@@ -141,9 +141,9 @@ async def _sign_in(page: PageRequest) -> None:
         if user is None:
             raise WrongPassword("This account doesn't exist in this demo.")
         user = sign_in.require_usable(node, user.id)
-        await sign_in.sign_in(node, request, user, way="demonstration")
+        await sign_in.sign_in(node, request, user, method="demonstration")
         return
-    checked = await sign_in.by_password(
+    checked = await sign_in.check_password(
         node, request, page.value("username"), page.value("password")
     )
     await sign_in.sign_in(node, request, checked.user, checked)
@@ -314,7 +314,7 @@ async def _reset(page: PageRequest) -> Response:
         except Refused as refusal:
             error = page.say.refusal(refusal)
         else:
-            sign_in.note_signed_in(page.request, "link", user.id)
+            sign_in.log_sign_in(page.request, "link", user.id)
             authentication.set_session_cookies(node, page.request, session, token)
             return page.go(HOME)
     return page.form(

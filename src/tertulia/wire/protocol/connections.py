@@ -31,7 +31,7 @@ _LOG_SECONDS: Final = 1.0
 """The interval between log lines about addresses with too many connections."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """Limits on what connections may use."""
 
     most: int
@@ -81,7 +81,7 @@ class Admission(Enum):
     """Its address has too many connections."""
 
 
-class Connection(Protocol):
+class WatchedConnection(Protocol):
     """A connection, as its limits see it."""
 
     @property
@@ -112,10 +112,12 @@ class ClientTimeout:
 
     __slots__ = ("_at", "_progress", "_turn", "left", "silent_since", "wait")
 
-    def __init__(self, connection: Connection, limits: Limits, now: float) -> None:
+    def __init__(self, connection: WatchedConnection, limits: ConnectionLimits, now: float) -> None:
         self._begin(connection, connection.waits_for, limits, now)
 
-    def _begin(self, connection: Connection, wait: Wait, limits: Limits, now: float) -> None:
+    def _begin(
+        self, connection: WatchedConnection, wait: Wait, limits: ConnectionLimits, now: float
+    ) -> None:
         self.wait = wait
         self.left = {Wait.HEAD: limits.head_seconds, Wait.ANSWER: limits.answer_seconds}.get(
             wait, limits.body_seconds
@@ -124,7 +126,7 @@ class ClientTimeout:
         self._turn = connection.turn
         self._progress = _progress(connection, wait)
 
-    def update(self, connection: Connection, limits: Limits, now: float) -> None:
+    def update(self, connection: WatchedConnection, limits: ConnectionLimits, now: float) -> None:
         """Account for what was received or taken since the last call."""
         wait = connection.waits_for
         if wait is not self.wait or (wait is not Wait.ANSWER and connection.turn != self._turn):
@@ -139,7 +141,7 @@ class ClientTimeout:
             self.silent_since, self._progress = now, progress
         self._at = now
 
-    def is_silent(self, connection: Connection, now: float) -> bool:
+    def is_silent(self, connection: WatchedConnection, now: float) -> bool:
         """Return whether what is waited for hasn't progressed for a while."""
         return (
             now - self.silent_since >= SILENT_SECONDS
@@ -149,7 +151,7 @@ class ClientTimeout:
         )
 
 
-def _progress(connection: Connection, wait: Wait) -> int:
+def _progress(connection: WatchedConnection, wait: Wait) -> int:
     if wait is Wait.ANSWER:
         return connection.sent
     # A head has a fixed time, whatever its progress.
@@ -159,7 +161,7 @@ def _progress(connection: Connection, wait: Wait) -> int:
 class Connections:
     """All connections of a server. Use it on the server's event loop."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.open = 0
         """The number of open connections."""
@@ -170,10 +172,10 @@ class Connections:
         """Connections per address with a limit."""
         self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))
         self._is_trusted = trusting(limits.trusted)
-        self._reserved: dict[Connection, None] = {}
-        self._watched: dict[Connection, ClientTimeout] = {}
+        self._reserved: dict[WatchedConnection, None] = {}
+        self._watched: dict[WatchedConnection, ClientTimeout] = {}
         """Connections that keep the server waiting, or did at the last sweep."""
-        self._silent: list[Connection] = []
+        self._silent: list[WatchedConnection] = []
         """The ones without progress at the last sweep, the longest silent last."""
         self._timer: asyncio.TimerHandle | None = None
         self._logged_at = 0.0
@@ -183,7 +185,7 @@ class Connections:
         """The number of watched connections."""
         return len(self._watched)
 
-    def admit(self, connection: Connection, host: str | None) -> Admission:
+    def admit(self, connection: WatchedConnection, host: str | None) -> Admission:
         """Count a connection from an address (None for this machine), and decide whether it is
         accepted. `lost` must follow in any case."""
         self.open += 1
@@ -205,7 +207,7 @@ class Connections:
         self._reserved[connection] = None
         return Admission.RESERVED
 
-    def replace(self, before: Connection, now: Connection) -> Admission:
+    def replace(self, before: WatchedConnection, now: WatchedConnection) -> Admission:
         """Replace an admitted connection by another object. Returns its admission."""
         self._watched.pop(before, None)
         if before not in self._reserved:
@@ -214,7 +216,7 @@ class Connections:
         self._reserved = {now if one is before else one: None for one in self._reserved}
         return Admission.RESERVED
 
-    def lost(self, connection: Connection, host: str | None) -> None:
+    def lost(self, connection: WatchedConnection, host: str | None) -> None:
         """Forget a closed connection."""
         self.open -= 1
         address = self._bounded(host)
@@ -225,7 +227,7 @@ class Connections:
         self._reserved.pop(connection, None)
         self._watched.pop(connection, None)
 
-    def watch(self, connection: Connection) -> None:
+    def watch(self, connection: WatchedConnection) -> None:
         """Watch a connection until it no longer keeps the server waiting."""
         if connection in self._watched:
             return
@@ -244,7 +246,7 @@ class Connections:
                 self._timer = loop.call_later(self.limits.sweep_seconds, self._sweep)
 
     def _review(self, now: float) -> None:
-        silent: list[tuple[float, Connection]] = []
+        silent: list[tuple[float, WatchedConnection]] = []
         unsent = 0
         for connection, patience in list(self._watched.items()):
             patience.update(connection, self.limits, now)
@@ -293,7 +295,7 @@ _FAREWELL_SECONDS: Final = 3600.0
 """How long TLS itself may take to close a connection; the limits end it sooner."""
 
 
-class Handshake:
+class TlsHandshake:
     """A connection during its TLS handshake."""
 
     turn = received = sent = unsent = 0
@@ -319,14 +321,14 @@ class Handshake:
             self.plug.shutdown(socket.SHUT_RDWR)
 
 
-class Handshakes:
+class TlsHandshakes:
     """Performs the TLS handshakes of accepted connections."""
 
     def __init__(
         self,
         connections: Connections,
         context: Callable[[], ssl.SSLContext],
-        protocol: Callable[[Handshake], asyncio.Protocol],
+        protocol: Callable[[TlsHandshake], asyncio.Protocol],
     ) -> None:
         """`context` is called for each handshake; `protocol` makes the protocol that replaces the
         handshake among the connections."""
@@ -334,13 +336,13 @@ class Handshakes:
         self._context = context
         self._protocol = protocol
 
-    def begin(self, plug: socket.socket, address: Any) -> Handshake | None:
+    def begin(self, plug: socket.socket, address: Any) -> TlsHandshake | None:
         """Count an accepted connection. Returns None, and closes it silently, if it isn't
         admitted."""
         client = (
             (unmapped(str(address[0])), int(address[1])) if isinstance(address, tuple) else None
         )
-        handshake = Handshake(plug, client)
+        handshake = TlsHandshake(plug, client)
         admission = self._connections.admit(handshake, handshake.host)
         if admission in {Admission.TOO_MANY, Admission.FULL}:
             self._connections.lost(handshake, handshake.host)
@@ -349,7 +351,7 @@ class Handshakes:
         self._connections.watch(handshake)
         return handshake
 
-    async def finish(self, handshake: Handshake) -> None:
+    async def finish(self, handshake: TlsHandshake) -> None:
         """Perform the handshake and start the protocol. If that fails, the connection is closed."""
         loop = asyncio.get_running_loop()
         try:
@@ -369,7 +371,7 @@ class Handshakes:
 
 
 @dataclass(frozen=True)
-class Gauges:
+class HttpGauges:
     """Implements `tertulia.wire.http.node.ServerGauges`."""
 
     load: Load

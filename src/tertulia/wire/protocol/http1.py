@@ -23,10 +23,10 @@ from tertulia.wire.http.rate_limits import GONE
 from tertulia.wire.http.request_head import METRICS, POLLS
 from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, failure
 from tertulia.wire.protocol.addresses import unmapped
-from tertulia.wire.protocol.connections import Admission, Connections, Handshake, Wait
+from tertulia.wire.protocol.connections import Admission, Connections, TlsHandshake, Wait
 from tertulia.wire.protocol.exchange import AsgiExchange, Outgoing
 from tertulia.wire.protocol.load import Load
-from tertulia.wire.protocol.polling import TARGET, Polls, UsualPoll, WaitingPoll, head_of
+from tertulia.wire.protocol.polling import TARGET, Polls, RepeatedPoll, WaitingPoll, head_of
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 
 MAX_PIPELINED: Final = 32
@@ -105,10 +105,10 @@ class TertuliaHttp(HttpToolsProtocol):
     """The bytes that were received since the parser last used some."""
     _is_counted = False
     """Whether the load counts a request of this connection."""
-    usual: UsualPoll | None = None
+    usual: RepeatedPoll | None = None
     _current: Exchange | None = None
     """The request that is being answered, or was last."""
-    handshake: Handshake | None = None
+    handshake: TlsHandshake | None = None
     """The TLS handshake that preceded this protocol, if any."""
     _is_reserved = False
     _ahead = b""
@@ -566,7 +566,7 @@ class TertuliaHttp(HttpToolsProtocol):
             self._wait_for_next(self.timeout_keep_alive)
         return True
 
-    def _polls_as_usual(self, usual: UsualPoll, data: bytes) -> bool:
+    def _polls_as_usual(self, usual: RepeatedPoll, data: bytes) -> bool:
         """Let the request wait if the received data is exactly the usual poll. The parser, which is
         between two requests, needn't see it."""
         last = usual.last_in(data)

@@ -135,7 +135,7 @@ def _weighed(before: float, now: float) -> float:
     return before + _WEIGHT * (now - before) if before else now
 
 
-class Waiting(Protocol):
+class PipelinedConnection(Protocol):
     """A connection with pipelined requests."""
 
     def begin_next(self) -> bool:
@@ -146,11 +146,11 @@ class Turns:
     """Starts the pipelined requests of a server, one per turn of its event loop."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PipelinedConnection] = deque()
         self._context = Context()
         """An empty context, not that of the request that called."""
 
-    def want(self, connection: Waiting) -> None:
+    def want(self, connection: PipelinedConnection) -> None:
         """Schedule the connection's next request."""
         self._waiting.append(connection)
         if len(self._waiting) == 1:

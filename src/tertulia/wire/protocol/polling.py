@@ -48,7 +48,7 @@ _GOES_ON: Final = b'],"queue_id":"'
 _ENDS: Final = b'"}'
 
 
-class Server(Protocol):
+class ServerState(Protocol):
     """The state that all connections of a server share."""
 
     @property
@@ -56,7 +56,7 @@ class Server(Protocol):
         """The headers of every response."""
 
 
-class Connection(Protocol):
+class PollConnection(Protocol):
     """A connection on which a poll waits."""
 
     def reply(self, to: "WaitingPoll", head: bytes, *body: bytes) -> None:
@@ -74,10 +74,10 @@ class Connection(Protocol):
         """Whether the connection ends with its next response."""
 
     @property
-    def server_state(self) -> Server:
+    def server_state(self) -> ServerState:
         """The server's shared state."""
 
-    usual: "UsualPoll | None"
+    usual: "RepeatedPoll | None"
     """The poll that the client repeats, if known."""
 
 
@@ -93,7 +93,9 @@ class Polls:
         self._shared = b"", b""
         self._shared_by: tuple[Headers | None, int] = None, 0
 
-    def start(self, connection: Connection, headers: Headers, query: bytes) -> "WaitingPoll | None":
+    def start(
+        self, connection: PollConnection, headers: Headers, query: bytes
+    ) -> "WaitingPoll | None":
         """Start a poll, which is answered now or later. Returns None if it is left to the
         endpoint."""
         asked = first_of_each(headers)
@@ -121,7 +123,7 @@ class Polls:
         poll = self._begun(connection, user, queue_id, last, session, is_browser, block=block)
         if poll is not None and block:
             text = (authorization or b"").decode("latin-1")
-            connection.usual = UsualPoll(
+            connection.usual = RepeatedPoll(
                 text if session is None else session.digest,
                 queue_id,
                 is_browser,
@@ -130,7 +132,7 @@ class Polls:
         return poll
 
     def start_usual(
-        self, connection: Connection, usual: "UsualPoll", last: bytes
+        self, connection: PollConnection, usual: "RepeatedPoll", last: bytes
     ) -> "WaitingPoll | None":
         """Start a poll that differs from the previous one only in the last event."""
         if not _is_number(last):
@@ -152,7 +154,7 @@ class Polls:
 
     def _begun(
         self,
-        connection: Connection,
+        connection: PollConnection,
         user: User | None,
         queue_id: bytes,
         last: bytes,
@@ -215,7 +217,7 @@ class Polls:
         return self._start
 
 
-class UsualPoll:
+class RepeatedPoll:
     """A poll that a client repeats with a different last event, so that the request needn't be
     parsed again. The user's access is checked each time."""
 
@@ -269,7 +271,7 @@ class WaitingPoll:
     def __init__(
         self,
         polls: Polls,
-        connection: Connection,
+        connection: PollConnection,
         queue_id: bytes,
         user_id: int,
         *,
@@ -295,7 +297,7 @@ class WaitingPoll:
         if len(goes_on) > PART_BYTES:
             user = polls.node.state.users[self._user_id]
             try:
-                release = responses.answer_room.take(user, None, len(goes_on))
+                release = responses.unread_responses.take(user, None, len(goes_on))
             except TooMuchUnread as refusal:
                 self.fail(refusal)
                 return

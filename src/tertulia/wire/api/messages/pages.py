@@ -30,7 +30,7 @@ from tertulia.wire.api.messages.objects import (
 )
 from tertulia.wire.http.fragments import Fragments, JsonParts, encode, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
-from tertulia.wire.http.responses import making_large_answer
+from tertulia.wire.http.responses import making_large_response
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -153,7 +153,7 @@ class MessagesResponse(ApiResponse, kw_only=True):
 async def get_messages(call: Call, params: GetMessages) -> MessagesResponse:
     """Get messages around an anchor that match a narrow."""
     user = _spectator_or_user(call, params)
-    with making_large_answer(call.request):
+    with making_large_response(call.request):
         matches = await find_messages(call.node, user, params.query())
         form = MessageFormat(
             apply_markdown=params.apply_markdown,

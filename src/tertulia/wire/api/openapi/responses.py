@@ -6,7 +6,7 @@ from typing import Any, Final, get_args
 from msgspec import Struct
 
 from tertulia.wire.api.openapi.schemas import REF, Json, Schemas
-from tertulia.wire.http.routing import Access, ApiResponse, OpenAnswer, Redirect, Route
+from tertulia.wire.http.routing import Access, ApiResponse, OpenApiResponse, Redirect, Route
 
 _JSON: Final = "application/json"
 
@@ -110,7 +110,7 @@ def success_schema(answer: Any, schemas: Schemas) -> Json:
     for struct in structs:
         component = schemas.components[schemas.name_of(struct, sent=True)]
         _envelop(component)
-        if issubclass(struct, OpenAnswer):
+        if issubclass(struct, OpenApiResponse):
             component["additionalProperties"] = True
         if struct is ApiResponse:
             component["description"] = "Success, without further fields."

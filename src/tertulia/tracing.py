@@ -20,7 +20,7 @@ _NOWHERE: Final = nullcontext(None)
 Headers = Sequence[tuple[bytes, bytes]]
 
 
-class Span(Protocol):
+class TraceSpan(Protocol):
     """An OpenTelemetry span."""
 
     def set_attribute(self, key: str, value: Any) -> None: ...
@@ -85,18 +85,20 @@ def end() -> None:
         provider.shutdown()
 
 
-def span(name: str, **attributes: Any) -> AbstractContextManager[Span | None]:
+def span(name: str, **attributes: Any) -> AbstractContextManager[TraceSpan | None]:
     """Return a context manager for a span within the current one. It yields None if tracing is
     off."""
     if _Tracing.tracer is None:
         return _NOWHERE
-    found: AbstractContextManager[Span] = _Tracing.tracer.start_as_current_span(
+    found: AbstractContextManager[TraceSpan] = _Tracing.tracer.start_as_current_span(
         f"tertulia.{name}", attributes={f"tertulia.{key}": v for key, v in attributes.items()}
     )
     return found
 
 
-def request_span(method: str, group: str, headers: Headers) -> AbstractContextManager[Span | None]:
+def request_span(
+    method: str, group: str, headers: Headers
+) -> AbstractContextManager[TraceSpan | None]:
     """Return a context manager for the span of a request, which continues its client's trace, if
     any."""
     if _Tracing.tracer is None:
@@ -109,7 +111,7 @@ def request_span(method: str, group: str, headers: Headers) -> AbstractContextMa
         for name, value in headers
         if name in {b"traceparent", b"tracestate"}
     }
-    found: AbstractContextManager[Span] = _Tracing.tracer.start_as_current_span(
+    found: AbstractContextManager[TraceSpan] = _Tracing.tracer.start_as_current_span(
         f"{method} {group}",
         context=TraceContextTextMapPropagator().extract(carrier),
         kind=SpanKind.SERVER,
@@ -133,17 +135,17 @@ class Waits:
 _current: ContextVar[Waits | None] = ContextVar("waits", default=None)
 
 
-def counted_in(waits: Waits) -> Token[Waits | None]:
+def count_waits_in(waits: Waits) -> Token[Waits | None]:
     """Count the waits of the current task, and of those that it starts, in `waits`."""
     return _current.set(waits)
 
 
-def counted_no_more(token: Token[Waits | None]) -> None:
+def stop_counting(token: Token[Waits | None]) -> None:
     """Undo `counted_in`."""
     _current.reset(token)
 
 
-class OnDatabase:
+class DatabaseWait:
     """A context manager, for one use, that counts its time as waiting for the database."""
 
     __slots__ = ("_began",)
