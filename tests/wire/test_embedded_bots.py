@@ -268,7 +268,8 @@ async def test_a_failing_bot_does_no_harm(
     assert first is not None
     assert await outcome("raise") == "given up: The bot failed: RuntimeError: no idea"
     assert await outcome("many") == (
-        "given up: The bot failed: TooMuch: it made more than 100 requests for one message"
+        "given up: The bot failed: RequestLimitReached: it made more than 100 requests for one"
+        " message"
     )
     assert (await outcome("eat")).startswith("given up: The bot failed: MemoryError")
     # However much it prints, only a part is logged.
