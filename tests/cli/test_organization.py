@@ -12,7 +12,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tertulia.cli.settings import _names
+from tertulia.cli.settings import _organization_names
 from tertulia.service.config import Config
 from tests.cli.support import APP, PASSWORD, Place, command_line, run
 from tests.support import reopened, row
@@ -200,7 +200,7 @@ def text(value: Any) -> str:
 
 def test_every_setting_can_be_set_as_it_is_shown(lines: Lines) -> None:
     before = lines.typed("settings list")["settings"]
-    assert before.keys() == _names().keys()
+    assert before.keys() == _organization_names().keys()
     same = [f"{name}={text(value)}" for name, value in before.items()]
     assert lines.typed("settings set", *same)["settings"] == before
     new = {

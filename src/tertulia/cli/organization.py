@@ -1,18 +1,16 @@
-"""What administrators set up: profile fields, email domains, pictures, emoji, linkifiers,
-playgrounds, and announcements. `tertulia reactivate` opens a deactivated organization."""
+"""What administrators set up: profile fields, email domains, linkifiers, playgrounds, and
+announcements. `tertulia reactivate` opens a deactivated organization."""
 
 import asyncio
 from collections.abc import Mapping
-from enum import StrEnum
 from operator import attrgetter
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 
 from tertulia.cli.assignments import Shown
-from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
+from tertulia.cli.commands import Printed, command, configured, done, group, listing, opened
 from tertulia.cli.errors import UsageError
 from tertulia.cli.nouns import Noun, by_id
 from tertulia.cli.nouns import fields as shown_fields
@@ -20,22 +18,16 @@ from tertulia.cli.tables import moment
 from tertulia.domain.accounts import profiles
 from tertulia.domain.accounts.profiles import CUSTOM, SERVICES
 from tertulia.domain.organization import banners, realms
-from tertulia.domain.organization import emoji as emoji_verbs
 from tertulia.model.banners import Banner
-from tertulia.model.errors import Refused
 from tertulia.model.organization import Linkifier
 from tertulia.model.profiles import FieldKind, ProfileField
-from tertulia.model.reactions import CustomEmoji
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
-from tertulia.service.files import pictures as realm_pictures
-from tertulia.service.files.pictures import MAX_EMOJI_MIB, MAX_PICTURE_MIB, add_emoji
 from tertulia.state.state import State
 from tertulia.wire.api import domains as domains_api
 from tertulia.wire.api import linkifiers as linkifiers_api
 from tertulia.wire.api import playgrounds as playgrounds_api
 from tertulia.wire.api import profiles as fields_api
-from tertulia.wire.api.emoji import deactivate_custom_emoji
 
 EXAMPLES = {"reactivate": "Example: `tertulia reactivate --data-dir data`"}
 
@@ -265,123 +257,6 @@ _playgrounds.create(
     attrgetter("id"),
 )
 _playgrounds.end("remove", playgrounds_api.remove_playground, "Remove a playground.", "Rust")
-
-
-# Emoji and pictures
-
-
-def _active_emoji(state: State) -> list[CustomEmoji]:
-    active = [one for one in state.custom_emoji if not one.deactivated]
-    return sorted(active, key=lambda one: one.name)
-
-
-def _emoji_shown(state: State, one: CustomEmoji) -> dict[str, Shown]:
-    author = state.users.get(one.author_id)
-    added_by = "" if author is None else author.address
-    return {"name": one.name, "moves": bool(one.still), "added_by": added_by}
-
-
-_emoji = Noun(
-    "emoji",
-    "Manage custom emoji: list, add, and remove them.",
-    one="emoji",
-    records=_active_emoji,
-    shown=_emoji_shown,
-    columns=("name", "moves", "added_by"),
-)
-emoji = _emoji.app
-_emoji.list()
-
-
-@_emoji.add("add", "espresso espresso.png")
-async def add(
-    caller: Caller,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="Lowercase letters, digits, underscores, and hyphens."),
-    ],
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_EMOJI_MIB} MiB.")
-    ],
-) -> Printed:
-    """Add a custom emoji. The image is cropped to a square, and can be animated."""
-    caller.consider(emoji_verbs.check_new, name)
-    await add_emoji(caller, name, _image(file, MAX_EMOJI_MIB))
-    return _emoji.printed(caller.state, _emoji.found(caller.state, name))
-
-
-_emoji.end(
-    "remove",
-    deactivate_custom_emoji,
-    "Remove a custom emoji. Existing messages and reactions keep it.",
-    "espresso",
-)
-
-
-def _image(file: Path, most_mib: int) -> bytes:
-    with file.open("rb") as opened_file:  # A device has no size that could be checked first.
-        content = opened_file.read(most_mib * 2**20 + 1)
-    if len(content) > most_mib * 2**20:
-        raise Refused(f"The image is larger than the {most_mib} MiB limit. Choose a smaller one.")
-    return content
-
-
-class PictureName(StrEnum):
-    """The organization's pictures."""
-
-    ICON = "icon"
-    LOGO = "logo"
-    NIGHT_LOGO = "night-logo"
-
-
-pictures = group(
-    "pictures", "Manage the organization's icon and logos: list, set, and remove them."
-)
-_Picture = Annotated[
-    PictureName, typer.Argument(metavar="PICTURE", help=" or ".join(PictureName) + ".")
-]
-
-
-@command(pictures, "list", "pictures list --data-dir data")
-async def list_pictures(caller: Caller) -> Printed:
-    """List the organization's icon and logos, and whether they're customized."""
-    found = zip(PictureName, realm_pictures.realm_pictures_of(caller.state.realm), strict=True)
-    rows = [{"name": name.value, "is_own": bool(one.file)} for name, one in found]
-    columns: dict[str, Column] = {
-        "PICTURE": "name",
-        "VERSION": ("is_own", lambda own: "custom" if own else "default"),
-    }
-    return listing("pictures", columns, rows)
-
-
-@command(pictures, "set", "pictures set icon icon.png --data-dir data")
-async def set_picture(
-    caller: Caller,
-    which: _Picture,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_PICTURE_MIB} MiB.")
-    ],
-) -> Printed:
-    """Set the organization's icon or a logo.
-
-    The icon is cropped to a square. Logos are scaled to fit 800 by 100 pixels; `night-logo` is for
-    dark backgrounds.
-    """
-    return await _replace(caller, which, _image(file, MAX_PICTURE_MIB))
-
-
-@command(pictures, "remove", "pictures remove icon --data-dir data")
-async def remove_picture(caller: Caller, which: _Picture) -> Printed:
-    """Remove the icon or a logo, and go back to the default."""
-    return await _replace(caller, which, None)
-
-
-async def _replace(caller: Caller, which: PictureName, content: bytes | None) -> Printed:
-    if which is PictureName.ICON:
-        await realm_pictures.set_icon(caller, content)
-    else:
-        await realm_pictures.set_logo(caller, content, night=which is PictureName.NIGHT_LOGO)
-    return await list_pictures(caller)
 
 
 # Announcements
