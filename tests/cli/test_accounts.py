@@ -13,7 +13,7 @@ import pytest
 from tertulia.app import settings_file
 from tertulia.app.config import ConfigError
 from tertulia.cli import init, mail
-from tertulia.cli.errors import Failed
+from tertulia.cli.errors import CommandFailed
 from tertulia.service.config import Config
 from tests.cli.support import PASSWORD, Place, run
 from tests.support import reopened
@@ -125,7 +125,7 @@ def test_init_asks_on_a_terminal_and_applies_the_answers(
     async def send_trial(config: Config, address: str) -> str:
         tried.append((config.smtp_host, config.smtp_port, address))
         if len(tried) == 1:
-            raise Failed("The email couldn't be sent. Nobody is there.")
+            raise CommandFailed("The email couldn't be sent. Nobody is there.")
         return "It was sent."
 
     monkeypatch.setattr(mail, "send_trial", send_trial)

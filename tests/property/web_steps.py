@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tertulia.domain.messages import editing
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import LinkPreview
-from tertulia.outbound.http_client import StreamedResponse, Web
+from tertulia.outbound.http_client import Web
+from tertulia.outbound.http_responses import StreamedResponse
 from tertulia.service.messages import preconditions
 from tertulia.state.decision import CommandContext
 

@@ -18,8 +18,9 @@ import pytest
 from tertulia.model.errors import Unavailable
 from tertulia.outbound import addresses, http_client
 from tertulia.outbound.addresses import is_public, parsed
-from tertulia.outbound.http_client import NotFetched, StreamedResponse, Web
+from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_connection import HttpConnection
+from tertulia.outbound.http_responses import NotFetched, StreamedResponse
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
 from tests.support import row
 

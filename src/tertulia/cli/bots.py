@@ -18,7 +18,7 @@ from tertulia.cli.accounts import (
     status_of,
 )
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
-from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import RoleName
 from tertulia.cli.tables import day
 from tertulia.domain.accounts import bots as verbs
@@ -67,7 +67,7 @@ def create_bot(
         async with opened(config) as (log, vault):
             person = log.state.user_with_address(owner)
             if person is None:
-                raise Failed(f"No account has the address '{owner}'.")
+                raise CommandFailed(f"No account has the address '{owner}'.")
             new = verbs.NewBot(
                 full_name=full_name,
                 short_name=short_name,

@@ -50,7 +50,7 @@ def config(
         _list()
 
 
-class Described(Struct, frozen=True, kw_only=True):
+class DescribedSetting(Struct, frozen=True, kw_only=True):
     """A setting."""
 
     name: str
@@ -63,14 +63,14 @@ class Described(Struct, frozen=True, kw_only=True):
     about: str
 
 
-def described_settings() -> list[Described]:
+def described_settings() -> list[DescribedSetting]:
     """Every setting of the server, as `tertulia config` lists it."""
     hints = typing.get_type_hints(Config, include_extras=True)
     found = []
     for field in msgspec.structs.fields(Config):
         kind, meta, *_ = typing.get_args(hints[field.name])
         found.append(
-            Described(
+            DescribedSetting(
                 name=field.name,
                 type=kind.__name__,
                 limits=_limits(meta),

@@ -24,7 +24,7 @@ class UsageError(Exception):
     """The command was typed wrong. `str(error)` says what to do instead."""
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """The command failed. `str(error)` says why."""
 
 
@@ -36,7 +36,14 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
     match error:
         case UsageError() | ConfigError() | NoOrganization():
             return str(error), MISUSED
-        case Failed() | CannotListen() | DatabaseError() | VaultError() | Refused() | Unavailable():
+        case (
+            CommandFailed()
+            | CannotListen()
+            | DatabaseError()
+            | VaultError()
+            | Refused()
+            | Unavailable()
+        ):
             return str(error), FAILED
         case apsw.Error() | psycopg.Error():
             return f"Database error: {str(error).strip()}", FAILED

@@ -8,7 +8,7 @@ import typer
 from tertulia.app.founding import founded_database
 from tertulia.cli.accounts import account_called
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing
-from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import finite
 from tertulia.cli.tables import day, mib
 from tertulia.cli.terminal import progress_bars
@@ -165,7 +165,7 @@ def move_files(
         try:
             moved = asyncio.run(_moved(places.others, places.files, delete, report))
         except CopyMismatch as error:
-            raise Failed(str(error)) from None
+            raise CommandFailed(str(error)) from None
     megabytes = moved.size / 1_000_000
     lines = [
         f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"

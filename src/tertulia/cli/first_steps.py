@@ -16,7 +16,7 @@ from tertulia.store import nodes
 EXAMPLE = "Example: `tertulia first-steps --data-dir data`"
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class SetupStep(Struct, frozen=True, kw_only=True):
     """Something to set up."""
 
     name: str
@@ -53,7 +53,7 @@ def settings_missing(config: Config) -> list[str]:
     return [name for name, setting in made.items() if not setting]
 
 
-def next_steps(config: Config, facts: Facts) -> list[Step]:
+def next_steps(config: Config, facts: Facts) -> list[SetupStep]:
     """All steps, in the order in which they are best done."""
     at = _place(config)
     missing = settings_missing(config)
@@ -97,10 +97,10 @@ def next_steps(config: Config, facts: Facts) -> list[Step]:
             else f"set backup_to, and make the first one with `tertulia backups make{at}`",
         ),
     }
-    return [Step(name=name, done=done, about=about) for name, (done, about) in abouts.items()]
+    return [SetupStep(name=name, done=done, about=about) for name, (done, about) in abouts.items()]
 
 
-def lines_of(config: Config, steps: Sequence[Step]) -> list[str]:
+def lines_of(config: Config, steps: Sequence[SetupStep]) -> list[str]:
     """The steps as a checklist."""
     at = _place(config)
     done = sum(step.done for step in steps)

@@ -14,7 +14,7 @@ from tertulia.app.founding import opened_log, opened_vault
 from tertulia.cli import mail
 from tertulia.cli.accounts import Account, account_of
 from tertulia.cli.commands import report, show
-from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.first_steps import facts_of, lines_of, next_steps
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
 from tertulia.cli.terminal import agree, ask, can_be_asked, password_from, say, several
@@ -268,7 +268,7 @@ def _try_mail(config: Config, owner: str) -> bool:
     """Send the owner a test email, and return whether it worked."""
     try:
         say(f"  {asyncio.run(mail.send_trial(config, owner))}")
-    except Failed as error:
+    except CommandFailed as error:
         say(f"  {error}")
         return False
     return True

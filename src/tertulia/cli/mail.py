@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from tertulia.cli.commands import Printed, configured, done, opened
-from tertulia.cli.errors import Failed
+from tertulia.cli.errors import CommandFailed
 from tertulia.cli.tables import utc
 from tertulia.domain import names
 from tertulia.model.numbers import counted
@@ -72,7 +72,7 @@ async def send_trial(config: Config, address: str) -> str:
         try:
             await mailing.send_test(config, log, vault, address)
         except NotSent as error:
-            raise Failed(f"The email couldn't be sent. {error}") from None
+            raise CommandFailed(f"The email couldn't be sent. {error}") from None
     if config.smtp_host:
         return f"Sent a test email to {address} through {config.smtp_host}."
     return f"Wrote a test email to {address} to the directory {config.data_path / FOLDER}."

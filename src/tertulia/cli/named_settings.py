@@ -18,7 +18,7 @@ from tertulia.state.state import State
 from tertulia.wire.http.parameters import Params
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class NamedSetting(Struct, frozen=True, kw_only=True):
     """A setting, and what it can be."""
 
     name: str
@@ -81,7 +81,7 @@ def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str
         assignments.require_known(name, names)
         one = assignments.parameter(those.params, names[name])
         takes, about = those.takes.get(name) or (assignments.kind_of(one), one.description)
-        setting = Setting(
+        setting = NamedSetting(
             name=name,
             value=those.value(caller.state, name),
             takes=takes,

@@ -10,7 +10,7 @@ import typer
 
 from tertulia.app.founding import founded_database
 from tertulia.cli.commands import Printed, add_default_command, configured, done, show
-from tertulia.cli.errors import Failed
+from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import finite
 from tertulia.cli.tables import table
 from tertulia.service.config import Config
@@ -104,7 +104,7 @@ def drain(
     with _opened(config, readonly=False) as connection:
         asked = [node.name for node in _named(connection, name) if node.is_living]
         if not asked:
-            raise Failed(f"Node '{name}' isn't running. `tertulia nodes` lists all nodes.")
+            raise CommandFailed(f"Node '{name}' isn't running. `tertulia nodes` lists all nodes.")
         for one in asked:
             store.request(connection, one, store.DRAIN)
         if not as_json or not wait:
@@ -118,7 +118,7 @@ def drain(
             living = {node.name for node in store.list_nodes(connection) if node.is_living}
             left = [one for one in asked if one in living]
         if left:
-            raise Failed(f"Still running after {wait:g} s: {', '.join(left)}")
+            raise CommandFailed(f"Still running after {wait:g} s: {', '.join(left)}")
         show(done("Gone."), as_json=as_json)
 
 
@@ -127,7 +127,9 @@ def forget(config: Config, name: Name) -> Printed:
     """Remove a node that's gone from the list. This happens by itself after a day."""
     with _opened(config, readonly=False) as connection:
         if not store.forget(connection, name):
-            raise Failed(f"No node named '{name}' is gone. `tertulia nodes` lists all nodes.")
+            raise CommandFailed(
+                f"No node named '{name}' is gone. `tertulia nodes` lists all nodes."
+            )
     return done(f"Removed {name} from the list.")
 
 

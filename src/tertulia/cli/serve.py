@@ -36,7 +36,7 @@ from tertulia.app.serving.worker import (
     take_place,
     usable_cores,
 )
-from tertulia.cli.errors import Failed
+from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import AUTO, Config, WorkerConfig
 from tertulia.service.mailing import FOLDER
@@ -203,7 +203,7 @@ def _installation(settings: Config) -> str:
 def _work(settings: Config, place: WorkerPlace, *, demo: bool) -> None:
     """Serve as one of several workers."""
     if _installation(settings) != place.installation:
-        raise Failed(
+        raise CommandFailed(
             "The database or the data directory isn't the one that the other workers use. Stop"
             " the server and start it again."
         )
@@ -294,7 +294,7 @@ async def _serve(
         )
         await server.serve([listener])
     if bootstrap.outdated:
-        raise Failed(bootstrap.outdated)
+        raise CommandFailed(bootstrap.outdated)
 
 
 def _report(line: str) -> None:

@@ -13,7 +13,7 @@ import typer
 from msgspec import Struct
 
 from tertulia.app.config import load
-from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DataDir, finite
 from tertulia.cli.tables import table
 from tertulia.model.numbers import counted
@@ -31,7 +31,7 @@ _CLEAR: Final = "\x1b[H\x1b[J"
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 (asked, not bound)
 
 
-class NodeFigures(Struct, frozen=True, kw_only=True):
+class NodeRow(Struct, frozen=True, kw_only=True):
     """What a node did since the last update. Rates are None for a node that has started since.
     Times are the 95th percentile in milliseconds, or None if nothing happened."""
 
@@ -64,7 +64,7 @@ class Figures(Struct, frozen=True, kw_only=True):
 
     at: float
     """UNIX seconds."""
-    nodes: list[NodeFigures]
+    nodes: list[NodeRow]
     mails: int | None
     notices: int | None
     service_calls: int | None
@@ -115,7 +115,7 @@ def top(
     places = url or [_own_address(load({"data_dir": data_dir}, file=config))]
     before = _scraped(places)
     if not before.samples:
-        raise Failed(" ".join(before.unreachable) or "The server returned no metrics.")
+        raise CommandFailed(" ".join(before.unreachable) or "The server returned no metrics.")
     try:
         while True:
             time.sleep(interval)  # Rates are measured in this time. Ctrl-C ends it.
@@ -146,7 +146,7 @@ def _scraped(places: Sequence[str]) -> Scrape:
     for place in places:
         try:
             text = _fetched(place)
-        except Failed as error:
+        except CommandFailed as error:
             unreachable.append(str(error))
         else:
             samples |= parsed(text)
@@ -168,11 +168,11 @@ def _fetched(place: str) -> str:
         with httpx.Client(transport=transport, timeout=ANSWER_SECONDS, trust_env=False) as client:
             response = client.get(f"{site}/metrics")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Failed(f"Can't connect to {place}: {error}") from None
+        raise CommandFailed(f"Can't connect to {place}: {error}") from None
     if response.status_code == httpx.codes.FORBIDDEN:
-        raise Failed(f"The server at {place} doesn't list this machine in metrics_allowed.")
+        raise CommandFailed(f"The server at {place} doesn't list this machine in metrics_allowed.")
     if response.status_code != httpx.codes.OK or len(response.content) > _MOST_BYTES:
-        raise Failed(f"{place} returned no metrics (status {response.status_code}).")
+        raise CommandFailed(f"{place} returned no metrics (status {response.status_code}).")
     return response.text
 
 
@@ -189,7 +189,7 @@ def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
                 if node is not None:
                     found[node][sample.name][tuple(sorted(labels.items()))] = sample.value
     except (ValueError, KeyError):
-        raise Failed("The server's response to /metrics isn't valid.") from None
+        raise CommandFailed("The server's response to /metrics isn't valid.") from None
     return {node: dict(samples) for node, samples in found.items()}
 
 
@@ -270,10 +270,10 @@ class _Between:
         return round(bound * 1000, 3)
 
 
-def _of_node(name: str, between: _Between) -> NodeFigures:
+def _of_node(name: str, between: _Between) -> NodeRow:
     state = "draining" if between.now("tertulia_node_draining") else "serving"
     memory = between.now("process_resident_memory_bytes")
-    return NodeFigures(
+    return NodeRow(
         node=name,
         state="stale" if between.now("tertulia_node_stale") else state,
         requests_per_second=between.rate("tertulia_http_requests_total"),
@@ -328,7 +328,7 @@ def shown(found: Figures) -> list[str]:
     return [*lines, *found.unreachable]
 
 
-def _row(one: NodeFigures) -> tuple[str, ...]:
+def _row(one: NodeRow) -> tuple[str, ...]:
     lag = f"{one.lag_entries} ({one.lag_seconds:g} s)" if one.lag_seconds else "0"
     return (
         *(one.node, one.state, _rate(one.requests_per_second), _ms(one.request_ms)),

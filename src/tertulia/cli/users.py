@@ -21,7 +21,7 @@ from tertulia.cli.accounts import (
     status_of,
 )
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
-from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import ROLES, Password, RoleName
 from tertulia.cli.tables import day, facts, mib, moment
 from tertulia.cli.terminal import password_from
@@ -324,7 +324,7 @@ async def erase(
             raise UsageError("This can't be undone. Use --yes to confirm.")
         question = f"Permanently erase {found.full_name} <{found.address}>?"
         if not typer.confirm(question, err=True):
-            raise Failed("Canceled. Nothing was changed.")
+            raise CommandFailed("Canceled. Nothing was changed.")
     while not await leave(caller, found.id, places, erased=True, comment=None):
         typer.echo("Still deleting messages…", err=True)
     return done(f"{found.address} is erased.")

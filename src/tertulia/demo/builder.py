@@ -15,13 +15,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tertulia.demo.story import (
-    Cafe,
-    Calendar,
-    ScriptedMessage,
-    ScriptedMove,
-    picture,
-)
+from tertulia.demo.story import Cafe, Calendar, ScriptedMessage, ScriptedMove, picture
 from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.messages import attachments, editing, moving, reactions, sending
@@ -62,7 +56,7 @@ class Clock:
         return self.now
 
 
-class Step(Struct, frozen=True):
+class DemoStep(Struct, frozen=True):
     """A commit, and when it happens in the story."""
 
     at: float
@@ -128,21 +122,21 @@ class Builder:
 
     # Messages
 
-    def message_steps(self, scripted: ScriptedMessage) -> Iterator[Step]:
+    def message_steps(self, scripted: ScriptedMessage) -> Iterator[DemoStep]:
         """Send the message and its files, then edit it, use its widget, and move it."""
         for name in scripted.files:
-            yield Step(scripted.at - 1, partial(self._upload, scripted.who, name))
-        yield Step(scripted.at, partial(self._send, scripted))
+            yield DemoStep(scripted.at - 1, partial(self._upload, scripted.who, name))
+        yield DemoStep(scripted.at, partial(self._send, scripted))
         text = scripted.text
         for n, (before, after) in enumerate(scripted.corrections, 1):
             text = text.replace(before, after)
             at = scripted.at + _CORRECTION_PAUSE * n
-            yield Step(at, partial(self._correct, scripted, text))
+            yield DemoStep(at, partial(self._correct, scripted, text))
         for n, action in enumerate(scripted.widget_actions, 1):
             at = scripted.at + _WIDGET_PAUSE * n
-            yield Step(at, partial(self._use_widget, scripted, *action))
+            yield DemoStep(at, partial(self._use_widget, scripted, *action))
         for move in scripted.moves:
-            yield Step(move.at, partial(self._move, scripted, move))
+            yield DemoStep(move.at, partial(self._move, scripted, move))
 
     async def _send(self, scripted: ScriptedMessage) -> None:
         content = names.message_content(self._filled(scripted.who, scripted.text))

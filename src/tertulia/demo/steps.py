@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tertulia.demo.builder import CLIENT, GENERAL, Builder, Reaction, Step
+from tertulia.demo.builder import CLIENT, GENERAL, Builder, DemoStep, Reaction
 from tertulia.demo.personal import personal_acts
 from tertulia.demo.story import (
     Entry,
@@ -47,12 +47,12 @@ async def build(builder: Builder) -> None:
     planned = chain(
         _setup_steps(builder),
         *map(builder.message_steps, messages),
-        (Step(at, partial(builder.react, added)) for at, added in reactions_by_day(messages)),
+        (DemoStep(at, partial(builder.react, added)) for at, added in reactions_by_day(messages)),
     )
     # Steps that follow the last messages would be in the future otherwise.
-    steps = [Step(min(step.at, end - 5), step.act) for step in planned]
+    steps = [DemoStep(min(step.at, end - 5), step.act) for step in planned]
     steps.sort(key=lambda step: step.at)
-    steps += [Step(end - 2, act) for act in personal_acts(builder, talks)]
+    steps += [DemoStep(end - 2, act) for act in personal_acts(builder, talks)]
     for number, step in enumerate(steps):
         if number < builder.done:
             continue
@@ -86,11 +86,11 @@ def reactions_by_day(messages: Sequence[ScriptedMessage]) -> Iterator[tuple[floa
 # Setup
 
 
-def _setup_steps(builder: Builder) -> Iterator[Step]:
+def _setup_steps(builder: Builder) -> Iterator[DemoStep]:
     cafe, time = builder.cafe, builder.calendar.time
 
-    def at(act: Callable[..., Awaitable[object]], *arguments: Any, when: str = "") -> Step:
-        return Step(time(when or cafe.founded), partial(act, builder, *arguments))
+    def at(act: Callable[..., Awaitable[object]], *arguments: Any, when: str = "") -> DemoStep:
+        return DemoStep(time(when or cafe.founded), partial(act, builder, *arguments))
 
     for person in cafe.people:
         if person.name != builder.owner:
@@ -105,7 +105,7 @@ def _setup_steps(builder: Builder) -> Iterator[Step]:
         yield at(Builder.submit, builder.owner, profiles.create_field, kind, new)
     for person in cafe.people:
         joined = time(person.joins or cafe.founded)
-        yield from (Step(joined, act) for act in _profile_acts(builder, person))
+        yield from (DemoStep(joined, act) for act in _profile_acts(builder, person))
     yield from (at(_add_emoji, name) for name in cafe.emoji)
     for folder in cafe.folders:
         arguments = (folder["name"], folder["description"], builder.render)

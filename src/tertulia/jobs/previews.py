@@ -12,7 +12,7 @@ from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
 from tertulia.model.messages import LinkPreview, PendingPreview
 from tertulia.outbound import pages
-from tertulia.outbound.http_client import NotFetched
+from tertulia.outbound.http_responses import NotFetched
 from tertulia.service.messages.editing import give_up_previews, linked_pages, show_previews
 from tertulia.service.node import Node
 from tertulia.store.database import DatabaseError

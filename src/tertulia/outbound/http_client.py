@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -20,6 +19,14 @@ from urllib.parse import urljoin, urlsplit
 from tertulia import __version__
 from tertulia.model.errors import Unavailable
 from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
+from tertulia.outbound.http_responses import (
+    NotAllowed,
+    NotFetched,
+    NotModified,
+    StreamedResponse,
+    WebResponse,
+    seconds_to_wait,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -55,69 +62,8 @@ CHECK_SECONDS: Final = 2.0
 """How long `Web.require_allowed` waits for a host's addresses."""
 
 
-class NotFetched(Exception):
-    """The request failed. `str(error)` says why, for the log."""
-
-    def __init__(self, reason: str, status: int = 0, wait: float = 0.0) -> None:
-        """`status` is the response's, if any. `wait` is its `Retry-After` in seconds."""
-        super().__init__(reason)
-        self.status = status
-        self.wait = wait
-
-
-class NotAllowed(NotFetched):
-    """The host has an address that this server does not connect to."""
-
-
-class NotModified(NotFetched):
-    """The resource hasn't changed."""
-
-
 class _Broken(NotFetched):
     """The connection ended, or its data isn't a response."""
-
-
-@dataclass(frozen=True)
-class StreamedResponse:
-    """A response whose body is read by the caller."""
-
-    url: str
-    """The URL after redirects."""
-    headers: Mapping[str, str]
-    _chunks: Callable[[], AsyncIterator[bytes]]
-
-    @property
-    def media_type(self) -> str:
-        """The media type in lowercase, without parameters."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-    async def beginning(self, size: int) -> bytes:
-        """At most the first `size` bytes of the body."""
-        found = bytearray()
-        async for chunk in self._chunks():
-            found += chunk
-            if len(found) >= size:
-                break
-        return bytes(found[:size])
-
-    async def content(self, limit: int) -> bytes:
-        """The whole body. Raises NotFetched if it is larger than `limit` bytes."""
-        length = self.headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > limit:
-            raise NotFetched("it is too large")
-        found = await self.beginning(limit + 1)
-        if len(found) > limit:
-            raise NotFetched("it is too large")
-        return found
-
-
-@dataclass(frozen=True)
-class WebResponse:
-    """A complete response."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Web:
@@ -431,12 +377,6 @@ def note_what_is_missing() -> None:
     failing search of all directories takes a fifth of a request's time."""
     if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
         sys.modules["sniffio"] = None  # type: ignore[assignment]  # "not there": see `import`
-
-
-def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """The `Retry-After` header in seconds; 0 if it is missing or a date."""
-    text = headers.get("retry-after", "")
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
 
 
 class _Target(NamedTuple):

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.model.users import User
-from tertulia.outbound.http_client import NotFetched, Web
+from tertulia.outbound.http_client import Web
+from tertulia.outbound.http_responses import NotFetched
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
 

@@ -23,7 +23,7 @@ from tertulia.model.devices import PushSubscription
 from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.outbound.http_client import NotFetched, WebResponse
+from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
 from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
 from tertulia.service.node import Node
 from tertulia.service.notifications import push as push_payloads
@@ -295,7 +295,8 @@ class PushSender:
                 raise _Gone
             if reply.status >= 500 or reply.status in _TEMPORARY:
                 raise _Failed(
-                    f"The push service responded with status {reply.status}.", _wait(reply)
+                    f"The push service responded with status {reply.status}.",
+                    seconds_to_wait(reply.headers),
                 )
             outcome = "pushed" if 200 <= reply.status < 300 else "refused"
             if outcome == "refused":
@@ -401,11 +402,6 @@ def _contact(node: Node) -> str:
 def _must_show(subscription: PushSubscription) -> bool:
     host = subscription.service
     return any(host == one or host.endswith(f".{one}") for one in _NEVER_SILENT)
-
-
-def _wait(reply: WebResponse) -> float:
-    text = reply.headers.get("retry-after", "")
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
 
 
 def _facts(subscription: PushSubscription, reply: WebResponse) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.model.webhooks import OutgoingService, ServiceCall, WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import addresses
-from tertulia.outbound.http_client import NotFetched, Web, WebResponse, seconds_to_wait
+from tertulia.outbound.http_client import Web
+from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.messages import sending

@@ -17,7 +17,7 @@ from tertulia.model.feeds import Feed
 from tertulia.model.webhooks import WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
-from tertulia.outbound.http_client import NotFetched, NotModified, StreamedResponse
+from tertulia.outbound.http_responses import NotFetched, NotModified, StreamedResponse
 from tertulia.service.caller import Caller
 from tertulia.service.messages import sending
 from tertulia.service.node import Node
