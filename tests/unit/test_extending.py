@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(
-    r"^In `([^`]+)`, (?:at the end|after `([^`]+)`):\n\n```python\n(.*?)```",
+    r"^In `([^`]+)`, (?:at the end|after `([^`]+)`):\n\n```(?:python)?\n(.*?)```",
     re.MULTILINE | re.DOTALL,
 )
 TEST = re.compile(r"^```python\n(async def test_.*?)```", re.MULTILINE | re.DOTALL)
