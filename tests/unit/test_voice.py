@@ -28,6 +28,7 @@ PAGES = (
     "docs/administering.md",
     "docs/architecture.md",
     "docs/compatibility.md",
+    *(f"docs/decisions/{page.name}" for page in sorted((ROOT / "docs/decisions").glob("*.md"))),
     "docs/extending.md",
     "docs/glossary.md",
     "docs/index.md",
