@@ -172,5 +172,5 @@ async def test_a_failed_report_is_logged_once_and_affects_nothing(
 
     monkeypatch.setattr(org.node.store, "tend_list", away)
     await until(lambda: tries > 3)
-    assert caplog.text.count("the list of nodes cannot be written") == 1
+    assert caplog.text.count("could not update the list of nodes") == 1
     await org["ann"].write([org["ben"].user_id], "goes on")
