@@ -186,7 +186,7 @@ def main() -> None:
             ended(Server(Path(directory))) as server,
             sync_playwright() as playwright,
         ):
-            server.found()
+            server.create_organization()
             server.start("/ready", "--dev")
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
             mail_sheets(browser, server, options.mails)

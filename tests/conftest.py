@@ -14,7 +14,7 @@ import pytest
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests import postgres, s3, selection, shortcuts
-from tests.support import Newcomer, Organization, as_worker, founded
+from tests.support import Newcomer, Organization, TestClock, as_worker, new_organization
 
 _MEMORY = Path("/dev/shm")
 _BY_DATABASE = {"database_url", "shared_database_url"}
@@ -172,6 +172,12 @@ def bucket(s3_server: s3.S3Server) -> Iterator[s3.S3Server]:
 
 
 @pytest.fixture
+def clock() -> TestClock:
+    """A clock that the test sets forward."""
+    return TestClock()
+
+
+@pytest.fixture
 def no_logged_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Fail if the server logged an error. Refused requests are not errors."""
     yield
@@ -192,7 +198,7 @@ OTHERS = (
 async def org(config: Config) -> AsyncIterator[Organization]:
     """A new organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest), and `robo`
     (ben's bot). It has no channels."""
-    async with founded(config, others=OTHERS) as organization:
+    async with new_organization(config, others=OTHERS) as organization:
         yield organization
 
 
@@ -208,7 +214,7 @@ async def shared_org(
 ) -> AsyncIterator[Organization]:
     """`org`, shared by the module. To add channels or messages, write a module-scoped fixture."""
     config = _config(tmp_path_factory.mktemp("shared"), shared_database_url)
-    async with founded(config, others=OTHERS) as organization:
+    async with new_organization(config, others=OTHERS) as organization:
         yield organization
 
 
@@ -224,7 +230,7 @@ def readonly_org(shared_org: Organization) -> Iterator[Organization]:
 async def sqlite_org(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Organization]:
     """An organization with `ann`, `ben`, and `robo` on SQLite, shared by the module: for requests
     that are answered without the database."""
-    async with founded(_config(tmp_path_factory.mktemp("shared"), "")) as organization:
+    async with new_organization(_config(tmp_path_factory.mktemp("shared"), "")) as organization:
         await organization.add("ben")
         await organization.add("robo", owner="ben")
         yield organization

@@ -26,7 +26,7 @@ from tests import postgres
 T = TypeVar("T")
 
 
-def begin(config: Config, verbs: Iterable[Verb[Any]], now: float, fingerprint: str) -> None:
+def initialize(config: Config, verbs: Iterable[Verb[Any]], now: float, fingerprint: str) -> None:
     """Initialize the configured, empty database with a log that begins with the changes of these
     commands, run in order at `now` (UNIX seconds), for an installation whose secret has this
     fingerprint."""

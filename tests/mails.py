@@ -9,7 +9,7 @@ from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tests.support import Organization
 
 
-class Hand:
+class CollectingTransport:
     """A transport that keeps the emails that it's given."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Hand:
 
 
 @pytest.fixture
-def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_email_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prevent nodes from sending emails by themselves; use `mailed`."""
 
     async def idle(self: MailSender) -> float:
@@ -29,15 +29,15 @@ def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MailSender, "once", idle)
 
 
-async def mailed(org: Organization) -> list[RenderedMail]:
+async def due_emails(org: Organization) -> list[RenderedMail]:
     """Return the emails that are due now, and remove them from the queue."""
-    hand, node = Hand(), org.node
+    hand, node = CollectingTransport(), org.node
     letters = MailTemplates(lambda: node.state, node.links)
     await MailSender(node.store, letters, hand, node.clock).deliver()
     return hand.letters
 
 
-def link_in(letter: RenderedMail) -> str:
+def link_path(letter: RenderedMail) -> str:
     """The path of the link in the email."""
     (found,) = re.findall(r"http://chat\.test(/(?:join|confirm|reset)/\S+)", letter.text)
     assert f'href="http://chat.test{found}"' in letter.html

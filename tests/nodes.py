@@ -9,7 +9,7 @@ from http.cookiejar import DefaultCookiePolicy
 import httpx
 
 from tertulia.service.config import Config
-from tests.support import Newcomer, Organization, Person, founded, reopened
+from tests.support import Newcomer, Organization, Person, new_organization, open_organization
 
 
 class Balancer(httpx.AsyncBaseTransport):
@@ -63,8 +63,10 @@ async def cluster(
 ) -> AsyncIterator[Cluster]:
     """Run this many nodes on the configured, empty database."""
     async with AsyncExitStack() as stack:
-        first = founded(config, elapsed=elapsed, others=[Newcomer("ben")])
+        first = new_organization(config, elapsed=elapsed, others=[Newcomer("ben")])
         found = Cluster([await stack.enter_async_context(first)])
         for _ in range(count - 1):
-            found.nodes.append(await stack.enter_async_context(reopened(config, elapsed=elapsed)))
+            found.nodes.append(
+                await stack.enter_async_context(open_organization(config, elapsed=elapsed))
+            )
         yield found

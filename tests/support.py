@@ -26,6 +26,7 @@ from tertulia.jobs.supervisor import Job
 from tertulia.model.changes import (
     AnyChange,
     ChannelCreated,
+    RealmChanged,
     RealmCreated,
     Subscribed,
     UserCreated,
@@ -68,7 +69,7 @@ class Reply:
         return self.body
 
 
-def _text(value: Any) -> str:
+def as_sent(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -132,7 +133,7 @@ class Person:
     async def request(self, method: str, path: str, **parameters: Any) -> Reply:
         """Send a request to a path below `/api/v1`. The response must match the OpenAPI
         document."""
-        texts = {n.rstrip("_"): _text(v) for n, v in parameters.items() if v is not None}
+        texts = {n.rstrip("_"): as_sent(v) for n, v in parameters.items() if v is not None}
         auth = (self.email, self.api_key) if self.api_key else None
         whole = f"/api/v1{path}"
         response = await called(self.http, method, whole, texts, auth)
@@ -277,6 +278,10 @@ class Organization:
 
         await self.node.log.submit(self.people[actor].user_id if actor else None, decide)
 
+    async def change_realm(self, **values: object) -> None:
+        """Change settings of the organization."""
+        await self.do(RealmChanged(values=values))
+
     async def add(
         self,
         name: str,
@@ -290,7 +295,7 @@ class Organization:
         like accounts with the default settings."""
         user = await self.node.log.submit(
             None,
-            joining(
+            account_created(
                 name,
                 await self.node.vault.credential(0, None),
                 role,
@@ -298,9 +303,9 @@ class Organization:
                 follows=follows,
             ),
         )
-        return self.know(name, user)
+        return self.person_of(name, user)
 
-    def know(self, name: str, user: User) -> Person:
+    def person_of(self, name: str, user: User) -> Person:
         """The person with an existing account."""
         key = self.node.vault.api_key(self.node.state.credentials[user.id])
         self.people[name] = Person(self.http, user.id, user.address, key)
@@ -330,7 +335,7 @@ class Organization:
         return channel_id
 
 
-def joining(
+def account_created(
     name: str,
     credential: Credential,
     role: Role = Role.MEMBER,
@@ -348,7 +353,7 @@ def joining(
                 role=role,
                 credential=credential,
             )
-            create = users.create if follows else following_nothing(users.create)
+            create = users.create if follows else without_following(users.create)
             return create(context, new)
         user = User(
             id=context.state.users.next_id(),
@@ -361,7 +366,7 @@ def joining(
     return decide
 
 
-def following_nothing(verb: Verb[User]) -> Verb[User]:
+def without_following(verb: Verb[User]) -> Verb[User]:
     """The command that creates an account which doesn't follow topics by participating, so that
     sending a message changes nothing else."""
 
@@ -406,17 +411,17 @@ class Newcomer:
             owner_id = None
             if self.owner is not None:
                 owner_id = context.state.users.by_address[f"{self.owner}@example.com"]
-            return joining(self.name, credential, self.role, owner_id=owner_id)(context)
+            return account_created(self.name, credential, self.role, owner_id=owner_id)(context)
 
         return decide
 
 
-def founding(credential: Credential) -> Verb[User]:
+def organization_created(credential: Credential) -> Verb[User]:
     """The command that creates the organization and its owner with `PASSWORD`. Link previews are
     off, so that sent messages aren't updated later."""
 
     def decide(context: CommandContext) -> Decision[User]:
-        decision = following_nothing(realms.found)(
+        decision = without_following(realms.found)(
             context,
             "Example",
             "00000000-0000-4000-8000-000000000000",
@@ -447,14 +452,14 @@ class _Founding:
 
     async def __call__(self, config: Config) -> None:
         vault = opened_vault(config, create=True)
-        verbs = [founding(await vault.credential(realms.FIRST_USER, None))]
+        verbs = [organization_created(await vault.credential(realms.FIRST_USER, None))]
         verbs += [new.joining(await vault.credential(0, None)) for new in self.others]
-        databases.begin(config, verbs, self.clock(), vault.fingerprint)
+        databases.initialize(config, verbs, self.clock(), vault.fingerprint)
         vault.close()
 
 
 @asynccontextmanager
-async def founded(
+async def new_organization(
     config: Config,
     *,
     clock: Callable[[], float] = time.time,
@@ -471,12 +476,12 @@ async def founded(
         await databases.copied(config, made, seconds=databases.NEW_SECONDS)
     else:
         await _Founding(tuple(others), clock)(config)
-    async with reopened(config, clock=clock, elapsed=elapsed, web=web) as organization:
+    async with open_organization(config, clock=clock, elapsed=elapsed, web=web) as organization:
         yield organization
 
 
 @asynccontextmanager
-async def reopened(
+async def open_organization(
     config: Config,
     *,
     clock: Callable[[], float] = time.time,
@@ -493,8 +498,18 @@ async def reopened(
             organization = Organization(node, http)
             for user in node.state.users:
                 if user.id in node.state.credentials:
-                    organization.know(user.address.partition("@")[0].removesuffix("-bot"), user)
+                    organization.person_of(
+                        user.address.partition("@")[0].removesuffix("-bot"), user
+                    )
             yield organization
+
+
+async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Let other tasks run until a condition without an event is true. Raises TimeoutError if that
+    doesn't happen."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 (it has no event)
+            await asyncio.sleep(0.005)
 
 
 class Turns:

@@ -161,7 +161,7 @@ def running(command: list[str], port: int, log: Path) -> Iterator[None]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server without external_url: it knows about the proxy only from the headers."""
     server = Server(tmp_path_factory.mktemp("town"))
-    ann, ben = server.found(), server.add("ben")
+    ann, ben = server.create_organization(), server.add("ben")
     with ended(server):
         server.start()
         yield Site(server, ann, ben)

@@ -155,7 +155,9 @@ def test_the_service_worker_caches_no_messages(shared_org: Window) -> None:
     assert [one for one in addresses if not re.match(r"/app/(assets/[^/]+)?$", one)] == []
 
 
-def told(tag: str, to: dict[str, Any], message_ids: list[int], **more: Any) -> dict[str, Any]:
+def push_payload(
+    tag: str, to: dict[str, Any], message_ids: list[int], **more: Any
+) -> dict[str, Any]:
     words = {"reply": "Reply", "read": "Read", "placeholder": "…", "failed": "Not sent: "}
     return {
         "type": "message",
@@ -181,7 +183,7 @@ def test_a_push_is_shown_answered_and_removed(sqlite_site: Site, phone: Phone) -
         sent = ok(client.send_message(message))["id"]
     tag, to = f"d{ben.user_id}", {"user_ids": [ben.user_id]}
 
-    phone.deliver(told(tag, to, [sent]))
+    phone.deliver(push_payload(tag, to, [sent]))
     (note,) = phone.notes(lambda shown: bool(shown))
     assert note == {
         "title": "Ben",
@@ -190,9 +192,9 @@ def test_a_push_is_shown_answered_and_removed(sqlite_site: Site, phone: Phone) -
         "actions": ["reply", "read"],
     }
     # One notification per conversation; it goes away when the messages are read.
-    phone.deliver(told(tag, to, [sent], body="Hello?"))
+    phone.deliver(push_payload(tag, to, [sent], body="Hello?"))
     (note,) = phone.notes(lambda shown: [one["body"] for one in shown] == ["Hello?"])
-    phone.deliver(told("c1/x", {"channel_id": 1, "topic": "x"}, [], open=["c1/x", tag]))
+    phone.deliver(push_payload("c1/x", {"channel_id": 1, "topic": "x"}, [], open=["c1/x", tag]))
     assert len(phone.notes(lambda shown: len(shown) == 2)) == 2
     phone.deliver({"type": "read", "tag": "c1/x", "badge": 1, "open": [tag]})
     (note,) = phone.notes(lambda shown: len(shown) == 1)
@@ -207,7 +209,7 @@ def test_a_push_is_shown_answered_and_removed(sqlite_site: Site, phone: Phone) -
     assert all("read" in one["flags"] for one in found)
 
     # A reply that's refused isn't lost.
-    phone.deliver(told(tag, {"user_ids": [987654]}, [sent]))
+    phone.deliver(push_payload(tag, {"user_ids": [987654]}, [sent]))
     phone.notes(lambda shown: bool(shown))
     phone.worker.evaluate(CLICK, ["reply", "To nobody"])
     kept = "Not sent: To nobody"

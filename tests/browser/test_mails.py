@@ -27,7 +27,7 @@ DARK = "getComputedStyle(document.body).backgroundColor === 'rgb(25, 22, 19)'"
 
 def test_emails_are_readable(browser: Browser, tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
-    server.found()
+    server.create_organization()
     with (
         ended(server),
         browser.new_context(viewport=PHONE, bypass_csp=True) as context,

@@ -15,7 +15,7 @@ from tests.e2e.conftest import Site
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tasks.md"
 
 
-def told() -> dict[str, int]:
+def documented_presses() -> dict[str, int]:
     """What the documentation says."""
     rows = re.findall(r"^\| ([^|]+?) \| (\d+) \|", PAGE.read_text(), re.MULTILINE)
     return {task: int(presses) for task, presses in rows}
@@ -180,4 +180,4 @@ def test_ten_tasks_take_the_documented_number_of_presses(sqlite_site: Site, new_
     counted["edit your last message"] = hand.presses
 
     http.close()
-    assert counted == told()
+    assert counted == documented_presses()

@@ -37,7 +37,7 @@ class Answer:
         return f"{self.status} {self.body.get('msg') or self.code or ''}"
 
 
-class Asker:
+class NodeClient:
     """Sends requests as one account. Every request has a timeout."""
 
     def __init__(self, account: Account) -> None:

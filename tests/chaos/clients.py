@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.chaos.asking import Account, Answer, Asker
+from tests.chaos.asking import Account, Answer, NodeClient
 from tests.chaos.cluster import Cluster, Node
 from tests.chaos.record import Attempt, Outcome, Record
 from tests.reference_client import WAYS, ReferenceClient
@@ -52,7 +52,7 @@ class Client:
     ) -> None:
         """`channels` are the client's channels; it joins and leaves `visited`."""
         self.name = name
-        self.asker = Asker(account)
+        self.asker = NodeClient(account)
         self.others: list[int] = []
         self.sent: list[Sent] = []
         self.messages: dict[int, tuple[int | None, str, str]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tests.chaos.asking import Account, Answer, Asker
+from tests.chaos.asking import Account, Answer, NodeClient
 from tests.chaos.cluster import Cluster, Node
 from tests.chaos.record import Outcome, Probe, Record, Revocation
 
@@ -41,8 +41,8 @@ class Revocations:
         self,
         cluster: Cluster,
         record: Record,
-        owner: Asker,
-        outsider: Asker,
+        owner: NodeClient,
+        outsider: NodeClient,
         spare: Spare,
         channel_id: int,
         chance: random.Random,
@@ -62,7 +62,7 @@ class Revocations:
         self._channel_id = channel_id
         self._chance = chance
         self._tasks: set[asyncio.Task[None]] = set()
-        self._askers: list[Asker] = []
+        self._askers: list[NodeClient] = []
 
     async def run(self) -> None:
         """Revoke one permission after another until canceled."""
@@ -84,7 +84,7 @@ class Revocations:
             await asker.close()
 
     async def _deactivate(self, account: Account) -> None:
-        asker = Asker(account)
+        asker = NodeClient(account)
         self._askers.append(asker)
         revocation = Revocation(f"account {account.user_id} deactivated")
         path = f"/users/{account.user_id}"

@@ -18,7 +18,7 @@ import httpx
 
 from tertulia.log.health import STALE_SECONDS
 from tertulia.service.config import Config
-from tests.chaos.asking import Account, Asker
+from tests.chaos.asking import Account, NodeClient
 from tests.chaos.clients import PATIENCE, Client, shown
 from tests.chaos.cluster import Cluster, Node
 from tests.chaos.founding import add_channels, add_people
@@ -56,7 +56,7 @@ class Chaos:
         self._said = say
         self._clients: list[Client] = []
         self._revocations: Revocations | None = None
-        self._owner: Asker | None = None
+        self._owner: NodeClient | None = None
         self._public: list[int] = []
 
     def say(self, text: str) -> None:
@@ -87,7 +87,7 @@ class Chaos:
 
     async def _prepare(self, cluster: Cluster) -> None:
         first = cluster.nodes[0]
-        owner = await asyncio.to_thread(first.found)
+        owner = await asyncio.to_thread(first.create_organization)
         names = [f"client{n}" for n in range(CLIENTS)]
         spares = [f"spare{n}" for n in range(SPARE_PEOPLE)]
         config = Config(data_dir=str(first.data_dir), database_url=first.database_url)
@@ -115,7 +115,7 @@ class Chaos:
             client.others = [other.user_id for other in accounts if other is not account]
             self._clients.append(client)
             await client.begin(first)
-        self._owner = Asker(Account(owner.user_id, owner.email, owner.api_key))
+        self._owner = NodeClient(Account(owner.user_id, owner.email, owner.api_key))
         for name in hidden:
             answer = await self._owner.ask(
                 *(first, "POST", "/messages", 30),

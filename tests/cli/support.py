@@ -51,10 +51,15 @@ class Place:
         answer: dict[str, Any] = json.loads(result.stdout)
         return answer
 
-    def found(self) -> dict[str, Any]:
+    @property
+    def config(self) -> Config:
+        """The configuration that its commands use."""
+        return Config(data_dir=str(self.data_dir), database_url=self.database_url)
+
+    def create_organization(self) -> dict[str, Any]:
         """Create an organization, whose owner is Ann. If the database is empty, it's copied from
         one that was created before."""
-        config = Config(data_dir=str(self.data_dir), database_url=self.database_url)
+        config = self.config
         if not databases.is_empty(config):
             return self._founded()
         return databases.copied_as("init", config, self._founded)

@@ -16,18 +16,14 @@ from tertulia.cli import init, mail
 from tertulia.cli.errors import CommandFailed
 from tertulia.service.config import Config
 from tests.cli.support import PASSWORD, Place, run
-from tests.support import reopened
+from tests.support import open_organization
 
 NEW = ("--email", "ben@example.com", "--full-name", "Ben", "--password", PASSWORD)
 
 
-def config_of(place: Place) -> Config:
-    return Config(data_dir=str(place.data_dir), database_url=place.database_url)
-
-
 async def test_owner_created_by_init_can_sign_in(place: Place) -> None:
-    owner = await asyncio.to_thread(place.found)
-    async with reopened(config_of(place)) as org:
+    owner = await asyncio.to_thread(place.create_organization)
+    async with open_organization(place.config) as org:
         reply = await org.nobody.post(
             "/fetch_api_key", username="ann@example.com", password=PASSWORD
         )
@@ -36,9 +32,9 @@ async def test_owner_created_by_init_can_sign_in(place: Place) -> None:
 
 
 async def test_new_users_are_in_the_default_channel(place: Place) -> None:
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     await asyncio.to_thread(place.add, "ben")
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         ben = await org["ben"].register()
         await org["ann"].send("general", "hello", "welcome")
         (event,) = await ben.events()
@@ -46,7 +42,7 @@ async def test_new_users_are_in_the_default_channel(place: Place) -> None:
 
 
 def test_second_init_is_refused(place: Place) -> None:
-    owner = place.found()
+    owner = place.create_organization()
     arguments = ("--org", "Other", "--email", "x@example.com", "--full-name", "Xen")
     result = place.run("init", *arguments, "--password", PASSWORD)
     assert result.exit_code == 1
@@ -74,7 +70,7 @@ def test_init_shows_first_steps(tmp_path: Path) -> None:
 
 def test_completed_steps_are_ticked(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
 
     def done() -> set[str]:
         steps = place.answer("first-steps")["steps"]
@@ -217,23 +213,23 @@ def test_settings_are_added_to_an_existing_file(tmp_path: Path) -> None:
 
 def test_only_the_owner_can_read_the_secret(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     assert stat.S_IMODE((place.data_dir / "secret").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("role", ["owner", "admin", "moderator", "member", "guest"])
 async def test_user_is_created_with_the_role(tmp_path: Path, role: str) -> None:
     place = Place(tmp_path / "data")
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     user = await asyncio.to_thread(place.add, "ben", role)
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         name = org.node.state.users[user["user_id"]].role.name.lower()
         assert name == {"admin": "administrator"}.get(role, role)
 
 
 def test_password_is_read_from_standard_input(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     result = place.run("create-user", *NEW[:4], typed=f"{PASSWORD}\n")
     assert result.exit_code == 0
     assert "api_key" in result.stdout
@@ -260,7 +256,7 @@ def test_invalid_user_is_refused_in_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     result = place.run("create-user", *arguments)
     assert result.exit_code == code
     assert sentence in result.stderr
@@ -281,14 +277,14 @@ def test_commands_without_an_organization_say_what_to_run_first(place: Place, co
 
 
 async def test_bot_can_send_with_its_key(place: Place) -> None:
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     bot = await asyncio.to_thread(
         place.answer,
         "create-bot",
         *("--owner", "ann@example.com", "--short-name", "weather", "--full-name", "Weather"),
     )
     assert bot["email"].startswith("weather-bot@")
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         ann = await org["ann"].register()
         sender = org["weather"]
         assert sender.api_key == bot["api_key"]
@@ -299,7 +295,7 @@ async def test_bot_can_send_with_its_key(place: Place) -> None:
 
 def test_bot_needs_an_existing_owner(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     result = place.run(
         "create-bot", "--owner", "no@example.com", "--short-name", "w", "--full-name", "Weather"
     )
@@ -307,11 +303,11 @@ def test_bot_needs_an_existing_owner(tmp_path: Path) -> None:
 
 
 async def test_operator_sets_a_new_password(place: Place) -> None:
-    owner = await asyncio.to_thread(place.found)
+    owner = await asyncio.to_thread(place.create_organization)
     arguments = ("--email", "ANN@example.com", "--password", "other good words")
     result = await asyncio.to_thread(place.run, "password", *arguments)
     assert result.exit_code == 0, result.output
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         for word, status in ((PASSWORD, 401), ("other good words", 200)):
             sent = {"username": "ann@example.com", "password": word}
             reply = await org.nobody.post("/fetch_api_key", **sent)
@@ -321,7 +317,7 @@ async def test_operator_sets_a_new_password(place: Place) -> None:
 
 def test_operator_cant_set_a_name_as_password(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     name, email = "Bernadette Longname-Featherstone", "bernadette@example.com"
     new = ("--email", email, "--full-name", name, "--password", PASSWORD)
     assert place.run("create-user", *new).exit_code == 0
@@ -331,10 +327,10 @@ def test_operator_cant_set_a_name_as_password(tmp_path: Path) -> None:
 
 
 async def test_operator_signs_a_person_out_everywhere(place: Place) -> None:
-    owner = await asyncio.to_thread(place.found)
+    owner = await asyncio.to_thread(place.create_organization)
     result = await asyncio.to_thread(place.run, "sign-out", "--email", "ann@example.com")
     assert result.stdout == "Signed ann@example.com out of 0 browsers and all programs.\n"
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         sent = {"username": "ann@example.com", "password": PASSWORD}
         reply = await org.nobody.post("/fetch_api_key", **sent)
         assert reply.ok["api_key"] != owner["api_key"]
@@ -352,7 +348,7 @@ def test_unknown_person_cant_be_signed_out(
     tmp_path: Path, command: str, email: str, sentence: str
 ) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     bot = ("--owner", "ann@example.com", "--short-name", "w", "--full-name", "Weather")
     assert place.run("create-bot", *bot).exit_code == 0
     more = ("--password", PASSWORD) if command == "password" else ()

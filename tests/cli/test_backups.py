@@ -191,7 +191,7 @@ async def test_lease_is_renewed_until_the_backup_is_complete(
 
 def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Place) -> None:
     to = tmp_path / "backups"
-    place.found()
+    place.create_organization()
     (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\nbackup_keep_days = 1\n')
     assert place.run("check").exit_code == 1, "there is none yet"
     for old in kept("2026-03-11T03:00", "2026-03-12T03:00"):
@@ -219,7 +219,7 @@ def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Plac
 
 def test_damaged_backup_is_not_restored(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     (file := tmp_path / "b.zip").unlink(missing_ok=True)
     assert place.run("backup", str(file)).exit_code == 0
     assert try_restore(file, tmp_path).tables
@@ -238,7 +238,7 @@ def test_encrypted_backup_is_never_stored_in_plain(
 ) -> None:
     """At no time does a file with a name contain readable data, whatever kills the process."""
     place, to, key = Place(tmp_path / "data"), tmp_path / "backups", tmp_path / "backups.key"
-    place.found()
+    place.create_organization()
     recipient = json.loads(run("backups", "new-key", str(key), "--json").stdout)["recipient"]
     (place.data_dir / "tertulia.toml").write_text(
         f'backup_to = "{to}"\nbackup_recipients = "{recipient}"\n'
@@ -279,7 +279,7 @@ def test_encrypted_backup_is_never_stored_in_plain(
 
 def test_encrypted_backup_opens_only_with_its_key(tmp_path: Path) -> None:
     place, to = Place(tmp_path / "data"), tmp_path / "backups"
-    place.found()
+    place.create_organization()
     key, other = tmp_path / "backups.key", tmp_path / "other.key"
     recipient = json.loads(run("backups", "new-key", str(key), "--json").stdout)["recipient"]
     assert oct(key.stat().st_mode & 0o777) == "0o600"
@@ -375,7 +375,7 @@ async def test_files_of_a_failed_process_are_deleted_immediately(
 
 def test_server_makes_backups_automatically(tmp_path: Path) -> None:
     place, to = Place(tmp_path / "data"), tmp_path / "backups"
-    place.found()
+    place.create_organization()
     left = left_by_a_killed_one(place.data_dir)
     (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\n')
     with place.serving() as (process, _):

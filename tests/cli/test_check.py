@@ -12,7 +12,7 @@ from tertulia.service.config import Config
 from tertulia.store.store import database_at
 from tests import databases
 from tests.cli.support import Place
-from tests.support import reopened
+from tests.support import open_organization
 
 
 async def prepared(place: Place) -> None:
@@ -71,7 +71,7 @@ async def test_unindexed_message_is_found(place: Place) -> None:
 async def test_pruned_log_passes(place: Place) -> None:
     await prepared(place)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         await pruned_once(org.node.store, 2**60)
     assert await failed(place) == set()
 
@@ -86,7 +86,7 @@ async def test_missing_secret_is_found(place: Place) -> None:
 async def test_incomplete_upload_is_found(place: Place, how: str) -> None:
     await prepared(place)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         path = await org["iris"].upload("a.txt", b"hello")
     assert await failed(place) == set()
     file = place.data_dir / "files" / "uploads" / path.rpartition("/")[0]

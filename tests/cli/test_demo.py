@@ -25,14 +25,14 @@ from tests import databases
 from tests.cli.support import Place
 from tests.cli.test_readme import blocks
 from tests.programs import HeardProgram
-from tests.support import Person, reopened
+from tests.support import Person, open_organization
 
 
 async def test_introduced_people_can_sign_in(config: Config) -> None:
     await databases.copied(config, demo.prepared)
     residents = await demo.prepared(config)
     assert len({resident.role for resident in residents}) == 4
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         for resident in residents:
             reply = await org.nobody.post(
                 "/fetch_api_key", username=resident.address, password=resident.password
@@ -42,7 +42,7 @@ async def test_introduced_people_can_sign_in(config: Config) -> None:
 
 async def test_people_have_plausible_unread_messages(config: Config) -> None:
     await databases.copied(config, demo.prepared)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         unread = {name: await unread_of(org[name]) for name in ("iris", "june", "theo", "zola")}
     iris = unread["iris"]
     topics = {(one["stream_id"], one["topic"]) for one in iris["streams"]}
@@ -59,7 +59,7 @@ async def unread_of(person: Person) -> dict[str, Any]:
 async def test_all_markup_is_rendered(config: Config) -> None:
     """All mentions, links, emoji, widgets, and files exist."""
     await databases.copied(config, demo.prepared)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         messages = await all_of(org["iris"])
         assert sum(m["type"] == "stream" for m in messages) > 300
         assert len({(m["stream_id"], m["subject"]) for m in messages if "stream_id" in m}) > 40
@@ -95,7 +95,7 @@ async def all_of(person: Person) -> list[dict[str, Any]]:
 
 async def test_story_ends_at_the_first_start(config: Config) -> None:
     await databases.copied(config, demo.prepared, seconds=600)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         times = [m["timestamp"] for m in await all_of(org["iris"])]
         plans = (await org["iris"].get("/scheduled_messages")).ok["scheduled_messages"]
         reminders = (await org["iris"].get("/reminders")).ok["reminders"]
@@ -151,10 +151,10 @@ def test_every_picture_has_its_size() -> None:
 
 async def test_second_start_changes_nothing(config: Config) -> None:
     first = await databases.copied(config, demo.prepared)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         before = org.node.state.seq
     assert await demo.prepared(config) == first
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert org.node.state.seq == before
 
 
@@ -185,7 +185,7 @@ async def test_interrupted_start_is_continued_by_the_next(
             with pytest.raises(Killed):
                 await demo.prepared(config)
     await demo.prepared(config)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         state = org.node.state
         contents = await org.node.store.read(
             lambda c: c.query("SELECT content FROM messages WHERE client = ?", (CLIENT,))
@@ -205,7 +205,7 @@ async def test_interrupted_start_is_continued_by_the_next(
 
 
 async def test_other_organizations_are_not_changed(place: Place) -> None:
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     result = await asyncio.to_thread(place.run, "serve", "--demo", "--port", "0")
     assert result.exit_code == 1
     assert "isn't a demo" in result.stderr

@@ -16,8 +16,7 @@ from tertulia.store.bucket_files import BucketFiles
 from tests.cli.support import Place
 from tests.pictures import picture
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
-from tests.support import Organization, founded, reopened
-from tests.unit.test_log import until
+from tests.support import Organization, new_organization, open_organization, until
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ async def test_files_are_moved_to_a_bucket_and_back_while_serving(
 ) -> None:
     prefix = secrets.token_hex(4)
     url = bucket.url(prefix)
-    async with founded(set_up(home)) as org:
+    async with new_organization(set_up(home)) as org:
         ann = org["ann"]
         first = "/user_uploads/" + await ann.upload("p.png", picture(900, 600), "image/png")
         thumbnail = first.replace("uploads/", "uploads/thumbnail/", 1) + "/840x560.webp"
@@ -77,7 +76,7 @@ async def test_files_are_moved_to_a_bucket_and_back_while_serving(
     assert "files_also_at" in await asyncio.to_thread(lambda: home.run("move-files").output)
 
     both = set_up(home, files_url=url, files_also_at="disk")
-    async with reopened(both) as org:
+    async with open_organization(both) as org:
         second = "/user_uploads/" + await org["ann"].upload("new.txt", b"new")
         assert list(bucket.objects(f"{prefix}/uploads")) != []
         assert await opened(org, first, avatar, second) == [there[0], there[2], b"new"]
@@ -97,12 +96,12 @@ async def test_files_are_moved_to_a_bucket_and_back_while_serving(
         assert on_disk(home) == []
         assert await opened(org, first, thumbnail, avatar, second) == [*there, b"new"]
         assert gone.split("/")[2] not in str(bucket.objects(prefix).keys())
-    async with reopened(set_up(home, files_url=url)) as org:
+    async with open_organization(set_up(home, files_url=url)) as org:
         assert await opened(org, first, thumbnail, avatar, second) == [*there, b"new"]
     set_up(home, files_url="disk", files_also_at=url)
     assert "Deleted 4 files" in await run(home, "move-files", "--delete")
     assert bucket.objects(prefix) == {}
-    async with reopened(set_up(home)) as org:
+    async with open_organization(set_up(home)) as org:
         assert await opened(org, first, thumbnail, avatar, second) == [*there, b"new"]
 
 
@@ -137,7 +136,7 @@ async def test_backup_includes_files_or_says_where_they_are(
 ) -> None:
     prefix = secrets.token_hex(4)
     config = set_up(home, files_url=bucket.url(prefix))
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         path = "/user_uploads/" + await org["ann"].upload("big.bin", bytes(6 << 20))
         await org["ann"].raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))})
     assert "1 uploaded file in s3://files/" in await run(home, "check")
@@ -160,13 +159,13 @@ async def test_backup_includes_files_or_says_where_they_are(
     assert "The backup doesn't include uploaded files" in await run(again, "restore", bare)
     for place in (onto_disk, other, again):
         await run(place, "check")
-    async with reopened(elsewhere) as org:
+    async with open_organization(elsewhere) as org:
         assert await opened(org, path) == [bytes(6 << 20)]
 
 
 async def test_bucket_errors_are_reported(home: Place, bucket: S3Server, tmp_path: Path) -> None:
     prefix = secrets.token_hex(4)
-    async with founded(set_up(home, files_url=bucket.url(prefix))) as org:
+    async with new_organization(set_up(home, files_url=bucket.url(prefix))) as org:
         path = await org["ann"].upload("a.txt")
     realm, digits, key, _ = path.split("/")
     bucket.put(f"{prefix}/uploads/{realm}/{digits}/{key}", None)
@@ -230,7 +229,7 @@ def test_bucket_addresses() -> None:
 
 async def test_backups_are_stored_in_a_bucket(home: Place, bucket: S3Server) -> None:
     set_up(home, backup_to=bucket.url("daily"))
-    await asyncio.to_thread(home.found)
+    await asyncio.to_thread(home.create_organization)
     given = load({"data_dir": str(home.data_dir)})
     settings = msgspec.structs.replace(given, backup_keep_days=1, backup_keep_weeks=0)
     first, second = [await make(settings, lambda *_: None) for _ in range(2)]

@@ -13,7 +13,7 @@ from tertulia.store.installation import Position
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import database_at
 from tests.cli.support import Place
-from tests.support import reopened
+from tests.support import open_organization
 
 STOP_SECONDS = 60
 
@@ -25,9 +25,9 @@ def position(place: Place) -> Position:
 
 
 async def test_operator_ends_all_queues(place: Place) -> None:
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         ann = await org["ann"].register()
         before = position(place)
         result = await asyncio.to_thread(place.run, "end-queues")
@@ -50,7 +50,7 @@ def test_ending_queues_requires_an_organization(place: Place) -> None:
 
 
 def test_restored_log_has_a_new_identity(place: Place, tmp_path: Path) -> None:
-    place.found()
+    place.create_organization()
     file, target = str(tmp_path / "backup.zip"), Place(tmp_path / "target")
     assert place.run("backup", file).exit_code == 0
     assert target.run("restore", file).exit_code == 0
@@ -61,7 +61,7 @@ def test_restored_log_has_a_new_identity(place: Place, tmp_path: Path) -> None:
 
 def test_second_server_on_an_sqlite_directory_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     with place.serving() as (process, address):
         with place.program("serve", "--port", "0") as second:
             _, errors = second.communicate(timeout=STOP_SECONDS)
@@ -78,7 +78,7 @@ def test_second_server_on_an_sqlite_directory_is_refused(tmp_path: Path) -> None
 
 
 def test_outdated_server_stops_and_says_why(place: Place) -> None:
-    place.found()
+    place.create_organization()
     with place.serving() as (process, address):
         database = database_at(place.data_dir, place.database_url)
         with contextlib.closing(database.connect(readonly=False)) as connection:

@@ -8,29 +8,24 @@ import httpx
 import pytest
 
 from tertulia.app.config import ConfigError, load
-from tertulia.service.config import Config
 from tertulia.service.mailing import FOLDER
 from tests.cli.support import Place
-from tests.mails import mailed, no_postman
-from tests.support import reopened
+from tests.mails import due_emails, no_email_job
+from tests.support import open_organization
 
 
-def config_of(place: Place) -> Config:
-    return Config(data_dir=str(place.data_dir), database_url=place.database_url)
-
-
-def letters(place: Place) -> list[Path]:
+def email_files(place: Place) -> list[Path]:
     return sorted((place.data_dir / FOLDER).glob("*.eml"))
 
 
 def test_link_from_the_command_line_can_be_used(place: Place) -> None:
-    place.found()
+    place.create_organization()
     link = place.run("invite", "--role", "moderator", "--days", "0").stdout.strip()
     one = place.answer("invite", "--email", "zoe@example.com")["invite_link"]
-    assert letters(place) == []
+    assert email_files(place) == []
 
     async def come_in() -> None:
-        async with reopened(config_of(place)) as org:
+        async with open_organization(place.config) as org:
             many, single = org.node.state.invitations
             assert (many.expires_at, many.address, int(many.role)) == (None, None, 300)
             assert (single.address, int(single.role)) == ("zoe@example.com", 400)
@@ -44,21 +39,21 @@ def test_link_from_the_command_line_can_be_used(place: Place) -> None:
 
 
 def test_existing_user_cannot_be_invited(place: Place) -> None:
-    place.found()
+    place.create_organization()
     result = place.run("invite", "--email", "ann@example.com")
     assert result.exit_code == 1
     assert "already" in result.stderr
 
 
 def test_links_lead_to_the_servers_address(place: Place) -> None:
-    place.found()
+    place.create_organization()
     assert place.run("invite").stdout.startswith("http://127.0.0.1:9991/join/")
     (place.data_dir / "tertulia.toml").write_text('external_url = "https://chat.example.com"\n')
     assert place.run("invite").stdout.startswith("https://chat.example.com/join/")
 
 
 def test_running_server_accepts_a_new_link(place: Place) -> None:
-    place.found()
+    place.create_organization()
     with place.serving() as (_, address):
         link = place.run("invite").stdout.strip()
         path = re.sub("https?://[^/]+", "", link)
@@ -67,16 +62,16 @@ def test_running_server_accepts_a_new_link(place: Place) -> None:
 
 
 def test_test_email_is_written_to_a_file_without_a_server(place: Place) -> None:
-    place.found()
+    place.create_organization()
     result = place.run("mail", "--test", "you@example.com")
     assert result.exit_code == 0
     assert "Wrote a test email to you@example.com" in result.stdout
-    (letter,) = letters(place)
+    (letter,) = email_files(place)
     assert "They do." in letter.read_text()
 
 
 def test_failed_test_email_says_why(place: Place) -> None:
-    place.found()
+    place.create_organization()
     (place.data_dir / "tertulia.toml").write_text(
         'external_url = "https://chat.example.com"\nsmtp_host = "127.0.0.1"\nsmtp_port = 1\n'
     )
@@ -86,19 +81,19 @@ def test_failed_test_email_says_why(place: Place) -> None:
     assert place.run("mail", "--test", "nobody").exit_code == 1
 
 
-@pytest.mark.usefixtures(no_postman.__name__)
+@pytest.mark.usefixtures(no_email_job.__name__)
 def test_pending_emails_are_listed(place: Place) -> None:
-    place.found()
+    place.create_organization()
     assert "No pending emails." in place.run("mail").stdout
 
     async def invite() -> None:
-        async with reopened(config_of(place)) as org:
+        async with open_organization(place.config) as org:
             sent = {"invitee_emails": "zoe@example.com", "stream_ids": []}
             (await org["ann"].post("/invites", **sent)).ok
 
     async def deliver() -> None:
-        async with reopened(config_of(place)) as org:
-            assert len(await mailed(org)) == 1
+        async with open_organization(place.config) as org:
+            assert len(await due_emails(org)) == 1
 
     asyncio.run(invite())
     (waiting,) = place.answer("mail")["waiting"]
@@ -120,7 +115,7 @@ def test_mail_server_requires_an_external_url() -> None:
 
 
 def test_mail_server_password_is_not_shown(place: Place) -> None:
-    place.found()
+    place.create_organization()
     (place.data_dir / "tertulia.toml").write_text('smtp_password = "hush-hush"\n')
     shown = place.run("config", "--show").stdout
     assert "smtp_password" in shown

@@ -34,7 +34,7 @@ def add(
 
 @pytest.fixture
 def founded(place: Place) -> Place:
-    place.found()
+    place.create_organization()
     return place
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tertulia.cli.settings import _organization_names
 from tertulia.service.config import Config
 from tests.cli.support import APP, PASSWORD, Place, command_line, run
-from tests.support import reopened, row
+from tests.support import open_organization, row
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -85,7 +85,7 @@ async def test_users_are_listed_changed_deactivated_and_erased(
 
     await asyncio.to_thread(commands)
     config = Config(data_dir=str(lines.data_dir), database_url=lines.database_url)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         cleo = await org["cleo"].get("/users")
         names = {one["full_name"] for one in cleo.ok["members"]}
         assert not names & {"Ben", "Benny Boo"}
@@ -110,7 +110,7 @@ async def test_operator_recovers_an_organization_without_a_usable_owner(tmp_path
 
     owners = await asyncio.to_thread(rescue)
     assert [one["email"] for one in owners["users"]] == ["ben@example.com"]
-    async with reopened(Config(data_dir=str(lines.data_dir))) as org:
+    async with open_organization(Config(data_dir=str(lines.data_dir))) as org:
         for name, password, status in (
             ("ann", PASSWORD, 401),
             ("ben", PASSWORD, 401),
@@ -146,7 +146,7 @@ async def test_sessions_and_agents_are_ended(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "data")
     await asyncio.to_thread(lines.found)
     config = Config(data_dir=str(lines.data_dir))
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         made = await org["ann"].post("/agents", name="Helper", can_write=True)
         browser = await org.nobody.post("/sessions", username="ann@example.com", password=PASSWORD)
         assert made.ok
@@ -156,7 +156,7 @@ async def test_sessions_and_agents_are_ended(tmp_path: Path) -> None:
     (session,) = (await asyncio.to_thread(lines.typed, "sessions list ann@example.com"))["sessions"]
     await asyncio.to_thread(lines.typed, f"agents end {agent['id']}")
     await asyncio.to_thread(lines.typed, f"sessions end {session['id']}")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert not len(org.node.state.sessions)
         assert not len(org.node.state.agent_keys)
 
@@ -192,10 +192,6 @@ def test_channels_are_created_changed_archived_and_subscribed(lines: Lines) -> N
     assert "\\x1b[2Jgone" in run("channels", "show", "sky", *lines.flags).stdout
     lines.typed("channels unarchive sky")
     assert lines.typed("channels show sky")["is_archived"] is False
-
-
-def text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def test_every_setting_can_be_set_as_it_is_shown(lines: Lines) -> None:
@@ -336,11 +332,11 @@ async def test_kept_choices_stay_in_profiles(tmp_path: Path) -> None:
     line = "fields create name=Team type=choice choices=Bar,Kitchen"
     field = await asyncio.to_thread(lines.typed, line)
     config = Config(data_dir=str(lines.data_dir))
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         data = json.dumps([{"id": field["id"], "value": "1"}])
         assert (await org["ann"].patch("/users/me/profile_data", data=data)).ok
     await asyncio.to_thread(lines.typed, "fields change Team choices=Garden,Kitchen,Bar")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         ann = (await org["ann"].get("/users/me", include_custom_profile_fields=True)).ok
         fields = (await org["ann"].get("/realm/profile_fields")).ok["custom_fields"]
         key = ann["profile_data"][str(field["id"])]["value"]
@@ -380,7 +376,7 @@ async def test_files_are_filtered_and_removed(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "data")
     await asyncio.to_thread(lines.found)
     config = Config(data_dir=str(lines.data_dir))
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         small = await org["ann"].upload("small.txt", b"s")
         await org["ann"].upload("large.bin", b"l" * 2**20, "application/octet-stream")
         await org["ann"].send("general", "t", f"[s](/user_uploads/{small})")

@@ -8,7 +8,7 @@ from tertulia.jobs import upkeep
 from tertulia.jobs.upkeep import pruned_once
 from tertulia.service.config import Config
 from tertulia.store import consistency, log_entries
-from tests.support import Listener, Organization, founded, reopened
+from tests.support import Listener, Organization, new_organization, open_organization
 
 FUTURE = 2**60
 
@@ -42,14 +42,14 @@ async def test_old_entry_after_a_newer_one_is_kept(org: Organization) -> None:
 async def test_queue_behind_the_pruned_part_must_register_again(
     config: Config, goes_on: bool
 ) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("lounge", "ann")
         queue = await org["ann"].register()
         await org["ann"].send("lounge", "t", "missed")
         await pruned_once(org.node.store, FUTURE)
         if goes_on:
             await org["ann"].send("lounge", "t", "new")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         later = Listener(org["ann"], queue.queue_id, queue.last_event_id, {})
         reply = await later.person.get(
             "/events",
@@ -65,12 +65,12 @@ async def test_queue_behind_the_pruned_part_must_register_again(
 
 
 async def test_queue_at_the_end_of_a_pruned_log_continues(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("lounge", "ann")
         queue = await org["ann"].register()
         await pruned_once(org.node.store, FUTURE)
         assert await entries(org) == []
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         later = Listener(org["ann"], queue.queue_id, queue.last_event_id, {})
         assert await later.events() == []
         await org["ann"].send("lounge", "t", "after")

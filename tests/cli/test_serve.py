@@ -45,7 +45,7 @@ def test_empty_directory_shows_the_setup_address(place: Place) -> None:
 
 def test_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = place.run("serve", "--port", port)
@@ -55,7 +55,7 @@ def test_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
 
 def test_invalid_host_is_reported_in_one_sentence(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     result = place.run("serve", "--port", "0", "--host", "no host")
     assert result.exit_code == 1
     assert result.stderr.startswith("Can't listen on no host")
@@ -82,7 +82,7 @@ def test_printed_address_is_reachable_from_this_machine(
 
 
 def test_wrong_secret_is_reported_before_serving(place: Place) -> None:
-    place.found()
+    place.create_organization()
     (place.data_dir / "secret").write_text("another\n")
     with place.program("serve", "--port", "0") as process:
         _, errors = process.communicate(timeout=30)
@@ -94,7 +94,7 @@ def test_wrong_secret_is_reported_before_serving(place: Place) -> None:
 def test_waiting_poll_is_answered_when_the_server_stops(
     place: Place, number: signal.Signals
 ) -> None:
-    owner = place.found()
+    owner = place.create_organization()
     with (
         place.serving() as (process, address),
         signed_in(address, owner) as waiting,
@@ -118,7 +118,7 @@ def test_waiting_poll_is_answered_when_the_server_stops(
 
 def test_second_signal_stops_immediately(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     with place.serving() as (process, address):
         host, port = address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as unfinished:
@@ -136,7 +136,7 @@ def test_second_signal_stops_immediately(tmp_path: Path) -> None:
 
 
 def test_acknowledged_changes_survive_a_stop(place: Place) -> None:
-    owner = place.found()
+    owner = place.create_organization()
     message = {"type": "channel", "to": "general", "topic": "t", "content": "kept"}
     with place.serving() as (process, address), signed_in(address, owner) as ann:
         sent = ann.post("/messages", data=message).json()["id"]
@@ -153,7 +153,7 @@ def test_acknowledged_changes_survive_a_stop(place: Place) -> None:
 
 
 def test_users_created_while_serving_can_sign_in(place: Place) -> None:
-    owner = place.found()
+    owner = place.create_organization()
     with place.serving() as (_, address), signed_in(address, owner) as ann:
         ben = place.add("ben")
         with httpx.Client(base_url=f"{address}/api/v1", timeout=30) as nobody:
@@ -176,7 +176,7 @@ def test_users_created_while_serving_can_sign_in(place: Place) -> None:
 
 def test_log_lines_have_the_request_but_no_secrets(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    owner = place.found()
+    owner = place.create_organization()
     with place.serving() as (process, address), signed_in(address, owner) as ann:
         message = {"type": "channel", "to": "general", "topic": "t", "content": "between us"}
         assert ann.post("/messages", data=message).status_code == 200

@@ -76,7 +76,7 @@ def test_figures_are_computed_between_two_scrapes() -> None:
 
 def test_server_on_this_machine_is_shown(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     with place.serving() as (_, address):
         looks = ("--once", "--interval", "0.2")
         found = json.loads(run("top", "--url", address, *looks, "--json").stdout)

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from tertulia import demo
-from tertulia.service.config import Config
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.uploads import UploadStore
 from tests import databases, postgres
 from tests.cli.support import Place
 from tests.pictures import picture
-from tests.support import reopened
+from tests.support import open_organization
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -29,12 +28,8 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path / "target", url)
 
 
-def config_of(place: Place) -> Config:
-    return Config(data_dir=str(place.data_dir), database_url=place.database_url)
-
-
 async def everything(place: Place) -> dict[str, Any]:
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         state = org.node.state
         iris = org["iris"]
         found = await iris.get(
@@ -54,7 +49,7 @@ async def everything(place: Place) -> dict[str, Any]:
 
 def test_backup_can_be_piped(tmp_path: Path) -> None:
     place, target = Place(tmp_path / "data"), Place(tmp_path / "target")
-    place.found()
+    place.create_organization()
     with place.program("backup", "-") as process:
         assert process.stdout is not None
         # As bytes, because the text layer hasn't read anything.
@@ -70,7 +65,7 @@ def test_backup_can_be_piped(tmp_path: Path) -> None:
 async def test_backup_restores_into_either_database(
     place: Place, target: Place, tmp_path: Path
 ) -> None:
-    await databases.copied(config_of(place), demo.prepared)
+    await databases.copied(place.config, demo.prepared)
     before = await everything(place)
     file = tmp_path / "backup.zip"
     for one, command in ((place, "backup"), (target, "restore"), (target, "check")):
@@ -79,16 +74,16 @@ async def test_backup_restores_into_either_database(
         assert result.exit_code == 0, result.output
     assert len(before["found"]) >= 2
     assert await everything(target) == before
-    async with reopened(config_of(target)) as org:
+    async with open_organization(target.config) as org:
         sent = await org["iris"].send("kitchen", "grinder", "life goes on with almonds")
         assert sent > max(message_id for message_id, _, _ in before["found"])
 
 
 async def test_backup_is_made_while_the_server_writes(place: Place, tmp_path: Path) -> None:
-    await databases.copied(config_of(place), demo.prepared)
+    await databases.copied(place.config, demo.prepared)
     target = Place(tmp_path / "target")
     file = str(tmp_path / "backup.zip")
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         writing = True
 
         async def write() -> None:
@@ -122,9 +117,9 @@ def files_of(place: Place) -> dict[str, bytes]:
 async def test_backup_has_uploads_but_no_thumbnails(
     place: Place, target: Place, tmp_path: Path
 ) -> None:
-    await databases.copied(config_of(place), demo.prepared)
+    await databases.copied(place.config, demo.prepared)
     there = files_of(place)
-    async with reopened(config_of(place)) as org:
+    async with open_organization(place.config) as org:
         iris = org["iris"]
         path = await iris.upload("naïve.png", picture(9, 9), "image/png")
         with pytest.MonkeyPatch.context() as patched:
@@ -142,7 +137,7 @@ async def test_backup_has_uploads_but_no_thumbnails(
         assert result.exit_code == 0, result.output
     places = [f"uploads/{one.rpartition('/')[0]}" for one in (path, other)]
     assert sorted(files_of(target)) == sorted([*there, *places, "avatars/1/picture.png"])
-    async with reopened(config_of(target)) as org:
+    async with open_organization(target.config) as org:
         assert (await org["iris"].open(f"/user_uploads/{path}")).content == picture(9, 9)
         assert (await org["iris"].open(f"/user_uploads/{other}")).content == b"other"
         thumbnail = await org["iris"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
@@ -157,7 +152,7 @@ def test_backup_with_invalid_files_is_refused(
     tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     (place.data_dir / "files" / "avatars").mkdir(parents=True)
     (place.data_dir / "files" / "avatars" / "a").write_bytes(b"a")
     file = tmp_path / "backup.zip"
@@ -190,7 +185,7 @@ def test_backup_is_not_restored_over_existing_files(tmp_path: Path) -> None:
 
 def backed_up(tmp_path: Path) -> tuple[Place, Path]:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     file = tmp_path / "backup.zip"
     assert place.run("backup", str(file)).exit_code == 0
     return place, file

@@ -8,13 +8,13 @@ from typing import Any
 
 from tertulia.service.config import Config
 from tests.cli.support import Place
-from tests.support import TestClock, reopened
+from tests.support import TestClock, open_organization
 
 DAY = 86400
 
 
 async def test_active_people_are_counted_by_day(place: Place) -> None:
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     for name in ("ben", "cleo"):
         await asyncio.to_thread(place.add, name)
     assert await counted(place) == {"today": 0, "days_7": 0, "days_30": 0}
@@ -24,7 +24,7 @@ async def test_active_people_are_counted_by_day(place: Place) -> None:
         return lambda: clock() - days * DAY
 
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
-    async with reopened(config, clock=clock) as org:
+    async with open_organization(config, clock=clock) as org:
         # No midnight may be between these.
         clock.ahead = DAY / 2 - time.time() % DAY
         for ago, name, given in [
@@ -55,14 +55,14 @@ async def test_messages_and_files_are_counted_by_time_person_and_channel(place: 
     def by(what: str, *more: str) -> Any:
         return asyncio.to_thread(place.answer, "usage", "--by", what, *more)
 
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     await asyncio.to_thread(place.add, "ben")
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
     clock = TestClock()
     clock.ahead = -8 * DAY
-    async with reopened(config, clock=clock) as org:
+    async with open_organization(config, clock=clock) as org:
         await org["ben"].send("general", "old", "before")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         ben = org["ben"]
         link = "/user_uploads/" + await ben.upload("a.txt", b"12345")
         await ben.send("general", "new", f"[a]({link})")

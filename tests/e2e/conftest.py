@@ -26,7 +26,9 @@ class Site:
 def _running(data_dir: Path, database_url: str = "", settings: str = "") -> Iterator[Site]:
     server = Server(data_dir, database_url)
     config = Config(data_dir=str(data_dir), database_url=database_url)
-    ann, ben = databases.copied_as("site", config, lambda: (server.found(), server.add("ben")))
+    ann, ben = databases.copied_as(
+        "site", config, lambda: (server.create_organization(), server.add("ben"))
+    )
     if settings:
         (data_dir / "tertulia.toml").write_text(settings)
     with ended(server):

@@ -90,10 +90,12 @@ class Server:
         assert program.returncode == 0, said + errors
         return json.loads(said)
 
-    def found(self) -> Account:
+    def create_organization(self) -> Account:
         """Create the organization and return its owner."""
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _account(self._in_thread(Place(self.data_dir, self.database_url).found))
+        return _account(
+            self._in_thread(Place(self.data_dir, self.database_url).create_organization)
+        )
 
     def add(self, name: str, role: str = "member") -> Account:
         """Create a user, who is subscribed to the default channels."""

@@ -42,7 +42,7 @@ def test_a_promoted_replica_has_every_acknowledged_message(tmp_path: Path) -> No
         hosts = ",".join(quote(str(one.directory), safe="") for one in (first, second))
         url = f"postgresql://tertulia@/postgres?host={hosts}&target_session_attrs=read-write"
         server = Server(tmp_path / "data", url)
-        ann, ben = server.found(), server.add("ben")
+        ann, ben = server.create_organization(), server.add("ben")
         with ended(server):
             server.start()
             with (
@@ -127,7 +127,7 @@ def test_the_database_connection_uses_tls_if_the_url_says_so(
             )
 
         server = Server(tmp_path / "data", url("authority"))
-        server.found()
+        server.create_organization()
         with ended(server):
             server.start()
             with psycopg.connect(url("authority")) as connection:

@@ -225,7 +225,7 @@ def test_pipelined_requests_are_answered_in_order(site: Site) -> None:
 
 def test_a_poll_of_a_disconnected_client_is_dropped(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
-    ben = server.found()
+    ben = server.create_organization()
     with ended(server):
         # Successful polls are logged only at the debug level.
         (server.data_dir / "tertulia.toml").write_text('log_level = "debug"\n')

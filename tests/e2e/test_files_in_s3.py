@@ -9,7 +9,17 @@ import httpx
 
 from tests import postgres
 from tests.e2e.server import Account, Server, ended
-from tests.e2e.test_uploads import MIB, PIECE, ask, begun, form, memory_of, offset_of, opened, tus
+from tests.e2e.test_uploads import (
+    MIB,
+    PIECE,
+    ask,
+    create_upload,
+    form,
+    memory_of,
+    offset_of,
+    opened,
+    tus,
+)
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 
@@ -32,7 +42,7 @@ def files_below(directory: Path) -> list[Path]:
 
 def test_a_large_file_is_streamed_with_little_memory(bucket: S3Server, tmp_path: Path) -> None:
     server = Server(settled(tmp_path / "data", bucket, secrets.token_hex(4)))
-    ann = server.found()
+    ann = server.create_organization()
     with ended(server):
         server.start()
         with httpx.Client(auth=(ann.email, ann.api_key), timeout=120) as client:
@@ -58,14 +68,14 @@ def test_nodes_that_share_only_the_bucket_continue_each_other_s_uploads(
     prefix = secrets.token_hex(4)
     with postgres.schema(postgres_url) as url:
         one = Server(settled(tmp_path / "one", bucket, prefix), url)
-        ann = one.found()
+        ann = one.create_organization()
         two = Server(settled(tmp_path / "two", bucket, prefix), url)
         shutil.copy(one.data_dir / "secret", two.data_dir / "secret")
         with ended(one), ended(two):
             one.start()
             two.start()
             content = secrets.token_bytes(3 * MIB)
-            where = begun(one, ann, len(content))
+            where = create_upload(one, ann, len(content))
             for node in (one, two, one):
                 offset = offset_of(node, ann, where)
                 answer = sent(node, ann, where, offset, content[offset : offset + MIB])

@@ -59,7 +59,7 @@ def test_a_server_on_a_unix_socket_trusts_its_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     server, path = Server(tmp_path / "data"), tmp_path / "s"
-    ann = server.found()
+    ann = server.create_organization()
     flags = ("--workers", workers, "--unix-socket", str(path))
     with told_by(server, monkeypatch) as told, ended(server):
         (server.data_dir / "tertulia.toml").write_text('unix_socket_mode = "600"\n')
@@ -94,7 +94,7 @@ def test_a_server_on_a_unix_socket_trusts_its_proxy(
 @WORKERS
 def test_a_server_uses_the_socket_from_systemd(tmp_path: Path, workers: str) -> None:
     server, path = Server(tmp_path / "data"), tmp_path / "s"
-    server.found()
+    server.create_organization()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
@@ -135,7 +135,7 @@ def secured(server: Server) -> http.client.HTTPSConnection:
     )
 
 
-def shown(server: Server) -> str:
+def served_certificate_name(server: Server) -> str:
     """The name in the certificate that a new connection gets."""
     with (
         socket.create_connection(("127.0.0.1", server.port), START_SECONDS) as plug,
@@ -149,7 +149,7 @@ def shown(server: Server) -> str:
 @WORKERS
 def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path, workers: str) -> None:
     server = Server(tmp_path / "data")
-    ann = server.found()
+    ann = server.create_organization()
     cert, key = write_certificate(tmp_path)
     flags = ("--workers", workers, "--tls-cert", str(cert), "--tls-key", str(key))
     with ended(server):
@@ -183,11 +183,14 @@ def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path, workers: st
             answer.read()
             cookies = answer.headers.get_all("Set-Cookie") or []
             assert all("secure" in cookie.lower() for cookie in cookies)
-            assert shown(server) == "chat.test"
+            assert served_certificate_name(server) == "chat.test"
             write_certificate(tmp_path, "other.test")
             assert server.process is not None
             server.process.send_signal(signal.SIGHUP)
-            server.wait(lambda: shown(server) == "other.test", "the other certificate is shown")
+            server.wait(
+                lambda: served_certificate_name(server) == "other.test",
+                "the other certificate is shown",
+            )
             if workers == "1":  # Otherwise the connection's worker has been replaced.
                 line.request("GET", "/health")
                 assert line.getresponse().status == 200

@@ -25,7 +25,7 @@ HALF = (
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Account]]:
     server = Server(tmp_path_factory.mktemp("misused"))
-    ann = server.found()
+    ann = server.create_organization()
     with ended(server):
         server.start()
         yield server, ann
@@ -150,7 +150,7 @@ class SmallServer(Server):
 def test_unfinished_bodies_lock_nobody_out(tmp_path: Path) -> None:
     """Even from an address without a connection limit."""
     server = SmallServer(tmp_path / "data")
-    server.found()
+    server.create_organization()
     with ended(server), contextlib.ExitStack() as stack:
         server.start()
         for _ in range(175):

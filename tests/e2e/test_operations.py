@@ -77,7 +77,7 @@ def two_nodes(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Site, Server]
     """The site on PostgreSQL, with a second node on the same database."""
     with postgres.schema(postgres_url) as url:
         first, second = Server(tmp_path / "data", url), Server(tmp_path / "data", url)
-        town = Site(first, first.found(), first.add("ben"))
+        town = Site(first, first.create_organization(), first.add("ben"))
         with ended(first), ended(second):
             first.start()
             second.start()

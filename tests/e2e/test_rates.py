@@ -21,7 +21,7 @@ SAID = {"type": "stream", "to": "general", "topic": "tea"}
 def limited(directory: Path, **settings: object) -> Iterator[Site]:
     """A server with ann and ben, and these settings."""
     server = Server(directory / "data", rate_limits=True)
-    ann, ben = server.found(), server.add("ben")
+    ann, ben = server.create_organization(), server.add("ben")
     lines = "".join(f"{name} = {value!r}\n" for name, value in settings.items())
     (server.data_dir / "tertulia.toml").write_text(lines)
     with ended(server):

@@ -103,7 +103,7 @@ def test_nodes_of_two_versions_serve_together_until_the_older_leaves(
         # Every acknowledged message is stored once, and the earlier queue has received it.
         sent = dict([*first.acknowledged, *second.acknowledged])
         assert len(sent) == len(first.acknowledged) + len(second.acknowledged)
-        assert heard(newer, ben, queue).items() >= sent.items()
+        assert queued_messages(newer, ben, queue).items() >= sent.items()
         # The older program can't start again.
         older.launch()
         assert older.process is not None
@@ -133,7 +133,7 @@ def replace(older: Node, newer: Node, ann: Account, first: Tally, second: Tally)
     second.wait_for_more(5)
 
 
-def heard(node: Node, account: Account, queue: dict[str, Any]) -> dict[int, str]:
+def queued_messages(node: Node, account: Account, queue: dict[str, Any]) -> dict[int, str]:
     """The messages that a queue has for its client, by ID."""
     found: dict[int, str] = {}
     last = queue["last_event_id"]

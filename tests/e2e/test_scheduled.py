@@ -13,7 +13,7 @@ def post(client: zulip.Client, path: str, **sent: Any) -> dict[str, Any]:
     return ok(client.call_endpoint(path, method="POST", request=sent))
 
 
-def heard(client: zulip.Client) -> list[str]:
+def sent_messages(client: zulip.Client) -> list[str]:
     """All messages by people, as Markdown."""
     window = {"anchor": "newest", "num_before": 100, "num_after": 0, "apply_markdown": False}
     return [message["content"] for message in ok(client.get_messages(window))["messages"]]
@@ -70,8 +70,8 @@ def test_scheduled_messages_are_sent_exactly_once_despite_restarts(site: Site) -
             contents = [content for _, content in listener.messages()]
         expected = [f"while it is down {number}" for number in range(5)]
         assert contents == ["while it runs", *expected, "the end"]
-        assert heard(ben)[-7:] == ["while it runs", *expected, "the end"]
+        assert sent_messages(ben)[-7:] == ["while it runs", *expected, "the end"]
         assert last["message"]["sender_email"] == site.ann.email
-        assert len([text for text in heard(ann) if "asked to be reminded" in text]) == 1
+        assert len([text for text in sent_messages(ann) if "asked to be reminded" in text]) == 1
         for path, key in (("scheduled_messages", "scheduled_messages"), ("reminders", "reminders")):
             assert ok(ann.call_endpoint(path, method="GET"))[key] == []

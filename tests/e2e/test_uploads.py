@@ -36,7 +36,7 @@ def ask(server: Server, data: bytes) -> Response:
         return connection.ask(data)
 
 
-def begun(server: Server, account: Account, length: int) -> str:
+def create_upload(server: Server, account: Account, length: int) -> str:
     name = base64.b64encode(b"big.bin").decode()
     answer = ask(
         server,
@@ -79,7 +79,7 @@ def opened(server: Server, account: Account, url: str) -> bytes:
 def test_an_upload_continues_after_the_server_was_killed(site: Site) -> None:
     server, ben = site.server, site.ben
     content = bytes(range(256)) * 4096 * 3
-    where = begun(server, ben, len(content))
+    where = create_upload(server, ben, len(content))
     first = content[:MIB]
     request = tus(
         "PATCH", where, ben, Upload_Offset=0, Content_Type=PIECE, Content_Length=len(first)
@@ -115,7 +115,7 @@ def test_an_upload_continues_after_the_server_was_killed(site: Site) -> None:
 def test_bytes_received_before_a_disconnect_count(site: Site) -> None:
     server, ben = site.server, site.ben
     length, sent = 3 * MIB, MIB + MIB // 2
-    where = begun(server, ben, length)
+    where = create_upload(server, ben, length)
     with connected(server) as connection:
         connection.write(
             tus("PATCH", where, ben, Upload_Offset=0, Content_Type=PIECE, Content_Length=length)
@@ -128,7 +128,7 @@ def test_bytes_received_before_a_disconnect_count(site: Site) -> None:
 
 def test_resuming_an_upload_does_not_wait_for_a_dead_connection(site: Site) -> None:
     server, ben = site.server, site.ben
-    where = begun(server, ben, 10)
+    where = create_upload(server, ben, 10)
     with connected(server) as dead:
         dead.write(
             tus("PATCH", where, ben, Upload_Offset=0, Content_Type=PIECE, Content_Length=10)

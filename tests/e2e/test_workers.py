@@ -28,7 +28,7 @@ class FromNothing(Server):
 
 @contextmanager
 def _served(server: Server) -> Iterator[Site]:
-    ann, ben = server.found(), server.add("ben")
+    ann, ben = server.create_organization(), server.add("ben")
     with ended(server):
         launch(server)
         yield Site(server, ann, ben)
@@ -180,7 +180,7 @@ def test_workers_wait_together_for_an_organization(database_url: str, tmp_path: 
 
 def test_a_server_that_cannot_start_says_why_and_exits(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
-    server.found()
+    server.create_organization()
     (server.data_dir / "secret").write_text("another one, of the same length, perhaps")
     server.launch("--workers", "2")
     assert server.process is not None
@@ -190,7 +190,7 @@ def test_a_server_that_cannot_start_says_why_and_exits(tmp_path: Path) -> None:
 
 def test_a_draining_server_is_not_ready_and_keeps_serving(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
-    ann = server.found()
+    ann = server.create_organization()
     (server.data_dir / "tertulia.toml").write_text("drain_seconds = 3\n")
     with ended(server):
         server.start()

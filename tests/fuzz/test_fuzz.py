@@ -42,7 +42,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     server = Server(tmp_path_factory.mktemp("fuzz") / "data")
-    ann = server.found()
+    ann = server.create_organization()
     for name, role in [("ben", "admin"), ("cleo", "member"), ("gus", "guest")]:
         server.add(name, role)
     with ended(server):

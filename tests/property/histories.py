@@ -33,8 +33,7 @@ from tertulia.store.database import Connection
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
 from tests.property.web_steps import WEB_STEPS, SilentWeb
-from tests.support import Organization, Reply, TestClock, founded
-from tests.unit.test_log import until
+from tests.support import Organization, Reply, TestClock, new_organization, until
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
 TOPICS = ("", "lunch", "Lunch", "✔ lunch", "plans")
@@ -769,7 +768,7 @@ STEPS: dict[Step, int] = {
 async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
     """A new organization with `PEOPLE` and two channels."""
     clock = TestClock()
-    async with founded(config, clock=clock, web=SilentWeb()) as org:
+    async with new_organization(config, clock=clock, web=SilentWeb()) as org:
         await org.do(RealmChanged(values={"inline_url_embed_preview": True}))
         await org.add("ben")
         await org.add("cleo", follows=True)

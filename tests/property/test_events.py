@@ -12,8 +12,7 @@ from tertulia.service.config import Config
 from tests.property.histories import History, move_messages, on_a_new_database
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.reference_client import MODERN, WAYS, ReferenceClient, differences
-from tests.support import Listener, Organization, Person, reopened
-from tests.unit.test_log import until
+from tests.support import Listener, Organization, Person, open_organization, until
 
 VIEWERS = ("ann", "cleo", "gus", "robo")
 """An owner, a person whose role changes, a guest, and a bot."""
@@ -292,7 +291,7 @@ def test_event_ids_increase_across_restarts(
             expected += await everything(steady)
             await history.run(6)
             expected += await everything(steady)
-            async with reopened(config) as later:
+            async with open_organization(config) as later:
                 moved = Listener(later["ann"], moving.queue_id, moving.last_event_id, {})
                 await later["ann"].post("/users/me/presence", status="active", ping_only=True)
                 events += await everything(moved)
@@ -321,7 +320,7 @@ async def test_a_queue_can_be_polled_at_any_node(org: Organization, config: Conf
     """Alternately, while both nodes send messages, typing notifications, and presence."""
     await org.channel("lounge", "ann", "ben")
     async with AsyncExitStack() as stack:
-        nodes = [org, await stack.enter_async_context(reopened(config))]
+        nodes = [org, await stack.enter_async_context(open_organization(config))]
         ben = await org["ben"].register()
         sent: list[int] = []
         events: list[dict[str, Any]] = []
@@ -345,7 +344,7 @@ async def test_a_message_sent_at_one_node_wakes_a_poll_at_another(
     org: Organization, config: Config
 ) -> None:
     await org.channel("lounge", "ann", "ben")
-    async with reopened(config) as other:
+    async with open_organization(config) as other:
         ben = await other["ben"].register()
         poll = asyncio.create_task(ben.events(block=True))
         await until(lambda: other.node.delivery.waiting == 1)

@@ -49,7 +49,7 @@ from tests.property.own_steps import rest, use_device
 from tests.property.test_state import both, counts, examples, new_database, seeds
 from tests.property.web_steps import WEB_STEPS
 from tests.push_service import Browser
-from tests.support import reopened
+from tests.support import open_organization
 
 WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
 CHOICES = (
@@ -85,14 +85,14 @@ async def check_told(history: History, config: Config) -> None:
     for _ in range(8):
         await change_choices(history)
         await get_a_phone(history)
-    async with reopened(config, clock=history.clock) as other:
+    async with open_organization(config, clock=history.clock) as other:
         for _ in range(5):
             await watched(history, rules, 75, other.node.log)
             # In some histories, nobody wants notifications for a long time.
             if all(rule.told for rule in rules):
                 break
     assert any(rule.told for rule in rules), "nobody was told"
-    async with reopened(config, clock=history.clock) as later:
+    async with open_organization(config, clock=history.clock) as later:
         again = History(later, history.rng, history.sent, history.done, history.clock)
         await watched(again, rules, 30, history.org.node.log)
 

@@ -24,7 +24,7 @@ from tests.property.histories import (
     assert_folds,
     on_a_new_database,
 )
-from tests.support import reopened
+from tests.support import open_organization
 
 seeds = st.integers(0, 2**32)
 
@@ -144,7 +144,7 @@ async def check_unread(history: History, config: Config) -> None:
         await history.run(15)
         for name in PEOPLE:
             await assert_unread(history, history.org[name].user_id)
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         again = History(later, history.rng, history.sent, history.done)
         for name in PEOPLE:
             await assert_unread(again, later[name].user_id)

@@ -19,7 +19,7 @@ from tertulia.store.store import SQLITE_FILE, database_at
 from tests.cli.support import run
 from tests.stored.recording import RELEASES, found_by_owner
 from tests.stored.shapes import GOLDEN, OF_THE_LOG, Shapes, shapes, written
-from tests.support import Listener, Organization, TestClock, reopened
+from tests.support import Listener, Organization, TestClock, open_organization
 
 FOLDERS = sorted(path for path in RELEASES.iterdir() if (path / "shapes.json").exists())
 each_release = pytest.mark.parametrize("release", FOLDERS, ids=lambda path: path.name)
@@ -176,7 +176,7 @@ def look_over(config: Config) -> None:
 async def go_on(config: Config, recorded: dict[str, Any], *, queue: bool) -> None:
     """Check that the organization is served as before, and that people can continue to use it."""
     clock = TestClock(stopped_at=recorded["recorded_at"])
-    async with reopened(config, clock=clock) as org:
+    async with open_organization(config, clock=clock) as org:
         ann = org["ann"]
         assert ann.api_key == recorded["api_key"]
         found = await found_by_owner(org)

@@ -44,13 +44,13 @@ from tertulia.app.config import load  # noqa: E402
 from tertulia.model.users import Role  # noqa: E402
 from tertulia.wire.api.openapi import document  # noqa: E402
 from tests.cli.support import Place, run  # noqa: E402
-from tests.support import founded  # noqa: E402
+from tests.support import new_organization  # noqa: E402
 
 ABOUT = "No one shouts. Owners only. New in version 0.9.0."
 
 
 async def in_the_interface(data_dir: Path) -> None:
-    async with founded(Config(data_dir=str(data_dir))) as org:
+    async with new_organization(Config(data_dir=str(data_dir))) as org:
         ann = org["ann"]
         await org.add("ben", Role.ADMINISTRATOR)
         listener = await ann.register()
@@ -88,7 +88,7 @@ def in_the_openapi_document() -> None:
 
 def on_the_command_line(data_dir: Path) -> None:
     place = Place(data_dir)
-    place.found()
+    place.create_organization()
 
     def printed(*arguments: str) -> Any:
         result = run(*arguments, *place.flags)

@@ -14,8 +14,7 @@ from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFr
 from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Typing
 from tertulia.service.config import Config
 from tertulia.store.store import Store, database_at
-from tests.support import Organization
-from tests.unit.test_log import until
+from tests.support import Organization, until
 
 
 def typing(sender: int, *, started: bool = True, topic: str = "t") -> Typing:

@@ -62,7 +62,7 @@ from tertulia.store.store import SQLITE_FILE, Store, database_at
 from tertulia.store.writing import Batch
 from tests import postgres as servers
 from tests.proxy import Fault, Proxy, proxy_to
-from tests.support import Organization, founded, row
+from tests.support import Organization, new_organization, row, until
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -116,13 +116,6 @@ async def began(store: Store) -> list[Entry]:
 async def ends(awaited: Any) -> Any:
     """Return or raise what the awaitable does. Fails if it never ends."""
     return await asyncio.wait_for(awaited, HANG_SECONDS)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HANG_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -408,7 +401,7 @@ async def frozen_at(url: str, pattern: bytes, fault: Fault, *, is_together: bool
             ends_with_it = pattern == b"COMMIT\0" or (is_together and pattern == b"INTO log")
             assert type(caught.value) is (CommitUnknown if ends_with_it else TimeLimitReached)
             await far.rollback()
-            found = [e.seq for e in await ends(begun(near))]
+            found = [e.seq for e in await ends(begin_with_retries(near))]
             assert found == ([1] if ends_with_it and fault is Fault.FREEZE_AFTER else [])
             await near.rollback()
             assert await ends(far.read(seq)) == len(found)
@@ -431,7 +424,7 @@ async def written(store: Store) -> None:
     await store.commit(Batch([entry(1)], {}))
 
 
-async def begun(store: Store) -> list[Entry]:
+async def begin_with_retries(store: Store) -> list[Entry]:
     """Begin a transaction, with retries: a transaction that was frozen in the middle of a statement
     may hold the head longer than one attempt waits."""
     while True:
@@ -558,7 +551,7 @@ async def test_an_invalid_url_is_reported() -> None:
 async def test_a_slow_read_is_canceled_and_others_continue(
     config: Config, short_limits: None
 ) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         store = org.node.store
         slow = [asyncio.create_task(store.read(go_on_for_ever)) for _ in range(6)]
         await asyncio.sleep(0)
@@ -573,7 +566,7 @@ async def test_a_slow_read_is_canceled_and_others_continue(
 
 
 async def test_a_slow_snapshot_read_affects_only_itself(config: Config, short_limits: None) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         log = org.node.log
         reloads: list[None] = []
         log.on_reload(lambda: reloads.append(None))
@@ -589,7 +582,7 @@ async def test_a_slow_snapshot_read_affects_only_itself(config: Config, short_li
 async def test_unread_messages_are_loaded_without_the_writer(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("lounge", "ann")
         await org["ann"].send("lounge", "t", "hello")
         page = {"anchor": "first_unread", "num_before": 1, "num_after": 1}
@@ -637,7 +630,7 @@ async def test_a_read_that_waits_too_long_is_given_up(
     config: Config, short_limits: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "GRACE_SECONDS", 0.1)
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         gate = threading.Event()
         stuck = [
             asyncio.create_task(org.node.store.read(lambda _: gate.wait(HANG_SECONDS)))
@@ -986,7 +979,7 @@ async def test_a_database_that_disappears_and_returns(
     )
     page = {"anchor": "newest", "num_before": 10, "num_after": 0}
     message = {"type": "channel", "to": "lounge", "topic": "t", "content": "meanwhile"}
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         ann = org["ann"]
         await org.channel("lounge", "ann")
         sent = await ann.send("lounge", "t", "before")

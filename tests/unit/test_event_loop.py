@@ -22,8 +22,7 @@ from tertulia.store.database import Connection
 from tertulia.store.writing import Batch
 from tertulia.wire.http import fragments
 from tests.property.test_message_rows import changes_of, subscribed_channel
-from tests.support import Listener, Organization
-from tests.unit.test_log import until
+from tests.support import Listener, Organization, until
 
 PEOPLE = 150
 FEW, MANY = 8, 80

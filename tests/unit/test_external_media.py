@@ -30,7 +30,7 @@ def state_with(**settings: bool) -> State:
 PREVIEWING = state_with(inline_url_embed_preview=True)
 
 
-def shown(
+def render(
     content: str, state: State = STATE, known: dict[str, LinkPreview | None] | None = None
 ) -> Rendered:
     return RENDERER.render(CommandContext(state, 0, ANN), content, known)
@@ -82,7 +82,7 @@ def youtube(href: str) -> str:
     ],
 )
 def test_a_link_is_previewed_by_its_kind(content: str, expected: str) -> None:
-    assert shown(content).html == expected
+    assert render(content).html == expected
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_link_is_previewed_by_its_kind(content: str, expected: str) -> None:
     ],
 )
 def test_an_image_is_recognized_by_its_url(url: str, is_picture: bool) -> None:
-    found = shown(url)
+    found = render(url)
     assert found.has_image is is_picture
     assert ("<img" in found.html) is is_picture
 
@@ -125,11 +125,11 @@ def test_an_image_is_recognized_by_its_url(url: str, is_picture: bool) -> None:
     ],
 )
 def test_a_youtube_video_is_recognized_by_its_url(url: str, is_video: bool) -> None:
-    assert ('data-id="abcdefghijk"' in shown(url).html) is is_video
+    assert ('data-id="abcdefghijk"' in render(url).html) is is_video
 
 
 def test_a_preview_shows_the_page_s_metadata() -> None:
-    found = shown(f"see {PAGE}", PREVIEWING, {PAGE: FOUND})
+    found = render(f"see {PAGE}", PREVIEWING, {PAGE: FOUND})
     assert found.html == (
         f"<p>see {a(PAGE)}</p>\n"
         f'<div class="message_embed"><a class="message_embed_image" href="{PAGE}"'
@@ -154,7 +154,7 @@ def test_a_preview_shows_the_page_s_metadata() -> None:
     ],
 )
 def test_missing_metadata_is_left_out(found: LinkPreview | None, parts: set[str]) -> None:
-    html = shown(PAGE, PREVIEWING, {PAGE: found}).html
+    html = render(PAGE, PREVIEWING, {PAGE: found}).html
     all_parts = ("embed_image", "embed_title", "embed_description")
     assert {part for part in all_parts if part in html} == parts
 
@@ -165,16 +165,16 @@ def test_a_vimeo_video_uses_vimeos_player() -> None:
         " height=&quot;360&quot; frameborder=&quot;0&quot; allow=&quot;autoplay; fullscreen&quot;"
         " allowfullscreen&gt;&lt;/iframe&gt;"
     )
-    assert shown(VIMEO, PREVIEWING, {VIMEO: FOUND}).html == (
+    assert render(VIMEO, PREVIEWING, {VIMEO: FOUND}).html == (
         f"<p>{a(VIMEO)}</p>\n"
         f'<div class="embed-video message_inline_image"><a data-id="{player}" href="{VIMEO}"'
         ' title="A &lt;b&gt;"><img src="/P/i.example/p.png"></a></div>'
     )
-    assert "embed-video" not in shown(VIMEO, PREVIEWING, {VIMEO: LinkPreview(title="x")}).html
+    assert "embed-video" not in render(VIMEO, PREVIEWING, {VIMEO: LinkPreview(title="x")}).html
 
 
 def test_a_youtube_video_gets_its_title() -> None:
-    assert shown(f"x {TUBE} [t]({TUBE})", PREVIEWING, {TUBE: FOUND}).html == (
+    assert render(f"x {TUBE} [t]({TUBE})", PREVIEWING, {TUBE: FOUND}).html == (
         f"<p>x {a(TUBE, 'YouTube - A &lt;b&gt;')} {a(TUBE, 't')}</p>\n{youtube(TUBE)}"
     )
 
@@ -204,22 +204,22 @@ def test_a_youtube_video_gets_its_title() -> None:
 def test_only_the_first_pages_of_a_message_are_fetched(
     content: str, pages: tuple[str, ...]
 ) -> None:
-    assert shown(content, PREVIEWING).pages == pages
-    assert shown(content).pages == ()
+    assert render(content, PREVIEWING).pages == pages
+    assert render(content).pages == ()
 
 
 def test_more_than_24_links_are_not_previewed() -> None:
     pictures = [f"{PIC}?{n}" for n in range(25)]
-    assert shown("\n".join(pictures[:24])).html.count("<img") == 24
-    assert shown("\n".join(pictures)).html.count("<img") == 0
+    assert render("\n".join(pictures[:24])).html.count("<img") == 24
+    assert render("\n".join(pictures)).html.count("<img") == 0
 
 
 def test_the_organization_s_settings_control_previews() -> None:
     content = f"{PIC} {FILM} {TUBE} {PAGE}"
     without = state_with(inline_image_preview=False)
-    assert "<div" not in shown(content, without, {PAGE: FOUND, TUBE: FOUND}).html
+    assert "<div" not in render(content, without, {PAGE: FOUND, TUBE: FOUND}).html
     pages_only = state_with(inline_image_preview=False, inline_url_embed_preview=True)
-    html = shown(content, pages_only, {PAGE: FOUND, TUBE: FOUND}).html
+    html = render(content, pages_only, {PAGE: FOUND, TUBE: FOUND}).html
     assert html.count('<div class="message_embed">') == 1
     assert "YouTube - " in html
     assert "<img" not in html
@@ -245,7 +245,7 @@ KNOWN: dict[str, LinkPreview | None] = {PAGE: FOUND, TUBE: FOUND, VIMEO: FOUND}
 @given(st.lists(st.sampled_from(PARTS + LINKS), max_size=40))
 @settings(max_examples=300, deadline=None)
 def test_only_allowed_elements_appear(parts: list[str]) -> None:
-    checked(shown("".join(parts), PREVIEWING, KNOWN).html)
+    checked(render("".join(parts), PREVIEWING, KNOWN).html)
 
 
 @given(st.text(max_size=50), st.text(max_size=50), st.text(max_size=50))

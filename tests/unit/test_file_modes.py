@@ -14,8 +14,7 @@ from tertulia.store import file_modes
 from tertulia.store.store import database_at
 from tests.cli.support import Place
 from tests.pictures import picture
-from tests.support import reopened
-from tests.unit.test_log import until
+from tests.support import open_organization, until
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
@@ -38,8 +37,8 @@ def wrong_modes(directory: Path) -> dict[str, str]:
 @pytest.mark.usefixtures("umask")
 async def test_only_the_owner_can_read_what_a_server_writes(config: Config) -> None:
     place = Place(config.data_path, config.database_url)
-    await asyncio.to_thread(place.found)
-    async with reopened(config) as org:
+    await asyncio.to_thread(place.create_organization)
+    async with open_organization(config) as org:
         await org["ann"].upload()
         await org["ann"].upload("a.png", picture(600, 400), "image/png")
         tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "5"}
@@ -64,7 +63,7 @@ async def test_only_the_owner_can_read_what_a_server_writes(config: Config) -> N
 @pytest.mark.usefixtures("umask")
 def test_backups_and_restored_files_are_private(tmp_path: Path) -> None:
     place, again = Place(tmp_path / "data"), Place(tmp_path / "new" / "again")
-    place.found()
+    place.create_organization()
     copy = tmp_path / "b.zip"
     assert place.run("backup", str(copy)).exit_code == 0
     assert stat.S_IMODE(copy.stat().st_mode) == file_modes.FILE
@@ -82,7 +81,7 @@ def test_an_existing_directory_keeps_its_mode(tmp_path: Path) -> None:
 
 def test_check_reports_files_that_everyone_can_read(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     answer = place.answer("check")
     (one,) = (one for one in answer["checks"] if one["check"] == "permissions")
     assert (one["ok"], one["detail"].startswith("only their owner")) == (True, True)
@@ -114,7 +113,7 @@ def test_check_reports_files_that_everyone_can_read(tmp_path: Path) -> None:
 
 def test_serve_warns_once_if_everyone_can_read_the_files(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
-    place.found()
+    place.create_organization()
     os.chmod(place.data_dir, 0o755)
     with place.serving() as (process, _):
         process.terminate()

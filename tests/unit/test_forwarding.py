@@ -20,8 +20,7 @@ from tertulia.service.config import Config
 from tertulia.store.bus import PeerSocket
 from tests import postgres
 from tests.nodes import Client, Cluster, cluster
-from tests.support import Reply
-from tests.unit.test_log import until
+from tests.support import Reply, until
 
 A_WHILE = 0.05
 
@@ -53,12 +52,12 @@ def logs(two: Cluster) -> tuple[Log, Log]:
     return writer.node.log, other.node.log
 
 
-async def sent(
+async def send_forwarded(
     two: Cluster, content: str = "hello", topic: str = "t", channel: str = "lounge"
 ) -> Reply:
     """Send a message at the second node, which knows that the first one writes. Return the
     response."""
-    return await said(await told_who_writes(two), content, topic, channel)
+    return await send_at_second(await told_who_writes(two), content, topic, channel)
 
 
 async def told_who_writes(two: Cluster) -> Client:
@@ -79,7 +78,7 @@ async def told_who_writes(two: Cluster) -> Client:
     return client
 
 
-async def said(
+async def send_at_second(
     client: Client, content: str = "hello", topic: str = "t", channel: str = "lounge"
 ) -> Reply:
     """Send a message at the second node. Return the response."""
@@ -112,13 +111,13 @@ async def test_the_last_writer_writes_for_the_others(
     if not brings_entries:
         monkeypatch.setattr(forwarding, "MAX_BROADCAST", -1)
     writer, other = logs(two)
-    reply = await sent(two)
+    reply = await send_forwarded(two)
     assert done(two) == (1, 1)
     # It responds once it has the entry itself.
     assert other.durable == writer.durable
     assert other.state.last_message_id == reply.ok["id"]
     assert await contents(two) == ["hello"]
-    await asyncio.gather(*(sent(two, f"{number}") for number in range(8)))
+    await asyncio.gather(*(send_forwarded(two, f"{number}") for number in range(8)))
     assert sorted(await contents(two)) == [*"01234567", "hello"]
 
 
@@ -132,19 +131,19 @@ async def test_the_reply_contains_the_log_entries(
     hearing = other.store._hearing
     assert hearing is not None
     hearing.detach()  # It gets no notifications from the database.
-    assert (await said(client)).ok["id"] == other.state.last_message_id
+    assert (await send_at_second(client)).ok["id"] == other.state.last_message_id
     assert done(two) == (1, 1)
     assert other.position == writer.position
 
 
 async def test_a_refusal_is_forwarded_with_its_reason(two: Cluster) -> None:
-    reply = await sent(two, channel="nowhere")
+    reply = await send_forwarded(two, channel="nowhere")
     reply.refused("STREAM_DOES_NOT_EXIST")
     assert done(two) == (0, 0)
 
 
 async def test_a_long_message_is_not_forwarded(two: Cluster) -> None:
-    (await sent(two, "ä" * 9999)).ok
+    (await send_forwarded(two, "ä" * 9999)).ok
     assert done(two) == (0, 0)
 
 
@@ -152,14 +151,14 @@ async def test_a_node_with_many_commands_writes_itself(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "MANY_COMMANDS", 0)
-    (await sent(two)).ok
+    (await send_forwarded(two)).ok
     assert done(two) == (0, 0)
 
 
 async def test_a_lost_command_runs_locally(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "FORWARDED_SECONDS", A_WHILE)
     monkeypatch.setattr(Forwarding, "_begin", lambda *_: True)
-    (await sent(two)).ok
+    (await send_forwarded(two)).ok
     assert done(two) == (0, 0)
     assert await contents(two) == ["hello"]
     # The other node isn't used again soon.
@@ -176,7 +175,7 @@ async def test_a_command_that_ran_without_a_reply_is_not_repeated(
         other._forwarding._finish(number, forwarding._NO_ANSWER)
 
     monkeypatch.setattr(writer._forwarding, "_add_answer", lose)
-    reply = await sent(two)
+    reply = await send_forwarded(two)
     assert done(two) == (1, 0)
     assert await contents(two) == ["hello"]
     assert writer.state.last_message_id == reply.ok["id"]
@@ -191,7 +190,7 @@ async def test_an_abandoned_command_is_not_started(
     client = await told_who_writes(two)
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute("SELECT 1 FROM head WHERE id = 1 FOR UPDATE")
-        sending = asyncio.create_task(said(client))
+        sending = asyncio.create_task(send_at_second(client))
         await until(lambda: len(other._forwarding) == 1)
         await until(lambda: len(other._forwarding) == 0)
         await connection.rollback()
@@ -201,17 +200,17 @@ async def test_an_abandoned_command_is_not_started(
 
 async def test_a_leaving_node_writes_for_nobody(two: Cluster) -> None:
     writer, other = logs(two)
-    await sent(two)
+    await send_forwarded(two)
     writer._forwarding.leave()
-    (await sent(two)).ok
+    (await send_forwarded(two)).ok
     assert done(two) == (1, 1)
     assert other._forwarding._writer() == ""
     other._forwarding._avoided.clear()
     writer._forwarding.close()
-    (await sent(two)).ok
+    (await send_forwarded(two)).ok
     assert done(two) == (1, 1)
     other._forwarding.close()
-    (await sent(two)).ok
+    (await send_forwarded(two)).ok
 
 
 async def test_foreign_commands_are_not_run(two: Cluster) -> None:

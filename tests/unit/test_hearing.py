@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.store import notification_reader
 from tertulia.store.notification_reader import NotificationReader
-from tests.unit.test_log import until
+from tests.support import until
 
 
 async def turns() -> None:

@@ -21,13 +21,13 @@ from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_connection import HttpConnection
 from tertulia.outbound.http_responses import NotFetched, StreamedResponse
-from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
+from tests.external_web import ExternalWeb, Page, external_web, redirect, unvouched
 from tests.support import row
 
 
 @pytest.fixture
-async def there() -> AsyncIterator[Elsewhere]:
-    async with elsewhere() as served:
+async def there() -> AsyncIterator[ExternalWeb]:
+    async with external_web() as served:
         yield served
 
 
@@ -101,7 +101,7 @@ def test_a_zone_does_not_hide_an_address() -> None:
     assert parsed("example.com") is None
 
 
-async def test_a_page_is_fetched_by_its_host_name(there: Elsewhere) -> None:
+async def test_a_page_is_fetched_by_its_host_name(there: ExternalWeb) -> None:
     there.pages["/a?b=c"] = Page(b"hello", "text/plain; charset=latin-1")
     answer = await fetched(there.web(), there.url("/a?b=c"))
     assert (answer.url, answer.media_type) == (there.url("/a?b=c"), "text/plain")
@@ -114,14 +114,14 @@ async def test_a_page_is_fetched_by_its_host_name(there: Elsewhere) -> None:
     assert not [line for line in lines if line.startswith(("cookie", "authorization", "referer"))]
 
 
-async def test_an_international_name_is_requested_in_its_dns_form(there: Elsewhere) -> None:
+async def test_an_international_name_is_requested_in_its_dns_form(there: ExternalWeb) -> None:
     there.pages["/%C3%A9"] = Page(b"hello")
     assert await content(there.web(), there.url("/é", "münchen.test")) == b"hello"
     assert there.resolved == ["xn--mnchen-3ya.test"]
     assert f"host: xn--mnchen-3ya.test:{there.port}" in there.heads[0].lower()
 
 
-async def test_cookies_are_not_sent_back(there: Elsewhere) -> None:
+async def test_cookies_are_not_sent_back(there: ExternalWeb) -> None:
     there.pages["/a"] = Page(status=302, headers={"Location": "/b", "Set-Cookie": "x=y"})
     there.pages["/b"] = Page(b"b")
     assert await content(there.web(), there.url("/a")) == b"b"
@@ -169,7 +169,7 @@ async def test_cookies_are_not_sent_back(there: Elsewhere) -> None:
         "http://pages.test/" + "a" * 2000,
     ],
 )
-async def test_an_invalid_url_is_not_requested(there: Elsewhere, url: str) -> None:
+async def test_an_invalid_url_is_not_requested(there: ExternalWeb, url: str) -> None:
     there.pages["/"] = Page(b"secret")
     with pytest.raises(NotFetched):
         await fetched(there.web(), url)
@@ -180,7 +180,7 @@ async def test_an_invalid_url_is_not_requested(there: Elsewhere, url: str) -> No
     "addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["::1"], [], ["169.254.169.254"]]
 )
 async def test_a_name_that_resolves_to_the_network_is_not_contacted(
-    there: Elsewhere, addresses: list[str]
+    there: ExternalWeb, addresses: list[str]
 ) -> None:
     there.others["inside.example"] = [addresses]
     with pytest.raises(NotFetched):
@@ -198,7 +198,7 @@ async def test_a_name_that_resolves_to_the_network_is_not_contacted(
     ],
 )
 async def test_this_server_is_not_contacted_by_another_of_its_names(
-    there: Elsewhere, own: str, address: str
+    there: ExternalWeb, own: str, address: str
 ) -> None:
     there.own = [own]
     there.others["alias.example"] = [[address]]
@@ -209,7 +209,7 @@ async def test_this_server_is_not_contacted_by_another_of_its_names(
         await fetched(there.web(), there.url("/"))
 
 
-async def test_a_redirect_to_another_port_is_not_followed(there: Elsewhere) -> None:
+async def test_a_redirect_to_another_port_is_not_followed(there: ExternalWeb) -> None:
     there.pages["/"] = redirect("http://pages.test:6379/")
     with pytest.raises(NotFetched, match="port 6379"):
         await fetched(there.web(), there.url("/"))
@@ -227,7 +227,7 @@ def test_an_address_of_this_machine_is_not_external(monkeypatch: pytest.MonkeyPa
     assert addresses.is_elsewhere(ip_address("1.0.0.1"))
 
 
-async def test_the_connection_uses_the_checked_address(there: Elsewhere) -> None:
+async def test_the_connection_uses_the_checked_address(there: ExternalWeb) -> None:
     """A name that resolves differently the next time gains nothing, because it's resolved once."""
     there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     there.pages["/"] = Page(b"first")
@@ -235,7 +235,7 @@ async def test_the_connection_uses_the_checked_address(there: Elsewhere) -> None
     assert there.resolved == ["turning.example"]
 
 
-async def test_each_redirect_is_checked(there: Elsewhere) -> None:
+async def test_each_redirect_is_checked(there: ExternalWeb) -> None:
     there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     there.pages["/"] = redirect(there.url("/again", "turning.example"))
     with pytest.raises(NotFetched, match=r"^the host isn't on the public internet$"):
@@ -255,7 +255,7 @@ async def test_each_redirect_is_checked(there: Elsewhere) -> None:
         "http://[",
     ],
 )
-async def test_a_redirect_to_a_private_address_is_refused(there: Elsewhere, to: str) -> None:
+async def test_a_redirect_to_a_private_address_is_refused(there: ExternalWeb, to: str) -> None:
     there.pages["/"] = redirect(to)
     with pytest.raises(NotFetched):
         await fetched(there.web(), there.url("/"))
@@ -263,7 +263,7 @@ async def test_a_redirect_to_a_private_address_is_refused(there: Elsewhere, to: 
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirects_are_followed(there: Elsewhere, status: int) -> None:
+async def test_redirects_are_followed(there: ExternalWeb, status: int) -> None:
     there.pages["/a"] = redirect("/b", status)
     there.pages["/b"] = redirect(there.url("/c/d", "other.test"), status)
     there.pages["/c/d"] = redirect("e", status)
@@ -272,7 +272,7 @@ async def test_redirects_are_followed(there: Elsewhere, status: int) -> None:
     assert answer.url == there.url("/c/e", "other.test")
 
 
-async def test_redirects_are_limited(there: Elsewhere) -> None:
+async def test_redirects_are_limited(there: ExternalWeb) -> None:
     there.pages["/"] = redirect("/")
     with pytest.raises(NotFetched, match="too many"):
         await fetched(there.web(), there.url("/"))
@@ -294,13 +294,13 @@ async def test_redirects_are_limited(there: Elsewhere) -> None:
     ],
     ids=lambda page: f"{page.status}-{len(page.body)}-{len(str(page.headers))}",
 )
-async def test_a_response_of_an_unwanted_kind_is_not_read(there: Elsewhere, page: Page) -> None:
+async def test_a_response_of_an_unwanted_kind_is_not_read(there: ExternalWeb, page: Page) -> None:
     there.pages["/"] = page
     with pytest.raises(NotFetched):
         await fetched(there.web(), there.url("/"))
 
 
-async def test_an_endless_response_is_cut_off(there: Elsewhere) -> None:
+async def test_an_endless_response_is_cut_off(there: ExternalWeb) -> None:
     sent = 0
 
     async def endless(writer: asyncio.StreamWriter) -> None:
@@ -320,7 +320,7 @@ async def test_an_endless_response_is_cut_off(there: Elsewhere) -> None:
 
 
 async def test_a_slow_response_is_given_up(
-    there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    there: ExternalWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def slow(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 X\r\n")
@@ -336,7 +336,7 @@ async def test_a_slow_response_is_given_up(
         await fetched(there.web(), there.url("/"), seconds=1000)
 
 
-async def test_a_request_without_a_free_slot_in_time_is_not_sent(there: Elsewhere) -> None:
+async def test_a_request_without_a_free_slot_in_time_is_not_sent(there: ExternalWeb) -> None:
     there.pages["/"] = Page(b"hello")
     web = there.web(at_once=1)
     async with web.opened(there.url("/"), accept="*/*", seconds=60):
@@ -352,14 +352,14 @@ async def test_a_request_without_a_free_slot_in_time_is_not_sent(there: Elsewher
 @pytest.mark.parametrize(
     "said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 X\r\nContent-Length: 5\r\n\r\nabc"]
 )
-async def test_a_truncated_response_is_an_error(there: Elsewhere, said: bytes) -> None:
+async def test_a_truncated_response_is_an_error(there: ExternalWeb, said: bytes) -> None:
     there.pages["/"] = lambda writer: writer.write(said)
     with pytest.raises(NotFetched):
         await fetched(there.web(), there.url("/"))
 
 
-async def test_a_refused_connection_is_an_error(there: Elsewhere) -> None:
-    async with elsewhere() as gone:
+async def test_a_refused_connection_is_an_error(there: ExternalWeb) -> None:
+    async with external_web() as gone:
         url = gone.url("/")
     with pytest.raises(NotFetched, match="Connect"):
         await fetched(there.web(gone.port), url)
@@ -371,7 +371,7 @@ async def test_a_certificate_must_match_the_name(
     """The name, although the connection is to an address."""
     context = unvouched(tmp_path)
     monkeypatch.setattr("certifi.where", lambda: str(tmp_path / "server.pem"))
-    async with elsewhere(context) as there:
+    async with external_web(context) as there:
         there.pages["/"] = Page(b"hello")
         assert await content(there.web(), there.url("/")) == b"hello"
         with pytest.raises(NotFetched, match="certificate"):
@@ -383,7 +383,7 @@ async def test_a_certificate_must_be_trusted(tmp_path: Path) -> None:
     names: list[str | None] = []
     context = unvouched(tmp_path)
     context.sni_callback = lambda _socket, name, _context: names.append(name)
-    async with elsewhere(context) as there:
+    async with external_web(context) as there:
         there.pages["/"] = Page(b"secret")
         with pytest.raises(NotFetched, match="certificate"):
             await fetched(there.web(), there.url("/"))
@@ -395,25 +395,25 @@ async def test_a_certificate_must_be_trusted(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def taking(there: Elsewhere) -> Elsewhere:
+def taking(there: ExternalWeb) -> ExternalWeb:
     """Accepts requests on one connection while it's kept."""
     there.pages["/"] = Page(status=201)
     there.answers_on_each = 100
     return there
 
 
-async def said(web: Web, url: str) -> int:
+async def post_status(web: Web, url: str) -> int:
     """The status of the response to a POST."""
     return (await web.send(url, b"x", {}, seconds=5, limit=1000)).status
 
 
 async def test_a_connection_is_reused_only_for_the_same_host(
-    taking: Elsewhere,
+    taking: ExternalWeb,
 ) -> None:
     """Its certificate was checked for that host."""
     web = taking.web(keeps=True)
     for host in ("a.test", "b.test", "a.test", "b.test", "a.test"):
-        assert await said(web, taking.url("/", host)) == 201
+        assert await post_status(web, taking.url("/", host)) == 201
     assert taking.connections == 2
     assert taking.resolved == ["a.test", "b.test"], "once for each connection"
     assert not [head for head in taking.heads if "connection: close" in head.lower()]
@@ -429,7 +429,7 @@ async def test_a_connection_is_reused_only_for_the_same_host(
 
 
 async def test_a_request_on_a_closed_connection_is_retried_once(
-    taking: Elsewhere,
+    taking: ExternalWeb,
 ) -> None:
     there, web = taking, taking.web(keeps=True)
     there.answers_on_each = 2
@@ -438,27 +438,27 @@ async def test_a_request_on_a_closed_connection_is_retried_once(
         writer.close()
 
     # The connection is kept, and closes without a response as the next request is sent.
-    assert await said(web, there.url("/")) == 201
+    assert await post_status(web, there.url("/")) == 201
     there.pages["/late"] = hung_up
     with pytest.raises(NotFetched):
-        await said(web, there.url("/late"))
+        await post_status(web, there.url("/late"))
     assert there.asked == ["/", "/late", "/late"]
     # A connection that the other end closed while idle isn't used.
     there.answers_on_each = 1
     for _ in range(3):
-        assert await said(web, there.url("/")) == 201
+        assert await post_status(web, there.url("/")) == 201
     assert there.asked[3:] == ["/"] * 3
     await web.close()
     # On a new connection, nothing is sent twice.
     there.asked.clear()
     fresh = there.web(keeps=True)
     with pytest.raises(NotFetched):
-        await said(fresh, there.url("/late"))
+        await post_status(fresh, there.url("/late"))
     assert there.asked == ["/late"]
     await fresh.close()
 
 
-async def test_a_canceled_request_holds_no_connection(taking: Elsewhere) -> None:
+async def test_a_canceled_request_holds_no_connection(taking: ExternalWeb) -> None:
     """At whatever point it takes too long."""
     there, web = taking, taking.web(keeps=True)
 
@@ -472,14 +472,16 @@ async def test_a_canceled_request_holds_no_connection(taking: Elsewhere) -> None
     once = there.web()
     for turns in range(60):
         host = f"n{turns}.test"
-        tasks = [asyncio.create_task(said(one, there.url("/slow", host))) for one in (web, once)]
+        tasks = [
+            asyncio.create_task(post_status(one, there.url("/slow", host))) for one in (web, once)
+        ]
         for _ in range(turns):
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
         # Otherwise it would wait for the one that was canceled.
-        assert await said(web, there.url("/", host)) == 201
+        assert await post_status(web, there.url("/", host)) == 201
     await web.close()
     async with asyncio.timeout(60):
         while there.open:  # noqa: ASYNC110 (the server tells nobody)
@@ -488,7 +490,7 @@ async def test_a_canceled_request_holds_no_connection(taking: Elsewhere) -> None
 
 
 async def test_a_failed_request_holds_no_connection(
-    taking: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    taking: ExternalWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there, web = taking, taking.web(keeps=True)
     there.pages["/late"] = lambda writer: writer.close()
@@ -503,7 +505,7 @@ async def test_a_failed_request_holds_no_connection(
     gc.disable()
     try:
         with pytest.raises(NotFetched):
-            await said(web, there.url("/late"))
+            await post_status(web, there.url("/late"))
         async with asyncio.timeout(60):
             while made[0]() is not None:  # noqa: ASYNC110 (nobody tells)
                 await asyncio.sleep(0)
@@ -512,7 +514,7 @@ async def test_a_failed_request_holds_no_connection(
     await web.close()
 
 
-async def test_every_framing_of_a_response_is_read(taking: Elsewhere) -> None:
+async def test_every_framing_of_a_response_is_read(taking: ExternalWeb) -> None:
     there, web = taking, taking.web(keeps=True)
     start = b"HTTP/1.1 200 X\r\nRetry-After: 7\r\n"
     there.pages |= {
@@ -536,7 +538,7 @@ async def test_every_framing_of_a_response_is_read(taking: Elsewhere) -> None:
     for path in ("/large", "/larger", "/endless", "/head", "/short", "/none"):
         with row(path), pytest.raises(NotFetched):
             await web.send(there.url(path), b"x", {}, seconds=60, limit=100)
-        assert await said(web, there.url("/")) == 201
+        assert await post_status(web, there.url("/")) == 201
     with pytest.raises(NotFetched, match="header"):
         await web.send(there.url("/"), b"x", {"A": "b\r\nC: d"}, seconds=60, limit=100)
     await web.close()
@@ -568,7 +570,7 @@ BEHIND = {
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
 async def test_no_response_is_taken_for_another_request_s(secure: bool, tmp_path: Path) -> None:
     context = unvouched(tmp_path) if secure else None
-    async with elsewhere(context) as there:
+    async with external_web(context) as there:
         there.answers_on_each = 100
         web = there.web(keeps=True)
         web._tls = ssl.create_default_context(cafile=tmp_path / "server.pem") if secure else None
@@ -592,14 +594,18 @@ async def test_no_response_is_taken_for_another_request_s(secure: bool, tmp_path
                 with row(path, after):
                     there.pages["/"] = Page(status=after)
                     written.clear()
-                    assert await said(web, there.url(path)) in {201, 204}
+                    assert await post_status(web, there.url(path)) in {201, 204}
                     await written.wait()
-                    assert await said(web, there.url("/")) == after
+                    assert await post_status(web, there.url("/")) == after
         # The next response is trusted only on a new connection, since extra data may arrive too
         # late to notice.
         before = there.connections
         there.pages["/gone"] = Page(status=410)
-        assert [await said(web, there.url(path)) for path in ("/", "/gone", "/")] == [201, 410, 201]
+        assert [await post_status(web, there.url(path)) for path in ("/", "/gone", "/")] == [
+            201,
+            410,
+            201,
+        ]
         assert there.connections == before + 1
         await web.close()
 
@@ -651,23 +657,23 @@ async def test_tls_messages_after_the_handshake_are_no_response(
             yield response
 
     monkeypatch.setattr(HttpConnection, "response", send_late)
-    there = Elsewhere(port=listening.getsockname()[1], scheme="https")
+    there = ExternalWeb(port=listening.getsockname()[1], scheme="https")
     web = there.web(keeps=True)
     web._tls = ssl.create_default_context(cafile=tmp_path / "server.pem")
     with listening:
         server = asyncio.create_task(asyncio.to_thread(serve))
-        assert await said(web, there.url("/")) == 201
+        assert await post_status(web, there.url("/")) == 201
         await server
     await web.close()
 
 
 async def test_connections_are_limited_and_closed_when_idle(
-    taking: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    taking: ExternalWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "KEPT", 2)
     there, web = taking, taking.web(keeps=True)
     for host in ("a.test", "b.test", "c.test", "b.test"):
-        assert await said(web, there.url("/", host)) == 201
+        assert await post_status(web, there.url("/", host)) == 201
     assert there.connections == 3
     # The least recently used connection made room.
     assert [one.origin.host for one in web._idle] == [b"c.test", b"b.test"]
@@ -681,7 +687,7 @@ async def test_connections_are_limited_and_closed_when_idle(
     there.pages["/slow"] = slowly
     other = there.web(keeps=True)
     asked = len(there.asked)
-    waiting = asyncio.create_task(said(other, there.url("/slow")))
+    waiting = asyncio.create_task(post_status(other, there.url("/slow")))
     async with asyncio.timeout(60):
         while len(there.asked) == asked:  # noqa: ASYNC110 (the server tells nobody)
             await asyncio.sleep(0)
@@ -697,7 +703,7 @@ async def test_connections_are_limited_and_closed_when_idle(
         assert connection.timer.when() - asyncio.get_running_loop().time() <= 30
         web._end(connection)
     monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.0)
-    assert await said(web, there.url("/")) == 201
+    assert await post_status(web, there.url("/")) == 201
     async with asyncio.timeout(60):
         while web._idle or there.open:  # noqa: ASYNC110 (the server tells nobody)
             await asyncio.sleep(0)

@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import gc
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from pathlib import Path
@@ -32,7 +31,7 @@ from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store.database import ConnectionLost
-from tests.support import Organization, TestClock, founded
+from tests.support import Organization, TestClock, new_organization, until
 from tests.wire.own import later
 
 DAY = 86400
@@ -42,12 +41,6 @@ DAY = 86400
 def config(tmp_path: Path) -> Config:
     """The kind of database makes no difference to most of this."""
     return Config(data_dir=str(tmp_path))
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not is_so():  # noqa: ASYNC110 (it is asked of what has no event)
-            await asyncio.sleep(0.01)
 
 
 class Work:
@@ -297,7 +290,7 @@ def settle(context: CommandContext, times: str) -> Decision[None]:
 
 async def test_each_due_item_is_processed_once_and_not_early(config: Config) -> None:
     now = TestClock()
-    async with founded(config, clock=now) as org:
+    async with new_organization(config, clock=now) as org:
         log = org.node.log
         job = due_job(log, "bells", due_at, ring)
         await log.submit(None, settle, f"{now() + 5} {now() + 6} {now() + 100}")
@@ -314,7 +307,7 @@ async def test_each_due_item_is_processed_once_and_not_early(config: Config) -> 
 async def test_an_item_announced_as_due_is_processed_without_a_query(
     config: Config,
 ) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         log = org.node.log
         done = asyncio.Event()
         log.follow(lambda _: None if log.state.realm.description else done.set())
@@ -325,14 +318,14 @@ async def test_an_item_announced_as_due_is_processed_without_a_query(
 
 
 async def test_a_refused_command_is_a_failure(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.node.log.submit(None, settle, "1")
         with pytest.raises(Refused, match="not today"):
             await due_job(org.node.log, "bells", due_at, refuse).once()
 
 
 async def test_a_command_without_progress_is_retried_after_a_pause(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.node.log.submit(None, settle, "1")
         assert await due_job(org.node.log, "bells", due_at, nothing).once() > 1
 
@@ -382,7 +375,7 @@ class Stage:
         monkeypatch.setattr(FailedItems.__init__, "__defaults__", (self.resting,))
 
     async def enter(self, stack: AsyncExitStack) -> Organization:
-        org = await stack.enter_async_context(founded(self.config, clock=self.clock))
+        org = await stack.enter_async_context(new_organization(self.config, clock=self.clock))
         await org.add("ben")
         return org
 

@@ -32,7 +32,7 @@ def other(several_nodes: Path) -> Iterator[LocalBus]:
     found.close()
 
 
-def heard(listener: Listener) -> list[int | str | None]:
+def received(listener: Listener) -> list[int | str | None]:
     """Everything that waits for the listener."""
     found: list[int | str | None] = []
     listener.hear(0, found.append, found.append)
@@ -44,13 +44,13 @@ def test_a_broadcast_reaches_every_other_process(bus: LocalBus, other: LocalBus)
         bus.tell_growth(7)
         bus.announce(["a", "ä" * 20_000, "b", "c" * 500_000])
         bus.tell_growth(9)
-        assert heard(one) == ["a", "ä" * 20_000, "b", 9]
-        assert heard(own) == []
+        assert received(one) == ["a", "ä" * 20_000, "b", 9]
+        assert received(own) == []
         with contextlib.closing(other.listener()) as late:
             bus.announce(["later"])
-            assert heard(one) == heard(late) == ["later"]
+            assert received(one) == received(late) == ["later"]
         other.tell_growth(10)
-        assert heard(own) == [10]
+        assert received(own) == [10]
 
 
 def test_a_process_that_does_not_listen_delays_senders_only_briefly(
@@ -65,9 +65,9 @@ def test_a_process_that_does_not_listen_delays_senders_only_briefly(
         for _ in range(3):
             bus.announce(["x" * 30_000] * 100)
         # Some messages were lost; new ones arrive.
-        heard(slow)
+        received(slow)
         bus.announce(["again"])
-        assert heard(slow) == ["again"]
+        assert received(slow) == ["again"]
     assert [place.name for place in several_nodes.iterdir() if place.suffix] == []
 
 

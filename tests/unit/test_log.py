@@ -30,7 +30,7 @@ from tertulia.store.notes import FactSet
 from tertulia.store.pipeline import EncodedStatement, Pipeline
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch
-from tests.support import Organization
+from tests.support import Organization, until
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -121,14 +121,6 @@ async def other_log(config: Config) -> AsyncIterator[Log]:
     """Another process's access to the same log."""
     async with opened_log(config, lambda _: None) as log:
         yield log
-
-
-async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Let other tasks run until the condition is true. Raises TimeoutError if that doesn't
-    happen."""
-    async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110 (what it waits for tells nobody)
-            await asyncio.sleep(0.005)
 
 
 async def nothing_known(*_: Any) -> None:

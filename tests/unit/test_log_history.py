@@ -19,8 +19,8 @@ from tertulia.store.installation import NewerDatabase, Position
 from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.schema_upgrade import migrate
 from tertulia.store.store import database_at
-from tests.support import Listener, Organization, founded, reopened
-from tests.unit.test_log import assert_true_to_the_tables, create, other_log, rename, until
+from tests.support import Listener, Organization, new_organization, open_organization, until
+from tests.unit.test_log import assert_true_to_the_tables, create, other_log, rename
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -112,7 +112,7 @@ async def test_no_command_is_decided_with_a_state_that_no_longer_exists(
 async def test_every_node_ends_its_queues_and_one_sets_the_new_identity(
     org: Organization, config: Config
 ) -> None:
-    async with reopened(config) as second:
+    async with open_organization(config) as second:
         copy = await org.node.store.read(copied)
         listeners = []
         for place in (org, second):
@@ -136,7 +136,7 @@ async def test_every_node_ends_its_queues_and_one_sets_the_new_identity(
 
 @pytest.mark.parametrize("grown", [0, 2, 5], ids=["shorter", "as long", "longer"])
 async def test_a_starting_server_notices_by_its_position_file(config: Config, grown: int) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         ann = await org["ann"].register()
         await renamed(org, "first")
         copy = await org.node.store.read(copied)
@@ -147,7 +147,7 @@ async def test_a_starting_server_notices_by_its_position_file(config: Config, gr
     async with other_log(config) as log:
         for number in range(grown):
             await log.submit(None, rename, f"other {number}")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         await assert_ended(org, ann)
         await assert_true_to_the_tables(org.node.log)
 
@@ -155,7 +155,7 @@ async def test_a_starting_server_notices_by_its_position_file(config: Config, gr
 async def test_without_a_position_file_a_queue_beyond_the_log_ends(
     config: Config,
 ) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         ann = await org["ann"].register()
         copy = await org.node.store.read(copied)
         await renamed(org, "first", "second")
@@ -166,7 +166,7 @@ async def test_without_a_position_file_a_queue_beyond_the_log_ends(
     async with other_log(config) as log:
         rows["queues"] = (await log.store.read(copied))["queues"]
         await log.store.write(lambda c: put_back(c, rows))
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         reply = await org["ann"].get(
             "/events", queue_id=ann.queue_id, last_event_id=ann.last_event_id, dont_block=True
         )
@@ -178,13 +178,13 @@ async def test_without_a_position_file_a_queue_beyond_the_log_ends(
 
 
 async def test_a_restart_keeps_the_history_and_its_queues(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         ann = await org["ann"].register()
         await renamed(org, "first")
         before = org.node.log.position
     async with other_log(config) as log:
         await log.submit(None, rename, "meanwhile")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert org.node.log.position.history == before.history
         person = org["ann"]
         listener = Listener(person, ann.queue_id, ann.last_event_id, {})

@@ -45,8 +45,8 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import outbox
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.store.outbox import QueuedMail
-from tests.mails import Hand, link_in, mailed, no_postman
-from tests.support import Organization, TestClock, founded, reopened
+from tests.mails import CollectingTransport, due_emails, link_path, no_email_job
+from tests.support import Organization, TestClock, new_organization, open_organization
 
 MAIL = Mail(kind=MailKind.HAS_ACCOUNT, to="zoe@example.com", site="http://chat.test")
 LETTER = RenderedMail(to="zoe@example.com", subject="Hé", text="Hello ☺\n", html="<p>Hello ☺</p>")
@@ -166,7 +166,7 @@ async def test_an_email_is_stored_with_its_decision_and_deleted_when_sent(
     await nodes.ask(MAIL)
     (waiting,) = await nodes.waiting()
     assert waiting.mail == MAIL
-    hand = Hand()
+    hand = CollectingTransport()
     await nodes.mail_sender(hand).deliver()
     assert [letter.to for letter in hand.letters] == ["zoe@example.com"]
     assert await nodes.waiting() == []
@@ -206,15 +206,15 @@ async def test_an_email_can_be_queued_without_a_decision(nodes: Nodes) -> None:
     assert [one.mail for one in await nodes.waiting()] == [MAIL]
 
 
-@pytest.mark.usefixtures(no_postman.__name__)
+@pytest.mark.usefixtures(no_email_job.__name__)
 async def test_a_pending_email_is_sent_after_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await invite(org)
-    async with reopened(config) as org:
-        (letter,) = await mailed(org)
+    async with open_organization(config) as org:
+        (letter,) = await due_emails(org)
         assert letter.to == "zoe@example.com"
-        assert (await org.http.get(link_in(letter))).status_code == 200
-        assert await mailed(org) == []
+        assert (await org.http.get(link_path(letter))).status_code == 200
+        assert await due_emails(org) == []
 
 
 # Retrying and giving up
@@ -272,7 +272,7 @@ async def test_a_permanently_rejected_email_is_given_up_immediately(
 async def test_an_email_about_something_obsolete_is_not_sent(nodes: Nodes) -> None:
     for kind in (MailKind.INVITATION, MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_ADDRESS):
         await nodes.ask(msgspec.structs.replace(MAIL, kind=kind, about=7))
-    hand = Hand()
+    hand = CollectingTransport()
     await nodes.mail_sender(hand).deliver()
     assert hand.letters == []
     assert await nodes.waiting() == []
@@ -283,7 +283,7 @@ async def test_an_email_about_something_obsolete_is_not_sent(nodes: Nodes) -> No
 
 async def test_two_nodes_never_both_send_an_email(nodes: Nodes) -> None:
     await nodes.ask(*(msgspec.structs.replace(MAIL, to=f"{n}@x.org") for n in range(25)))
-    hands = [Hand(), Hand()]
+    hands = [CollectingTransport(), CollectingTransport()]
     await asyncio.gather(*(nodes.mail_sender(hand).deliver() for hand in hands))
     sent = [letter.to for hand in hands for letter in hand.letters]
     assert sorted(sent) == sorted(f"{n}@x.org" for n in range(25))
@@ -295,7 +295,7 @@ async def test_a_crashed_node_s_emails_are_sent_when_its_lease_expires(
     await nodes.ask(MAIL)
     now = nodes.clock()
     (lost,) = await nodes.log.store.write(lambda c: outbox.lease(c, now, LEASE_SECONDS, 10))
-    hand = Hand()
+    hand = CollectingTransport()
     await nodes.mail_sender(hand).deliver()
     assert hand.letters == []
     nodes.clock.ahead = LEASE_SECONDS + 1
@@ -453,7 +453,7 @@ async def test_a_node_sends_queued_emails_by_itself(
         own = msgspec.structs.replace(
             config, smtp_host="127.0.0.1", smtp_port=server.port, smtp_security="none"
         )
-        async with founded(own) as org:
+        async with new_organization(own) as org:
             await invite(org)
             async with asyncio.timeout(60):
                 envelope = await server.got.get()
@@ -473,7 +473,7 @@ async def test_missed_message_emails_are_understood_by_email_programs(config: Co
         own = msgspec.structs.replace(
             config, smtp_host="127.0.0.1", smtp_port=server.port, smtp_security="none"
         )
-        async with founded(own) as org:
+        async with new_organization(own) as org:
             ben = await org.add("ben")
             soon = {"email_notifications_batching_period_seconds": 1}
             assert (await ben.patch("/settings", **soon)).ok

@@ -66,7 +66,7 @@ def stage(case: dict[str, Any], other_way: str = "") -> State:
     return state
 
 
-def told(case: dict[str, Any], state: State, way: NotificationMethod) -> str | None:
+def notified_because(case: dict[str, Any], state: State, way: NotificationMethod) -> str | None:
     """Why someone is notified, or None."""
     place: dict[str, Any] = (
         {"direct_id": 2} if case.get("direct") else {"channel_id": 7, "topic": "X"}
@@ -85,17 +85,17 @@ def told(case: dict[str, Any], state: State, way: NotificationMethod) -> str | N
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_a_message(case: dict[str, Any]) -> None:
-    assert told(case, stage(case), NotificationMethod.DESKTOP) == case["told"]
+    assert notified_because(case, stage(case), NotificationMethod.DESKTOP) == case["told"]
     for way, name in ((NotificationMethod.MAIL, "email"), (NotificationMethod.PUSH, "push")):
         # Alert words notify people who received the message, and nobody else.
         wanted = None if case["told"] == "alerted" else case["told"]
-        assert told(case, stage(case, name), way) == wanted
+        assert notified_because(case, stage(case, name), way) == wanted
 
 
 def test_bots_and_deactivated_people_are_not_notified() -> None:
     case = {"name": "", "channel": {"desktop_notifications": True}}
     state = stage(case)
-    assert told(case, state, NotificationMethod.DESKTOP)
+    assert notified_because(case, state, NotificationMethod.DESKTOP)
     state.subscriptions.put(
         Subscription(
             channel_id=7,
@@ -105,4 +105,4 @@ def test_bots_and_deactivated_people_are_not_notified() -> None:
             desktop_notifications=True,
         )
     )
-    assert not told(case, state, NotificationMethod.DESKTOP)
+    assert not notified_because(case, state, NotificationMethod.DESKTOP)

@@ -21,8 +21,8 @@ from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import log_entries, outbox, pruning, queries
 from tertulia.store.database import Connection, Database
-from tests.mails import no_postman
-from tests.support import Organization, TestClock, founded, reopened
+from tests.mails import no_email_job
+from tests.support import Organization, TestClock, new_organization, open_organization
 from tests.wire.own import later
 
 FUTURE = 2**60
@@ -37,7 +37,7 @@ def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def quiet(config: Config, no_jobs: None) -> AsyncIterator[Organization]:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         yield org
 
 
@@ -149,7 +149,7 @@ async def test_a_checkpoint_is_canceled_when_the_node_stops(
     assert await asyncio.to_thread(ended.wait, 60)
 
 
-@pytest.mark.usefixtures(no_postman.__name__)
+@pytest.mark.usefixtures(no_email_job.__name__)
 async def test_a_long_log_is_scanned_in_parts(
     quiet: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +292,7 @@ async def live(org: Organization) -> int:
     return zoe.user_id
 
 
-@pytest.mark.usefixtures(no_postman.__name__)
+@pytest.mark.usefixtures(no_email_job.__name__)
 async def test_nothing_of_an_erased_person_is_left_in_the_database(
     config: Config, quiet: Organization
 ) -> None:
@@ -330,7 +330,7 @@ async def erase(org: Organization, user_id: int) -> None:
     assert reply.ok
 
 
-@pytest.mark.usefixtures(no_postman.__name__)
+@pytest.mark.usefixtures(no_email_job.__name__)
 async def test_an_erasure_runs_by_itself_even_after_a_restart(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,9 +338,9 @@ async def test_an_erasure_runs_by_itself_even_after_a_restart(
     monkeypatch.setattr("tertulia.jobs.registry.erasures", lambda log, _: erasures(log, 0.0))
     with monkeypatch.context() as patch:
         patch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
-        async with founded(config) as org:
+        async with new_organization(config) as org:
             await erase(org, await live(org))
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         async with asyncio.timeout(60):
             while NAME in await org.node.store.read(everything):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -350,13 +350,13 @@ async def test_an_erasure_runs_by_itself_even_after_a_restart(
 async def test_clients_and_other_nodes_are_notified_before_the_erasure(config: Config) -> None:
     """So that a node which starts in the meantime can continue their queues."""
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         job = erasures(org.node.log, 30.0)
         await job.once()
         listener = await org["ann"].register(event_types=["message"])
         await erase(org, await live(org))
         assert 0 < await job.once() <= upkeep.PROPAGATION_SECONDS
-    async with reopened(config, clock=clock) as org:
+    async with open_organization(config, clock=clock) as org:
         job = erasures(org.node.log, 30.0)
         clock.ahead -= 1000
         assert 0 < await job.once() <= upkeep.PROPAGATION_SECONDS, (
@@ -382,13 +382,13 @@ async def test_clients_and_other_nodes_are_notified_before_the_erasure(config: C
 @pytest.mark.usefixtures("no_jobs")
 async def test_a_server_that_never_runs_for_a_minute_erases_too(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await erasures(org.node.log, 30.0).once()
         assert await org.node.store.read(pruning.wait) is None  # Nothing to wait for.
         await erase(org, await live(org))
     for _ in range(4):
         clock.ahead += upkeep.PROPAGATION_SECONDS * 0.7
-        async with reopened(config, clock=clock) as org:
+        async with open_organization(config, clock=clock) as org:
             assert 0 < await erasures(org.node.log, 30.0).once() <= upkeep.PRUNING_PERIOD_SECONDS
             left = await org.node.store.read(everything)
     assert NAME not in left
@@ -412,14 +412,14 @@ async def test_the_log_has_no_copy_of_personal_data(
 
 
 async def test_a_client_that_was_away_gets_the_current_content(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         queue = await org["ann"].register()
         made = await org["ann"].post("/saved_snippets", title="one", content="first")
         path = f"/saved_snippets/{made.ok['saved_snippet_id']}"
         gone = await org["ann"].post("/saved_snippets", title="two", content="to be gone")
         assert (await org["ann"].delete(f"/saved_snippets/{gone.ok['saved_snippet_id']}")).ok
         assert (await org["ann"].patch(path, content="second")).ok
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         later_queue = type(queue)(org["ann"], queue.queue_id, queue.last_event_id, {})
         events = [e for e in await later_queue.events() if e["type"] == "saved_snippets"]
         assert [e["op"] for e in events] == ["add", "add", "remove", "update"]

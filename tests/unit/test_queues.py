@@ -28,8 +28,8 @@ from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Ty
 from tertulia.service.config import Config
 from tertulia.store import queries
 from tertulia.wire.api.event_encoder import EventEncoder
-from tests.support import Listener, Organization, reopened
-from tests.unit.test_log import Counting, until
+from tests.support import Listener, Organization, open_organization, until
+from tests.unit.test_log import Counting
 
 
 @dataclass
@@ -657,7 +657,7 @@ async def test_a_queue_continues_after_a_restart(org: Organization, config: Conf
     (typed,) = await ben.events()
     await org["ann"].send("lounge", "t", "one")
     (one,) = await ben.events(acknowledge=False)
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         again = Listener(later["ben"], ben.queue_id, ben.last_event_id, {})
         assert await again.events(acknowledge=False) == [one]
         later.node.delivery.publish(typing(later, "ann", "ben", started=False))
@@ -675,7 +675,7 @@ async def test_transient_events_after_a_restart_do_not_repeat_an_id(
     ben = await org["ben"].register()
     org.node.delivery.publish(typing(org, "ann", "ben"))
     (before,) = await ben.events()
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         again = Listener(later["ben"], ben.queue_id, before["id"], {})
         assert await again.events() == []
         later.node.delivery.publish(typing(later, "ann", "ben"))
@@ -730,7 +730,7 @@ async def test_events_no_longer_in_memory_are_read_from_the_log(
 ) -> None:
     monkeypatch.setattr(recent_entries, "RECENT", recent)
     limit_pages(monkeypatch, 8)
-    async with reopened(config) as small:
+    async with open_organization(config) as small:
         ben = await small["ben"].register()
         sent = await lots(small, 40)
         answers = await all_of(ben)
@@ -848,7 +848,7 @@ async def test_a_poll_without_new_events_needs_no_database(
 
 async def test_closing_answers_every_poll(org: Organization, config: Config) -> None:
     ben = await org["ben"].register()
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         again = Listener(later["ben"], ben.queue_id, ben.last_event_id, {})
         async with polling(later, again) as poll:
             await later.node.delivery.close()
@@ -865,7 +865,7 @@ async def test_a_pruned_log_ends_the_queues_behind_it(org: Organization, config:
         connection.run("DELETE FROM log WHERE seq <= ?", (org.node.log.durable - 1,))
 
     await org.node.store.write(prune)
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         reply = await later["ben"].get(
             "/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id
         )

@@ -17,7 +17,7 @@ from tertulia.store.database import Connection, DatabaseUnavailable, Row
 from tertulia.store.readers import Person, Readers, Requester, current_requester
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.store import database_at
-from tests.unit.test_log import until
+from tests.support import until
 
 THREADS = 3
 PATIENCE = 60.0

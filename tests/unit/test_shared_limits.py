@@ -15,8 +15,7 @@ from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFr
 from tertulia.service.credentials import Vault
 from tertulia.wire.http import limiters as shared_limits
 from tertulia.wire.http.limiters import MAX_ANNOUNCED, Limiters, RateLimiter, SharedLimiter
-from tests.support import TestClock
-from tests.unit.test_log import until
+from tests.support import TestClock, until
 
 SECONDS = 60.0
 WHO = 7

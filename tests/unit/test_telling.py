@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -21,7 +20,7 @@ from tertulia.state.state import State
 from tertulia.store import broadcast, queries
 from tertulia.store.installation import Position
 from tertulia.store.store import Store, database_at
-from tests.support import Organization
+from tests.support import Organization, until
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -82,13 +81,6 @@ def test_an_entry_that_does_not_fit_is_announced_by_number(entries: list[Entry])
 
 
 # Between nodes
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
 
 
 class Other:

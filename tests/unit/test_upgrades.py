@@ -25,8 +25,8 @@ from tertulia.store.migrations import MIGRATIONS, Contract, Expand
 from tertulia.store.nodes import NodeEntry, NodeFigures
 from tertulia.store.schema_upgrade import migrate, settle
 from tertulia.store.store import database_at
-from tests.support import Organization, reopened
-from tests.unit.test_log import create, until
+from tests.support import Organization, open_organization, until
+from tests.unit.test_log import create
 
 NOW = len(MIGRATIONS)
 NEEDED = max(n for n, one in enumerate(MIGRATIONS, 1) if not isinstance(one, Expand))
@@ -202,7 +202,7 @@ async def test_changes_unreadable_for_older_nodes_are_not_written_while_they_liv
         await log.submit(None, create, "one")
         assert log.state.channel_named("one") is not None
     with pytest.raises(NewerDatabase, match="format"):
-        async with reopened(config):
+        async with open_organization(config):
             raise AssertionError
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import typing
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from tertulia.workers import (
     WorkerTask,
 )
 from tertulia.workers import worker as workers
+from tests.support import until
 
 MEMORY = 1024 * 1024 * 1024
 HERE = "tertulia.markup.code"
@@ -40,13 +41,6 @@ ENDLESS: WorkerTask[str] = WorkerTask(f"{HERE}:highlighted", str, load=f"{HERE}:
 BOMB = ("$'" + "\\" * 60, "Bash")
 SOON = 0.1
 """Seconds, for jobs that exceed their allowance."""
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until the condition is true."""
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 (a thread has no event that could be awaited)
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

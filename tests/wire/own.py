@@ -9,7 +9,7 @@ import msgspec
 from tertulia.domain.accounts import users
 from tertulia.model.users import PersonalSettings, Role, User
 from tertulia.service.config import Config
-from tests.support import Newcomer, Organization, Person, TestClock, founded
+from tests.support import Newcomer, Organization, Person, TestClock, new_organization
 
 DAY = 86400
 OTHERS = (Newcomer("ben"), Newcomer("cleo"), Newcomer("gus", Role.GUEST))
@@ -20,7 +20,7 @@ async def timed(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]
     """An organization of ann, ben, cleo, and the guest gus, with a clock that tests set. Ann and
     ben are in the channel "lounge"."""
     clock = TestClock()
-    async with founded(config, clock=clock, others=OTHERS) as org:
+    async with new_organization(config, clock=clock, others=OTHERS) as org:
         await org.channel("lounge", "ann", "ben")
         yield org, clock
 
@@ -46,7 +46,7 @@ async def add_with(org: Organization, name: str, **settings: Any) -> Person:
     change = users.created(state, user, credential)
     own = PersonalSettings(user_id=user.id, **settings)
     await org.do(msgspec.structs.replace(change, settings=own))
-    return org.know(name, user)
+    return org.person_of(name, user)
 
 
 async def listed(person: Person, path: str, key: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tertulia.model.changes import RealmChanged, Unsubscribed, UserDeactivated, UserGroupCreated
 from tertulia.model.groups import SystemGroup, UserGroup
-from tests.support import Organization
+from tests.support import Organization, Person
 
 Data = dict[str, Any]
 
@@ -54,3 +54,16 @@ async def lived_in(org: Organization) -> None:
 def named(data: Data, key: str) -> list[Any]:
     """The names in a list."""
     return [one.get("name", one.get("full_name")) for one in data[key]]
+
+
+async def direct_messages(person: Person) -> list[str]:
+    """The contents of someone's newest direct messages, as Markdown."""
+    page = await person.get(
+        "/messages",
+        anchor="newest",
+        num_before=99,
+        num_after=0,
+        narrow=[["is", "dm"]],
+        apply_markdown=False,
+    )
+    return [message["content"] for message in page.ok["messages"]]

@@ -8,13 +8,13 @@ import pytest
 
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
-from tests.browsers import fresh, give_password, ready, signed_in
-from tests.mails import mailed, no_postman
-from tests.support import PASSWORD, Newcomer, Organization, Person, TestClock, founded
+from tests.browsers import send_csrf_token, set_password, signed_in_browser, signed_out_browser
+from tests.mails import due_emails, no_email_job
+from tests.support import PASSWORD, Newcomer, Organization, Person, TestClock, new_organization
 
 pytestmark = [
     pytest.mark.usefixtures("no_logged_errors"),
-    pytest.mark.usefixtures(no_postman.__name__),
+    pytest.mark.usefixtures(no_email_job.__name__),
 ]
 
 ANN = {"username": "ann@example.com", "password": PASSWORD}
@@ -24,14 +24,9 @@ LATER = 901
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
 async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
     """An organization whose people joined an hour ago."""
-    async with founded(
+    async with new_organization(
         config, others=(Newcomer("ben"), Newcomer("robo", owner="ben")), clock=clock
     ) as organization:
         clock.ahead = 3600
@@ -39,7 +34,7 @@ async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
 
 
 async def one(org: Organization, to: str = "ann@example.com") -> RenderedMail:
-    (letter,) = await mailed(org)
+    (letter,) = await due_emails(org)
     assert letter.to == to
     return letter
 
@@ -56,7 +51,7 @@ async def test_a_deactivated_person_is_emailed_if_wanted(
     (await org["ann"].delete(path, **long)).refused("REQUEST_VARIABLE_INVALID")
     assert (await org["ann"].delete(path, deactivation_notification_comment=comment)).ok
     if comment is None:
-        assert await mailed(org) == []
+        assert await due_emails(org) == []
         return
     letter = await one(org, "ben@example.com")
     assert "was deactivated" in letter.subject
@@ -67,16 +62,16 @@ async def test_a_deactivated_person_is_emailed_if_wanted(
 
 
 async def test_a_sign_in_with_a_new_browser_is_emailed(org: Organization) -> None:
-    browser = fresh(org)
+    browser = signed_out_browser(org)
     (await browser.post("/sessions", **ANN)).ok
     letter = await one(org)
     assert "New sign-in" in letter.subject
     for said in ("127.0.0.1", "Firefox", "UTC", "http://chat.test/reset"):
         assert said in letter.text
     # Afterwards the browser and its location are known.
-    for other in (browser, fresh(org)):
+    for other in (browser, signed_out_browser(org)):
         (await other.raw("POST", "/sessions", data=ANN, headers=csrf(other))).ok
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 def csrf(browser: Person) -> dict[str, str]:
@@ -88,14 +83,14 @@ async def test_a_sign_in_with_a_program_is_emailed_once(org: Organization) -> No
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
     assert "New sign-in" in (await one(org)).subject
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_people_can_turn_account_emails_off(org: Organization) -> None:
     (await org["ann"].patch("/settings", enable_login_emails=False)).ok
-    (await fresh(org).post("/sessions", **ANN)).ok
+    (await signed_out_browser(org).post("/sessions", **ANN)).ok
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_new_users_are_not_emailed_about_their_sign_in(
@@ -103,17 +98,21 @@ async def test_new_users_are_not_emailed_about_their_sign_in(
 ) -> None:
     sent = {"email": "zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
     (await org["ann"].post("/users", **sent)).ok
-    (await fresh(org).post("/sessions", username="zoe@example.com", password=PASSWORD)).ok
-    assert await mailed(org) == []
+    (
+        await signed_out_browser(org).post(
+            "/sessions", username="zoe@example.com", password=PASSWORD
+        )
+    ).ok
+    assert await due_emails(org) == []
 
 
 @pytest.mark.parametrize("address", ["iris@cafe.example", "iris@chat.invalid"])
 async def test_without_a_readable_address_no_email_is_sent(org: Organization, address: str) -> None:
     (await org["ann"].patch(f"/users/{org['ben'].user_id}", new_email=address)).ok
-    await mailed(org)
-    await give_password(org, "ben")
-    (await fresh(org).post("/sessions", username=address, password=PASSWORD)).ok
-    assert await mailed(org) == []
+    await due_emails(org)
+    await set_password(org, "ben")
+    (await signed_out_browser(org).post("/sessions", username=address, password=PASSWORD)).ok
+    assert await due_emails(org) == []
 
 
 # Account changes
@@ -128,7 +127,7 @@ async def test_a_changed_key_is_emailed(org: Organization) -> None:
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
     assert "A new API key" in (await one(org)).text
     (await org["ben"].post(f"/bots/{org['robo'].user_id}/api_key/regenerate")).ok
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_a_new_agent_key_is_emailed(org: Organization) -> None:
@@ -145,12 +144,12 @@ async def test_an_address_changed_by_an_administrator_is_emailed_to_the_old_one(
     (await org["ann"].patch(path, new_email="benjamin@example.com")).ok
     assert "benjamin@example.com" in (await one(org, "ben@example.com")).text
     (await org["ann"].patch(path, new_email="Benjamin@example.com")).ok
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_emails_are_in_the_account_s_language(org: Organization) -> None:
     (await org["ann"].patch("/settings", default_language="es")).ok
-    (await fresh(org).post("/sessions", **ANN)).ok
+    (await signed_out_browser(org).post("/sessions", **ANN)).ok
     letter = await one(org)
     assert "Nuevo inicio de sesión" in letter.subject
     assert "Hola, Ann:" in letter.text
@@ -200,7 +199,7 @@ def acts(org: Organization) -> list[tuple[str, str, dict[str, object]]]:
 async def test_a_browser_must_confirm_the_password_after_a_while(
     org: Organization, clock: TestClock
 ) -> None:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     clock.ahead += LATER
     before = org.node.state.seq
     for method, path, sent in acts(org):
@@ -222,7 +221,7 @@ async def test_a_browser_must_confirm_the_password_after_a_while(
 
 
 async def test_another_browser_must_confirm_by_itself(org: Organization, clock: TestClock) -> None:
-    one, other = await signed_in(org), await signed_in(org)
+    one, other = await signed_in_browser(org), await signed_in_browser(org)
     clock.ahead += LATER
     (await one.post("/sessions/confirm", password=PASSWORD)).ok
     (await other.post("/users/me/api_key/regenerate")).refused(
@@ -239,8 +238,8 @@ async def test_a_program_with_a_key_need_not_confirm(org: Organization, clock: T
 
 async def test_password_confirmation_can_be_disabled(config: Config, clock: TestClock) -> None:
     never = msgspec.structs.replace(config, confirm_password_minutes=0)
-    async with founded(never, clock=clock) as org:
-        browser = await signed_in(org)
+    async with new_organization(never, clock=clock) as org:
+        browser = await signed_in_browser(org)
         clock.ahead += 20 * 86400
-        ready(browser)
+        send_csrf_token(browser)
         (await browser.post("/users/me/api_key/regenerate")).ok

@@ -9,21 +9,28 @@ from tertulia.domain.accounts.addresses import CONFIRMATIONS_PER_ACCOUNT
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import AddressVisibility
 from tertulia.service.config import Config
-from tests.mails import link_in, mailed, no_postman
-from tests.support import PASSWORD, Organization, TestClock, founded, reopened, rows
+from tests.mails import due_emails, link_path, no_email_job
+from tests.support import (
+    PASSWORD,
+    Organization,
+    TestClock,
+    new_organization,
+    open_organization,
+    rows,
+)
 
-pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+pytestmark = pytest.mark.usefixtures(no_email_job.__name__)
 
 NEW = "benjamin@example.com"
 DAY = 86400
 
 
-async def asked(org: Organization, who: str = "ben", email: str = NEW) -> str:
+async def requested_link(org: Organization, who: str = "ben", email: str = NEW) -> str:
     """The path of the link that is emailed to the new address."""
     (await org[who].patch("/settings", email=email)).ok
-    (letter,) = await mailed(org)
+    (letter,) = await due_emails(org)
     assert letter.to == email
-    return link_in(letter)
+    return link_path(letter)
 
 
 async def address(org: Organization, who: str = "ben") -> str:
@@ -31,7 +38,7 @@ async def address(org: Organization, who: str = "ben") -> str:
 
 
 async def test_the_address_changes_only_when_the_link_is_confirmed(org: Organization) -> None:
-    path = await asked(org)
+    path = await requested_link(org)
     assert await address(org) == "ben@example.com"
     page = await org.http.get(path)
     assert page.status_code == 200
@@ -48,8 +55,8 @@ async def test_the_address_changes_only_when_the_link_is_confirmed(org: Organiza
 
 
 async def test_the_previous_address_is_notified(org: Organization) -> None:
-    await org.http.post(await asked(org))
-    (letter,) = await mailed(org)
+    await org.http.post(await requested_link(org))
+    (letter,) = await due_emails(org)
     assert letter.to == "ben@example.com"
     assert NEW in letter.text
     assert "/confirm/" not in letter.text
@@ -59,7 +66,7 @@ async def test_clients_get_the_new_address_if_they_may_see_it(org: Organization)
     listeners = {
         who: await org[who].register(event_types=["realm_user"]) for who in ("ann", "ben", "gus")
     }
-    await org.http.post(await asked(org))
+    await org.http.post(await requested_link(org))
     org["ben"].email = NEW
     for who, listener in listeners.items():
         found: dict[str, Any] = {}
@@ -72,8 +79,8 @@ async def test_clients_get_the_new_address_if_they_may_see_it(org: Organization)
     (await org["ben"].patch("/settings", email_address_visibility=hidden)).ok
     for listener in listeners.values():
         await listener.events()
-    await mailed(org)
-    await org.http.post(await asked(org, email="b@example.com"))
+    await due_emails(org)
+    await org.http.post(await requested_link(org, email="b@example.com"))
     assert "b@example.com" in str(await listeners["ann"].events())
     assert "b@example.com" not in str(await listeners["gus"].events())
 
@@ -87,7 +94,7 @@ async def test_an_invalid_used_or_forbidden_address_is_refused(
 ) -> None:
     (await readonly_org["ben"].patch("/settings", email=email, full_name="Other")).refused()
     assert readonly_org.node.state.users[readonly_org["ben"].user_id].full_name == "Ben"
-    assert await mailed(readonly_org) == []
+    assert await due_emails(readonly_org) == []
 
 
 async def test_the_same_address_is_ignored_and_another_spelling_needs_no_email(
@@ -97,18 +104,18 @@ async def test_the_same_address_is_ignored_and_another_spelling_needs_no_email(
     assert same["ignored_parameters_unsupported"] == ["email"]
     (await org["ben"].patch("/settings", email="Ben@Example.com")).ok
     assert await address(org) == "Ben@Example.com"
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_if_address_changes_are_disabled_administrators_can_still_change_theirs(
     org: Organization,
 ) -> None:
-    early = await asked(org)
+    early = await requested_link(org)
     await org.do(RealmChanged(values={"email_changes_disabled": True}))
     (await org["ben"].patch("/settings", email="other@example.com")).refused()
     assert (await org.http.post(early)).status_code == 400
     assert await address(org) == "ben@example.com"
-    await org.http.post(await asked(org, "ann", "anna@example.com"))
+    await org.http.post(await requested_link(org, "ann", "anna@example.com"))
     assert await address(org, "ann") == "anna@example.com"
 
 
@@ -121,12 +128,12 @@ async def test_bots_and_other_people_s_addresses_cannot_be_changed_this_way(
             "/settings", email=NEW, target_users={"user_ids": [readonly_org["ben"].user_id]}
         )
     ).refused()
-    assert await mailed(readonly_org) == []
+    assert await due_emails(readonly_org) == []
 
 
 async def test_an_address_taken_in_the_meantime_is_refused(org: Organization) -> None:
-    path = await asked(org)
-    other = await asked(org, "cleo", NEW)
+    path = await requested_link(org)
+    other = await requested_link(org, "cleo", NEW)
     assert (await org.http.post(other)).status_code == 200
     # It belongs to someone, so it can't be requested anymore.
     assert (await org.http.post(path)).status_code == 404
@@ -134,7 +141,7 @@ async def test_an_address_taken_in_the_meantime_is_refused(org: Organization) ->
 
 
 async def test_of_two_concurrent_confirmations_one_gets_the_address(org: Organization) -> None:
-    paths = [await asked(org), await asked(org, "cleo")]
+    paths = [await requested_link(org), await requested_link(org, "cleo")]
     responses = await asyncio.gather(*(org.http.post(path) for path in paths))
     assert sorted(response.status_code for response in responses)[0] == 200
     assert [await address(org), await address(org, "cleo")].count(NEW) == 1
@@ -142,24 +149,24 @@ async def test_of_two_concurrent_confirmations_one_gets_the_address(org: Organiz
 
 async def test_a_link_expires_after_a_day_and_with_deactivation(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
-        path = await asked(org)
+        path = await requested_link(org)
         (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
         assert (await org.http.post(path)).status_code == 400
         (await org["ann"].post(f"/users/{org['ben'].user_id}/reactivate")).ok
-        org.know("ben", org.node.state.users[org["ben"].user_id])
+        org.person_of("ben", org.node.state.users[org["ben"].user_id])
         clock.ahead = DAY + 1
         for response in (await org.http.get(path), await org.http.post(path)):
             assert response.status_code == 410
         assert await address(org) == "ben@example.com"
         # Expired requests are deleted with the next request.
-        await asked(org)
+        await requested_link(org)
         assert len(org.node.state.confirmations) == 1
 
 
 async def test_deleting_an_account_deletes_its_requests(org: Organization) -> None:
-    path = await asked(org)
+    path = await requested_link(org)
     who = f"/users/{org['ben'].user_id}"
     (await org["ann"].delete(who, actions={"delete_profile": True})).ok
     assert not len(org.node.state.confirmations)
@@ -175,19 +182,19 @@ async def test_address_change_emails_are_limited(org: Organization) -> None:
 async def test_invitation_and_address_links_are_not_interchangeable(
     org: Organization,
 ) -> None:
-    path = await asked(org)
+    path = await requested_link(org)
     assert (await org.http.get(path.replace("/confirm/", "/join/"))).status_code == 404
     (await org["ann"].post("/invites", invitee_emails="z@x.org", stream_ids=[])).ok
-    (letter,) = await mailed(org)
-    join = link_in(letter)
+    (letter,) = await due_emails(org)
+    join = link_path(letter)
     assert (await org.http.get(join.replace("/join/", "/confirm/"))).status_code == 404
 
 
 async def test_a_confirmation_survives_a_restart_and_the_new_address_signs_in(
     org: Organization, config: Config
 ) -> None:
-    path = await asked(org, "ann", "anna@example.com")
-    async with reopened(config) as again:
+    path = await requested_link(org, "ann", "anna@example.com")
+    async with open_organization(config) as again:
         assert (await again.http.post(path)).status_code == 200
         (
             await again.nobody.post(

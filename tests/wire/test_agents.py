@@ -10,7 +10,7 @@ from tertulia.model.agents import Reach
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.credentials import key_digest
-from tests.support import PASSWORD, Organization, Person, TestClock, founded, rows
+from tests.support import PASSWORD, Organization, Person, TestClock, new_organization, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -20,7 +20,7 @@ async def listed(person: Person) -> list[dict[str, Any]]:
     return found
 
 
-async def made(person: Person, name: str = "Helper", **scope: Any) -> dict[str, Any]:
+async def create_agent(person: Person, name: str = "Helper", **scope: Any) -> dict[str, Any]:
     return (await person.post("/agents", name=name, **scope)).ok
 
 
@@ -34,9 +34,9 @@ async def asks(org: Organization, key: str) -> int:
 async def test_a_key_is_shown_once_and_not_stored(org: Organization) -> None:
     ann = org["ann"]
     channel = await org.channel("kitchen", "ann")
-    first = await made(ann, " Helper ")
-    second = await made(ann, "Cook", can_write=True, channel_ids=[channel, channel])
-    third = await made(ann, "Clerk", direct_messages=True, channel_ids=[])
+    first = await create_agent(ann, " Helper ")
+    second = await create_agent(ann, "Cook", can_write=True, channel_ids=[channel, channel])
+    third = await create_agent(ann, "Clerk", direct_messages=True, channel_ids=[])
     key = first["key"]
     assert key.startswith("tertulia_agent_")
     assert [one["name"] for one in await listed(ann)] == ["Clerk", "Cook", "Helper"]
@@ -85,8 +85,8 @@ async def test_a_key_names_only_channels_visible_to_its_owner(org: Organization)
     (await org["ben"].post("/agents", name="x", channel_ids=[hidden])).refused(
         "STREAM_DOES_NOT_EXIST"
     )
-    await made(org["gus"])
-    await made(org["ben"])
+    await create_agent(org["gus"])
+    await create_agent(org["ben"])
     (await org["ben"].post("/agents", name="HELPER")).refused()
     assert await listed(org["ann"]) == []
 
@@ -95,15 +95,15 @@ async def test_the_number_of_keys_is_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agents, "MAX_KEYS", 1)
-    await made(org["ben"])
+    await create_agent(org["ben"])
     (await org["ben"].post("/agents", name="other")).refused()
-    await made(org["cleo"])
+    await create_agent(org["cleo"])
 
 
 async def test_who_can_list_and_revoke_a_key(org: Organization) -> None:
     ben, ann = org["ben"], org["ann"]
     admin = await org.add("ada", Role.ADMINISTRATOR)
-    bens, anns = await made(ben), await made(ann)
+    bens, anns = await create_agent(ben), await create_agent(ann)
     for person in (ben, ann, admin):
         found = (await person.get(f"/users/{ben.user_id}/agents")).ok["agents"]
         assert [one["id"] for one in found] == [bens["agent"]["id"]]
@@ -118,13 +118,13 @@ async def test_who_can_list_and_revoke_a_key(org: Organization) -> None:
     (await ann.delete(f"/agents/{anns['agent']['id']}")).ok
     (await ann.delete(f"/agents/{anns['agent']['id']}")).refused(status=404)
     assert await asks(org, anns["key"]) == 401
-    assert (await made(ann))["agent"]["id"] == 3  # IDs aren't reused.
+    assert (await create_agent(ann))["agent"]["id"] == 3  # IDs aren't reused.
 
 
 async def test_the_last_use_is_shown_and_rarely_written(config: Config) -> None:
     clock = TestClock(stopped_at=1_790_000_000)
-    async with founded(config, clock=clock) as org:
-        key = (await made(org["ann"]))["key"]
+    async with new_organization(config, clock=clock) as org:
+        key = (await create_agent(org["ann"]))["key"]
         assert await asks(org, key) == 200
         seq = org.node.state.seq
         assert [one["last_used_at"] for one in await listed(org["ann"])] == [1_790_000_000]
@@ -142,7 +142,7 @@ async def test_the_last_use_is_shown_and_rarely_written(config: Config) -> None:
 )
 async def test_keys_end_with_their_owner_s_access(org: Organization, ends: str) -> None:
     ann, ben = org["ann"], org["ben"]
-    key = (await made(ben))["key"]
+    key = (await create_agent(ben))["key"]
     assert await asks(org, key) == 200
     match ends:
         case "new key":
@@ -167,20 +167,20 @@ async def test_keys_end_with_their_owner_s_access(org: Organization, ends: str) 
 async def test_an_owner_s_new_password_keeps_agent_keys_and_the_api_key(
     org: Organization,
 ) -> None:
-    key = (await made(org["ann"]))["key"]
+    key = (await create_agent(org["ann"]))["key"]
     (await org["ann"].patch("/settings", old_password=PASSWORD, new_password="zebra umbrella 9")).ok
     assert await asks(org, key) == 200
 
 
 async def test_agents_can_be_disabled(config: Config) -> None:
-    async with founded(msgspec.structs.replace(config, agents=False)) as org:
+    async with new_organization(msgspec.structs.replace(config, agents=False)) as org:
         (await org["ann"].post("/agents", name="x")).refused()
         assert await listed(org["ann"]) == []
         assert await asks(org, "tertulia_agent_x") == 404
 
 
 async def test_the_key_gives_no_other_access(org: Organization) -> None:
-    key = (await made(org["ann"], can_write=True))["key"]
+    key = (await create_agent(org["ann"], can_write=True))["key"]
     bearer = {"Authorization": f"Bearer {key}"}
     assert (await org.http.get("/api/v1/users/me", headers=bearer)).status_code in {400, 401}
     basic = (org["ann"].email, key)

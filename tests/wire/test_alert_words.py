@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.model.changes import Unsubscribed
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened, row, rows
+from tests.support import Organization, Person, open_organization, row, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -40,7 +40,7 @@ async def test_words_are_added_listed_and_removed(org: Organization, config: Con
     ]
     assert await other.events() == []
     assert await own(org["ann"]) == []
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert await own(later["ben"]) == ["coffee break"]
         sent = await later["ann"].write([ben.user_id], "coffee break!")
         assert "has_alert_word" in await flags(later["ben"], sent)

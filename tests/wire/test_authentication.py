@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserChanged, UserCreated, UserD
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, User
 from tertulia.service.config import Config
 from tertulia.wire.http.authentication import KNOWN_HEADERS, USUAL_HEADER, known_header
-from tests.support import PASSWORD, Organization, Person, founded, rows
+from tests.support import PASSWORD, Organization, Person, new_organization, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -139,7 +139,7 @@ async def _webhook(org: Organization) -> Person:
     own = Credential(user_id=user.id, key_digest=new.key_digest, key_sealed=new.key_sealed)
     settings = PersonalSettings(user_id=user.id)
     await org.do(UserCreated(user=user, credential=own, settings=settings))
-    return org.know("hook", user)
+    return org.person_of("hook", user)
 
 
 async def test_a_webhook_bot_can_only_send_messages(org: Organization) -> None:
@@ -223,7 +223,7 @@ async def test_development_endpoints_are_disabled(sqlite_org: Organization) -> N
 
 
 async def test_in_development_mode_anyone_can_be_signed_in(config: Config) -> None:
-    async with founded(msgspec.structs.replace(config, dev=True)) as org:
+    async with new_organization(msgspec.structs.replace(config, dev=True)) as org:
         await org.add("ben")
         await org.add("robo", owner="ben")
         found = (await org.nobody.post("/dev_fetch_api_key", username="ben@example.com")).ok

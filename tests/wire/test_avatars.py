@@ -12,7 +12,7 @@ from PIL import Image
 from tertulia.model.changes import RealmChanged
 from tertulia.wire.api.users.objects import initials
 from tests.pictures import blank
-from tests.support import Organization, Person, Reply, reopened, rows
+from tests.support import Organization, Person, Reply, open_organization, rows
 
 GRAVATAR = "https://secure.gravatar.com/avatar/"
 
@@ -38,7 +38,7 @@ def opened(response: httpx.Response) -> Image.Image:
     return Image.open(io.BytesIO(response.content))
 
 
-async def shown(org: Organization, name: str, viewer: str = "gus") -> dict[str, Any]:
+async def user_json(org: Organization, name: str, viewer: str = "gus") -> dict[str, Any]:
     path = f"/users/{org[name].user_id}"
     user: dict[str, Any] = (await org[viewer].get(path, client_gravatar=True)).ok["user"]
     return user
@@ -47,9 +47,9 @@ async def shown(org: Organization, name: str, viewer: str = "gus") -> dict[str, 
 @rows("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF"])
 async def test_an_avatar_is_served_in_two_sizes_to_everyone(org: Organization, kind: str) -> None:
     listener = await org["gus"].register()
-    version = (await shown(org, "ben"))["avatar_version"] + 1
+    version = (await user_json(org, "ben"))["avatar_version"] + 1
     url = (await upload(org["ben"], picture(kind=kind))).ok["avatar_url"]
-    user = await shown(org, "ben")
+    user = await user_json(org, "ben")
     assert (user["avatar_url"], user["avatar_version"]) == (url, version)
     small = opened(await fetched(org, url))
     assert small.size == (100, 100)
@@ -75,8 +75,8 @@ async def test_an_avatar_persists_and_appears_with_messages(org: Organization) -
     url = (await upload(org["ben"], picture())).ok["avatar_url"]
     await org.channel("lounge", "ben", "gus")
     message_id = await org["ben"].send("lounge", "t", "hi")
-    async with reopened(org.node.config) as later:
-        assert (await shown(later, "ben"))["avatar_url"] == url
+    async with open_organization(org.node.config) as later:
+        assert (await user_json(later, "ben"))["avatar_url"] == url
         assert opened(await fetched(later, url)).size == (100, 100)
         message = (await later["gus"].get(f"/messages/{message_id}")).ok["message"]
         assert message["avatar_url"] == url
@@ -88,7 +88,7 @@ async def test_a_new_avatar_replaces_the_previous_one(org: Organization) -> None
     assert first != second
     assert (await fetched(org, first)).status_code == 404
     assert opened(await fetched(org, second)).size == (100, 100)
-    assert (await shown(org, "ben"))["avatar_version"] == 3
+    assert (await user_json(org, "ben"))["avatar_version"] == 3
 
 
 async def test_without_an_uploaded_avatar_the_default_returns(org: Organization) -> None:
@@ -125,15 +125,15 @@ async def test_without_an_uploaded_avatar_the_default_returns(org: Organization)
 async def test_a_file_that_is_no_image_is_refused(
     readonly_org: Organization, contents: Callable[[], list[bytes]], code: str
 ) -> None:
-    before = await shown(readonly_org, "ben")
+    before = await user_json(readonly_org, "ben")
     (await upload(readonly_org["ben"], *contents())).refused(code)
-    assert await shown(readonly_org, "ben") == before
+    assert await user_json(readonly_org, "ben") == before
 
 
 async def test_an_image_that_is_too_large_is_refused(readonly_org: Organization) -> None:
     reply = await upload(readonly_org["ben"], picture() + b"\0" * (5 * 1024 * 1024))
     assert reply.status in {400, 413}
-    assert (await shown(readonly_org, "ben"))["avatar_version"] == 1
+    assert (await user_json(readonly_org, "ben"))["avatar_version"] == 1
 
 
 async def test_an_organization_can_restrict_avatars_to_administrators(
@@ -183,7 +183,7 @@ async def test_the_organization_can_generate_default_avatars(org: Organization) 
     medium = user["avatar_url"].replace(".png", "-medium.png")
     assert opened(await fetched(org, medium)).size == (500, 500)
     # Existing users keep theirs until they remove their own picture.
-    assert (await shown(org, "cleo"))["avatar_url"] is None
+    assert (await user_json(org, "cleo"))["avatar_url"] is None
     assert (await upload(org["cleo"], picture())).ok
     answer = (await org["cleo"].delete("/users/me/avatar")).ok
     assert answer["avatar_url"].startswith("/user_avatars/1/drawn/")
@@ -196,7 +196,7 @@ async def test_a_generated_avatar_follows_the_name(org: Organization) -> None:
     assert (await org["ann"].patch(f"/users/{dan.user_id}", full_name="Zoe")).ok
     named, drawn = await listener.events()
     assert named["person"]["full_name"] == "Zoe"
-    assert drawn["person"]["avatar_url"] == (await shown(org, "dan"))["avatar_url"]
+    assert drawn["person"]["avatar_url"] == (await user_json(org, "dan"))["avatar_url"]
     assert "-Z.png" in drawn["person"]["avatar_url"]
     assert drawn["person"]["avatar_source"] == "J"
 

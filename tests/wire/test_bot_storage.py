@@ -8,7 +8,7 @@ import pytest
 from tertulia.service.config import Config
 from tertulia.store import bots
 from tertulia.wire.api import bot_storage
-from tests.support import Organization, Person, Reply, reopened
+from tests.support import Organization, Person, Reply, open_organization
 
 
 async def put(who: Person, storage: Any) -> Reply:
@@ -28,7 +28,7 @@ async def test_a_bot_reads_its_stored_data_even_after_a_restart(
         "a": "2",
         "ñ": '"tea"',
     }
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert (await later["robo"].get("/bot_storage")).ok["storage"] == every
     (await robo.get("/bot_storage", keys=["a", "b"])).refused()
     (await robo.delete("/bot_storage", keys=["a", "b"])).refused()

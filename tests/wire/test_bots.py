@@ -8,7 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import BotKind, Role
-from tests.support import Organization, Person, Reply, reopened, rows
+from tests.support import Organization, Person, Reply, open_organization, rows
 
 
 async def make(org: Organization, owner: str, **more: Any) -> Person:
@@ -54,7 +54,7 @@ async def test_a_bot_survives_a_restart(org: Organization) -> None:
     hal = await make(org, "ben", default_sending_stream="lounge")
     assert (await org["ben"].patch(f"/bots/{hal.user_id}", bot_owner_id=org["cleo"].user_id)).ok
     before = org.node.state.users[hal.user_id]
-    async with reopened(org.node.config) as again:
+    async with open_organization(org.node.config) as again:
         assert again.node.state.users[hal.user_id] == before
         assert again["hal"].api_key == hal.api_key
 
@@ -292,7 +292,7 @@ async def test_a_deactivated_bot_can_be_reactivated(org: Organization) -> None:
     (await org["cleo"].delete(f"/bots/{hal.user_id}")).refused()
     assert (await org["ben"].post(f"/users/{hal.user_id}/reactivate")).ok
     (await hal.get("/users/me")).refused("INVALID_API_KEY", 401)
-    hal = org.know("hal", org.node.state.users[hal.user_id])
+    hal = org.person_of("hal", org.node.state.users[hal.user_id])
     assert (await hal.get("/users/me")).ok
 
 

@@ -16,8 +16,8 @@ from tertulia.wire.http import limiters, rate_limits
 from tertulia.wire.http.errors import TooManyTries
 from tertulia.wire.http.limiters import Limiters
 from tertulia.wire.http.request_head import DEVICE_COOKIE
-from tests.browsers import FIREFOX, fresh, ready, signed_in
-from tests.support import PASSWORD, Organization, Person, TestClock, founded, row
+from tests.browsers import FIREFOX, send_csrf_token, signed_in_browser, signed_out_browser
+from tests.support import PASSWORD, Organization, Person, TestClock, new_organization, row
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -29,7 +29,7 @@ OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 @asynccontextmanager
 async def stopped(config: Config) -> AsyncIterator[Organization]:
     """An organization whose clock doesn't move."""
-    async with founded(config, clock=TestClock(stopped_at=1_800_000_000)) as org:
+    async with new_organization(config, clock=TestClock(stopped_at=1_800_000_000)) as org:
         yield org
 
 
@@ -74,7 +74,7 @@ async def test_its_owner_signs_in_with_a_browser_used_before(config: Config) -> 
     async with stopped(config) as org:
         browser = at(org, "192.0.2.1")
         (await browser.post("/sessions", **RIGHT)).ok
-        ready(browser)
+        send_csrf_token(browser)
         (await browser.raw("POST", "/sessions", data=RIGHT)).ok
         device = browser.http.cookies[DEVICE_COOKIE]
         await attacked(org)
@@ -100,7 +100,8 @@ async def test_a_browser_is_known_for_its_own_accounts_and_current_passwords(
     async with stopped(config) as org:
         await org.add("ben")
         devices = [
-            (await signed_in(org, name)).http.cookies[DEVICE_COOKIE] for name in ("ben", "ann")
+            (await signed_in_browser(org, name)).http.cookies[DEVICE_COOKIE]
+            for name in ("ben", "ann")
         ]
         new = {"old_password": PASSWORD, "new_password": "other good words"}
         (await org["ann"].patch("/settings", **new)).ok
@@ -126,7 +127,7 @@ async def test_a_forged_browser_cookie_is_not_trusted(config: Config) -> None:
 async def test_a_shared_browser_is_known_for_all_its_users(config: Config) -> None:
     async with stopped(config) as org:
         await org.add("ben")
-        browser = await signed_in(org, "ben")
+        browser = await signed_in_browser(org, "ben")
         del browser.http.headers["X-CSRF-Token"]
         (await browser.post("/sessions", **RIGHT)).ok
         assert browser.http.cookies[DEVICE_COOKIE].count("~") == 1
@@ -137,15 +138,15 @@ async def test_a_signed_in_session_cannot_guess_the_current_password(
     config: Config, by_cookie: bool
 ) -> None:
     async with stopped(config) as org:
-        ann = await signed_in(org) if by_cookie else org["ann"]
+        ann = await signed_in_browser(org) if by_cookie else org["ann"]
         wrong = {"old_password": "something else", "new_password": "other good words"}
         for _ in range(rate_limits.TRIES_PER_ACCOUNT):
             (await ann.patch("/settings", **wrong)).refused()
         right = wrong | {"old_password": PASSWORD}
         (await ann.patch("/settings", **right)).refused("RATE_LIMIT_HIT", 429)
         # A stolen session blocks nothing else.
-        (await fresh(org).post("/sessions", **RIGHT)).ok
-        other = org["ann"] if by_cookie else await signed_in(org)
+        (await signed_out_browser(org).post("/sessions", **RIGHT)).ok
+        other = org["ann"] if by_cookie else await signed_in_browser(org)
         (await other.patch("/settings", **right)).ok
 
 

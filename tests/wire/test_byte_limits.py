@@ -21,8 +21,7 @@ from tertulia.wire.api.messages import pages as resources_history
 from tertulia.wire.http import responses
 from tertulia.wire.http.errors import TooMuchUnread
 from tertulia.wire.http.responses import IN_PROGRESS, PART_BYTES, JsonResponse, UnreadResponses
-from tests.support import Organization, Turns
-from tests.unit.test_log import until
+from tests.support import Organization, Turns, until
 
 LONG = "x" * 9000
 

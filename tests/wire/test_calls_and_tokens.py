@@ -14,27 +14,27 @@ import pytest
 from tertulia.service import credentials
 from tertulia.service.config import Config
 from tertulia.service.credentials import BadToken
-from tests.browsers import signed_in
-from tests.elsewhere import Elsewhere, Page, elsewhere
-from tests.support import Organization, TestClock, founded, rows
+from tests.browsers import signed_in_browser
+from tests.external_web import ExternalWeb, Page, external_web
+from tests.support import Organization, TestClock, new_organization, rows
 
 SECRET = "a secret of thirty-two characters"
 
 
 @pytest.fixture
-async def calls() -> AsyncIterator[Elsewhere]:
-    async with elsewhere() as server:
+async def calls() -> AsyncIterator[ExternalWeb]:
+    async with external_web() as server:
         yield server
 
 
 @pytest.fixture
-async def org(config: Config, calls: Elsewhere) -> AsyncIterator[Organization]:
+async def org(config: Config, calls: ExternalWeb) -> AsyncIterator[Organization]:
     more = {
         "bigbluebutton_url": f"http://127.0.0.1:{calls.port}/bigbluebutton/",
         "bigbluebutton_secret": "hush",
         "jwt_secret": SECRET,
     }
-    async with founded(msgspec.structs.replace(config, **more)) as organization:
+    async with new_organization(msgspec.structs.replace(config, **more)) as organization:
         await organization.add("ben")
         yield organization
 
@@ -45,7 +45,7 @@ def is_signed(url: str, call: str) -> bool:
 
 
 async def test_a_call_can_be_joined_by_members_of_the_organization(
-    org: Organization, calls: Elsewhere
+    org: Organization, calls: ExternalWeb
 ) -> None:
     assert (await org["ann"].patch("/realm", video_chat_provider=4)).ok
     offered = (await org["ann"].register()).data["realm_available_video_chat_providers"]
@@ -58,7 +58,7 @@ async def test_a_call_can_be_joined_by_members_of_the_organization(
     stranger = await org.http.get(link)
     assert (stranger.status_code, stranger.headers["location"][:12]) == (302, "/login?next=")
     for name, role in (("ben", "MODERATOR"), ("ann", "VIEWER")):
-        browser = await signed_in(org, name)
+        browser = await signed_in_browser(org, name)
         away = await browser.http.get(link)  # The call server's error isn't useful.
         assert away.status_code == 502
         created = calls.asked[-1]
@@ -78,7 +78,7 @@ async def test_a_call_can_be_joined_by_members_of_the_organization(
         assert (await browser.http.get(f"{link}x")).status_code == 404
 
 
-async def test_joining_a_call_counts_as_a_request(config: Config, calls: Elsewhere) -> None:
+async def test_joining_a_call_counts_as_a_request(config: Config, calls: ExternalWeb) -> None:
     """Each sends a request to the call server."""
     more = {
         "bigbluebutton_url": f"http://127.0.0.1:{calls.port}/",
@@ -87,10 +87,10 @@ async def test_joining_a_call_counts_as_a_request(config: Config, calls: Elsewhe
         "requests_per_minute": 10,
     }
     clock = TestClock(stopped_at=1_900_000_000.0)
-    async with founded(msgspec.structs.replace(config, **more), clock=clock) as org:
+    async with new_organization(msgspec.structs.replace(config, **more), clock=clock) as org:
         path = "/calls/bigbluebutton/create"
         link = (await org["ann"].get(path, meeting_name="Tea")).ok["url"]
-        browser = await signed_in(org, "ann")
+        browser = await signed_in_browser(org, "ann")
         found = [
             (await browser.http.get(link.removeprefix("http://chat.test"))).status_code
             for _ in range(12)
@@ -99,7 +99,7 @@ async def test_joining_a_call_counts_as_a_request(config: Config, calls: Elsewhe
 
 
 async def test_without_configuration_there_are_no_calls_and_no_tokens(config: Config) -> None:
-    async with founded(config) as plain:
+    async with new_organization(config) as plain:
         (await plain["ann"].get("/calls/bigbluebutton/create", meeting_name="Tea")).refused()
         (await plain["ann"].patch("/realm", video_chat_provider=4)).refused()
         (await plain.nobody.post("/jwt/fetch_api_key", token="a.b.c")).refused()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tertulia.service.config import Config
-from tests.support import Organization, TestClock, founded, rows
+from tests.support import Organization, TestClock, new_organization, rows
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ async def test_a_queue_expires_after_its_lifespan_without_polls(
     config: Config, asked: dict[str, Any], seconds: int
 ) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         ann = await org["ann"].register(**asked, fetch_event_types=[])
         assert ann.data["idle_queue_timeout_secs"] == seconds
         clock.ahead += seconds - 5

@@ -8,20 +8,15 @@ import pytest
 
 from tertulia.service.config import Config
 from tertulia.state.state import State
-from tests.support import Listener, Organization, TestClock, founded, reopened
+from tests.support import Listener, Organization, TestClock, new_organization, open_organization
 
 DAY = 86400
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
 async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
     # No time passes when the clock is set, otherwise queues would be idle.
-    async with founded(config, clock=clock, elapsed=time.monotonic) as organization:
+    async with new_organization(config, clock=clock, elapsed=time.monotonic) as organization:
         await organization.add("ben")
         yield organization
 
@@ -66,12 +61,12 @@ async def test_a_channel_becomes_inactive_after_180_days_and_active_with_a_messa
 async def test_a_channel_that_became_inactive_while_no_server_ran_is_updated(
     config: Config, clock: TestClock
 ) -> None:
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
         channel = await org.channel("lounge", "ben")
         ben = await org["ben"].register(idle_queue_timeout=7 * DAY)
     clock.ahead += 181 * DAY
-    async with reopened(config, clock=clock) as org:
+    async with open_organization(config, clock=clock) as org:
         await org.tick()
         assert not await is_active(org, channel)
         moved = Listener(org["ben"], ben.queue_id, ben.last_event_id, {})

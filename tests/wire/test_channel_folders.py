@@ -8,7 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Person, founded, reopened, rows
+from tests.support import Organization, Person, new_organization, open_organization, rows
 
 CREATE = "/channel_folders/create"
 FOLDERS = "/channel_folders"
@@ -273,9 +273,9 @@ async def test_spectators_see_folders_with_visible_channels(org: Organization) -
 
 
 async def test_folders_survive_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         first, second = await created(org, "a", "b")
         assert (await org["ann"].patch(FOLDERS, order=[second, first])).ok
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await listed(org["ann"]) == ["b", "a"]
         assert await created(org, "c") == [3]

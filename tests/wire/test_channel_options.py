@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, founded, row, rows
+from tests.support import Organization, new_organization, row, rows
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL, MEMBERS, EVERYONE = range(1, 8)
@@ -24,7 +24,7 @@ async def make(org: Organization, who: str, way: str, name: str = "den", **optio
     return await org[who].post(SUBSCRIPTIONS, subscriptions=[{"name": name}], **options)
 
 
-async def shown(org: Organization, name: str = "den") -> dict[str, Any]:
+async def channel_json(org: Organization, name: str = "den") -> dict[str, Any]:
     """The channel as the owner sees it."""
     reply = await org["ann"].get("/streams", include_default=True, include_all=True)
     channel: dict[str, Any]
@@ -43,7 +43,7 @@ WAYS = ("subscribe", "create")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_new_channel_has_these_defaults(org: Organization, way: str) -> None:
     assert (await make(org, "ben", way)).ok
-    channel = await shown(org)
+    channel = await channel_json(org)
     ben = org["ben"].user_id
     assert channel["date_created"] == pytest.approx(org.node.clock(), abs=600)
     expected = {
@@ -120,7 +120,7 @@ async def test_an_option_applies_to_a_new_channel(
     await shared_org.do(RealmChanged(values={"enable_spectator_access": True}))
     name = new_name(shared_org)
     assert (await make(shared_org, "ann", way, name, **options)).ok
-    channel = await shown(shared_org, name)
+    channel = await channel_json(shared_org, name)
     assert expected.items() <= channel.items()
 
 
@@ -144,7 +144,7 @@ async def test_every_permission_accepts_people_and_groups(
     ann, ben = org["ann"].user_id, org["ben"].user_id
     holders = {"direct_members": [ben, ann, ben], "direct_subgroups": [MODERATORS]}
     assert (await make(org, "ann", "subscribe", channel, **{name: holders})).ok
-    assert (await shown(org, channel))[name] == {
+    assert (await channel_json(org, channel))[name] == {
         "direct_members": [ann, ben],
         "direct_subgroups": [MODERATORS],
     }
@@ -190,7 +190,7 @@ async def test_a_web_public_channel_needs_the_server_the_organization_and_the_pe
     config: Config, way: str
 ) -> None:
     closed = msgspec.structs.replace(config, web_public_streams_enabled=False)
-    async with founded(closed) as org:
+    async with new_organization(closed) as org:
         await org.do(RealmChanged(values={"enable_spectator_access": True}))
         channel = await org.channel("old", "ann")
         assert (await make(org, "ann", way)).ok
@@ -217,7 +217,7 @@ async def test_options_are_ignored_for_an_existing_channel(org: Organization) ->
         folder_id=77,
     )
     assert reply.ok["subscribed"] == {str(org["ben"].user_id): ["den"]}
-    channel = await shown(org)
+    channel = await channel_json(org)
     assert channel["description"] == "as it was"
     assert channel["invite_only"] is False
     assert channel["message_retention_days"] is None
@@ -230,7 +230,7 @@ async def test_obsolete_parameters_are_reported_as_ignored(org: Organization, na
     values: dict[str, Any] = {name: 2}
     reply = await make(org, "ann", "subscribe", **values)
     assert reply.ok["ignored_parameters_unsupported"] == [name]
-    assert (await shown(org))["can_send_message_group"] == EVERYONE
+    assert (await channel_json(org))["can_send_message_group"] == EVERYONE
 
 
 LIMITS = [

@@ -12,12 +12,12 @@ from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext
-from tests.support import Listener, Organization, founded, reopened, row, rows
+from tests.support import Listener, Organization, new_organization, open_organization, row, rows
 
 ARCHIVED = {"archived_channels": True}
 
 
-async def told(listener: Listener) -> list[dict[str, Any]]:
+async def channel_events(listener: Listener) -> list[dict[str, Any]]:
     """The events other than messages."""
     return [event for event in await listener.events() if event["type"] != "message"]
 
@@ -201,7 +201,7 @@ async def test_a_rename_event_has_the_old_name(org: Organization) -> None:
     channel = await org.channel("den", "ann", "ben")
     ben = await org["ben"].register()
     assert (await org["ann"].patch(f"/streams/{channel}", new_name="Lair")).ok
-    (event,) = await told(ben)
+    (event,) = await channel_events(ben)
     assert (event["op"], event["stream_id"], event["name"]) == ("update", channel, "den")
     assert (event["property"], event["value"]) == ("name", "Lair")
     ann = org["ann"].user_id
@@ -214,7 +214,7 @@ async def test_a_description_event_has_its_html(org: Organization) -> None:
     channel = await org.channel("den", "ben")
     ben = await org["ben"].register()
     assert (await org["ann"].patch(f"/streams/{channel}", description="so & so")).ok
-    (event,) = await told(ben)
+    (event,) = await channel_events(ben)
     assert (event["property"], event["value"]) == ("description", "so & so")
     assert event["rendered_description"] == "<p>so &amp; so</p>"
     (text,) = await notices(org, channel)
@@ -335,7 +335,7 @@ async def test_a_permission_changes_only_from_the_expected_value(org: Organizati
     right = {"new": {"direct_members": [], "direct_subgroups": [3]}, "old": 7}
     ann = await org["ann"].register()
     assert (await org["ann"].patch(path, can_send_message_group=right)).ok
-    events = {event["property"]: event["value"] for event in await told(ann)}
+    events = {event["property"]: event["value"] for event in await channel_events(ann)}
     assert events == {"can_send_message_group": 3, "stream_post_policy": 2}
     (text,) = await notices(org, channel)
     assert text.endswith("who may write in this channel from **everyone** to **administrators**.")
@@ -380,7 +380,7 @@ async def test_each_property_has_its_event_and_field(
     channel = await org.channel("den", "ben")
     ben, gus = await org["ben"].register(), await org["gus"].register()
     assert (await org["ann"].patch(f"/streams/{channel}", **edit)).ok
-    events = await told(ben)
+    events = await channel_events(ben)
     if expected:
         assert {event["property"]: event["value"] for event in events} == expected
     else:
@@ -406,11 +406,11 @@ async def test_a_channel_made_private_is_removed_for_others(org: Organization) -
     ann, ben, cleo, gus = [await org[n].register() for n in ("ann", "ben", "cleo", "gus")]
     assert (await org["ann"].patch(f"/streams/{channel}", is_private=True)).ok
     for listener in (ann, ben):
-        (event,) = await told(listener)
+        (event,) = await channel_events(listener)
         assert (event["op"], event["property"], event["value"]) == ("update", "invite_only", True)
         assert event["history_public_to_subscribers"] is False
         assert event["is_web_public"] is False
-    (gone,) = await told(cleo)
+    (gone,) = await channel_events(cleo)
     assert (gone["type"], gone["op"], gone["stream_ids"]) == ("stream", "delete", [channel])
     assert gone["streams"] == [{"stream_id": channel}]
     assert await gus.events() == []
@@ -422,8 +422,8 @@ async def test_a_channel_made_public_is_added_with_its_subscribers(org: Organiza
     channel = await org.channel("den", "ann", "ben", is_private=True, history_public=False)
     ben, cleo, gus = [await org[n].register() for n in ("ben", "cleo", "gus")]
     assert (await org["ann"].patch(f"/streams/{channel}", is_private=False)).ok
-    assert [event["op"] for event in await told(ben)] == ["update"]
-    create, peers = await told(cleo)
+    assert [event["op"] for event in await channel_events(ben)] == ["update"]
+    create, peers = await channel_events(cleo)
     (shown,) = create["streams"]
     assert (shown["stream_id"], shown["invite_only"]) == (channel, False)
     assert shown["history_public_to_subscribers"] is True
@@ -438,11 +438,11 @@ async def test_a_web_public_channel_is_added_for_guests(org: Organization) -> No
     channel = await org.channel("den", "ann")
     gus = await org["gus"].register()
     assert (await org["ann"].patch(f"/streams/{channel}", is_web_public=True)).ok
-    (create,) = await told(gus)
+    (create,) = await channel_events(gus)
     assert create["op"] == "create"
     assert create["streams"][0]["is_web_public"] is True
     assert (await org["ann"].patch(f"/streams/{channel}", is_web_public=False)).ok
-    (gone,) = await told(gus)
+    (gone,) = await channel_events(gus)
     assert gone["op"] == "delete"
 
 
@@ -452,9 +452,9 @@ async def test_a_group_with_permission_to_subscribe_sees_the_channel(org: Organi
     only = {"direct_members": [org["cleo"].user_id], "direct_subgroups": []}
     path = f"/streams/{channel}"
     assert (await org["ann"].patch(path, can_subscribe_group={"new": only})).ok
-    assert [event["op"] for event in await told(cleo)] == ["create", "peer_add"]
+    assert [event["op"] for event in await channel_events(cleo)] == ["create", "peer_add"]
     assert (await org["ann"].patch(path, can_subscribe_group={"new": 1, "old": only})).ok
-    assert [event["op"] for event in await told(cleo)] == ["delete"]
+    assert [event["op"] for event in await channel_events(cleo)] == ["delete"]
     assert await ben.events() == []
 
 
@@ -488,20 +488,20 @@ async def test_archiving_events_depend_on_the_client_s_capability(org: Organizat
     new = await org["ben"].register(client_capabilities=ARCHIVED)
     old, other = await org["ben"].register(), await org["cleo"].register()
     assert (await org["ann"].delete(path)).ok
-    (event,) = await told(new)
+    (event,) = await channel_events(new)
     assert (event["op"], event["property"], event["value"]) == ("update", "is_archived", True)
-    assert [event["op"] for event in await told(old)] == ["delete"]
-    assert [event["op"] for event in await told(other)] == ["delete"]
+    assert [event["op"] for event in await channel_events(old)] == ["delete"]
+    assert [event["op"] for event in await channel_events(other)] == ["delete"]
     assert (await org["ann"].patch(path, new_name="lair")).ok
-    assert [event["property"] for event in await told(new)] == ["name"]
-    assert await told(old) == []
+    assert [event["property"] for event in await channel_events(new)] == ["name"]
+    assert await channel_events(old) == []
     assert (await org["ann"].patch(path, is_archived=False)).ok
-    assert [event["property"] for event in await told(new)] == ["is_archived"]
-    create, add = await told(old)
+    assert [event["property"] for event in await channel_events(new)] == ["is_archived"]
+    create, add = await channel_events(old)
     assert (create["type"], create["op"]) == ("stream", "create")
     assert create["streams"][0]["name"] == "lair"
     assert (add["type"], add["op"]) == ("subscription", "add")
-    assert [event["op"] for event in await told(other)] == ["create", "peer_add"]
+    assert [event["op"] for event in await channel_events(other)] == ["create", "peer_add"]
 
 
 async def test_archiving_a_private_channel_is_hidden_from_others(org: Organization) -> None:
@@ -547,7 +547,7 @@ async def test_channel_events_read_from_the_log_are_the_same(config: Config) -> 
     def comparable(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [event for event in events if event["type"] != "message"]
 
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         ben = await org.add("ben")
         listener = await ben.register(include_subscribers=True)
         ann = org["ann"]
@@ -560,7 +560,7 @@ async def test_channel_events_read_from_the_log_are_the_same(config: Config) -> 
         assert (await ben.delete("/users/me/subscriptions", subscriptions=["den"])).ok
         before = comparable(await listener.events(acknowledge=False))
         assert len(before) > 5
-    async with reopened(config) as again:
+    async with open_organization(config) as again:
         resumed = Listener(again["ben"], listener.queue_id, listener.last_event_id, {})
         assert comparable(await resumed.events()) == before
 

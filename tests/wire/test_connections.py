@@ -26,8 +26,7 @@ from tertulia.wire.protocol.connections import (
 from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
 from tertulia.wire.protocol.load import Turns
 from tertulia.wire.protocol.request_head import MAX_HEAD
-from tests.support import Organization, Person, rows
-from tests.unit.test_log import until
+from tests.support import Organization, Person, rows, until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")

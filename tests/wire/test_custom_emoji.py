@@ -13,7 +13,7 @@ from tertulia.model.changes import RealmChanged, UserChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Person, Reply, founded, reopened, rows
+from tests.support import Organization, Person, Reply, new_organization, open_organization, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -68,7 +68,7 @@ async def test_a_new_emoji_is_listed_and_announced(org: Organization, config: Co
     assert events[1] == {"type": "realm_emoji", "op": "update", "realm_emoji": shown}
     assert events[2] == events[0]
     assert (await org["ben"].register()).data["realm_emoji"] == shown
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert (await later["ben"].get("/realm/emoji")).ok["emoji"] == shown
 
 
@@ -154,7 +154,7 @@ async def test_an_image_has_at_most_5_mib(tmp_path: Path) -> None:
         data_dir=str(tmp_path / "data"), external_url="http://chat.test", max_body_mib=8
     )
     most = picture() + b"\0" * (5 * 1024 * 1024 - len(picture()))
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         (await upload(org["ann"], "gopher", most + b"\0")).refused()
         assert (await upload(org["ann"], "gopher", most)).ok
 

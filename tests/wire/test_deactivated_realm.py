@@ -9,8 +9,15 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.cli.support import Place
-from tests.support import PASSWORD, Organization, TestClock, founded, reopened, rows
-from tests.unit.test_log import until
+from tests.support import (
+    PASSWORD,
+    Organization,
+    TestClock,
+    new_organization,
+    open_organization,
+    rows,
+    until,
+)
 
 # Deactivating
 
@@ -62,10 +69,10 @@ async def test_null_equals_no_value(org: Organization) -> None:
 
 
 async def test_it_stays_closed_after_a_restart_and_can_be_reactivated(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         ann = await org["ann"].register()
         assert (await org["ann"].post("/realm/deactivate")).ok
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         (await org["ann"].get("/users/me")).refused("REALM_DEACTIVATED", 401)
         await org.node.log.submit(None, realms.reactivate)
         assert (await org["ann"].get("/users/me")).ok
@@ -75,15 +82,15 @@ async def test_it_stays_closed_after_a_restart_and_can_be_reactivated(config: Co
 
 
 async def test_the_operator_reactivates_it_on_the_command_line(place: Place) -> None:
-    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.create_organization)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert (await org["ann"].post("/realm/deactivate")).ok
     result = await asyncio.to_thread(place.run, "reactivate")
     assert (result.exit_code, "Reactivated 'Example'." in result.output) == (0, True)
     again = await asyncio.to_thread(place.run, "reactivate")
     assert (again.exit_code, "isn't deactivated" in again.stderr) == (1, True)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert (await org["ann"].get("/users/me")).ok
 
 
@@ -94,7 +101,7 @@ def place(config: Config) -> Place:
 
 async def test_due_jobs_wait_until_the_reactivation(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         lounge = await org.channel("lounge", "ann")
         later = {"type": "channel", "to": lounge, "topic": "t", "content": "at last"}
         at = int(clock()) + 600

@@ -6,13 +6,13 @@ import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, founded, reopened, rows
+from tests.support import Organization, new_organization, open_organization, rows
 from tests.wire.stage import Data
 
 CREATE = "/default_stream_groups/create"
 
 
-async def made(org: Organization, *channels: str, name: str = "Cooks") -> int:
+async def create_group(org: Organization, *channels: str, name: str = "Cooks") -> int:
     reply = await org["ann"].post(
         CREATE, group_name=name, description="all that cook", stream_names=list(channels)
     )
@@ -28,7 +28,7 @@ async def listed(org: Organization, who: str = "ben") -> list[Data]:
 async def test_a_group_is_created_described_filled_and_removed(org: Organization) -> None:
     kitchen, garden = await org.channel("kitchen", "ann"), await org.channel("garden", "ann")
     ben = await org["ben"].register()
-    group_id = await made(org, "kitchen")
+    group_id = await create_group(org, "kitchen")
     place = f"/default_stream_groups/{group_id}"
     (event,) = await ben.events()
     group = {
@@ -59,7 +59,7 @@ async def test_a_group_is_created_described_filled_and_removed(org: Organization
     (event,) = await ben.events()
     assert event["default_stream_groups"] == []
     assert await listed(org) == []
-    assert await made(org) > group_id
+    assert await create_group(org) > group_id
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ async def filled(shared_org: Organization) -> Organization:
     await shared_org.channel("secret", "ann", is_private=True)
     await shared_org.channel("ruin", "ann", is_archived=True)
     await shared_org.channel("everywhere", "ann", is_default=True)
-    assert await made(shared_org, "kitchen") == 1
-    await made(shared_org, name="Gardeners")
+    assert await create_group(shared_org, "kitchen") == 1
+    await create_group(shared_org, name="Gardeners")
     return shared_org
 
 
@@ -129,7 +129,7 @@ async def test_an_invalid_change_is_refused(
 
 
 async def test_an_equal_value_sends_no_event(org: Organization) -> None:
-    group_id = await made(org)
+    group_id = await create_group(org)
     ben = await org["ben"].register()
     same = {"new_group_name": "Cooks", "new_description": "all that cook"}
     assert (await org["ann"].patch(f"/default_stream_groups/{group_id}", **same)).ok
@@ -138,7 +138,7 @@ async def test_an_equal_value_sends_no_event(org: Organization) -> None:
 
 @pytest.mark.parametrize("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
 async def test_groups_are_for_administrators(org: Organization, role: Role) -> None:
-    group_id = await made(org)
+    group_id = await create_group(org)
     abe = await org.add("abe", role)
     place = f"/default_stream_groups/{group_id}"
     whole: dict[str, Any] = {"group_name": "New", "description": "", "stream_names": []}
@@ -154,7 +154,7 @@ async def test_groups_are_for_administrators(org: Organization, role: Role) -> N
 
 async def test_guests_who_become_members_get_the_groups(org: Organization) -> None:
     gus = await org["gus"].register()
-    group_id = await made(org)
+    group_id = await create_group(org)
     assert await gus.events() == []
     assert await listed(org, "gus") == []
     await org["ann"].patch(f"/users/{org['gus'].user_id}", role=400)
@@ -170,7 +170,7 @@ async def test_a_channel_that_becomes_private_leaves_its_groups(
     org: Organization, how: str
 ) -> None:
     kitchen = await org.channel("kitchen", "ann")
-    await made(org, "kitchen")
+    await create_group(org, "kitchen")
     ben = await org["ben"].register()
     if how == "archived":
         assert (await org["ann"].delete(f"/streams/{kitchen}")).ok
@@ -182,9 +182,9 @@ async def test_a_channel_that_becomes_private_leaves_its_groups(
 
 
 async def test_groups_survive_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("kitchen", "ann")
-        await made(org, "kitchen")
+        await create_group(org, "kitchen")
         before = await listed(org, "ann")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await listed(org, "ann") == before

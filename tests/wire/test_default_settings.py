@@ -6,7 +6,7 @@ from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.wire.api.settings import FIXED, wire_name
-from tests.support import Organization, founded, reopened, row, rows
+from tests.support import Organization, new_organization, open_organization, row, rows
 from tests.wire.register_fields import SETTINGS
 
 CHOICES = {
@@ -47,7 +47,7 @@ async def test_a_changed_default_is_announced_shown_and_applied_to_new_accounts(
             assert (event["property"], event["value"]) == (name, value)
     new = {"email": "eve@example.com", "full_name": "Eve", "password": "long enough"}
     eve_id = (await org["ann"].post("/users", **new)).ok["user_id"]
-    org.know("eve", org.node.state.users[eve_id])
+    org.person_of("eve", org.node.state.users[eve_id])
     after = (await org["ben"].register()).data
     assert after["user_settings"] == before
     assert after["realm_user_settings_defaults"] == defaults | values
@@ -120,9 +120,9 @@ async def test_defaults_are_for_administrators(org: Organization, role: Role) ->
 
 
 async def test_defaults_survive_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org["ann"].patch("/realm/user_settings_defaults", enter_sends=True)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         data = (await org["ann"].register()).data
         assert data["realm_user_settings_defaults"]["enter_sends"] is True
 
@@ -184,9 +184,9 @@ async def test_an_unknown_step_is_refused(readonly_org: Organization, name: str)
 
 
 async def test_seen_steps_are_not_shown_after_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         steps = (await org["ann"].register()).data["onboarding_steps"]
         for step in steps[1:]:
             await org["ann"].post("/users/me/onboarding_steps", onboarding_step=step["name"])
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert (await org["ann"].register()).data["onboarding_steps"] == steps[:1]

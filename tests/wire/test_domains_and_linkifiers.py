@@ -9,7 +9,7 @@ from tertulia.domain import names as names
 from tertulia.domain.organization import linkifiers
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, founded, reopened, rows
+from tests.support import Organization, new_organization, open_organization, rows
 from tests.wire.stage import Data
 
 KNOWS_LINKIFIERS = {"linkifier_url_template": True}
@@ -149,7 +149,7 @@ async def test_disposable_addresses_can_be_allowed(org: Organization) -> None:
 ISSUE = {"pattern": "#(?P<id>[0-9]+)", "url_template": "https://example.com/{id}"}
 
 
-def shown(linkifier_id: int, **given: Any) -> Data:
+def linkifier_json(linkifier_id: int, **given: Any) -> Data:
     return {
         "id": linkifier_id,
         "example_input": None,
@@ -164,10 +164,10 @@ async def test_a_linkifier_is_added_changed_and_removed(org: Organization) -> No
     ben = await org["ben"].register(client_capabilities=KNOWS_LINKIFIERS)
     assert ben.data["realm_linkifiers"] == []
     linkifier_id = (await ann.post("/realm/filters", **ISSUE)).ok["id"]
-    lists = [[shown(linkifier_id, **ISSUE)]]
+    lists = [[linkifier_json(linkifier_id, **ISSUE)]]
     other = {"pattern": "!(?P<n>[0-9]+)", "url_template": "https://example.org/{n}"}
     assert (await ann.patch(f"/realm/filters/{linkifier_id}", **other)).ok
-    lists.append([shown(linkifier_id, **other)])
+    lists.append([linkifier_json(linkifier_id, **other)])
     assert (await org["gus"].get("/realm/linkifiers")).ok["linkifiers"] == lists[-1]
     fresh = await org["ben"].register(client_capabilities=KNOWS_LINKIFIERS)
     assert fresh.data["realm_linkifiers"] == lists[-1]
@@ -211,7 +211,7 @@ async def test_each_linkifier_event_has_the_whole_list(org: Organization) -> Non
     ben = await org["ben"].register(client_capabilities=KNOWS_LINKIFIERS)
     first = (await org["ann"].post("/realm/filters", **ISSUE)).ok["id"]
     (event,) = await ben.events()
-    assert event["realm_linkifiers"] == [shown(first, **ISSUE)]
+    assert event["realm_linkifiers"] == [linkifier_json(first, **ISSUE)]
     assert (await org["ann"].patch(f"/realm/filters/{first}", **ISSUE)).ok
     assert await ben.events() == []
 
@@ -272,7 +272,9 @@ async def test_an_invalid_linkifier_is_refused(shared_org: Organization, given: 
     (await ann.post("/realm/filters", **{**ISSUE, **given})).refused()
     present = (await ann.post("/realm/filters", **ISSUE)).ok["id"]
     (await ann.patch(f"/realm/filters/{present}", **given)).refused()
-    assert (await ann.get("/realm/linkifiers")).ok["linkifiers"] == [shown(present, **ISSUE)]
+    assert (await ann.get("/realm/linkifiers")).ok["linkifiers"] == [
+        linkifier_json(present, **ISSUE)
+    ]
     assert (await ann.delete(f"/realm/filters/{present}")).ok
 
 
@@ -327,7 +329,7 @@ async def test_a_linkifier_is_stored_unchanged(shared_org: Organization, given: 
     whole = {**ISSUE, **given}
     linkifier_id = (await shared_org["ann"].post("/realm/filters", **whole)).ok["id"]
     listed = (await shared_org["ben"].get("/realm/linkifiers")).ok["linkifiers"]
-    assert listed == [shown(linkifier_id, **whole)]
+    assert listed == [linkifier_json(linkifier_id, **whole)]
     # (The next one may have the same pattern.)
     assert (await shared_org["ann"].delete(f"/realm/filters/{linkifier_id}")).ok
 
@@ -339,12 +341,12 @@ async def test_empty_text_removes_example_and_reverse_template(org: Organization
     (await org["ann"].patch(place, example_input="")).refused()
     assert (await org["ann"].patch(place, example_input="", reverse_template="")).ok
     assert (await org["ann"].get("/realm/linkifiers")).ok["linkifiers"] == [
-        shown(linkifier_id, **ISSUE)
+        linkifier_json(linkifier_id, **ISSUE)
     ]
     assert (await org["ann"].patch(place, example_input="#1", reverse_template="#{id}")).ok
     assert (await org["ann"].patch(place, example_input="null", reverse_template="null")).ok
     assert (await org["ann"].get("/realm/linkifiers")).ok["linkifiers"] == [
-        shown(linkifier_id, **ISSUE)
+        linkifier_json(linkifier_id, **ISSUE)
     ]
 
 
@@ -492,14 +494,14 @@ async def test_playgrounds_are_for_administrators(org: Organization, role: Role)
 
 
 async def test_everything_survives_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         ann = org["ann"]
         await ann.post("/realm/domains", domain="a.com", allow_subdomains=True)
         await ann.post("/realm/filters", **ISSUE)
         gone = (await ann.post("/realm/playgrounds", **RUST)).ok["id"]
         await ann.delete(f"/realm/playgrounds/{gone}")
         before = await everything(org)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await everything(org) == before
         assert (await org["ann"].post("/realm/playgrounds", **RUST)).ok["id"] == gone + 1
 

@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.domain.messages import drafts as drafts_domain
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened, row, rows
+from tests.support import Organization, Person, open_organization, row, rows
 from tests.wire.own import add_with, listed
 
 PATH = "/drafts"
@@ -214,6 +214,6 @@ async def test_disabling_drafts_deletes_them_with_only_a_setting_event(
 async def test_an_id_is_not_reused_even_after_a_restart(org: Organization, config: Config) -> None:
     (first,) = await create(org["ann"], NOTE)
     (await org["ann"].delete(f"{PATH}/{first}")).ok
-    async with reopened(config) as again:
+    async with open_organization(config) as again:
         (second,) = await create(again["ann"], NOTE)
     assert second > first

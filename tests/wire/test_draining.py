@@ -15,7 +15,7 @@ from tertulia.app.serving.listening import bound
 from tertulia.service.config import Config
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.protocol.connections import ConnectionLimits
-from tests.support import founded
+from tests.support import new_organization
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -58,7 +58,7 @@ async def serving(
 @pytest.fixture
 async def settings(config: Config) -> Config:
     """The configuration of an existing organization."""
-    async with founded(config):
+    async with new_organization(config):
         return config
 
 

@@ -9,7 +9,7 @@ import pytest
 from tertulia.model.changes import ChannelChanged, RealmChanged
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.service.config import Config
-from tests.support import Listener, Organization, TestClock, founded, rows
+from tests.support import Listener, Organization, TestClock, new_organization, rows
 
 EVERYTHING = {
     "bulk_message_deletion": True,
@@ -187,7 +187,7 @@ async def test_editing_has_a_time_limit(
     config: Config, limit: int | None, age: int, allowed: bool
 ) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.channel("lounge", "ann")
         values = {"message_content_edit_limit_seconds": limit}
         await org.do(RealmChanged(values=values))
@@ -413,7 +413,7 @@ async def test_a_direct_message_cannot_be_moved(org: Organization) -> None:
 
 async def test_moving_has_a_time_limit(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
         await org.channel("lounge", "ann", "ben")
         old = await org["ann"].send("lounge", "tea", "old")
@@ -543,7 +543,7 @@ async def test_a_direct_message_is_deleted_by_its_sender(org: Organization) -> N
 )
 async def test_who_can_delete(config: Config, who: str, age: int, allowed: bool) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
         await org.add("cleo")
         await org.channel("lounge", "ann", "ben", "cleo")

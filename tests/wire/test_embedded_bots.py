@@ -16,7 +16,14 @@ from tertulia.service.config import Config
 from tertulia.service.webhooks.calling import ServiceCaller
 from tertulia.service.webhooks.embedded import ApiResponse
 from tests.conftest import OTHERS
-from tests.support import Organization, Person, Reply, TestClock, founded, reopened
+from tests.support import (
+    Organization,
+    Person,
+    Reply,
+    TestClock,
+    new_organization,
+    open_organization,
+)
 from tests.wire.test_outgoing_webhooks import (
     _no_caller,  # noqa: F401 (a fixture)
     _once,
@@ -136,7 +143,7 @@ def clock() -> TestClock:
 async def org(config: Config, clock: TestClock, own: None) -> AsyncIterator[Organization]:
     """The organization, with embedded bots enabled."""
     config = msgspec.structs.replace(config, embedded_bots="all")
-    async with founded(config, clock=clock, others=OTHERS) as organization:
+    async with new_organization(config, clock=clock, others=OTHERS) as organization:
         yield organization
 
 
@@ -147,7 +154,7 @@ async def caller(org: Organization) -> AsyncIterator[ServiceCaller]:
     await found.close()
 
 
-async def made(org: Organization, program: str, **more: Any) -> Person:
+async def create_bot(org: Organization, program: str, **more: Any) -> Person:
     """An embedded bot of ben's."""
     asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 4, "service_name": program}
     bot = (await org["ben"].post("/bots", **(asked | more))).ok
@@ -155,7 +162,9 @@ async def made(org: Organization, program: str, **more: Any) -> Person:
     return Person(org.http, bot["user_id"], address, bot["api_key"])
 
 
-async def told(org: Organization, caller: ServiceCaller, clock: TestClock | None = None) -> None:
+async def run_bots(
+    org: Organization, caller: ServiceCaller, clock: TestClock | None = None
+) -> None:
     """Run the embedded bots on waiting messages. With the clock, until none waits."""
     while (due := await next_due(org)) is not None:
         if due > org.node.clock():
@@ -166,16 +175,16 @@ async def told(org: Organization, caller: ServiceCaller, clock: TestClock | None
         await caller.tasks.settled()
 
 
-async def said(org: Organization, number: int = 1) -> list[str]:
+async def newest_contents(org: Organization, number: int = 1) -> list[str]:
     return [message["content"] for message in await newest(org, number=number)]
 
 
 async def test_the_packaged_bots_work(org: Organization, caller: ServiceCaller) -> None:
     lounge = await org.channel("lounge", "ben")
-    hello = await made(org, "helloworld")
-    sums = await made(org, "incrementor", full_name="Sum", short_name="sum")
+    hello = await create_bot(org, "helloworld")
+    sums = await create_bot(org, "incrementor", full_name="Sum", short_name="sum")
     await org["ben"].send(lounge, "greetings", "@**Hal** hi")
-    await told(org, caller)
+    await run_bots(org, caller)
     (answer,) = await newest(org)
     assert answer["content"].startswith("beep boop")
     assert (answer["sender_id"], answer["subject"]) == (hello.user_id, "greetings")
@@ -184,35 +193,35 @@ async def test_the_packaged_bots_work(org: Organization, caller: ServiceCaller) 
     # A mention within the text doesn't count, as with these bots everywhere.
     await org["ben"].send(lounge, "greetings", "I like @**Hal**")
     await org["ben"].write([sums.user_id], "one")
-    await told(org, caller)
+    await run_bots(org, caller)
     await org["ben"].write([sums.user_id], "two")
-    await told(org, caller)
+    await run_bots(org, caller)
     # It edits its reply, whose ID is in its storage.
-    assert await said(org, 4) == ["I like @**Hal**", "one", "2", "two"]
+    assert await newest_contents(org, 4) == ["I like @**Hal**", "one", "2", "two"]
     assert (await sums.get("/bot_storage")).ok["storage"]["number"] == "2"
     # Another node uses the bot's storage, although the first one's process has it in memory.
-    async with reopened(org.node.config, clock=org.node.clock) as again:
+    async with open_organization(org.node.config, clock=org.node.clock) as again:
         other = caller_of(again)
         await again["ben"].write([sums.user_id], "three")
-        await told(again, other)
+        await run_bots(again, other)
         await other.close()
     await org.node.log.catch_up()
     await org["ben"].write([sums.user_id], "four")
-    await told(org, caller)
+    await run_bots(org, caller)
     assert (await sums.get("/bot_storage")).ok["storage"]["number"] == "4"
 
 
 async def test_each_message_is_handled_by_one_node(
     org: Organization, caller: ServiceCaller, clock: TestClock
 ) -> None:
-    bot = await made(org, "own", config_data={"key": "k"})
-    async with reopened(org.node.config, clock=clock) as again:
+    bot = await create_bot(org, "own", config_data={"key": "k"})
+    async with open_organization(org.node.config, clock=clock) as again:
         other = caller_of(again)
         for number in range(4):
             await org["ben"].write([bot.user_id], f"{number}")
         await again.node.log.catch_up()
-        await asyncio.gather(told(org, caller), told(again, other))
-        await told(org, caller)
+        await asyncio.gather(run_bots(org, caller), run_bots(again, other))
+        await run_bots(org, caller)
         await other.close()
     await org.node.log.catch_up()  # Those sent by the other bot.
     answers = [one for one in await newest(org, number=20) if one["sender_id"] == bot.user_id]
@@ -224,7 +233,7 @@ async def test_messages_are_handled_in_the_order_sent(
     org: Organization, caller: ServiceCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long each query takes."""
-    bot = await made(org, "own", config_data={"key": "k"})
+    bot = await create_bot(org, "own", config_data={"key": "k"})
     first, second = [await org["ben"].write([bot.user_id], text) for text in ("one", "two")]
     ask = caller.embedded._interface
 
@@ -234,7 +243,7 @@ async def test_messages_are_handled_in_the_order_sent(
         return await ask(who, operation, fields, mark)
 
     monkeypatch.setattr(caller.embedded, "_interface", late)
-    await told(org, caller)
+    await run_bots(org, caller)
     assert [one["message_id"] for one in await deliveries(org, bot)] == [second, first]
 
 
@@ -254,12 +263,12 @@ async def test_a_failing_bot_does_no_harm(
 ) -> None:
     caplog.set_level("INFO", "tertulia.embedded")
     monkeypatch.setattr(hosting, "FIRST_PAUSE", 0.0)
-    bot = await made(org, "own", config_data={"key": "k"})
+    bot = await create_bot(org, "own", config_data={"key": "k"})
     host = caller.embedded.host
 
     async def outcome(text: str) -> str:
         await org["ben"].write([bot.user_id], text)
-        await told(org, caller, clock)
+        await run_bots(org, caller, clock)
         newest = (await deliveries(org, bot))[0]
         return f"{newest['outcome']}: {newest['reason']}"
 
@@ -289,17 +298,17 @@ async def test_a_failing_bot_does_no_harm(
     assert await outcome("die") == "given up: The bot used too much time or memory and was stopped."
     assert host.process_id(bot.user_id) is None
     assert await outcome("hi") == "delivered: "
-    assert await said(org) == ["1 k"]  # A separate process.
+    assert await newest_contents(org) == ["1 k"]  # A separate process.
     # A process that exits has handled its messages; the next message starts a new one.
     for text in ("quit", "hi"):
         await org["ben"].write([bot.user_id], text)
-    await told(org, caller)
+    await run_bots(org, caller)
     ended, after = reversed((await deliveries(org, bot))[:2])
     assert (ended["reason"], after["outcome"]) == (
         "The bot failed: SystemExit: enough",
         "delivered",
     )
-    assert await said(org) == ["1 k"]
+    assert await newest_contents(org) == ["1 k"]
     monkeypatch.setattr(hosting, "PROCESSOR_SECONDS", 0.3)
     last = host.process_id(bot.user_id)
     await caller.embedded.host.close()
@@ -312,7 +321,7 @@ async def test_a_failing_bot_does_no_harm(
     monkeypatch.setattr(hosting, "PROCESSOR_SECONDS", 5.0)
     assert await outcome("try") == "delivered: "
     # What its process may not do.
-    assert await said(org) == ["1 k" + " no" * 9 + " [] error"]
+    assert await newest_contents(org) == ["1 k" + " no" * 9 + " [] error"]
     monkeypatch.setattr(hosting, "MESSAGE_SECONDS", 0.5)
     assert await outcome("hang") == "given up: The bot took longer than 0 seconds and was stopped."
     assert host.process_id(bot.user_id) is None
@@ -325,11 +334,11 @@ async def test_processes_are_limited_and_end_when_idle(
 ) -> None:
     monkeypatch.setattr(hosting, "MOST_PROCESSES", 1)
     host = caller.embedded.host
-    hal = await made(org, "own", config_data={"key": "k"})
-    sal = await made(org, "helloworld", full_name="Sal", short_name="sal")
+    hal = await create_bot(org, "own", config_data={"key": "k"})
+    sal = await create_bot(org, "helloworld", full_name="Sal", short_name="sal")
     for bot, other in ((hal, sal), (sal, hal)):
         await org["ben"].write([bot.user_id], "hi")
-        await told(org, caller)
+        await run_bots(org, caller)
         assert host.process_id(bot.user_id) is not None
         assert host.process_id(other.user_id) is None
     # With other settings, it's another process.
@@ -337,8 +346,8 @@ async def test_processes_are_limited_and_end_when_idle(
     assert changed["config_data"] == {"key": ""}
     monkeypatch.setattr(hosting, "IDLE_SECONDS", 0.0)
     await org["ben"].write([hal.user_id], "hi")
-    await told(org, caller)
-    assert await said(org) == ["1 other"]
+    await run_bots(org, caller)
+    assert await newest_contents(org) == ["1 other"]
     assert host.process_id(hal.user_id) is None  # The loop has checked its timers since.
 
 
@@ -358,7 +367,7 @@ async def test_invalid_settings_are_reported(
     for name in ("file_uploader", "connect_four", "nowhere"):
         reply = await org["ben"].post("/bots", **asked, service_name=name)
         assert "No embedded bot named" in reply.refused()["msg"]
-    bot = await made(org, "own", config_data={"key": "wrong"})
+    bot = await create_bot(org, "own", config_data={"key": "wrong"})
     (event,) = await queue.events()
     shown = [{"service_name": "own", "config_data": {"key": ""}}]
     assert event["bot"]["services"] == shown
@@ -369,7 +378,7 @@ async def test_invalid_settings_are_reported(
     ]
     assert found["services"] == shown
     await org["ben"].write([bot.user_id], "hi")
-    await told(org, caller)
+    await run_bots(org, caller)
     (line,) = await deliveries(org, bot)
     assert line["outcome"] == "failed"
     assert line["reason"] == (
@@ -377,11 +386,11 @@ async def test_invalid_settings_are_reported(
     )
     # The message is retried and not lost.
     (await org["ben"].patch(f"/bots/{bot.user_id}", config_data={"key": "right"})).ok
-    await told(org, caller, clock)
-    assert await said(org) == ["1 right"]
+    await run_bots(org, caller, clock)
+    assert await newest_contents(org) == ["1 right"]
     # Settings are secret, both in errors and in the database.
     await org["ben"].write([bot.user_id], "leak")
-    await told(org, caller, clock)
+    await run_bots(org, caller, clock)
     assert (await deliveries(org, bot))[0]["reason"] == "The bot failed: RuntimeError: key=…"
     record = org.node.state.users[bot.user_id].bot
     assert record is not None
@@ -394,7 +403,7 @@ async def test_invalid_settings_are_reported(
 
 async def test_concurrent_changes_of_settings_are_all_stored(org: Organization) -> None:
     settings = {"api_key": "a", "access_token": "b", "user_name": "c"}
-    bot = await made(org, "trello", config_data=settings)
+    bot = await create_bot(org, "trello", config_data=settings)
 
     async def told_anew(**settings: str) -> Reply:
         return await org["ben"].patch(f"/bots/{bot.user_id}", config_data=settings)
@@ -411,7 +420,7 @@ async def test_concurrent_changes_of_settings_are_all_stored(org: Organization) 
     assert "needs the setting" in (await told_anew(user_name=" ")).refused()["msg"]
     # A bot that doesn't need settings can't fail for them again.
     names = {"full_name": "Sal", "short_name": "sal"}
-    bot = await made(org, "github_detail", **names, config_data={"owner": "a", "repo": "b"})
+    bot = await create_bot(org, "github_detail", **names, config_data={"owner": "a", "repo": "b"})
     assert (await told_anew(owner="", repo="")).ok["config_data"] == {}
 
 
@@ -427,7 +436,7 @@ async def test_only_configured_bots_are_offered(
     config: Config, own: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = msgspec.structs.replace(config, embedded_bots="giphy, own,file_uploader, nowhere")
-    async with founded(config, others=OTHERS) as org:
+    async with new_organization(config, others=OTHERS) as org:
         fetched = {"fetch_event_types": ["realm_embedded_bots"]}
         found = (await org["ben"].post("/register", **fetched)).ok["realm_embedded_bots"]
         assert found == [

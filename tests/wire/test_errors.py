@@ -14,7 +14,7 @@ from tertulia.service.config import Config
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.http.errors import BadBody
 from tertulia.wire.http.forms import FORM_BYTES, fields, urlencoded
-from tests.support import Organization, Person, Turns, founded, row, rows
+from tests.support import Organization, Person, Turns, new_organization, row, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -200,7 +200,7 @@ async def test_an_empty_body_of_any_type_has_no_parameters(readonly_org: Organiz
 
 async def test_a_body_beyond_the_limit_is_refused(config: Config) -> None:
     small = msgspec.structs.replace(config, max_body_mib=1)
-    async with founded(small) as org:
+    async with new_organization(small) as org:
         await org.channel("lounge", "ann")
         ann = org["ann"]
         for place in ("data", "files"):
@@ -294,7 +294,7 @@ async def test_the_log_line_of_a_refusal_has_its_reason(
 
 
 async def test_an_invalid_host_header_is_not_repeated(config: Config) -> None:
-    async with founded(msgspec.structs.replace(config, external_url="")) as org:
+    async with new_organization(msgspec.structs.replace(config, external_url="")) as org:
         for host in ("[", "[::1", "a b", "a@b", "", "x" * 5000, "chat.test:", "chat.test:80abc"):
             with row(host):
                 headers = {"Host": host}

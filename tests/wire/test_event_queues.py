@@ -10,12 +10,12 @@ from tertulia.wire.api.register import MAX_IDLE_SECONDS, MOBILE_IDLE_SECONDS
 from tests.support import Listener, Organization, rows
 
 
-async def told(listener: Listener) -> list[str]:
+async def event_types(listener: Listener) -> list[str]:
     """The types of the pending events."""
     return [event["type"] for event in await listener.events()]
 
 
-async def heard(listener: Listener) -> list[str]:
+async def message_contents(listener: Listener) -> list[str]:
     """The contents of the pending messages."""
     return [
         event["message"]["content"]
@@ -59,7 +59,7 @@ async def test_a_queue_has_the_requested_event_types(
             f"/users/me/subscriptions/{den}", property="pin_to_top", value=True
         )
     ).ok
-    assert sorted(set(await told(ben))) == types
+    assert sorted(set(await event_types(ben))) == types
 
 
 @rows(
@@ -76,7 +76,7 @@ async def test_content_is_markdown_unless_html_was_requested(
 ) -> None:
     ben = await rooms["ben"].register(**asked)
     await rooms["ann"].send("lounge", "tea", "**loud**")
-    assert await heard(ben) == [content]
+    assert await message_contents(ben) == [content]
 
 
 @rows(
@@ -106,7 +106,7 @@ async def test_messages_of_all_public_channels_are_delivered_on_request(
     listener = await rooms[who].register(all_public_streams=everything, event_types=["message"])
     for channel, content in (("lounge", "here"), ("square", "there"), ("cellar", "hidden")):
         await rooms["ann"].send(channel, "tea", content)
-    assert await heard(listener) == messages
+    assert await message_contents(listener) == messages
 
 
 async def test_guests_cannot_follow_all_public_channels(readonly_org: Organization) -> None:
@@ -164,7 +164,7 @@ async def test_a_narrow_does_not_reveal_a_hidden_address(
     narrow = [["sender", name.format(id=org["cleo"].user_id)]]
     ben = await org["ben"].register(narrow=narrow, event_types=["message"])
     await org["cleo"].write([org["ben"].user_id], "direct")
-    assert await heard(ben) == ["direct"] * found
+    assert await message_contents(ben) == ["direct"] * found
 
 
 @rows(

@@ -14,28 +14,23 @@ from tertulia.store.disk_files import DiskFiles
 from tertulia.store.url_cache import FRESH_SECONDS, UrlCache
 from tertulia.wire.files import pictures
 from tertulia.wire.files.pictures import media_type
-from tests.elsewhere import PNG, Elsewhere, Page, elsewhere, redirect
-from tests.support import Organization, TestClock, founded, reopened, rows
+from tests.external_web import PNG, ExternalWeb, Page, external_web, redirect
+from tests.support import Organization, TestClock, new_organization, open_organization, rows
 
 MP4 = b"\0\0\0\x20ftypisom" + b"film" * 1000
 
 
 @pytest.fixture
-async def there() -> AsyncIterator[Elsewhere]:
-    async with elsewhere() as served:
+async def there() -> AsyncIterator[ExternalWeb]:
+    async with external_web() as served:
         served.pages["/x.png"] = Page(PNG, "image/png")
         yield served
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
-async def org(config: Config, there: Elsewhere, clock: TestClock) -> AsyncIterator[Organization]:
+async def org(config: Config, there: ExternalWeb, clock: TestClock) -> AsyncIterator[Organization]:
     """`ann` and `ben`, on a node that can reach the external server."""
-    async with founded(config, clock=clock, web=there.web()) as organization:
+    async with new_organization(config, clock=clock, web=there.web()) as organization:
         await organization.add("ben")
         await organization.channel("tea", "ann", "ben")
         yield organization
@@ -49,7 +44,7 @@ async def source(org: Organization, url: str) -> str:
     return str(found)
 
 
-async def test_a_message_shows_an_external_image(org: Organization, there: Elsewhere) -> None:
+async def test_a_message_shows_an_external_image(org: Organization, there: ExternalWeb) -> None:
     url = there.url("/x.png")
     listener = await org["ben"].register(apply_markdown=True)
     await org["ann"].send("tea", "x", url)
@@ -66,7 +61,7 @@ async def test_a_message_shows_an_external_image(org: Organization, there: Elsew
 
 
 async def test_external_content_is_served_so_that_it_cannot_run(
-    org: Organization, there: Elsewhere
+    org: Organization, there: ExternalWeb
 ) -> None:
     answer = await org["ben"].open(await source(org, there.url("/x.png")))
     headers = answer.headers
@@ -92,7 +87,7 @@ async def test_external_content_is_served_so_that_it_cannot_run(
     ],
 )
 async def test_content_that_is_no_image_is_not_served(
-    org: Organization, there: Elsewhere, page: Page
+    org: Organization, there: ExternalWeb, page: Page
 ) -> None:
     asked = len(there.asked)
     path = f"/{asked}.png"
@@ -109,7 +104,7 @@ async def test_content_that_is_no_image_is_not_served(
 
 
 async def test_a_failed_request_is_retried_later(
-    org: Organization, there: Elsewhere, clock: TestClock
+    org: Organization, there: ExternalWeb, clock: TestClock
 ) -> None:
     there.pages["/x.png"] = Page(status=500)
     src = await source(org, there.url("/x.png"))
@@ -120,7 +115,7 @@ async def test_a_failed_request_is_retried_later(
 
 
 async def test_content_that_is_too_large_is_not_served(
-    org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    org: Organization, there: ExternalWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pictures, "MAX_BYTES", len(PNG))
     there.pages["/y.png"] = Page(PNG + b"\0")
@@ -130,7 +125,7 @@ async def test_content_that_is_too_large_is_not_served(
 
 @rows("change", ["proof", "url", "both", "text", "null", "odd"])
 async def test_only_linked_content_is_fetched(
-    org: Organization, there: Elsewhere, change: str
+    org: Organization, there: ExternalWeb, change: str
 ) -> None:
     src = await source(org, there.url("/x.png"))
     _, _, proof, url = src.split("/")
@@ -148,7 +143,7 @@ async def test_only_linked_content_is_fetched(
     assert there.asked == []
 
 
-async def test_content_is_fetched_once(org: Organization, there: Elsewhere) -> None:
+async def test_content_is_fetched_once(org: Organization, there: ExternalWeb) -> None:
     src = await source(org, there.url("/x.png"))
     answers = await asyncio.gather(*(org["ben"].open(src) for _ in range(5)))
     assert {answer.status_code for answer in answers} == {200}
@@ -157,7 +152,7 @@ async def test_content_is_fetched_once(org: Organization, there: Elsewhere) -> N
 
 
 async def test_content_is_fetched_again_after_a_week(
-    org: Organization, there: Elsewhere, clock: TestClock
+    org: Organization, there: ExternalWeb, clock: TestClock
 ) -> None:
     src = await source(org, there.url("/x.png"))
     await org["ben"].open(src)
@@ -169,7 +164,7 @@ async def test_content_is_fetched_again_after_a_week(
     assert len(there.asked) == 2
 
 
-async def test_a_video_can_be_played_in_parts(org: Organization, there: Elsewhere) -> None:
+async def test_a_video_can_be_played_in_parts(org: Organization, there: ExternalWeb) -> None:
     url = there.url("/f.mp4")
     there.pages["/f.mp4"] = Page(MP4, "video/mp4")
     src = await source(org, url)
@@ -179,7 +174,7 @@ async def test_a_video_can_be_played_in_parts(org: Organization, there: Elsewher
 
 
 async def test_with_too_many_requests_in_progress_the_next_must_retry(
-    org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    org: Organization, there: ExternalWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     src = await source(org, there.url("/x.png"))
     monkeypatch.setattr(pictures, "WAITING", 0)
@@ -188,13 +183,13 @@ async def test_with_too_many_requests_in_progress_the_next_must_retry(
     assert there.asked == []
 
 
-async def test_the_server_can_disable_external_content(config: Config, there: Elsewhere) -> None:
+async def test_the_server_can_disable_external_content(config: Config, there: ExternalWeb) -> None:
     url = there.url("/x.png")
-    async with founded(config, web=there.web()) as org:
+    async with new_organization(config, web=there.web()) as org:
         src = org.node.links.external(url)
         assert (await org["ann"].open(src)).status_code == 200
     off = msgspec.structs.replace(config, external_content=False)
-    async with reopened(off, web=there.web()) as org:
+    async with open_organization(off, web=there.web()) as org:
         html = (await org["ann"].post("/messages/render", content=url)).ok["rendered"]
         assert html == f'<p><a href="{url}">{url}</a></p>'
         assert (await org["ann"].open(src)).status_code == 403
@@ -203,7 +198,7 @@ async def test_the_server_can_disable_external_content(config: Config, there: El
 
 
 async def test_an_image_in_the_private_network_is_not_fetched(
-    org: Organization, there: Elsewhere
+    org: Organization, there: ExternalWeb
 ) -> None:
     for url in ("http://10.0.0.1/x.png", "http://[::1]/x.png", "http://inside.example/x.png"):
         there.others["inside.example"] = [["192.168.1.1"]]
@@ -211,7 +206,7 @@ async def test_an_image_in_the_private_network_is_not_fetched(
 
 
 async def test_linked_urls_are_not_logged(
-    org: Organization, there: Elsewhere, caplog: pytest.LogCaptureFixture
+    org: Organization, there: ExternalWeb, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     there.pages["/broken.png"] = Page(status=500)

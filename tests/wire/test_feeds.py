@@ -16,17 +16,24 @@ from tertulia.service.webhooks import feeds as reading
 from tertulia.service.webhooks.feeds import FeedReader
 from tertulia.store import feeds
 from tests.conftest import OTHERS
-from tests.elsewhere import Elsewhere, Page, elsewhere
-from tests.support import Organization, Person, TestClock, founded, reopened, rows
-from tests.unit.test_log import until
-from tests.wire.test_webhooks import made
+from tests.external_web import ExternalWeb, Page, external_web
+from tests.support import (
+    Organization,
+    Person,
+    TestClock,
+    new_organization,
+    open_organization,
+    rows,
+    until,
+)
+from tests.wire.test_webhooks import create_webhook
 
 
 @dataclass
 class Blog:
     """A feed on this machine."""
 
-    served: Elsewhere
+    served: ExternalWeb
     entries: list[tuple[str, str]] = field(default_factory=list)
     """IDs and texts, newest first."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -52,22 +59,17 @@ class Blog:
 
 @pytest.fixture
 async def blog() -> AsyncIterator[Blog]:
-    async with elsewhere() as served:
+    async with external_web() as served:
         found = Blog(served)
         found.write(("one", "First."))
         yield found
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
 async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
     """The organization, whose server may contact this machine."""
     config = msgspec.structs.replace(config, outgoing_webhook_networks="127.0.0.1")
-    async with founded(config, clock=clock, others=OTHERS) as organization:
+    async with new_organization(config, clock=clock, others=OTHERS) as organization:
         await organization.channel("news", "ben")
         yield organization
 
@@ -100,7 +102,7 @@ async def followed(org: Organization, bot: Person, url: str, **more: Any) -> dic
     return dict(found["feed"])
 
 
-async def told(org: Organization) -> list[tuple[str, str]]:
+async def feed_messages(org: Organization) -> list[tuple[str, str]]:
     """The topics and texts of all messages in the channel, oldest first."""
     asked = {"anchor": "oldest", "num_before": 0, "num_after": 100, "apply_markdown": False}
     narrow = [{"operator": "channel", "operand": "news"}]
@@ -116,14 +118,14 @@ async def standing(org: Organization, bot: Person) -> dict[str, Any]:
 async def test_new_entries_are_posted_once_starting_with_the_newest(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     blog.headers = {"ETag": '"v1"', "Last-Modified": "Sun, 01 Nov 2026 00:00:00 GMT"}
     blog.write(("two", "See &lt;b&gt;this&lt;/b&gt;, @**all**."))
     feed = await followed(org, bot, blog.url)
     assert (feed["title"], feed["last_read"], feed["next_read"]) == ("", None, None)
     await read(org)
     second = f"**[two]({blog.served.url('/two', '127.0.0.1')})**\nSee **this**, @\u200b**all**."
-    assert await told(org) == [("The blog", second)]
+    assert await feed_messages(org) == [("The blog", second)]
     found = await standing(org, bot)
     assert (found["title"], found["failures"], found["reason"]) == ("The blog", 0, "")
     assert found["last_told"] >= found["last_read"] > 0
@@ -132,7 +134,11 @@ async def test_new_entries_are_posted_once_starting_with_the_newest(
     blog.write(("four", "4"), ("three", "3"))
     await read(org, clock)
     await read(org, clock)
-    assert [text[:8] for _, text in await told(org)] == ["**[two](", "**[three", "**[four]"]
+    assert [text[:8] for _, text in await feed_messages(org)] == [
+        "**[two](",
+        "**[three",
+        "**[four]",
+    ]
     first, second_head, _ = blog.served.heads
     assert "if-none-match" not in first.lower()
     assert 'if-none-match: "v1"' in second_head.lower()
@@ -151,7 +157,7 @@ async def test_new_entries_are_posted_once_starting_with_the_newest(
 async def test_a_feed_can_have_its_own_topic_and_skip_old_entries(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     feed = await followed(org, bot, blog.url, topic="reading")
     blog.says(
         '<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom</title>'
@@ -160,14 +166,14 @@ async def test_a_feed_can_have_its_own_topic_and_skip_old_entries(
         "</feed>"
     )
     await read(org)
-    assert await told(org) == [("reading", "**Now**")]
+    assert await feed_messages(org) == [("reading", "**Now**")]
     blog.says(
         '<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom</title>'
         "<entry><id>urn:2</id><title>Ages ago</title><updated>2019-01-01T00:00:00Z</updated>"
         "</entry></feed>"
     )
     await read(org, clock)
-    assert len(await told(org)) == 1
+    assert len(await feed_messages(org)) == 1
     place = f"/bots/{bot.user_id}/feeds/{feed['id']}"
     changed = (await org["ben"].patch(place, topic="", url=blog.url + "?all")).ok["feed"]
     assert (changed["topic"], changed["title"]) == ("", "")
@@ -188,7 +194,7 @@ async def test_many_entries_are_posted_gradually_and_none_is_lost(
     monkeypatch.setattr(verbs, "KEPT", 4)
     blog.headers = {"ETag": '"v"'}
     blog.write()
-    bot = await made(org)
+    bot = await create_webhook(org)
     await followed(org, bot, blog.url)
     await read(org)
     blog.write(*((f"n{number}", "") for number in range(6, 0, -1)))
@@ -201,7 +207,7 @@ async def test_many_entries_are_posted_gradually_and_none_is_lost(
         False,
         True,
     ]
-    assert [text[3:5] for _, text in await told(org)][1:] == [f"n{n}" for n in range(1, 7)]
+    assert [text[3:5] for _, text in await feed_messages(org)][1:] == [f"n{n}" for n in range(1, 7)]
     (feed,) = org.node.state.feeds
     assert len(feed.seen) == 7  # All are still in it.
     blog.entries.clear()
@@ -213,7 +219,7 @@ async def test_many_entries_are_posted_gradually_and_none_is_lost(
 async def test_private_addresses_are_refused_unless_they_are_listed(
     org: Organization, blog: Blog
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     feed = await followed(org, bot, blog.url)
     path = f"/bots/{bot.user_id}/feeds"
     for url in ("http://127.0.0.2/", "feed://10.0.0.1/rss", "http://[::1]/"):
@@ -234,17 +240,17 @@ async def test_one_persons_slow_feeds_do_not_delay_others(org: Organization, blo
         await answered.wait()
         writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 
-    bot = await made(org)
+    bot = await create_webhook(org)
     for path in slow:
         blog.served.pages[path] = answer
         await followed(org, bot, blog.served.url(path, "127.0.0.1"))
-    other = await made(org, "ann", "other")
+    other = await create_webhook(org, "ann", "other")
     asked = {"url": blog.url, "stream": "news"}
     (await org["ann"].post(f"/bots/{other.user_id}/feeds", **asked)).ok
     reader = FeedReader(org.node)
     await _once(reader)
     await until(lambda: len(reader.tasks) == reading.PER_OWNER)
-    assert len(await told(org)) == 1
+    assert len(await feed_messages(org)) == 1
     # Feeds that wait for a free slot aren't queried again and again.
     assert await _once(reader) > 1
     answered.set()
@@ -258,7 +264,7 @@ async def test_one_persons_slow_feeds_do_not_delay_others(org: Organization, blo
 async def test_entries_are_posted_once_despite_crashes_and_other_nodes(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     await followed(org, bot, blog.url)
     store, now = org.node.store, org.node.clock()
     known = reading.followed(org.node.state)
@@ -266,18 +272,18 @@ async def test_entries_are_posted_once_despite_crashes_and_other_nodes(
     assert await store.write(lambda c: feeds.lease(c, known, now, 60.0, known)) == []
     # It sent the message and was killed before it could record that.
     await FeedReader(org.node)._told(org.node.state.feeds[lost.feed_id], lost.standing)
-    assert len(await told(org)) == 1
+    assert len(await feed_messages(org)) == 1
     clock.ahead += 61
-    async with reopened(org.node.config, clock=clock) as again:
+    async with open_organization(org.node.config, clock=clock) as again:
         await asyncio.gather(read(again), FeedReader(again.node)._read(lost))
-        assert len(await told(again)) == 1
+        assert len(await feed_messages(again)) == 1
         assert (await standing(again, bot))["failures"] == 0
         # Two nodes at the same time.
         blog.write(("two", ""))
         feed = again.node.state.feeds[lost.feed_id]
         reader = FeedReader(again.node)
         await asyncio.gather(*(reader._told(feed, lost.standing) for _ in range(3)))
-        assert len(await told(again)) == 2
+        assert len(await feed_messages(again)) == 2
 
 
 @pytest.mark.parametrize(
@@ -299,7 +305,7 @@ async def test_entries_are_posted_once_despite_crashes_and_other_nodes(
 async def test_failures_are_reported_to_the_owner(
     org: Organization, blog: Blog, clock: TestClock, page: Page, reason: str
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     await followed(org, bot, blog.url)
     blog.served.pages["/feed"] = page
     pauses = []
@@ -315,13 +321,13 @@ async def test_failures_are_reported_to_the_owner(
     blog.write()
     await read(org)
     assert (await standing(org, bot))["failures"] == 0
-    assert len(await told(org)) == 1
+    assert len(await feed_messages(org)) == 1
 
 
 async def test_a_bot_posts_only_where_it_may(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     await followed(org, bot, blog.url)
     news = org.node.state.channel_named("news")
     assert news is not None
@@ -335,13 +341,13 @@ async def test_a_bot_posts_only_where_it_may(
     assert len(blog.served.asked) == 1  # Deactivated bots follow no feeds.
     assert (await org["ben"].post(f"/users/{bot.user_id}/reactivate")).ok
     await read(org, clock)
-    assert len(await told(org)) == 1
+    assert len(await feed_messages(org)) == 1
 
 
 async def test_who_can_manage_feeds_and_invalid_feeds_are_refused(
     org: Organization, blog: Blog
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     place = f"/bots/{bot.user_id}/feeds"
     asked = {"url": blog.url, "stream": "news"}
     (await org["cleo"].post(place, **asked)).refused()
@@ -356,7 +362,7 @@ async def test_who_can_manage_feeds_and_invalid_feeds_are_refused(
     assert found["url"] == "https://x.test/rss"
     (await org["ben"].post(place, url="https://x.test/rss", stream="news")).refused()
     (await org["ben"].patch(f"{place}/99", topic="x")).refused("BAD_REQUEST", 404)
-    other = await made(org, "cleo", "other")
+    other = await create_webhook(org, "cleo", "other")
     (await org["cleo"].delete(f"/bots/{other.user_id}/feeds/{found['id']}")).refused(
         "BAD_REQUEST", 404
     )
@@ -369,9 +375,9 @@ async def test_who_can_manage_feeds_and_invalid_feeds_are_refused(
 
 async def test_feeds_can_be_disabled(config: Config) -> None:
     config = msgspec.structs.replace(config, feed_minutes=0)
-    async with founded(config, others=OTHERS) as org:
+    async with new_organization(config, others=OTHERS) as org:
         await org.channel("news", "ben")
-        place = f"/bots/{(await made(org)).user_id}/feeds"
+        place = f"/bots/{(await create_webhook(org)).user_id}/feeds"
         (await org["ben"].post(place, url="https://x.test/", stream="news")).refused()
 
 

@@ -12,7 +12,7 @@ from tertulia.service.config import Config
 from tertulia.service.files import uploads
 from tertulia.wire.files.downloads import disposition
 from tests.pictures import picture
-from tests.support import Organization, Person, TestClock, founded, rows
+from tests.support import Organization, Person, TestClock, new_organization, rows
 
 SPECTATORS = RealmChanged(values={"enable_spectator_access": True})
 
@@ -395,7 +395,7 @@ async def test_web_clients_of_other_origins_may_fetch_files(org: Organization) -
 
 async def test_a_temporary_address_opens_the_file_to_anyone_for_a_minute(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         path = await org["ann"].upload("naïve.txt")
         url = (await org["ann"].get(f"/user_uploads/{path}")).ok["url"]
         assert url.startswith("/user_uploads/temporary/")
@@ -442,7 +442,7 @@ async def test_a_missing_file_gets_no_temporary_address(org: Organization) -> No
 # Thumbnails
 
 
-def shown(content: bytes) -> tuple[str | None, tuple[int, int], int]:
+def image_properties(content: bytes) -> tuple[str | None, tuple[int, int], int]:
     with Image.open(io.BytesIO(content)) as found:
         return found.format, found.size, getattr(found, "n_frames", 1)
 
@@ -478,7 +478,7 @@ async def test_a_thumbnail_is_smaller_and_never_larger(
     answer = await shared_org["ben"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "image/webp"
-    assert shown(answer.content) == ("WEBP", smaller, 1)
+    assert image_properties(answer.content) == ("WEBP", smaller, 1)
     assert (await shared_org["ben"].get(f"/thumbnail/status/{path}")).ok["has_thumbnail"] is True
 
 
@@ -500,7 +500,7 @@ async def test_an_unknown_format_gets_the_nearest(
     path = await shared_org["ben"].upload("p.gif", picture(40, 30, "GIF", frames), "image/gif")
     answer = await shared_org["ben"].open(f"/user_uploads/thumbnail/{path}/{form}")
     assert answer.status_code == 200
-    assert shown(answer.content) == ("WEBP", (40, 30), shows)
+    assert image_properties(answer.content) == ("WEBP", (40, 30), shows)
 
 
 async def test_a_thumbnail_respects_the_camera_orientation(org: Organization) -> None:
@@ -508,7 +508,7 @@ async def test_a_thumbnail_respects_the_camera_orientation(org: Organization) ->
     exif[0x0112] = 6
     path = await org["ben"].upload("p.jpg", picture(40, 20, "JPEG", exif=exif), "image/jpeg")
     answer = await org["ben"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
-    assert shown(answer.content)[1] == (20, 40)
+    assert image_properties(answer.content)[1] == (20, 40)
     attachment = org.node.state.uploads.at_path(path)
     assert attachment is not None
     assert attachment.picture is not None

@@ -22,13 +22,13 @@ from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_moves import move
 from tertulia.store.uploads import UploadStore
 from tertulia.wire.pages.web_client import client_page
-from tests.elsewhere import elsewhere, unvouched
+from tests.external_web import external_web, unvouched
 from tests.pictures import picture
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
-from tests.support import Newcomer, Organization, Person, TestClock, founded
+from tests.support import Newcomer, Organization, Person, TestClock, new_organization
 from tests.wire import test_file_pages, test_tus, test_uploads
 from tests.wire.loopback import serving
-from tests.wire.test_tus import begun, offset_of, piece
+from tests.wire.test_tus import create_upload, offset_of, piece
 from tests.wire.test_uploads import cleanup, listed
 
 MIB = 1024 * 1024
@@ -110,7 +110,7 @@ async def test_files_and_images_are_only_in_the_bucket(
 async def redirecting(config: Config) -> AsyncIterator[Organization]:
     """A server that redirects browsers to the bucket."""
     config = msgspec.structs.replace(config, file_downloads="redirect")
-    async with founded(config, others=[Newcomer("ben")]) as org:
+    async with new_organization(config, others=[Newcomer("ben")]) as org:
         yield org
 
 
@@ -180,7 +180,7 @@ async def test_a_redirect_is_for_one_file_and_a_few_minutes_and_cannot_be_altere
 ) -> None:
     clock = TestClock()
     config = msgspec.structs.replace(config, file_downloads="redirect")
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         ann = org["ann"]
         path, other = await ann.upload("a.txt"), await ann.upload("b.txt")
         address = (await ann.open(f"/user_uploads/{path}")).headers["location"]
@@ -220,7 +220,7 @@ async def test_while_the_bucket_is_down_files_are_refused_and_everything_else_wo
     path = await ben.upload()
     await ben.raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))})
     avatar = (await ben.get("/users/me", client_gravatar=False)).ok["avatar_url"]
-    where = await begun(ben, 10)
+    where = await create_upload(ben, 10)
     before = sorted(objects(bucket, config))
     bucket.trouble(Trouble(status=503))
     for answer in (
@@ -315,7 +315,7 @@ async def test_foreign_objects_in_the_bucket_are_ignored(
     assert await partials.reservations(org.node.clock()) == []
     assert (await partials.begun(), await partials.expired(now)) == ([], [])
     await cleanup(org).once()
-    where = await begun(org["ben"], 5)
+    where = await create_upload(org["ben"], 5)
     assert (await piece(org["ben"], where, 0, b"hello")).status_code == 200
     assert len([name for name in objects(bucket, config) if name.endswith(odd)]) == len(odd)
 
@@ -334,7 +334,7 @@ async def test_a_file_that_appears_with_a_delay_is_found(
 async def test_a_bucket_with_an_untrusted_certificate_is_not_contacted(
     config: Config, tmp_path: Path
 ) -> None:
-    async with elsewhere(unvouched(tmp_path)) as there:
+    async with external_web(unvouched(tmp_path)) as there:
         url = f"s3://files?endpoint=https://localhost:{there.port}"
         files, _ = msgspec.structs.replace(config, files_url=url).opened_files()
         with pytest.raises(FilesUnavailable):
@@ -394,7 +394,7 @@ async def test_another_node_continues_an_upload(
 ) -> None:
     """It shares the bucket with the first one, but no disk."""
     ben = org["ben"]
-    where = await begun(ben, 10)
+    where = await create_upload(ben, 10)
     await piece(ben, where, 0, b"hel")
     files, disk = msgspec.structs.replace(config, data_dir=str(tmp_path / "other")).opened_files()
     others = BucketPartialUploads(files, UploadStore(files, disk))
@@ -417,15 +417,15 @@ async def test_a_started_upload_reserves_its_room_until_it_ends(
     org: Organization, bucket: S3Server, config: Config
 ) -> None:
     ben, partials, now = org["ben"], org.node.partials, org.node.clock()
-    where = await begun(ben, 10)
+    where = await create_upload(ben, 10)
     assert [one[::2] for one in await partials.reservations(now)] == [(ben.user_id, 10)]
     assert await partials.reservations(now + 2 * 86400) == []
     await piece(ben, where, 0, b"hello well")
     assert await partials.reservations(now) == []
-    await test_tus.ask(ben, "DELETE", await begun(ben, 10))
+    await test_tus.ask(ben, "DELETE", await create_upload(ben, 10))
     assert await partials.reservations(now) == []
     # What a crash left is cleaned up even if nothing else happens.
-    await begun(ben, 10)
+    await create_upload(ben, 10)
     assert [name for name in objects(bucket, config) if "/reserved/" in name]
     await partials.expired(now + 2 * 86400)
     assert not [name for name in objects(bucket, config) if "/reserved/" in name]
@@ -453,7 +453,7 @@ async def test_parts_may_continue_without_limit(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_partials, "MOST_PIECES", 2)
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     for offset in range(2):
         await piece(org["ben"], where, offset, b"x")
     test_tus.refused(await piece(org["ben"], where, 2, b"x"), 400)

@@ -9,7 +9,7 @@ from tertulia.domain.messages import flags
 from tertulia.model.changes import Subscribed, Unsubscribed
 from tertulia.service.config import Config
 from tertulia.state import unread
-from tests.support import Organization, Person, reopened, row, rows
+from tests.support import Organization, Person, open_organization, row, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -269,7 +269,7 @@ async def test_everything_is_marked_as_read(org: Organization, config: Config) -
     assert await other.events() == []
     assert (await unread_now(ben))["count"] == 0
     await org["ann"].write([ben.user_id], "one more")
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert (await unread_now(later["ben"]))["count"] == 1
         assert (await later["ben"].post("/mark_all_as_read")).ok["complete"] is True
         assert (await unread_now(later["ben"]))["count"] == 0

@@ -12,8 +12,8 @@ from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
-from tests.support import Organization, TestClock, founded, reopened
-from tests.wire.test_group_members import channel_events, members, told
+from tests.support import Organization, TestClock, new_organization, open_organization
+from tests.wire.test_group_members import channel_events, group_events, members
 from tests.wire.test_user_groups import create, people
 
 FULL_MEMBERS, MEMBERS, NOBODY = (
@@ -24,15 +24,10 @@ FULL_MEMBERS, MEMBERS, NOBODY = (
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
 async def waited(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
     """An organization where members wait for two days. Ben has waited for one day, cleo for none;
     gus is a guest as old as ben; mo, a moderator, doesn't have to wait."""
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await set_period(org, 2)
         await org.add("ben")
         await org.add("gus", Role.GUEST)
@@ -63,7 +58,9 @@ async def test_a_new_member_is_not_a_full_member(waited: Organization) -> None:
     listener = await waited["ann"].register()
     await waited.add("dan")
     dan = waited["dan"].user_id
-    assert await told(listener) == [{"op": "add_members", "group_id": MEMBERS, "user_ids": [dan]}]
+    assert await group_events(listener) == [
+        {"op": "add_members", "group_id": MEMBERS, "user_ids": [dan]}
+    ]
     assert await full(waited) == []
     assert await members(waited, FULL_MEMBERS) == people(waited, "ann", "mo")
 
@@ -75,15 +72,15 @@ async def test_each_member_becomes_a_full_member_in_time(
     listener = await waited["gus"].register()
     clock.ahead = 1.5 * DAY
     await waited.tick()
-    assert await told(listener) == []
+    assert await group_events(listener) == []
     clock.ahead = 2 * DAY + 100
     await waited.tick()
     await waited.tick()
-    assert await told(listener) == [ended("add_members", ben)]
+    assert await group_events(listener) == [ended("add_members", ben)]
     assert await full(waited) == [ben]
     clock.ahead = 3 * DAY + 100
     await waited.tick()
-    assert await told(listener) == [ended("add_members", cleo)]
+    assert await group_events(listener) == [ended("add_members", cleo)]
     assert await full(waited) == [ben, cleo]
 
 
@@ -92,7 +89,7 @@ async def test_members_due_while_no_server_ran_are_updated_when_one_does(
 ) -> None:
     await waited.node.log.catch_up()
     clock.ahead = 10 * DAY
-    async with reopened(config, clock=clock) as later:
+    async with open_organization(config, clock=clock) as later:
         await later.tick()
         assert await full(later) == people(later, "ben", "cleo")
         assert full_members.next_end(later.node.state, clock()) is None
@@ -112,7 +109,7 @@ async def test_a_changed_period_applies_immediately(waited: Organization, clock:
         (1, [ended("remove_members", cleo)], [ben]),
     ):
         await set_period(waited, days)
-        assert await told(listener) == events
+        assert await group_events(listener) == events
         assert await full(waited) == expected
 
 
@@ -149,7 +146,7 @@ async def test_a_former_role_counts_as_waiting(waited: Organization, clock: Test
     listener = await waited["ann"].register()
     assert (await waited["ann"].patch(f"/users/{gus}", role=Role.MEMBER.value)).ok
     assert gus in await full(waited)
-    assert ended("add_members", gus) in await told(listener)
+    assert ended("add_members", gus) in await group_events(listener)
     assert (await waited["ann"].patch(f"/users/{mo}", role=Role.MEMBER.value)).ok
     assert mo not in await full(waited)
     clock.ahead = 3 * DAY + 200
@@ -201,7 +198,7 @@ async def test_someone_deactivated_for_a_while_has_waited_throughout(
     listener = await waited["ann"].register()
     assert (await waited["ann"].post(f"/users/{ben}/reactivate")).ok
     assert await full(waited) == [ben]
-    assert ended("add_members", ben) in await told(listener)
+    assert ended("add_members", ben) in await group_events(listener)
 
 
 async def test_nothing_happens_early_and_finding_the_next_needs_no_search(

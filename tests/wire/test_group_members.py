@@ -8,7 +8,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
 from tests.support import Listener, Organization, rows
-from tests.wire.stage import LIMITED
+from tests.wire.stage import LIMITED, direct_messages
 from tests.wire.test_user_groups import create, group, people
 
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INTERNET = (
@@ -16,7 +16,7 @@ NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INT
 )
 
 
-async def told(listener: Listener) -> list[dict[str, Any]]:
+async def group_events(listener: Listener) -> list[dict[str, Any]]:
     """The events about groups, without their IDs and types."""
     return [
         {name: value for name, value in event.items() if name not in {"id", "type"}}
@@ -51,7 +51,7 @@ async def test_members_are_added_and_removed_with_events_for_everyone(org: Organ
     )
     assert reply.ok
     assert (await org["ben"].post(f"{url}/subgroups", delete=[other])).ok
-    assert await told(listener) == [
+    assert await group_events(listener) == [
         {"op": "add_members", "group_id": group_id, "user_ids": [cleo, gus]},
         {"op": "remove_members", "group_id": group_id, "user_ids": [ann]},
         {"op": "add_subgroups", "group_id": group_id, "direct_subgroup_ids": [inner, other]},
@@ -127,7 +127,7 @@ async def test_an_invalid_change_of_members_is_refused_as_a_whole(
     listener = await org["gus"].register()
     reply = await org["ben"].post(f"/user_groups/{ids['itself']}/{path}", **asked)
     reply.refused(code)
-    assert await told(listener) == []
+    assert await group_events(listener) == []
     assert await members(org, ids["itself"]) == [ids["in"]]
 
 
@@ -306,14 +306,14 @@ async def test_deactivated_accounts_are_in_no_group_until_reactivated(org: Organ
     assert await members(org, group_id) == [ben]
     reply = await org["ann"].get(f"/user_groups/{group_id}/members/{cleo}")
     assert reply.ok["is_user_group_member"] is False
-    events = await told(listener)
+    events = await group_events(listener)
     gone = {"op": "remove_members", "group_id": group_id, "user_ids": [cleo]}
     only_ben = {"direct_members": [ben], "direct_subgroups": []}
     assert gone in events
     for name in ("can_join_group", "can_manage_group"):
         assert {"op": "update", "group_id": group_id, "data": {name: only_ben}} in events
     assert (await org["ann"].post(f"/users/{cleo}/reactivate")).ok
-    events = await told(listener)
+    events = await group_events(listener)
     assert {"op": "add_members", "group_id": group_id, "user_ids": [cleo]} in events
     assert {"op": "update", "group_id": group_id, "data": {"can_join_group": both}} in events
     assert await members(org, group_id) == [ben, cleo]
@@ -330,18 +330,6 @@ async def test_a_new_role_means_a_new_system_group(org: Organization) -> None:
 # Notifications
 
 
-async def letters(org: Organization, who: str) -> list[str]:
-    page = await org[who].get(
-        "/messages",
-        anchor="newest",
-        num_before=20,
-        num_after=0,
-        narrow=[{"operator": "is", "operand": "dm"}],
-        apply_markdown=False,
-    )
-    return [message["content"] for message in page.ok["messages"]]
-
-
 async def test_people_are_notified_when_someone_else_adds_or_removes_them(
     org: Organization,
 ) -> None:
@@ -350,12 +338,12 @@ async def test_people_are_notified_when_someone_else_adds_or_removes_them(
     assert (await org["ben"].post(url, add=people(org, "ben", "cleo", "robo"))).ok
     assert (await org["ben"].post(url, delete=people(org, "ben", "cleo"))).ok
     ben = org["ben"].user_id
-    assert await letters(org, "cleo") == [
+    assert await direct_messages(org["cleo"]) == [
         f"@_**Ben|{ben}** added you to the group @_*cooks*.",
         f"@_**Ben|{ben}** removed you from the group @_*cooks*.",
     ]
     for name in ("ben", "gus", "robo"):
-        assert await letters(org, name) == []
+        assert await direct_messages(org[name]) == []
 
 
 async def test_large_changes_notify_nobody(
@@ -365,9 +353,9 @@ async def test_large_changes_notify_nobody(
     group_id = await create(org, "ben", "cooks")
     url = f"/user_groups/{group_id}/members"
     assert (await org["ben"].post(url, add=people(org, "ann", "cleo"))).ok
-    assert await letters(org, "cleo") == []
+    assert await direct_messages(org["cleo"]) == []
     assert (await org["ben"].post(url, delete=people(org, "cleo"))).ok
-    assert len(await letters(org, "cleo")) == 1
+    assert len(await direct_messages(org["cleo"])) == 1
 
 
 # Effects of permissions

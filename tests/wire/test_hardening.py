@@ -15,13 +15,13 @@ from tertulia.wire.http.request_head import (
     POSITION_COOKIE,
     SESSION_COOKIE,
 )
-from tests.browsers import fresh, signed_in
-from tests.mails import mailed, no_postman
-from tests.support import PASSWORD, Organization, TestClock, founded
+from tests.browsers import signed_in_browser, signed_out_browser
+from tests.mails import due_emails, no_email_job
+from tests.support import PASSWORD, Organization, TestClock, new_organization
 
 pytestmark = [
     pytest.mark.usefixtures("no_logged_errors"),
-    pytest.mark.usefixtures(no_postman.__name__),
+    pytest.mark.usefixtures(no_email_job.__name__),
 ]
 
 RIGHT = {"username": "ann@example.com", "password": PASSWORD}
@@ -57,7 +57,7 @@ async def test_a_password_made_of_personal_data_is_accepted_nowhere(org: Organiz
 
 async def test_password_rules_are_configurable(config: Config) -> None:
     lax = msgspec.structs.replace(config, password_min_length=3, password_min_guesses=0)
-    async with founded(lax) as org:
+    async with new_organization(lax) as org:
         (await org["ann"].patch("/settings", old_password=PASSWORD, new_password="abc")).ok
         data = (await org["ann"].register()).data
         assert (data["password_min_length"], data["password_min_guesses"]) == (3, 0)
@@ -68,7 +68,7 @@ async def test_password_rules_are_configurable(config: Config) -> None:
 
 async def test_a_site_on_https_sends_strict_transport_security(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
-    async with founded(secure) as org:
+    async with new_organization(secure) as org:
         for path in ("/login", "/api/v1/server_settings", "/nothing"):
             told = (await org.http.get(path)).headers["strict-transport-security"]
             assert told == "max-age=31536000"
@@ -81,14 +81,14 @@ async def test_without_https_or_if_disabled_it_is_not_sent(
     config: Config, site: str, seconds: int
 ) -> None:
     plain = msgspec.structs.replace(config, external_url=site, hsts_seconds=seconds)
-    async with founded(plain) as org:
+    async with new_organization(plain) as org:
         assert "strict-transport-security" not in (await org.http.get("/login")).headers
 
 
 async def test_other_sites_cannot_set_our_cookies(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
-    async with founded(secure) as org:
-        browser = fresh(org, site="https://chat.example.com")
+    async with new_organization(secure) as org:
+        browser = signed_out_browser(org, site="https://chat.example.com")
         reply = await browser.post("/sessions", **RIGHT)
         cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
         names = {SESSION_COOKIE, CSRF_COOKIE, DEVICE_COOKIE}
@@ -104,7 +104,9 @@ async def test_other_sites_cannot_set_our_cookies(config: Config) -> None:
         # A cookie without the prefix may come from another site, and so may old ones.
         token = browser.http.cookies[f"__Host-{SESSION_COOKIE}"]
         headers = {"Cookie": f"{SESSION_COOKIE}={token}"}
-        (await fresh(org).raw("GET", "/users/me", headers=headers)).refused("UNAUTHORIZED", 401)
+        (await signed_out_browser(org).raw("GET", "/users/me", headers=headers)).refused(
+            "UNAUTHORIZED", 401
+        )
 
 
 # Sessions
@@ -112,8 +114,10 @@ async def test_other_sites_cannot_set_our_cookies(config: Config) -> None:
 
 async def test_a_session_ends_after_its_lifetime_even_if_used(config: Config) -> None:
     clock = TestClock(stopped_at=time.time())
-    async with founded(msgspec.structs.replace(config, session_days=60), clock=clock) as org:
-        browser = await signed_in(org)
+    async with new_organization(
+        msgspec.structs.replace(config, session_days=60), clock=clock
+    ) as org:
+        browser = await signed_in_browser(org)
         for day in (29, 58, 59):
             clock.ahead = day * DAY
             (await browser.get("/users/me")).ok
@@ -125,8 +129,10 @@ async def test_a_session_ends_after_its_lifetime_even_if_used(config: Config) ->
 
 async def test_the_lifetime_may_be_unlimited(config: Config) -> None:
     clock = TestClock(stopped_at=time.time())
-    async with founded(msgspec.structs.replace(config, session_days=0), clock=clock) as org:
-        browser = await signed_in(org)
+    async with new_organization(
+        msgspec.structs.replace(config, session_days=0), clock=clock
+    ) as org:
+        browser = await signed_in_browser(org)
         for _ in range(20):
             clock.ahead += LIFETIME - 60
             (await browser.get("/users/me")).ok
@@ -141,7 +147,7 @@ async def test_a_link_in_an_email_does_not_depend_on_the_request(
 ) -> None:
     external = "http://chat.test" if configured else ""
     expected = external or "http://127.0.0.1:9991"
-    async with founded(msgspec.structs.replace(config, external_url=external)) as org:
+    async with new_organization(msgspec.structs.replace(config, external_url=external)) as org:
         headers = {"Host": "evil.example"}
         await org.http.post("/reset", data={"email": "ann@example.com"}, headers=headers)
         await org.node.log.catch_up()
@@ -150,7 +156,7 @@ async def test_a_link_in_an_email_does_not_depend_on_the_request(
         (await ann.raw("POST", "/invites", data=invited, headers=headers)).ok
         new = {"email": "anna@example.com"}
         (await ann.raw("PATCH", "/settings", data=new, headers=headers)).ok
-        letters = await mailed(org)
+        letters = await due_emails(org)
         assert {letter.to for letter in letters} == {
             "ann@example.com",
             "zoe@example.com",

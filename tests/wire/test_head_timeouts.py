@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tertulia.wire.protocol.connections import ConnectionLimits
-from tests.support import Organization
-from tests.unit.test_log import until
+from tests.support import Organization, until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Loopback, poll, request, serving
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")

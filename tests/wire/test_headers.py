@@ -1,6 +1,6 @@
 """Security headers in every response."""
 
-from tests.browsers import signed_in
+from tests.browsers import signed_in_browser
 from tests.pictures import picture
 from tests.support import Organization
 
@@ -45,7 +45,7 @@ def policy_of(text: str) -> dict[str, str]:
 async def test_no_response_can_be_framed_or_sniffed(
     org: Organization,
 ) -> None:
-    browser, ann = await signed_in(org), org["ann"]
+    browser, ann = await signed_in_browser(org), org["ann"]
     uploaded = await ann.upload(content=picture(20, 20), name="a.png")
 
     async def post_picture(path: str) -> None:

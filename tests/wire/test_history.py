@@ -13,7 +13,7 @@ from tertulia.model.changes import (
     Unsubscribed,
 )
 from tertulia.service.config import Config
-from tests.support import Organization, Person, TestClock, founded, row, rows
+from tests.support import Organization, Person, TestClock, new_organization, row, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -352,7 +352,7 @@ async def test_the_first_unread_message_is_an_anchor(house: Organization) -> Non
 
 async def test_a_date_is_an_anchor(config: Config) -> None:
     clock = TestClock(stopped_at=1_700_000_000)
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.channel("lounge", "ann")
         sent = []
         for seconds in (0, 100, 200):

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.model.changes import ChannelChanged, RealmChanged, UserGroupCreated
+from tertulia.model.changes import ChannelChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.invitations import Invitation
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.mails import link_in, mailed, no_postman
-from tests.support import Organization, TestClock, founded, reopened, row
+from tests.mails import due_emails, link_path, no_email_job
+from tests.support import Organization, TestClock, new_organization, open_organization, row
 
-pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+pytestmark = pytest.mark.usefixtures(no_email_job.__name__)
 
 NOBODY, ADMINISTRATORS, MEMBERS = (
     group.value for group in (SystemGroup.NOBODY, SystemGroup.ADMINISTRATORS, SystemGroup.MEMBERS)
@@ -28,15 +28,11 @@ def last(org: Organization) -> Invitation:
     return list(org.node.state.invitations)[-1]
 
 
-async def settle(org: Organization, **values: Any) -> None:
-    await org.do(RealmChanged(values=values))
-
-
 @pytest.fixture
 async def aged(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]:
     """An organization of ann, ben, and cleo, with a clock that tests set."""
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
         await org.add("cleo")
         yield org, clock
@@ -65,7 +61,7 @@ async def test_addresses_are_separated_by_commas_or_newlines(org: Organization) 
             assert set(reply.ok) == {"result", "msg"}
             made = [*org.node.state.invitations][before:]
             assert [one.address for one in made] == invited
-            assert sorted(letter.to for letter in await mailed(org)) == sorted(invited)
+            assert sorted(letter.to for letter in await due_emails(org)) == sorted(invited)
             for one in (await org["ben"].get("/invites")).ok["invites"]:
                 assert (await org["ben"].delete(f"/invites/{one['id']}")).ok
 
@@ -128,7 +124,7 @@ async def test_a_link_has_no_addressees_and_does_not_notify_the_inviter(org: Org
         "invitee_emails",
         "notify_referrer_on_join",
     }
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 MINUTES: list[tuple[dict[str, Any], int | None]] = [
@@ -155,7 +151,7 @@ async def test_an_invitation_expires_after_its_minutes_or_never_or_by_default_in
 
 async def test_the_default_expiry_is_configurable(config: Config) -> None:
     own = msgspec.structs.replace(config, invitation_link_validity_minutes=7)
-    async with founded(own) as org:
+    async with new_organization(own) as org:
         (await org["ann"].post("/invites/multiuse")).ok
         (shown,) = (await org["ann"].get("/invites")).ok["invites"]
         assert shown["expiry_date"] == shown["invited"] + 7 * MINUTE
@@ -212,18 +208,18 @@ async def test_people_outside_of_the_permission_s_group_cannot_invite(
 ) -> None:
     sent = ZOE if path == "/invites" else {}
     other = {"can_invite_users_group", "create_multiuse_invite_group"} - {setting}
-    await settle(org, **{setting: ADMINISTRATORS}, **dict.fromkeys(other, MEMBERS))
+    await org.change_realm(**{setting: ADMINISTRATORS}, **dict.fromkeys(other, MEMBERS))
     (await org["ann"].post(path, **sent)).ok
     (await org["ben"].post(path, **sent)).refused()
-    await settle(org, **{setting: Members((org["ben"].user_id, org["gus"].user_id), ())})
+    await org.change_realm(**{setting: Members((org["ben"].user_id, org["gus"].user_id), ())})
     (await org["ben"].post(path, **sent, invite_as=600)).ok
     for who in ("ann", "cleo"):
         (await org[who].post(path, **sent, invite_as=600)).refused()
     # Guests never have this permission, whatever group they are in. Bots invite nobody.
     (await org["gus"].post(path, **sent, invite_as=600)).refused()
-    await settle(org, **{setting: MEMBERS})
+    await org.change_realm(**{setting: MEMBERS})
     (await org["robo"].post(path, **sent)).refused()
-    await settle(org, **{setting: NOBODY})
+    await org.change_realm(**{setting: NOBODY})
     (await org["ann"].post(path, **sent)).refused()
 
 
@@ -246,7 +242,7 @@ async def test_by_default_members_invite_by_email_and_administrators_create_link
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
 async def test_people_invite_to_their_own_role_and_lower_ones(org: Organization, path: str) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
     sent = ZOE if path == "/invites" else {}
     for role, allowed in (
         (Role.OWNER, {100, 200, 300, 400, 600}),
@@ -269,7 +265,7 @@ async def test_people_invite_to_their_own_role_and_lower_ones(org: Organization,
 async def test_channels_are_default_ones_or_those_to_which_the_inviter_can_subscribe_others(
     org: Organization, path: str
 ) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
     default = await org.channel("everybody", is_default=True)
     public = await org.channel("public")
     hidden = await org.channel("hidden", "ann", is_private=True)
@@ -289,7 +285,7 @@ async def test_channels_are_default_ones_or_those_to_which_the_inviter_can_subsc
     assert await attempt(default, public, own)
     assert not await attempt(public, hidden)
     assert not await attempt(public, 999)
-    await settle(org, can_add_subscribers_group=ADMINISTRATORS)
+    await org.change_realm(can_add_subscribers_group=ADMINISTRATORS)
     # Without permission to subscribe others, no channels can be named, not even default ones.
     assert not await attempt(public)
     assert not await attempt(default)
@@ -313,14 +309,14 @@ async def test_an_invalid_channel_refuses_the_whole_invitation(org: Organization
     ).refused()
     assert "404" in body["msg"]
     assert not len(org.node.state.invitations)
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
 async def test_groups_are_those_to_which_the_inviter_can_add_members(
     org: Organization, path: str
 ) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
     ben = Members((org["ben"].user_id,), ())
     kinds: dict[int, tuple[bool, dict[str, Any]]] = {
         101: (True, {"can_add_members_group": ben}),
@@ -339,14 +335,14 @@ async def test_groups_are_those_to_which_the_inviter_can_add_members(
             reply.refused()
     for group_id in (SystemGroup.MEMBERS.value, SystemGroup.NOBODY.value, 999, -1):
         (await org["ben"].post(path, **sent, group_ids=[group_id])).refused()
-    await settle(org, can_manage_all_groups=MEMBERS)
+    await org.change_realm(can_manage_all_groups=MEMBERS)
     (await org["ben"].post(path, **sent, group_ids=[103])).ok
     assert last(org).group_ids == (103,)
 
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
 async def test_only_administrators_set_a_welcome_text(org: Organization, path: str) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
     await org.add("ada", Role.ADMINISTRATOR)
     sent = ZOE if path == "/invites" else {}
     for who, kept in (("ann", "Hi"), ("ada", "Hi"), ("ben", None)):
@@ -373,7 +369,7 @@ async def test_existing_accounts_are_skipped_and_the_others_are_invited(org: Org
     assert body["sent_invitations"] is True
     assert body["daily_limit_reached"] is False
     assert body["license_limit_reached"] is False
-    assert [letter.to for letter in await mailed(org)] == ["zoe@example.com"]
+    assert [letter.to for letter in await due_emails(org)] == ["zoe@example.com"]
     assert [one["email"] for one in (await org["ann"].get("/invites")).ok["invites"]] == [
         "zoe@example.com"
     ]
@@ -404,7 +400,7 @@ async def test_nobody_is_invited_if_an_address_is_invalid_or_none_is_left(
 async def test_disposable_addresses_are_accepted_if_the_organization_allows_them(
     org: Organization,
 ) -> None:
-    await settle(org, disallow_disposable_email_addresses=False)
+    await org.change_realm(disallow_disposable_email_addresses=False)
     (await org["ann"].post("/invites", invitee_emails="a@mailinator.com", stream_ids=[])).ok
 
 
@@ -423,7 +419,7 @@ async def test_addresses_can_be_restricted_to_the_organization_s_domains(
 async def test_invitation_emails_have_a_daily_limit(config: Config) -> None:
     clock = TestClock()
     own = msgspec.structs.replace(config, invitations_per_day=3)
-    async with founded(own, clock=clock) as org:
+    async with new_organization(own, clock=clock) as org:
         await org.add("ben")
         (await org["ann"].post("/invites", invitee_emails="a@x.org,b@x.org", stream_ids=[])).ok
         reply = await org["ben"].post("/invites", invitee_emails="c@x.org,d@x.org", stream_ids=[])
@@ -447,7 +443,7 @@ async def test_invitation_emails_have_a_daily_limit(config: Config) -> None:
 
 async def test_concurrent_inviters_share_the_daily_limit(config: Config) -> None:
     own = msgspec.structs.replace(config, invitations_per_day=3)
-    async with founded(own) as org:
+    async with new_organization(own) as org:
         replies = await asyncio.gather(
             *(
                 org["ann"].post("/invites", invitee_emails=f"{n}@x.org,{n}@y.org", stream_ids=[])
@@ -497,7 +493,7 @@ async def test_the_link_of_an_emailed_invitation_is_shown_only_to_its_addressee(
     config: Config,
 ) -> None:
     own = msgspec.structs.replace(config, smtp_host="mail.test")
-    async with founded(own) as org:
+    async with new_organization(own) as org:
         (await org["ann"].post("/invites", **ZOE)).ok
         found = (await org["ann"].get("/invites")).ok
         assert found["mail_is_sent"] is True
@@ -505,7 +501,7 @@ async def test_the_link_of_an_emailed_invitation_is_shown_only_to_its_addressee(
 
 
 async def test_administrators_see_all_invitations_and_others_their_own(org: Organization) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
     await org.add("ada", Role.ADMINISTRATOR)
     for who, role in (("ann", 100), ("ann", 200), ("ben", 400), ("cleo", 600)):
         (await org[who].post("/invites/multiuse", invite_as=role)).ok
@@ -547,7 +543,7 @@ CALLS = (
 )
 
 
-async def made(org: Organization, who: str, role: int = 400) -> dict[str, int]:
+async def create_invitations(org: Organization, who: str, role: int = 400) -> dict[str, int]:
     """The IDs of an emailed invitation and a link by this person."""
     (await org[who].post("/invites", **ZOE, invite_as=role)).ok
     by_mail = last(org).id
@@ -559,7 +555,7 @@ async def made(org: Organization, who: str, role: int = 400) -> dict[str, int]:
 async def test_the_inviter_and_administrators_manage_an_invitation(
     org: Organization, method: str, path: str
 ) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
     await org.add("ada", Role.ADMINISTRATOR)
     await org.add("mo", Role.MODERATOR)
     for inviter, role, allowed, refused in (
@@ -568,7 +564,7 @@ async def test_the_inviter_and_administrators_manage_an_invitation(
         ("ben", 400, ("ann",), ()),
         ("ann", 100, ("ann",), ("ada", "ben")),
     ):
-        ids = await made(org, inviter, role)
+        ids = await create_invitations(org, inviter, role)
         for who in refused:
             (await org[who].request(method, path.format(**ids))).refused()
         for who in allowed:
@@ -579,7 +575,7 @@ async def test_the_inviter_and_administrators_manage_an_invitation(
 async def test_an_unknown_revoked_or_wrong_kind_of_invitation_is_refused(
     org: Organization, method: str, path: str
 ) -> None:
-    ids = await made(org, "ann")
+    ids = await create_invitations(org, "ann")
     other = {"mail": ids["link"], "link": ids["mail"]}
     for wrong in (other, {"mail": 999, "link": 999}, {"mail": 2**52, "link": 2**52}):
         (await org["ann"].request(method, path.format(**wrong))).refused()
@@ -591,11 +587,11 @@ async def test_an_unknown_revoked_or_wrong_kind_of_invitation_is_refused(
 
 async def test_an_invitation_is_resent_with_the_same_link(org: Organization) -> None:
     (await org["ben"].post("/invites", **ZOE)).ok
-    (first,) = await mailed(org)
+    (first,) = await due_emails(org)
     before = (await org["ben"].get("/invites")).ok["invites"]
     (await org["ben"].post("/invites/1/resend")).ok
-    (second,) = await mailed(org)
-    assert link_in(first) == link_in(second)
+    (second,) = await due_emails(org)
+    assert link_path(first) == link_path(second)
     assert second.to == "zoe@example.com"
     assert (await org["ben"].get("/invites")).ok["invites"] == before
 
@@ -603,11 +599,11 @@ async def test_an_invitation_is_resent_with_the_same_link(org: Organization) -> 
 async def test_a_revoked_invitation_is_not_emailed(org: Organization) -> None:
     (await org["ben"].post("/invites", **ZOE)).ok
     (await org["ben"].delete("/invites/1")).ok
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_deactivation_revokes_a_person_s_invitations(org: Organization) -> None:
-    ids = await made(org, "ann")
+    ids = await create_invitations(org, "ann")
     (await org["ben"].post("/invites", **ZOE)).ok
     listener = await org["ann"].register(event_types=["invites_changed"])
     (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
@@ -617,9 +613,9 @@ async def test_deactivation_revokes_a_person_s_invitations(org: Organization) ->
 
 
 async def test_invitations_survive_a_restart(org: Organization, config: Config) -> None:
-    ids = await made(org, "ann")
+    ids = await create_invitations(org, "ann")
     before = (await org["ann"].get("/invites")).ok["invites"]
-    async with reopened(config) as again:
+    async with open_organization(config) as again:
         assert (await again["ann"].get("/invites")).ok["invites"] == before
         (await again["ann"].delete(f"/invites/{ids['mail']}")).ok
 
@@ -630,7 +626,7 @@ async def test_invitations_survive_a_restart(org: Organization, config: Config) 
 async def test_administrators_and_the_inviter_get_an_event_when_the_list_changes(
     org: Organization,
 ) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
     listeners = {
         who: await org[who].register(event_types=["invites_changed"])
         for who in ("ann", "ben", "cleo", "gus", "robo")

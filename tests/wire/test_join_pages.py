@@ -5,7 +5,6 @@ import asyncio
 import logging
 import re
 import time
-from html import unescape
 from typing import Any
 
 import httpx
@@ -23,10 +22,11 @@ from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.wire.http.request_head import SESSION_COOKIE
 from tertulia.wire.pages import form_flow
-from tests.mails import link_in, mailed, no_postman
-from tests.support import Organization, Person, TestClock, founded, reopened, row
+from tests.browsers import page_text
+from tests.mails import due_emails, link_path, no_email_job
+from tests.support import Organization, Person, TestClock, new_organization, open_organization, row
 
-pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+pytestmark = pytest.mark.usefixtures(no_email_job.__name__)
 
 PASSWORD = "a few good words"
 FILLED = {"full_name": "Zoe Zander", "password": PASSWORD}
@@ -37,8 +37,8 @@ async def invited(org: Organization, who: str = "ann", **terms: Any) -> str:
     """The link of an invitation for zoe@example.com."""
     sent = {"invitee_emails": "zoe@example.com", "stream_ids": [], **terms}
     (await org[who].post("/invites", **sent)).ok
-    (letter,) = await mailed(org)
-    return link_in(letter)
+    (letter,) = await due_emails(org)
+    return link_path(letter)
 
 
 async def opened(org: Organization, **terms: Any) -> str:
@@ -59,37 +59,28 @@ async def joined(org: Organization, path: str, **fields: str) -> Person:
     org.http.cookies.clear()
     user = max(org.node.state.users, key=lambda user: user.id)
     assert fields.get("full_name", "Zoe Zander") == user.full_name
-    return org.know(user.address.partition("@")[0], user)
-
-
-def words(response: httpx.Response) -> str:
-    """The text of a page."""
-    return unescape(re.sub(r"<[^>]+>", " ", response.text))
-
-
-async def settle(org: Organization, **values: Any) -> None:
-    await org.do(RealmChanged(values=values))
+    return org.person_of(user.address.partition("@")[0], user)
 
 
 async def test_a_welcome_email_is_sent_if_the_organization_wants_it(
     org: Organization,
 ) -> None:
     await joined(org, await invited(org))
-    (welcome,) = await mailed(org)
+    (welcome,) = await due_emails(org)
     assert (welcome.to, welcome.subject) == ("zoe@example.com", "Welcome to Example")
-    await settle(org, send_welcome_emails=False)
+    await org.change_realm(send_welcome_emails=False)
     await joined(org, await opened(org), email="yan@example.com", full_name="Yan")
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 # The pages
 
 
 async def test_the_form_names_the_organization_and_the_address(org: Organization) -> None:
-    await settle(org, name="Tea & <Talk>")
+    await org.change_realm(name="Tea & <Talk>")
     page = await org.http.get(await invited(org))
     assert page.status_code == 200
-    assert "Join Tea & <Talk>" in words(page)
+    assert "Join Tea & <Talk>" in page_text(page)
     assert "<Talk>" not in page.text
     assert 'value="zoe@example.com"' in page.text
     assert re.search(r'name="email"[^>]* readonly', page.text)
@@ -177,7 +168,7 @@ async def test_an_error_is_shown_and_the_name_is_kept(org: Organization) -> None
         with row(fields):
             page = await send(org, path, **(FILLED | fields))
             assert page.status_code == 400
-            assert said in words(page)
+            assert said in page_text(page)
             assert 'role="alert"' in page.text
             assert PASSWORD not in page.text
             if "password" in fields:
@@ -186,7 +177,7 @@ async def test_an_error_is_shown_and_the_name_is_kept(org: Organization) -> None
 
 
 async def test_a_used_name_is_refused_if_names_must_be_unique(org: Organization) -> None:
-    await settle(org, require_unique_names=True)
+    await org.change_realm(require_unique_names=True)
     path = await invited(org)
     assert (await send(org, path, full_name="ben", password=PASSWORD)).status_code == 400
     await joined(org, path)
@@ -218,7 +209,7 @@ async def test_repeated_attempts_are_blocked(
     config: Config,
 ) -> None:
     clock = TestClock(stopped_at=time.time())
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         path = await invited(org)
         for _ in range(form_flow.TRIES):
             assert (await send(org, path, full_name="", password="")).status_code == 400
@@ -319,7 +310,7 @@ async def received(person: Person, sender_id: int) -> list[str]:
 async def test_the_welcome_bot_sends_the_text_of_the_invitation_or_organization(
     org: Organization, organization: str, invitation: str | None, said: list[str], unsaid: list[str]
 ) -> None:
-    await settle(org, welcome_message_custom_text=organization)
+    await org.change_realm(welcome_message_custom_text=organization)
     zoe = await joined(org, await invited(org, welcome_message_custom_text=invitation))
     (text,) = await received(zoe, WELCOME_BOT)
     assert "Welcome to **Example**!" in text
@@ -341,7 +332,7 @@ async def test_new_accounts_are_announced_if_the_organization_wants_it(
     org: Organization,
 ) -> None:
     board = await org.channel("board", "ben")
-    await settle(org, signup_announcements_channel_id=board)
+    await org.change_realm(signup_announcements_channel_id=board)
     zoe = await joined(org, await invited(org))
     (message,) = (await org["ben"].get("/messages", anchor="newest", num_before=9, num_after=0)).ok[
         "messages"
@@ -361,7 +352,7 @@ async def test_an_emailed_invitation_is_used_once(org: Organization) -> None:
     for used in (path, again):
         for response in (await org.http.get(used), await send(org, used, **FILLED)):
             assert response.status_code == 410
-            assert "already been used" in words(response)
+            assert "already been used" in page_text(response)
 
 
 async def test_of_two_concurrent_uses_one_succeeds(org: Organization) -> None:
@@ -380,12 +371,12 @@ async def test_a_revoked_invitation_says_so(org: Organization) -> None:
     for one in (path, link):
         for response in (await org.http.get(one), await send(org, one, **FILLED, email="y@x.org")):
             assert response.status_code == 410
-            assert "revoked" in words(response)
+            assert "revoked" in page_text(response)
 
 
 async def test_an_expired_invitation_says_so(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         path, link = await invited(org), await opened(org, invite_expires_in_minutes=10 * 1440)
         ever = await opened(org, invite_expires_in_minutes="null")
         clock.ahead = 10 * DAY - 60
@@ -394,7 +385,7 @@ async def test_an_expired_invitation_says_so(config: Config) -> None:
         for one in (path, link):
             for response in (await org.http.get(one), await send(org, one, **FILLED)):
                 assert response.status_code == 410
-                assert "has expired" in words(response)
+                assert "has expired" in page_text(response)
         clock.ahead = 4000 * DAY
         assert (await org.http.get(ever)).status_code == 200
 
@@ -415,7 +406,7 @@ async def test_an_invitation_of_an_existing_account_leads_to_sign_in(
         assert response.status_code == 410
     response = await send(org, link, **FILLED, email="ZOE@example.com")
     assert response.status_code == 409
-    assert "already" in words(response)
+    assert "already" in page_text(response)
 
 
 async def test_a_link_can_be_used_repeatedly(org: Organization) -> None:
@@ -460,7 +451,7 @@ async def test_a_guest_s_invitations_are_invalid(org: Organization) -> None:
 async def test_channels_and_groups_are_limited_to_those_the_inviter_may_still_grant(
     org: Organization,
 ) -> None:
-    await settle(org, can_manage_all_groups=SystemGroup.ADMINISTRATORS.value)
+    await org.change_realm(can_manage_all_groups=SystemGroup.ADMINISTRATORS.value)
     await org.do(UserGroupCreated(group=UserGroup(id=101, name="bakers")))
     kept = await org.channel("kept", "cleo", is_private=True)
     left = await org.channel("left", "cleo", is_private=True)
@@ -488,7 +479,7 @@ async def test_a_channel_that_the_inviter_cannot_read_is_not_joined(
 
 async def test_a_link_works_after_a_restart(org: Organization, config: Config) -> None:
     path = await invited(org)
-    async with reopened(config) as again:
+    async with open_organization(config) as again:
         await joined(again, path)
 
 
@@ -500,7 +491,7 @@ async def posting(config: Config) -> Any:
     """An organization with a mail server, and a clock that tests set."""
     clock = TestClock()
     own = msgspec.structs.replace(config, smtp_host="mail.test")
-    async with founded(own, clock=clock) as org:
+    async with new_organization(own, clock=clock) as org:
         await org.add("ben")
         yield org, clock
 
@@ -509,10 +500,10 @@ async def confirmed(org: Organization, path: str, email: str) -> str:
     """The link that is emailed to the address."""
     response = await send(org, path, email=email)
     assert response.status_code == 200
-    assert "Check your email" in words(response)
-    (letter,) = await mailed(org)
+    assert "Check your email" in page_text(response)
+    (letter,) = await due_emails(org)
     assert letter.to == email
-    return link_in(letter)
+    return link_path(letter)
 
 
 async def test_with_a_reusable_link_the_address_is_confirmed_first(posting: Any) -> None:
@@ -546,8 +537,8 @@ async def test_only_the_address_learns_whether_it_has_an_account(posting: Any) -
     one = await send(org, path, email="ben@example.com")
     other = await send(org, path, email="nob@example.com")
     assert one.status_code == other.status_code == 200
-    assert words(one).replace("ben@", "nob@") == words(other)
-    letters = {letter.to: letter for letter in await mailed(org)}
+    assert page_text(one).replace("ben@", "nob@") == page_text(other)
+    letters = {letter.to: letter for letter in await due_emails(org)}
     assert "it already has an account" in letters["ben@example.com"].text
     assert "/join/" not in letters["ben@example.com"].text
     assert "/join/" in letters["nob@example.com"].text
@@ -558,7 +549,7 @@ async def test_confirmation_emails_are_limited(posting: Any) -> None:
     path = await opened(org)
     await confirmed(org, path, "zoe@example.com")
     assert (await send(org, path, email="zoe@example.com")).status_code == 200
-    assert await mailed(org) == []  # One is pending.
+    assert await due_emails(org) == []  # One is pending.
     clock.ahead = 61
     await confirmed(org, path, "zoe@example.com")
     for number in range(form_flow.MAILS - 2):
@@ -574,21 +565,21 @@ async def test_nobody_joins_a_closed_organization(org: Organization) -> None:
     (await org["ann"].post("/realm/deactivate", deletion_delay_days="null")).ok
     for response in (await org.http.get(path), await send(org, path, **FILLED)):
         assert response.status_code == 401
-        assert "deactivated" in words(response)
+        assert "deactivated" in page_text(response)
     assert org.node.state.user_with_address("zoe@example.com") is None
 
 
 async def test_joining_without_a_required_invitation_is_refused(org: Organization) -> None:
     page = await org.http.get("/join")
     assert page.status_code == 403
-    assert "invitation" in words(page)
+    assert "invitation" in page_text(page)
     assert 'href="/login"' in page.text
     assert (await send(org, "/join", email="zoe@example.com")).status_code == 403
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_with_open_sign_up_the_address_is_confirmed(org: Organization) -> None:
-    await settle(org, invite_required=False)
+    await org.change_realm(invite_required=False)
     default = await org.channel("everybody", is_default=True)
     page = await org.http.get("/join")
     assert 'type="email"' in page.text
@@ -602,7 +593,7 @@ async def test_with_open_sign_up_the_address_is_confirmed(org: Organization) -> 
     subscriptions = (await zoe.get("/users/me/subscriptions")).ok["subscriptions"]
     assert [one["stream_id"] for one in subscriptions] == [default]
     assert len(await received(zoe, WELCOME_BOT)) == 1
-    await settle(org, invite_required=True)
+    await org.change_realm(invite_required=True)
     assert (await send(org, early, **FILLED)).status_code == 410
 
 

@@ -8,21 +8,16 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, TestClock, founded, reopened
+from tests.support import Organization, TestClock, new_organization, open_organization
 
 DAY = 86400
 DAN = {"email": "dan@example.com", "password": "long enough", "full_name": "Dan"}
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
 async def timed(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
     """The owner, a guest, and a clock that tests set."""
-    async with founded(config, clock=clock) as organization:
+    async with new_organization(config, clock=clock) as organization:
         await organization.add("gus", Role.GUEST)
         yield organization
 
@@ -55,7 +50,7 @@ async def test_an_account_created_by_someone_else_joins_with_the_first_sign_in(
     assert (await timed.nobody.post("/fetch_api_key", **sign_in)).ok
     assert await joined(timed, dan) == first
     assert await listener.events() == []
-    async with reopened(timed.node.config, clock=clock) as later:
+    async with open_organization(timed.node.config, clock=clock) as later:
         assert await joined(later, dan) == first
 
 

@@ -14,7 +14,8 @@ from tertulia.model.channels import Subscription
 from tertulia.model.errors import Refused
 from tertulia.service import bulk_subscriptions
 from tertulia.store import log_entries
-from tests.support import Organization, Person
+from tests.support import Organization
+from tests.wire.stage import direct_messages
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
 Data = dict[str, Any]
@@ -45,19 +46,13 @@ async def largest_part(org: Organization) -> int:
     return max(sizes)
 
 
-async def letters(person: Person) -> int:
-    narrow = [{"operator": "is", "operand": "dm"}]
-    page = await person.get("/messages", anchor="newest", num_before=99, num_after=0, narrow=narrow)
-    return len(page.ok["messages"])
-
-
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.usefixtures("in_parts")
 async def test_parts_give_the_same_result_as_the_whole(org: Organization, private: bool) -> None:
     ann = org["ann"]
     (await ann.post("/users/me/subscriptions", **request(org, ["there"], ("cleo",)))).ok
     listener = await org["ben"].register(event_types=["subscription"])
-    before = await letters(org["cleo"])
+    before = len(await direct_messages(org["cleo"]))
     names = ["there", "new", "newer"]
     answer = (
         await ann.post(
@@ -70,7 +65,7 @@ async def test_parts_give_the_same_result_as_the_whole(org: Organization, privat
         expected = ["new", "newer"] if who == "cleo" else names
         assert answer["subscribed"][ids[who]] == expected
     assert answer["new_subscription_messages_sent"] is True
-    assert await letters(org["cleo"]) == before + 1
+    assert len(await direct_messages(org["cleo"])) == before + 1
     for name in names:
         channel = org.node.state.channel_named(name)
         assert channel is not None

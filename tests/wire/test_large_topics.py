@@ -27,8 +27,7 @@ from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import narrow_condition
 from tertulia.store.writing import Batch
 from tertulia.wire.api.messages.move_index import MoveIndex
-from tests.support import Organization
-from tests.unit.test_log import until
+from tests.support import Organization, until
 
 CAPABLE = {"bulk_message_deletion": True}
 QUIET = {"send_notification_to_new_thread": False, "send_notification_to_old_thread": False}
@@ -53,7 +52,7 @@ async def history(org: Organization, message_id: int) -> list[tuple[str, str]]:
     return [(one["prev_topic"], one["topic"]) for one in edits if "topic" in one]
 
 
-async def sent(org: Organization, topic: str, count: int, to: str = "lounge") -> list[int]:
+async def send_messages(org: Organization, topic: str, count: int, to: str = "lounge") -> list[int]:
     return [await org["ann"].send(to, topic, f"number {one}") for one in range(count)]
 
 
@@ -92,7 +91,7 @@ def written_by_triggers(connection: Connection) -> None:
 
 async def test_renaming_a_topic_writes_no_row_per_message(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 30)
+    mids = await send_messages(org, "tea", 30)
     ben = await org["ben"].register()
     connection = org.node.store.database.connect(readonly=False)
     connection.run("CREATE TABLE counted (row_of TEXT NOT NULL)")
@@ -112,10 +111,10 @@ async def test_a_message_shows_the_renames_of_its_topic_while_it_was_there(
     org: Organization,
 ) -> None:
     await org.channel("lounge", "ann")
-    early, stays = await sent(org, "tea", 2)
-    (other,) = await sent(org, "cake", 1)
+    early, stays = await send_messages(org, "tea", 2)
+    (other,) = await send_messages(org, "cake", 1)
     await move(org, early, topic="coffee")
-    (late,) = await sent(org, "coffee", 1)
+    (late,) = await send_messages(org, "coffee", 1)
     await move(org, other, topic="coffee", propagate_mode="change_one")
     await move(org, stays, topic="water", propagate_mode="change_one")
     await move(org, late, topic="✔ coffee")
@@ -128,13 +127,13 @@ async def test_a_message_shows_the_renames_of_its_topic_while_it_was_there(
 async def test_a_message_loads_only_the_newest_renames_of_its_topic(org: Organization) -> None:
     """Otherwise each message on a page would load all of them."""
     await org.channel("lounge", "ann")
-    old, *_ = await sent(org, "tea 0", 2)
+    old, *_ = await send_messages(org, "tea 0", 2)
     edited = await org["ann"].patch(f"/messages/{old}", content="edited")
     assert edited.ok
     count = message_details.MAX_RENAMES + 3
     for number in range(count):
         await move(org, old, topic=f"tea {number + 1}")
-    (late,) = await sent(org, f"tea {count}", 1)
+    (late,) = await send_messages(org, f"tea {count}", 1)
     names = [(f"tea {number}", f"tea {number + 1}") for number in reversed(range(count))]
     assert await history(org, old) == names[: message_details.MAX_RENAMES]
     assert await history(org, late) == []
@@ -156,17 +155,17 @@ async def test_each_message_keeps_its_spelling_until_the_topic_is_renamed(
     org: Organization,
 ) -> None:
     await org.channel("lounge", "ann", "ben")
-    first, second = await sent(org, "Tea", 2)
-    (third,) = await sent(org, "tea", 1)
+    first, second = await send_messages(org, "Tea", 2)
+    (third,) = await send_messages(org, "tea", 1)
     assert await spellings(org) == ["Tea", "Tea", "tea", "tea"]
     await move(org, third, topic="TEA")
     assert await spellings(org) == ["TEA", "TEA", "TEA", "TEA"]
-    await sent(org, "tea", 1)
+    await send_messages(org, "tea", 1)
     assert await spellings(org) == ["TEA", "TEA", "TEA", "tea", "tea"]
     # After the rename, although these messages existed before.
     await move(org, second, topic="tEA", propagate_mode="change_one")
     assert await spellings(org) == ["TEA", "tEA", "TEA", "tea", "tea"]
-    cake, *_ = await sent(org, "cake", 2)
+    cake, *_ = await send_messages(org, "cake", 2)
     await move(org, cake, topic="Tea", propagate_mode="change_one")
     assert await spellings(org) == ["TEA", "tEA", "TEA", "tea", "Tea", "Tea"]
     await move(org, second, topic="teA", propagate_mode="change_later")
@@ -181,8 +180,8 @@ async def test_each_message_keeps_its_spelling_until_the_topic_is_renamed(
 
 async def test_a_later_rename_applies_to_older_messages_moved_in_after(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
-    (old, other) = await sent(org, "cake", 2)
-    (mid,) = await sent(org, "tea", 1)
+    (old, other) = await send_messages(org, "cake", 2)
+    (mid,) = await send_messages(org, "tea", 1)
     await move(org, mid, topic="Tea")
     await move(org, old, topic="TEA", propagate_mode="change_one")
     assert await spellings(org) == ["TEA", "Tea", "Tea"]
@@ -196,7 +195,7 @@ async def test_a_large_topic_is_respelled_in_pieces(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 10)
+    mids = await send_messages(org, "tea", 10)
     ben = await org["ben"].register(client_capabilities=CAPABLE)
     await move(org, mids[1], topic="Tea", propagate_mode="change_later")
     assert await spellings(org) == ["tea", *["Tea"] * 10]
@@ -254,8 +253,8 @@ async def test_a_large_move_is_made_in_pieces(
 ) -> None:
     await org.channel("lounge", "ann", "ben")
     attic = await org.channel("attic", "ann", "ben")
-    mids = await sent(org, "tea", 10)
-    there = await sent(org, "coffee", 1)
+    mids = await send_messages(org, "tea", 10)
+    there = await send_messages(org, "coffee", 1)
     ben = await org["ben"].register(client_capabilities=CAPABLE)
     sizes: list[int] = []
     real = writing.write
@@ -297,8 +296,8 @@ async def test_an_interrupted_move_is_completed(
 ) -> None:
     """By a job, or by a repeated request, even if the topic was renamed in the meantime."""
     await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 10)
-    await sent(org, "coffee", 1)
+    mids = await send_messages(org, "tea", 10)
+    await send_messages(org, "coffee", 1)
     with monkeypatch.context() as patch:
 
         async def interrupted(*_: Any) -> None:
@@ -321,7 +320,7 @@ async def test_an_interrupted_move_is_completed(
 async def test_settings_follow_a_topic_moved_in_pieces(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
     attic = await org.channel("attic", "ann", "ben")
-    mids = await sent(org, "tea", 10)
+    mids = await send_messages(org, "tea", 10)
     muted = {"topic": "tea", "visibility_policy": 1}
     assert (await org["ben"].post("/user_topics", stream_id=lounge, **muted)).ok
     await move(org, mids[0], stream_id=attic)
@@ -333,8 +332,8 @@ async def test_settings_follow_a_topic_moved_in_pieces(org: Organization) -> Non
 @pytest.mark.usefixtures("pieces")
 async def test_a_topic_of_any_size_can_be_resolved(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
-    await sent(org, "✔ tea", 1)
-    mids = await sent(org, "tea", 10)
+    await send_messages(org, "✔ tea", 1)
+    mids = await send_messages(org, "tea", 10)
     await move(org, mids[0], topic="✔ tea")
     *_, notice = await page(org, "ben", ("topic", "✔ tea"))
     assert "marked this topic as resolved" in notice["content"]
@@ -346,8 +345,8 @@ async def test_a_move_that_cannot_be_completed_delays_no_other(
 ) -> None:
     await org.channel("lounge", "ann", "ben")
     for topic in ("tea", "milk"):
-        mids = await sent(org, topic, 10)
-        await sent(org, f"more {topic}", 1)
+        mids = await send_messages(org, topic, 10)
+        await send_messages(org, f"more {topic}", 1)
         with monkeypatch.context() as patch:
 
             async def interrupted(*_: Any) -> None:
@@ -390,7 +389,7 @@ async def test_a_page_of_a_channel_is_an_index_scan(
 ) -> None:
     """The reader's scope isn't repeated if it contains the whole channel."""
     channel = await org.channel("lounge", "ann")
-    await sent(org, "tea", 3)
+    await send_messages(org, "tea", 3)
     connection = org.node.store.database.connect(readonly=False)
     among_others(connection)
     connection.close()
@@ -429,8 +428,8 @@ async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
     monkeypatch.setattr(deleting, "BATCH", 40)
     monkeypatch.setattr(deleting_rules, "_OF_ENTRY", 10)
     lounge = await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 90)
-    (left,) = await sent(org, "coffee", 1)
+    mids = await send_messages(org, "tea", 90)
+    (left,) = await send_messages(org, "coffee", 1)
     starred = [mids[0], mids[15], mids[89]]
     await org["ben"].post("/messages/flags", messages=starred, op="add", flag="starred")
     ben = await org["ben"].register(client_capabilities=CAPABLE)
@@ -460,7 +459,7 @@ async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
 
 async def test_the_content_of_deleted_messages_is_not_read(org: Organization) -> None:
     await org.channel("lounge", "ann")
-    mids = await sent(org, "tea", 2)
+    mids = await send_messages(org, "tea", 2)
     doomed = await preconditions.to_delete(org.node.log, mids)
     assert [one.id for one in doomed.messages] == mids
     assert {one.content + one.rendered for one in doomed.messages} == {""}
@@ -470,9 +469,9 @@ async def test_deleting_messages_without_recent_entries_scans_none(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lounge = await org.channel("lounge", "ann")
-    await sent(org, "tea", 3)
+    await send_messages(org, "tea", 3)
     org.node.delivery.recent.clear()
-    await sent(org, "coffee", 3)
+    await send_messages(org, "coffee", 3)
     looks: list[int] = []
     real = Withdrawal.revised
 
@@ -491,7 +490,7 @@ async def test_deleting_messages_without_recent_entries_scans_none(
 async def test_the_history_of_a_renamed_topic_is_stored_by_channel(org: Organization) -> None:
     """Not by message, because every piece of a deletion would add to it."""
     lounge = await org.channel("lounge", "ann")
-    mids = await sent(org, "tea", 20)
+    mids = await send_messages(org, "tea", 20)
     ann = await org["ann"].register(client_capabilities=CAPABLE)
     await move(org, mids[0], topic="coffee")
     path = f"/streams/{lounge}/delete_topic"
@@ -509,7 +508,7 @@ async def test_the_history_of_a_renamed_topic_is_stored_by_channel(org: Organiza
     assert gone == [mids]
 
 
-async def begun(
+async def accepted_move(
     org: Organization, monkeypatch: pytest.MonkeyPatch, message_id: int, **more: Any
 ) -> TopicMove:
     """An accepted move in pieces, before its first piece."""
@@ -529,8 +528,8 @@ async def test_messages_sent_in_the_meantime_do_not_delay_a_move(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 10)
-    (there,) = await sent(org, "coffee", 1)
+    mids = await send_messages(org, "tea", 10)
+    (there,) = await send_messages(org, "coffee", 1)
     reads: list[int] = []
     later: list[int] = []
     real = preconditions.to_move_next
@@ -558,8 +557,8 @@ async def test_repeated_requests_to_move_a_topic_are_one_move(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 10)
-    (there,) = await sent(org, "coffee", 1)
+    mids = await send_messages(org, "tea", 10)
+    (there,) = await send_messages(org, "coffee", 1)
     reads: list[int] = []
     real = preconditions.to_move_next
 
@@ -600,8 +599,8 @@ async def test_an_accepted_move_that_is_delayed_is_no_error(
 ) -> None:
     """A job completes it."""
     await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 10)
-    await sent(org, "coffee", 1)
+    mids = await send_messages(org, "tea", 10)
+    await send_messages(org, "coffee", 1)
     with monkeypatch.context() as patch:
 
         async def conflicting(*_: Any) -> moving.MoveBatch:
@@ -623,9 +622,9 @@ async def test_the_newest_moved_messages_are_delivered_if_the_very_newest_was_de
 ) -> None:
     await org.channel("den", "ann", is_private=True)
     lounge = await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 10, to="den")
+    mids = await send_messages(org, "tea", 10, to="den")
     ben = await org["ben"].register()
-    under_way = await begun(org, monkeypatch, mids[0], stream_id=lounge)
+    under_way = await accepted_move(org, monkeypatch, mids[0], stream_id=lounge)
     assert (await org["ann"].delete(f"/messages/{mids[-1]}")).ok
     await editing.finish_move(org.node, under_way.id)
     came = [one["message"]["id"] for one in await ben.events() if one["type"] == "message"]
@@ -637,9 +636,9 @@ async def test_a_move_to_the_current_name_of_the_whole_topic_is_complete(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben")
-    mids = await sent(org, "tea", 10)
+    mids = await send_messages(org, "tea", 10)
     later = {"topic": "coffee", "propagate_mode": "change_later"}
-    under_way = await begun(org, monkeypatch, mids[1], **later)
+    under_way = await accepted_move(org, monkeypatch, mids[1], **later)
     await move(org, mids[0], topic="Coffee")
     assert len(org.node.state.topic_moves) == 0
     await editing.finish_move(org.node, under_way.id)
@@ -654,8 +653,8 @@ async def test_histories_of_messages_moved_together_are_limited(
     monkeypatch.setattr(store_editing, "MERGED_AT_ONCE", 2)
     await org.channel("lounge", "ann")
     for topic in ("coffee", "tea"):
-        await sent(org, topic, 1)
-    mids = await sent(org, "tea", 8)
+        await send_messages(org, topic, 1)
+    mids = await send_messages(org, "tea", 8)
     merges: list[int] = []
     real = store_editing._merge_oldest_edits
 
@@ -687,7 +686,7 @@ async def test_the_stored_renames_lead_from_the_first_name_to_the_last(
 ) -> None:
     monkeypatch.setattr(store_editing, "KEPT_EDITS", 4)
     await org.channel("lounge", "ann")
-    (mid,) = await sent(org, "tea 0", 1)
+    (mid,) = await send_messages(org, "tea 0", 1)
     for number in range(9):
         await move(org, mid, topic=f"tea {number + 1}")
     assert await history(org, mid) == [
@@ -702,7 +701,7 @@ async def test_views_of_a_renamed_topic_share_its_list_of_messages(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
-    mids = await sent(org, "tea", 5)
+    mids = await send_messages(org, "tea", 5)
     listeners = [
         await org[who].register(client_capabilities=CAPABLE | {"empty_topic_name": empty})
         for who in ("ben", "cleo")
@@ -730,7 +729,7 @@ async def test_equal_rows_are_computed_once(
 ) -> None:
     people = ("ann", "ben", "cleo")
     await org.channel("lounge", *people)
-    mids = await sent(org, "tea", 10)
+    mids = await send_messages(org, "tea", 10)
     attic = await org.channel("attic", *people)
     rows: list[bytes | None] = []
     real = bitmaps._marked

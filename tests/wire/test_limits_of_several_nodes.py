@@ -16,8 +16,7 @@ from tertulia.wire.http.rate_limits import BOTS_OF_OWNER, TRIES, TRIES_PER_ACCOU
 from tertulia.wire.mail import server
 from tests import postgres
 from tests.nodes import Cluster, cluster
-from tests.support import PASSWORD, TestClock
-from tests.unit.test_log import until
+from tests.support import PASSWORD, TestClock, until
 from tests.wire.test_mail_in import a_mail, listening
 
 REQUESTS, POLLS, ANONYMOUS = 12, 24, 6

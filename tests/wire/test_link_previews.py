@@ -13,9 +13,9 @@ from tertulia.model.messages import PendingPreview
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
-from tests.elsewhere import PNG, Elsewhere, Page, elsewhere
+from tests.external_web import PNG, ExternalWeb, Page, external_web
 from tests.pictures import picture
-from tests.support import Listener, Organization, founded, reopened, row
+from tests.support import Listener, Organization, new_organization, open_organization, row
 
 PAGE = Page(
     b'<title>T</title><meta name="description" content="D">'
@@ -24,18 +24,18 @@ PAGE = Page(
 
 
 @pytest.fixture
-async def there() -> AsyncIterator[Elsewhere]:
-    async with elsewhere() as served:
+async def there() -> AsyncIterator[ExternalWeb]:
+    async with external_web() as served:
         served.pages["/page"] = PAGE
         served.pages["/p.png"] = Page(PNG, "image/png")
         yield served
 
 
 @pytest.fixture
-async def org(config: Config, there: Elsewhere) -> AsyncIterator[Organization]:
+async def org(config: Config, there: ExternalWeb) -> AsyncIterator[Organization]:
     """`ann` (owner), `ben`, and `gus` (a guest), in an organization with previews, on a node that
     can reach the external server."""
-    async with founded(config, web=there.web()) as organization:
+    async with new_organization(config, web=there.web()) as organization:
         await organization.add("ben")
         await organization.add("gus", Role.GUEST)
         await organization.channel("tea", "ann", "ben")
@@ -66,7 +66,7 @@ async def content(org: Organization, message_id: int) -> str:
 
 
 async def test_a_message_is_updated_with_previews_of_its_links(
-    org: Organization, there: Elsewhere
+    org: Organization, there: ExternalWeb
 ) -> None:
     url = there.url("/page")
     listener = await org["ben"].register(apply_markdown=True)
@@ -101,7 +101,7 @@ async def test_a_message_is_updated_with_previews_of_its_links(
     assert (await org["ben"].open(image)).content == PNG
 
 
-async def test_a_preview_does_not_count_as_an_edit(org: Organization, there: Elsewhere) -> None:
+async def test_a_preview_does_not_count_as_an_edit(org: Organization, there: ExternalWeb) -> None:
     listener = await org["ben"].register()
     sent = await org["ann"].send("tea", "x", f"@**Ben** {there.url('/page')}")
     event = await updated(listener)
@@ -113,7 +113,7 @@ async def test_a_preview_does_not_count_as_an_edit(org: Organization, there: Els
     assert len(history) == 1
 
 
-async def test_a_direct_message_has_previews(org: Organization, there: Elsewhere) -> None:
+async def test_a_direct_message_has_previews(org: Organization, there: ExternalWeb) -> None:
     listener = await org["ben"].register()
     await org["ann"].write([org["ben"].user_id], there.url("/page"))
     event = await updated(listener)
@@ -130,7 +130,9 @@ NOTHING: list[Page] = [
 ]
 
 
-async def test_a_page_without_metadata_changes_nothing(org: Organization, there: Elsewhere) -> None:
+async def test_a_page_without_metadata_changes_nothing(
+    org: Organization, there: ExternalWeb
+) -> None:
     listener = await org["ben"].register()
     for number, page in enumerate(NOTHING):
         with row(number):
@@ -144,7 +146,7 @@ async def test_a_page_without_metadata_changes_nothing(org: Organization, there:
             there.asked.clear()
 
 
-async def test_only_public_addresses_are_contacted(org: Organization, there: Elsewhere) -> None:
+async def test_only_public_addresses_are_contacted(org: Organization, there: ExternalWeb) -> None:
     there.others["inside.example"] = [["192.168.1.1"]]
     await org["ann"].send(
         "tea", "x", f"http://10.0.0.1/ http://[::1]/ {there.url('/', 'inside.example')}"
@@ -153,16 +155,16 @@ async def test_only_public_addresses_are_contacted(org: Organization, there: Els
     assert there.asked == []
 
 
-async def test_previews_are_off_by_default(org: Organization, there: Elsewhere) -> None:
+async def test_previews_are_off_by_default(org: Organization, there: ExternalWeb) -> None:
     (await org["ann"].patch("/realm", inline_url_embed_preview=False)).ok
     await org["ann"].send("tea", "x", there.url("/page"))
     assert len(org.node.state.pending_previews) == 0
     assert there.asked == []
 
 
-async def test_a_server_can_disable_previews(config: Config, there: Elsewhere) -> None:
+async def test_a_server_can_disable_previews(config: Config, there: ExternalWeb) -> None:
     off = msgspec.structs.replace(config, link_previews=False)
-    async with founded(off, web=there.web()) as org:
+    async with new_organization(off, web=there.web()) as org:
         await org.channel("tea", "ann")
         (await org["ann"].patch("/realm", inline_url_embed_preview=True)).ok
         await org["ann"].send("tea", "x", there.url("/page"))
@@ -179,7 +181,7 @@ async def test_register_says_that_previews_are_available(org: Organization) -> N
 
 
 @pytest.fixture
-async def held(there: Elsewhere) -> AsyncIterator[tuple[asyncio.Event, asyncio.Event]]:
+async def held(there: ExternalWeb) -> AsyncIterator[tuple[asyncio.Event, asyncio.Event]]:
     """The page `/slow`, whose response waits for the second of these events. The first is set when
     it's requested."""
     asked, go = asyncio.Event(), asyncio.Event()
@@ -195,7 +197,7 @@ async def held(there: Elsewhere) -> AsyncIterator[tuple[asyncio.Event, asyncio.E
 
 
 async def test_a_preview_of_an_edited_message_is_discarded(
-    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+    org: Organization, there: ExternalWeb, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
     sent = await org["ann"].send("tea", "x", there.url("/slow"))
@@ -211,7 +213,7 @@ async def test_a_preview_of_an_edited_message_is_discarded(
 
 
 async def test_an_edited_message_has_previews_of_its_current_links(
-    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+    org: Organization, there: ExternalWeb, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
     sent = await org["ann"].send("tea", "x", there.url("/slow"))
@@ -225,7 +227,7 @@ async def test_an_edited_message_has_previews_of_its_current_links(
 
 
 async def test_a_message_moved_in_the_meantime_gets_its_preview(
-    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+    org: Organization, there: ExternalWeb, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
     sent = await org["ann"].send("tea", "x", there.url("/slow"))
@@ -237,7 +239,7 @@ async def test_a_message_moved_in_the_meantime_gets_its_preview(
 
 
 async def test_an_image_deleted_in_the_meantime_is_not_found(
-    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+    org: Organization, there: ExternalWeb, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
     ann = org["ann"]
@@ -258,7 +260,7 @@ async def test_an_image_deleted_in_the_meantime_is_not_found(
 
 
 async def test_a_deleted_message_waits_for_no_preview(
-    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+    org: Organization, there: ExternalWeb, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
     sent = await org["ann"].send("tea", "x", there.url("/slow"))
@@ -270,22 +272,22 @@ async def test_a_deleted_message_waits_for_no_preview(
 
 
 async def test_pending_previews_are_fetched_after_a_restart(
-    config: Config, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+    config: Config, there: ExternalWeb, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
     asked, go = held
-    async with founded(config, web=there.web()) as org:
+    async with new_organization(config, web=there.web()) as org:
         await org.add("ben")
         await org.channel("tea", "ann", "ben")
         (await org["ann"].patch("/realm", inline_url_embed_preview=True)).ok
         sent = await org["ann"].send("tea", "x", there.url("/slow"))
         await asked.wait()
     go.set()
-    async with reopened(config, web=there.web()) as org:
+    async with open_organization(config, web=there.web()) as org:
         await none_awaited(org)
         assert "message_embed" in await content(org, sent)
 
 
-async def test_two_nodes_add_a_preview_once(org: Organization, there: Elsewhere) -> None:
+async def test_two_nodes_add_a_preview_once(org: Organization, there: ExternalWeb) -> None:
     url = there.url("/page")
     listener = await org["ben"].register()
     sent = await org["ann"].send("tea", "x", url)
@@ -311,7 +313,7 @@ async def test_a_preview_no_longer_pending_changes_nothing(org: Organization) ->
 
 
 async def test_a_page_is_fetched_once_for_many_messages(
-    org: Organization, there: Elsewhere
+    org: Organization, there: ExternalWeb
 ) -> None:
     for _ in range(3):
         await org["ann"].send("tea", "x", there.url("/page"))
@@ -319,7 +321,7 @@ async def test_a_page_is_fetched_once_for_many_messages(
     assert there.asked == ["/page"]
 
 
-async def test_of_many_pages_the_first_are_fetched(org: Organization, there: Elsewhere) -> None:
+async def test_of_many_pages_the_first_are_fetched(org: Organization, there: ExternalWeb) -> None:
     urls = [there.url(f"/page?{n}") for n in range(8)]
     for n in range(8):
         there.pages[f"/page?{n}"] = PAGE
@@ -329,7 +331,7 @@ async def test_of_many_pages_the_first_are_fetched(org: Organization, there: Els
     assert (await content(org, sent)).count('class="message_embed"') == 5
 
 
-async def test_system_bots_messages_have_no_previews(org: Organization, there: Elsewhere) -> None:
+async def test_system_bots_messages_have_no_previews(org: Organization, there: ExternalWeb) -> None:
     channel_id = org.node.state.channels.by_name["tea"]
     (await org["ann"].patch(f"/streams/{channel_id}", description=there.url("/page"))).ok
     assert len(org.node.state.pending_previews) == 0
@@ -338,7 +340,7 @@ async def test_system_bots_messages_have_no_previews(org: Organization, there: E
 
 
 async def test_previews_are_not_sent_to_people_who_cannot_read_the_message(
-    org: Organization, there: Elsewhere
+    org: Organization, there: ExternalWeb
 ) -> None:
     listener = await org["gus"].register()
     await org["ann"].send("tea", "x", there.url("/page"))

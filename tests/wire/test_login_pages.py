@@ -9,41 +9,42 @@ import msgspec
 import pytest
 
 from tertulia.app.composition import asgi, opened_node
-from tertulia.model.changes import RealmChanged, RealmDeactivated
+from tertulia.model.changes import RealmDeactivated
 from tertulia.model.users import Role
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
 from tertulia.wire.http import rate_limits
 from tertulia.wire.http.request_head import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tertulia.wire.pages import login
-from tests.browsers import cookies_of, fresh, give_password, ready, signed_in, token_of
-from tests.mails import link_in, mailed, no_postman
-from tests.support import PASSWORD, Organization, Person, TestClock, founded, row
+from tests.browsers import (
+    cookies_of,
+    page_text,
+    send_csrf_token,
+    session_cookie,
+    set_password,
+    signed_in_browser,
+    signed_out_browser,
+)
+from tests.mails import due_emails, link_path, no_email_job
+from tests.support import PASSWORD, Organization, Person, TestClock, new_organization, row
 
-pytestmark = pytest.mark.usefixtures(no_postman.__name__, "no_logged_errors")
+pytestmark = pytest.mark.usefixtures(no_email_job.__name__, "no_logged_errors")
 
 RIGHT = {"username": "ann@example.com", "password": PASSWORD}
 NEW = "a few good words"
 PAGES = ("/login", "/reset", "/reset/wrong", "/logout")
 
 
-def words(response: httpx.Response) -> str:
-    """The text of a page."""
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
-
-
-async def settle(org: Organization, **values: object) -> None:
-    await org.do(RealmChanged(values=values))
-
-
 # The page
 
 
 async def test_the_page_shows_the_organization(org: Organization) -> None:
-    await settle(org, name="Tea & <Talk>", rendered_description="<p>We <strong>talk</strong>.</p>")
+    await org.change_realm(
+        name="Tea & <Talk>", rendered_description="<p>We <strong>talk</strong>.</p>"
+    )
     page = await org.http.get("/login")
     assert page.status_code == 200
-    assert "Tea & <Talk>" in words(page)
+    assert "Tea & <Talk>" in page_text(page)
     assert "<Talk>" not in page.text
     assert "<strong>talk</strong>" in page.text
     assert re.search(r'<img src="/static/icon-192\.png\?version=\d+"', page.text)
@@ -65,18 +66,18 @@ async def test_the_page_shows_the_organization(org: Organization) -> None:
 
 async def test_people_who_can_join_are_told_where_and_others_whom_to_ask(org: Organization) -> None:
     page = await org.http.get("/login")
-    assert "Ask a member" in words(page)
+    assert "Ask a member" in page_text(page)
     assert 'href="/join"' not in page.text
-    await settle(org, invite_required=False)
+    await org.change_realm(invite_required=False)
     page = await org.http.get("/login")
     assert 'href="/join"' in page.text
-    assert "Ask a member" not in words(page)
+    assert "Ask a member" not in page_text(page)
 
 
 async def test_the_pages_run_no_scripts_and_cannot_be_cached_or_framed(
     shared_org: Organization,
 ) -> None:
-    browser = await signed_in(shared_org)
+    browser = await signed_in_browser(shared_org)
     for response in (
         *[await shared_org.http.get(path, follow_redirects=True) for path in PAGES],
         await shared_org.http.post("/login", data={**RIGHT, "password": "wrong"}),
@@ -98,7 +99,7 @@ async def test_the_pages_run_no_scripts_and_cannot_be_cached_or_framed(
 
 
 async def test_the_right_password_signs_in(shared_org: Organization) -> None:
-    browser = fresh(shared_org)
+    browser = signed_out_browser(shared_org)
     response = await browser.http.get("/")
     assert (response.status_code, response.headers["location"]) == (302, "/login")
     response = await browser.http.post("/login", data=RIGHT)
@@ -131,10 +132,10 @@ async def test_wrong_credentials_get_the_same_error_and_only_the_password_is_cle
     for fields in NOT_RIGHT:
         with row(fields):
             sent = RIGHT | fields
-            browser = fresh(org)
+            browser = signed_out_browser(org)
             page = await browser.http.post("/login?next=/%23inbox", data=sent)
             assert page.status_code == 403
-            assert "Incorrect email address or password." in words(page)
+            assert "Incorrect email address or password." in page_text(page)
             assert 'role="alert"' in page.text
             assert "<script>" not in page.text
             field = re.search(r'<input id="username"[^>]*value="([^"]*)"', page.text)
@@ -146,13 +147,13 @@ async def test_wrong_credentials_get_the_same_error_and_only_the_password_is_cle
 
 
 async def test_repeated_attempts_are_blocked(org: Organization) -> None:
-    browser = fresh(org)
+    browser = signed_out_browser(org)
     for _ in range(rate_limits.TRIES_PER_ACCOUNT):
         page = await browser.http.post("/login", data={**RIGHT, "password": "wrong"})
         assert page.status_code == 403
     page = await browser.http.post("/login", data=RIGHT)
     assert page.status_code == 429
-    assert "Too many attempts" in words(page)
+    assert "Too many attempts" in page_text(page)
     (await browser.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
 
 
@@ -181,7 +182,7 @@ async def test_after_sign_in_the_requested_page_is_shown_if_it_is_ours(
 ) -> None:
     for sent, gone in WANTED:
         with row(sent):
-            browser = fresh(shared_org)
+            browser = signed_out_browser(shared_org)
             response = await browser.http.post("/login", params={"next": sent}, data=RIGHT)
             assert response.status_code == 303
             assert response.headers["location"] == gone
@@ -189,47 +190,49 @@ async def test_after_sign_in_the_requested_page_is_shown_if_it_is_ours(
 
 
 async def test_without_password_sign_in_the_page_says_so(org: Organization) -> None:
-    await settle(org, password_sign_in=False)
+    await org.change_realm(password_sign_in=False)
     page = await org.http.get("/login")
-    assert "doesn’t use passwords" in words(page)
+    assert "doesn’t use passwords" in page_text(page)
     assert "<input" not in page.text
     assert (await org.http.post("/login", data=RIGHT)).status_code == 403
-    assert "No password sign-in" in words(await org.http.get("/reset"))
-    assert "No password sign-in" in words(
+    assert "No password sign-in" in page_text(await org.http.get("/reset"))
+    assert "No password sign-in" in page_text(
         await org.http.post("/reset", data={"email": "ann@example.com"})
     )
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_a_deactivated_account_and_a_closed_organization_cannot_sign_in(
     org: Organization,
 ) -> None:
-    browser = await signed_in(org, "ben")
+    browser = await signed_in_browser(org, "ben")
     (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
-    page = await fresh(org).http.post("/login", data={**RIGHT, "username": "ben@example.com"})
+    page = await signed_out_browser(org).http.post(
+        "/login", data={**RIGHT, "username": "ben@example.com"}
+    )
     assert page.status_code == 403
-    assert "deactivated" in words(page)
+    assert "deactivated" in page_text(page)
     assert (await browser.http.get("/")).headers["location"] == "/login"
-    ann = await signed_in(org)
+    ann = await signed_in_browser(org)
     await org.do(RealmDeactivated())
     assert (await ann.http.get("/")).headers["location"] == "/login"
     for method in ("GET", "POST"):
         page = await org.http.request(method, "/login", data=RIGHT)
         assert page.status_code == 401
-        assert "deactivated" in words(page)
+        assert "deactivated" in page_text(page)
 
 
 @pytest.mark.parametrize("path", ["/login", "/reset", "/logout"])
 async def test_a_form_on_another_site_does_nothing(org: Organization, path: str) -> None:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     fields = {**RIGHT, "email": "ann@example.com", "csrf": browser.http.cookies[CSRF_COOKIE]}
-    before = token_of(browser)
+    before = session_cookie(browser)
     for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
         page = await browser.http.post(path, data=fields, headers=headers)
         assert page.status_code == 403
-    assert token_of(browser) == before
+    assert session_cookie(browser) == before
     (await browser.get("/users/me")).ok
-    assert await mailed(org) == []
+    assert await due_emails(org) == []
 
 
 async def test_a_body_that_is_no_form_or_too_large_is_refused(shared_org: Organization) -> None:
@@ -248,10 +251,10 @@ async def test_a_body_that_is_no_form_or_too_large_is_refused(shared_org: Organi
 
 
 async def test_signing_out_needs_a_button(org: Organization) -> None:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     page = await browser.http.get("/logout")
     assert page.status_code == 200
-    assert "signed in as Ann" in words(page)
+    assert "signed in as Ann" in page_text(page)
     assert len(org.node.state.sessions) == 1
     field = re.search(r'name="csrf" value="([^"]+)"', page.text)
     assert field is not None
@@ -264,7 +267,11 @@ async def test_signing_out_needs_a_button(org: Organization) -> None:
 
 
 async def test_signing_out_clears_the_browser(org: Organization) -> None:
-    browser, other, programs = await signed_in(org), await signed_in(org), org["ann"]
+    browser, other, programs = (
+        await signed_in_browser(org),
+        await signed_in_browser(org),
+        org["ann"],
+    )
     own = (await other.get("/sessions")).ok["sessions"]
     current = next(one["id"] for one in own if one["current"])
     for asked in ("GET", "POST"):  # As another site's page can make a browser request it.
@@ -279,7 +286,7 @@ async def test_signing_out_clears_the_browser(org: Organization) -> None:
 
 
 async def test_our_own_page_signs_out_with_the_header(shared_org: Organization) -> None:
-    browser, other = await signed_in(shared_org), await signed_in(shared_org)
+    browser, other = await signed_in_browser(shared_org), await signed_in_browser(shared_org)
     response = await browser.http.post("/logout")
     assert response.headers["location"] == "/login"
     assert cookies_of(browser) == {DEVICE_COOKIE}
@@ -288,7 +295,7 @@ async def test_our_own_page_signs_out_with_the_header(shared_org: Organization) 
 
 @pytest.mark.parametrize("token", ["", "x" * 43])
 async def test_signing_out_needs_the_token(org: Organization, token: str) -> None:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     del browser.http.headers["X-CSRF-Token"]
     page = await browser.http.post("/logout", data={"csrf": token})
     assert page.status_code == 403
@@ -297,7 +304,7 @@ async def test_signing_out_needs_the_token(org: Organization, token: str) -> Non
 
 async def test_a_signed_out_visitor_is_redirected_to_sign_in(shared_org: Organization) -> None:
     for method in ("GET", "POST"):
-        response = await fresh(shared_org).http.request(method, "/logout")
+        response = await signed_out_browser(shared_org).http.request(method, "/logout")
         assert (response.status_code, response.headers["location"]) == (303, "/login")
 
 
@@ -305,7 +312,7 @@ async def test_a_signed_out_visitor_is_redirected_to_sign_in(shared_org: Organiz
 
 
 async def test_the_demonstration_needs_one_click(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.add("gus", Role.GUEST)
         await org.add("ben")
         (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
@@ -314,12 +321,12 @@ async def test_the_demonstration_needs_one_click(config: Config) -> None:
         transport = httpx.ASGITransport(app=asgi(node))
         async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
             page = await http.get("/login?next=/%23inbox")
-            assert "Explore as" in words(page)
+            assert "Explore as" in page_text(page)
             assert re.findall(r'name="resident" value="([^"]+)"', page.text) == [
                 "ann@example.com",
                 "gus@example.com",
             ]
-            assert "Ann owner" in words(page)
+            assert "Ann owner" in page_text(page)
             for picture in re.findall(r'<img src="([^"]+\.png)"', page.text):
                 assert (await http.get(picture)).status_code == 200
             sent = {"resident": "gus@example.com"}
@@ -334,7 +341,7 @@ async def test_the_demonstration_needs_one_click(config: Config) -> None:
 async def test_outside_of_a_demonstration_sign_in_needs_a_password(
     shared_org: Organization,
 ) -> None:
-    browser = fresh(shared_org)
+    browser = signed_out_browser(shared_org)
     page = await browser.http.post("/login", data={"resident": "ann@example.com"})
     assert page.status_code == 403
     assert not browser.http.cookies
@@ -343,24 +350,24 @@ async def test_outside_of_a_demonstration_sign_in_needs_a_password(
 # Password reset
 
 
-async def letters(org: Organization) -> list[RenderedMail]:
+async def pending_emails(org: Organization) -> list[RenderedMail]:
     """The emails that are due, including those stored after a response."""
     await org.node.log.catch_up()
-    return await mailed(org)
+    return await due_emails(org)
 
 
-async def asked(org: Organization, email: str = "ann@example.com") -> str:
+async def reset_link(org: Organization, email: str = "ann@example.com") -> str:
     """The path of the password reset link."""
     assert (await org.http.post("/reset", data={"email": email})).status_code == 200
-    (letter,) = await letters(org)
+    (letter,) = await pending_emails(org)
     assert letter.to == email
-    return link_in(letter)
+    return link_path(letter)
 
 
 async def test_a_forgotten_password_is_replaced_and_signs_in(org: Organization) -> None:
-    there = await signed_in(org)
-    path = await asked(org)
-    browser = fresh(org)
+    there = await signed_in_browser(org)
+    path = await reset_link(org)
+    browser = signed_out_browser(org)
     page = await browser.http.get(path)
     assert 'value="ann@example.com"' in page.text
     assert 'autocomplete="new-password"' in page.text
@@ -368,19 +375,21 @@ async def test_a_forgotten_password_is_replaced_and_signs_in(org: Organization) 
     assert (response.status_code, response.headers["location"]) == (303, "/")
     assert (await browser.get("/users/me")).ok["user_id"] == org["ann"].user_id
     (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
-    (await fresh(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
-    (await fresh(org).post("/sessions", username="ann@example.com", password=NEW)).ok
+    (await signed_out_browser(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
+    (await signed_out_browser(org).post("/sessions", username="ann@example.com", password=NEW)).ok
     (await org["ann"].get("/users/me")).refused("INVALID_API_KEY", 401)
-    (letter,) = await letters(org)
+    (letter,) = await pending_emails(org)
     assert letter.to == "ann@example.com"
     assert "was reset" in letter.text
     assert "http" not in letter.text.replace("http://chat.test", "")
 
 
 async def test_an_account_without_a_password_gets_one(org: Organization) -> None:
-    path = await asked(org, "ben@example.com")
-    assert (await fresh(org).http.post(path, data={"password": NEW})).status_code == 303
-    (await fresh(org).post("/sessions", username="ben@example.com", password=NEW)).ok
+    path = await reset_link(org, "ben@example.com")
+    assert (
+        await signed_out_browser(org).http.post(path, data={"password": NEW})
+    ).status_code == 303
+    (await signed_out_browser(org).post("/sessions", username="ben@example.com", password=NEW)).ok
 
 
 async def test_nobody_learns_whether_an_address_has_an_account(org: Organization) -> None:
@@ -394,9 +403,9 @@ async def test_nobody_learns_whether_an_address_has_an_account(org: Organization
     ):
         page = await org.http.post("/reset", data={"email": email})
         assert page.status_code == 200
-        told.add(words(page).replace(email, ""))
+        told.add(page_text(page).replace(email, ""))
     assert len(told) == 1
-    assert [letter.to for letter in await letters(org)] == ["ann@example.com"]
+    assert [letter.to for letter in await pending_emails(org)] == ["ann@example.com"]
 
 
 NO_ADDRESSES = ["", "x", "a@b\0.example", "a" * 300 + "@example.com"]
@@ -414,21 +423,21 @@ async def test_an_invalid_address_is_reported(shared_org: Organization) -> None:
 async def test_an_unacceptable_password_is_reported_and_the_link_stays_valid(
     org: Organization, password: str
 ) -> None:
-    path = await asked(org)
+    path = await reset_link(org)
     page = await org.http.post(path, data={"password": password})
     assert page.status_code == 400
-    assert "Passwords must have" in words(page)
+    assert "Passwords must have" in page_text(page)
     assert (await org.http.post(path, data={"password": NEW})).status_code == 303
 
 
 @pytest.mark.parametrize("by", ["use", "time", "reset your password", "deactivation"])
 async def test_the_link_expires(config: Config, by: str) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
-        await give_password(org, "ben")
-        path = await asked(org, "ben@example.com")
-        again = await asked(org, "ben@example.com")
+        await set_password(org, "ben")
+        path = await reset_link(org, "ben@example.com")
+        again = await reset_link(org, "ben@example.com")
         match by:
             case "use":
                 assert (await org.http.post(path, data={"password": NEW})).status_code == 303
@@ -445,7 +454,7 @@ async def test_the_link_expires(config: Config, by: str) -> None:
                 await org.http.post(one, data={"password": "yet other words"}),
             ):
                 assert page.status_code == 410
-                assert "expired" in words(page)
+                assert "expired" in page_text(page)
         assert org.node.state.credentials[org["ben"].user_id] == before
 
 
@@ -453,7 +462,7 @@ TOKENS = ["x", "x.y", "a" * 60 + "." + "b" * 43, "{other}", "%00", "é", "{path}
 
 
 async def test_a_forged_link_opens_nothing(org: Organization) -> None:
-    path = (await asked(org)).removeprefix("/reset/")
+    path = (await reset_link(org)).removeprefix("/reset/")
     said, _, proof = path.partition(".")
     other = f"{said}.{'B' if proof[0] != 'B' else 'C'}{proof[1:]}"
     for token in TOKENS:
@@ -462,13 +471,16 @@ async def test_a_forged_link_opens_nothing(org: Organization) -> None:
                 "/reset/" + token.format(path=path, other=other), data={"password": NEW}
             )
             assert response.status_code == 410
-            (await fresh(org).post("/sessions", **RIGHT)).ok
+            (await signed_out_browser(org).post("/sessions", **RIGHT)).ok
 
 
 async def test_of_two_concurrent_uses_of_a_link_one_succeeds(org: Organization) -> None:
-    path = await asked(org)
+    path = await reset_link(org)
     responses = await asyncio.gather(
-        *(fresh(org).http.post(path, data={"password": f"{NEW} {n}"}) for n in range(2))
+        *(
+            signed_out_browser(org).http.post(path, data={"password": f"{NEW} {n}"})
+            for n in range(2)
+        )
     )
     statuses = sorted(response.status_code for response in responses)
     assert statuses[0] == 303
@@ -481,17 +493,17 @@ async def test_a_pending_email_is_not_sent_after_the_password_was_reset(
 ) -> None:
     await org.http.post("/reset", data={"email": "ann@example.com"})
     (await org["ann"].patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
-    sent = [letter.subject for letter in await letters(org)]
+    sent = [letter.subject for letter in await pending_emails(org)]
     assert sent == ["Your password for Example was changed"]
 
 
 async def test_password_reset_emails_are_limited(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         for _ in range(login.MAILS_PER_ACCOUNT + 3):
             page = await org.http.post("/reset", data={"email": "ann@example.com"})
-            assert "a link to reset its password was sent" in words(page)
-        assert len(await letters(org)) == login.MAILS_PER_ACCOUNT
+            assert "a link to reset its password was sent" in page_text(page)
+        assert len(await pending_emails(org)) == login.MAILS_PER_ACCOUNT
         clock.ahead = 700
         for number in range(10):
             await org.http.post("/reset", data={"email": f"a{number}@example.com"})
@@ -501,7 +513,7 @@ async def test_password_reset_emails_are_limited(config: Config) -> None:
 
 async def test_the_link_is_not_logged(org: Organization, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
-    path = await asked(org)
+    path = await reset_link(org)
     await org.http.post(path, data={"password": NEW})
     told = " ".join(
         f"{r.getMessage()} {getattr(r, 'fields', '')}"
@@ -519,12 +531,12 @@ async def test_the_link_is_not_logged(org: Organization, caplog: pytest.LogCaptu
 async def test_a_new_user_is_signed_in(org: Organization) -> None:
     sent = {"invitee_emails": "zoe@example.com", "stream_ids": []}
     (await org["ann"].post("/invites", **sent)).ok
-    (letter,) = await mailed(org)
-    browser = fresh(org)
+    (letter,) = await due_emails(org)
+    browser = signed_out_browser(org)
     filled = {"full_name": "Zoe Zander", "password": NEW}
-    response = await browser.http.post(link_in(letter), data=filled)
+    response = await browser.http.post(link_path(letter), data=filled)
     assert (response.status_code, response.headers["location"]) == (303, "/")
-    ready(browser)
+    send_csrf_token(browser)
     assert (await browser.get("/users/me")).ok["full_name"] == "Zoe Zander"
     (await browser.patch("/settings", full_name="Zoe")).ok
 
@@ -537,7 +549,7 @@ async def test_setup_is_closed_for_an_existing_organization(shared_org: Organiza
 
 async def test_the_cookies_are_secure_on_https(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.test")
-    async with founded(secure) as org:
+    async with new_organization(secure) as org:
         origin = {"Origin": "https://chat.test"}
         response = await org.http.post("/login", data=RIGHT, headers=origin)
         cookies = response.headers.get_list("set-cookie")
@@ -556,10 +568,10 @@ async def test_the_pages_are_in_the_browser_s_language(org: Organization) -> Non
     german = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}
     page = await org.http.get("/login", headers=german)
     assert '<html lang="de">' in page.text
-    assert "Passwort vergessen?" in words(page)
+    assert "Passwort vergessen?" in page_text(page)
     wrong = await org.http.post("/login", data={**RIGHT, "password": "wrong"}, headers=german)
-    assert "Die E-Mail-Adresse oder das Passwort ist falsch." in words(wrong)
+    assert "Die E-Mail-Adresse oder das Passwort ist falsch." in page_text(wrong)
     (await org["ann"].patch("/realm", default_language="ja")).ok
-    assert "パスワードをお忘れですか" in words(await org.http.get("/login"))
+    assert "パスワードをお忘れですか" in page_text(await org.http.get("/login"))
     away = await org.http.get("/nowhere", headers={"Accept": "text/html"})
-    assert "見つかりません" in words(away)
+    assert "見つかりません" in page_text(away)

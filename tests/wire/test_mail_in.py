@@ -25,7 +25,7 @@ from tertulia.service.mailing import MailRenderer
 from tertulia.service.notifications.mail import MESSAGES
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.mail import server
-from tests.support import Organization, founded, row
+from tests.support import Organization, new_organization, row
 
 PATTERN = "chat+%s@mail.example"
 UNDER = "ben@example.com"
@@ -237,7 +237,7 @@ async def test_emails_are_posted_by_the_gateway_unless_another_sender_is_chosen(
     config: Config,
 ) -> None:
     own = msgspec.structs.replace(config, mail_in_pattern=PATTERN)
-    async with founded(own) as org:
+    async with new_organization(own) as org:
         ben = await org.add("ben")
         channel = await org.channel("kitchen", "ann", "ben")
         async with listening(org) as post:

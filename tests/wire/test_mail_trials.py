@@ -13,7 +13,7 @@ from tertulia.outbound import transports
 from tertulia.outbound.transports import Smtp
 from tertulia.service.config import Config
 from tertulia.wire.api import server as mail_trials
-from tests.support import Organization, founded
+from tests.support import Organization, new_organization
 from tests.unit.test_mail_sender import LETTER, Server, listening
 
 
@@ -53,7 +53,7 @@ async def test_a_test_email_reports_its_result_without_settings(
     async with contextlib.AsyncExitStack() as stack:
         server = await stack.enter_async_context(listening(Server(), **options))
         own = with_mail(config, server.port, smtp_user="postie", smtp_password="secret-word")
-        async with founded(own) as org:
+        async with new_organization(own) as org:
             assert await tried(org) == ("sent", "")
             assert (await server.got.get()).rcpt_tos == ["ann@example.com"]
             server.refuses = "550 5.7.1 No relay from 10.1.2.3:25 by mx.corp.test for <ann@a.test>"
@@ -93,7 +93,7 @@ async def test_an_unresponsive_mail_server_is_not_waited_for(
         silent.set()
     silent.clear()
     listener = await asyncio.start_server(mute, "127.0.0.1", 0)
-    async with founded(with_mail(config, listener.sockets[0].getsockname()[1])) as org:
+    async with new_organization(with_mail(config, listener.sockets[0].getsockname()[1])) as org:
         monkeypatch.setattr(transports, "TIMEOUT_SECONDS", 0.1)
         assert await tried(org) == ("unreachable", "")
     silent.set()

@@ -12,7 +12,7 @@ from tertulia.service.config import Config
 from tertulia.wire.mcp.catalog import TOOLS
 from tests import mcp_client
 from tests.mcp_client import MODES, agent_of, agent_with
-from tests.support import Organization, founded
+from tests.support import Organization, new_organization
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -365,7 +365,7 @@ async def kitchen(shared_org: Organization) -> tuple[Organization, str]:
 
 async def test_requests_count_for_the_owner(config: Config) -> None:
     limited = msgspec.structs.replace(config, rate_limits=True, requests_per_minute=5)
-    async with founded(limited) as org:
+    async with new_organization(limited) as org:
         key = (await org["ann"].post("/agents", name="Helper")).ok["key"]
         message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         headers = {"Authorization": f"Bearer {key}", "MCP-Protocol-Version": "2025-11-25"}

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tertulia.service.config import Config
-from tests.support import Organization, founded
+from tests.support import Organization, new_organization
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -37,7 +37,7 @@ async def posted(org: Organization, key: str, said: Any, **headers: str) -> http
     return await org.http.post("/mcp", content=body, headers=sent)
 
 
-async def asked(org: Organization, key: str, method: str, **params: Any) -> httpx.Response:
+async def mcp_request(org: Organization, key: str, method: str, **params: Any) -> httpx.Response:
     """The response to a request of the current revision, with all headers."""
     headers = {"MCP_Protocol_Version": PRESENT, "Mcp_Method": method}
     if "name" in params:
@@ -49,7 +49,7 @@ async def asked(org: Organization, key: str, method: str, **params: Any) -> http
 
 
 async def test_each_result_identifies_the_server(sqlite_org: Organization, key: str) -> None:
-    response = await asked(sqlite_org, key, "server/discover")
+    response = await mcp_request(sqlite_org, key, "server/discover")
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"
     assert "mcp-session-id" not in response.headers
@@ -60,7 +60,7 @@ async def test_each_result_identifies_the_server(sqlite_org: Organization, key: 
     assert result["capabilities"] == {"tools": {}}
     assert result["resultType"] == "complete"
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "tertulia"
-    listed = (await asked(sqlite_org, key, "tools/list")).json()["result"]
+    listed = (await mcp_request(sqlite_org, key, "tools/list")).json()["result"]
     assert (listed["ttlMs"], listed["cacheScope"]) == (60_000, "private")
 
 
@@ -179,7 +179,7 @@ async def test_invalid_requests_are_refused(
 async def test_unknown_methods_and_tools_are_refused(
     sqlite_org: Organization, key: str, method: str, params: dict[str, Any], status: int, code: int
 ) -> None:
-    response = await asked(sqlite_org, key, method, **params)
+    response = await mcp_request(sqlite_org, key, method, **params)
     found = response.json()
     assert (response.status_code, found["error"]["code"], found["id"]) == (status, code, 7)
 
@@ -233,7 +233,7 @@ async def test_authentication_is_required(
 async def test_without_an_external_url_the_host_name_proves_nothing(
     config: Config, origin: str, host: str, status: int
 ) -> None:
-    async with founded(msgspec.structs.replace(config, external_url="")) as org:
+    async with new_organization(msgspec.structs.replace(config, external_url="")) as org:
         key = (await org["ann"].post("/agents", name="Helper")).ok["key"]
         response = await posted(
             org, key, message("ping"), MCP_Protocol_Version=BEFORE, Origin=origin, Host=host

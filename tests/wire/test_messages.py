@@ -14,7 +14,7 @@ from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state import idempotency as sent_messages
 from tertulia.state.state import State
-from tests.support import Organization, founded, reopened, row
+from tests.support import Organization, new_organization, open_organization, row
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -412,7 +412,7 @@ async def test_the_local_id_is_echoed_to_its_queue(org: Organization) -> None:
 
 async def test_a_repeated_request_sends_one_message(config: Config) -> None:
     attempt = {"queue_id": "q", "local_id": "17.5"}
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.add("ben")
         await org.channel("lounge", "ann", "ben")
         listener = await org["ben"].register()
@@ -427,7 +427,7 @@ async def test_a_repeated_request_sends_one_message(config: Config) -> None:
         told = [e["message"]["id"] for e in await listener.events() if e["type"] == "message"]
         assert told == [sent, *others]
     # The server was down, and the client retries.
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await org["ann"].send("lounge", "t", "x", queue_id="q", local_id="18") == others[1]
         assert await org["ann"].send("lounge", "t", "x", **attempt) == sent
         assert org.node.state.last_message_id == others[-1]
@@ -482,27 +482,27 @@ async def test_a_repeated_request_is_recognized_after_many_others_and_a_restart(
     monkeypatch.setattr(replica, "RECALLED", most)
     assert sent_messages.RECALLED >= sent_messages.KEPT
     attempt = {"queue_id": "q", "local_id": "1"}
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("lounge", "ann")
         first = await org["ann"].send("lounge", "t", "hi", **attempt)
         seq = org.node.state.seq
         while org.node.state.seq < seq + most - 5:
             await org["ann"].send("lounge", "t", "another")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert org.node.state.seq - seq < most
         assert await org["ann"].send("lounge", "t", "hi", **attempt) == first
 
 
 async def test_a_repeated_request_is_recognized_after_its_message_changed(config: Config) -> None:
     attempt = {"queue_id": "q", "local_id": "1"}
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("lounge", "ann")
         sent = await org["ann"].send("lounge", "t", "as asked", **attempt)
         (await org["ann"].patch(f"/messages/{sent}", content="edited", topic="elsewhere")).ok
         gone = await org["ann"].send("lounge", "t", "deleted", **attempt)
         (await org["ann"].delete(f"/messages/{gone}")).ok
         assert await org["ann"].send("lounge", "t", "as asked", **attempt) == sent
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await org["ann"].send("lounge", "t", "as asked", **attempt) == sent
         assert await org["ann"].send("lounge", "t", "deleted", **attempt) == gone
         assert await org["ann"].send("lounge", "t", "edited", **attempt) > gone
@@ -522,12 +522,12 @@ async def test_a_request_sent_to_version_0_1_is_recognized_after_the_upgrade(
 
     with monkeypatch.context() as before:
         before.setattr(MessageDraft, "request_digest", lambda *_: "")
-        async with founded(config) as org:
+        async with new_organization(config) as org:
             await org.add("ben")
             await org.channel("lounge", "ann")
             sent = await all_of_them(org)
     assert len(set(sent)) == 3
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await all_of_them(org) == sent
 
 

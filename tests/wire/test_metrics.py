@@ -19,8 +19,7 @@ from tertulia.wire.metrics import families, page
 from tertulia.wire.metrics.families import Family, NodeMetrics, Sample
 from tertulia.wire.protocol.connections import ConnectionLimits, Connections, HttpGauges
 from tertulia.wire.protocol.load import Load
-from tests.support import Organization
-from tests.unit.test_log import until
+from tests.support import Organization, until
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -21,11 +21,11 @@ from tertulia.service.notifications.digests import ask_for_digests
 from tertulia.service.notifications.mail import MESSAGES, MailChannel
 from tertulia.service.notifications.notifier import LEASE_SECONDS, Notifier
 from tests.conftest import OTHERS
-from tests.mails import Hand, no_postman
+from tests.mails import CollectingTransport, no_email_job
 from tests.pictures import picture
-from tests.support import Organization, TestClock, founded
+from tests.support import Organization, TestClock, new_organization
 
-pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+pytestmark = pytest.mark.usefixtures(no_email_job.__name__)
 
 
 class Away:
@@ -47,7 +47,7 @@ class Away:
 
     async def sent(self) -> list[RenderedMail]:
         """The emails sent from the outbox."""
-        hand, node = Hand(), self.org.node
+        hand, node = CollectingTransport(), self.org.node
         await MailSender(node.store, MailRenderer(node), hand, node.clock).deliver()
         return hand.letters
 
@@ -58,7 +58,7 @@ async def away(config: Config) -> AsyncIterator[Away]:
     config = msgspec.structs.replace(config, web_push=False)
     clock = TestClock()
     clock.stopped_at = clock()
-    async with founded(config, clock=clock, others=OTHERS) as org:
+    async with new_organization(config, clock=clock, others=OTHERS) as org:
         await org.channel("kitchen", "ann", "ben", "cleo")
         yield Away(org, clock)
 
@@ -316,7 +316,7 @@ async def test_a_digest_has_unread_messages_and_is_sent_once_on_its_day(away: Aw
 
 
 async def test_the_development_page_shows_all_emails(config: Config) -> None:
-    async with founded(msgspec.structs.replace(config, dev=True)) as org:
+    async with new_organization(msgspec.structs.replace(config, dev=True)) as org:
         page = await org.http.get("/dev/mails")
         assert page.status_code == 200
         names = re.findall("<h2>(.+?)</h2>", page.text)
@@ -334,4 +334,4 @@ async def test_the_development_page_shows_all_emails(config: Config) -> None:
 
 def founded_without_dev(config: Config) -> Any:
     other = msgspec.structs.replace(config, data_dir=f"{config.data_dir}-2", database_url="")
-    return founded(other)
+    return new_organization(other)

@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.model.changes import UserDeactivated
 from tertulia.service.config import Config
-from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.support import Organization, Person, TestClock, new_organization, open_organization
 from tests.wire.stage import LIMITED
 from tests.wire.test_alert_words import flags
 
@@ -24,7 +24,7 @@ async def muted(who: Person) -> list[int]:
 
 async def test_users_are_muted_and_unmuted(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         ben, cleo = await org.add("ben"), await org.add("cleo")
         mine, other = await ben.register(), await cleo.register()
         before = int(clock())
@@ -38,7 +38,7 @@ async def test_users_are_muted_and_unmuted(config: Config) -> None:
         assert len(events) == 3
         assert [one["id"] for one in events[-1]["muted_users"]] == [org["ann"].user_id]
         assert await other.events() == []
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert await muted(later["ben"]) == [later["ann"].user_id]
 
 
@@ -106,7 +106,7 @@ async def test_a_muted_user_s_new_messages_count_as_read(org: Organization, conf
     assert [event["flags"] for event in await other.events()] == [[], []]
     assert "read" in await flags(ben, sent)
     assert (await ben.register()).data["unread_msgs"]["count"] == 0
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert "read" in await flags(later["ben"], direct)
         assert (await later["ben"].register()).data["unread_msgs"]["count"] == 0
     assert (await ben.delete(f"/users/me/muted_users/{cleo.user_id}")).ok

@@ -17,8 +17,7 @@ from tertulia.store import backups, nodes
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.wire.api.nodes import get_nodes
 from tertulia.wire.http.routing import Call
-from tests.support import Organization, reopened
-from tests.unit.test_log import until
+from tests.support import Organization, open_organization, until
 
 NOW = 1_795_000_000.0
 
@@ -107,7 +106,7 @@ async def test_a_drained_node_leaves(org: Organization) -> None:
 
 async def test_each_node_has_a_unique_name(org: Organization, config: Config) -> None:
     name = org.node.membership.name
-    async with reopened(config) as other:
+    async with open_organization(config) as other:
         other_name = other.node.membership.name
         assert other_name.startswith(f"{name}-")
         assert await names(other) == [name, other_name]

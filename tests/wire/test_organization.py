@@ -9,7 +9,7 @@ from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model.changes import UserDeactivated, UserGroupCreated
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
-from tests.support import Organization, TestClock, founded, reopened, row
+from tests.support import Organization, TestClock, new_organization, open_organization, row
 from tests.wire.stage import Data
 
 TOGETHER = {
@@ -469,7 +469,7 @@ def members_of(data: Data, group: SystemGroup) -> list[int]:
 
 async def test_members_who_joined_before_the_period_are_full_members(config: Any) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("old")
         clock.ahead = 3 * 86400
         await org.add("new")
@@ -480,7 +480,7 @@ async def test_members_who_joined_before_the_period_are_full_members(config: Any
 
 
 async def test_the_settings_survive_a_restart(config: Any) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         holders = {"direct_members": [org["ann"].user_id], "direct_subgroups": [3]}
         await org["ann"].patch(
             "/realm",
@@ -490,7 +490,7 @@ async def test_the_settings_survive_a_restart(config: Any) -> None:
             can_create_groups={"new": holders},
         )
         before = (await org["ann"].register(fetch_event_types=["realm"])).data
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         after = (await org["ann"].register(fetch_event_types=["realm"])).data
         changing = ("queue_id", "last_event_id", "server_generation")
         assert {k: v for k, v in before.items() if k not in changing} == {
@@ -513,7 +513,7 @@ async def test_of_two_concurrent_permission_changes_one_is_refused(
 
 
 async def test_with_development_sign_in_passwords_can_be_disabled(config: Any) -> None:
-    async with founded(replace(config, dev=True)) as org:
+    async with new_organization(replace(config, dev=True)) as org:
         ann = await org["ann"].register()
         (await org["ann"].patch("/realm", authentication_methods={"Dev": False})).refused()
         methods = {"Email": False, "Dev": True}
@@ -540,7 +540,7 @@ async def test_with_development_sign_in_passwords_can_be_disabled(config: Any) -
 
 
 async def test_a_server_that_forbids_public_access_keeps_doing_so(config: Any) -> None:
-    async with founded(replace(config, web_public_streams_enabled=False)) as org:
+    async with new_organization(replace(config, web_public_streams_enabled=False)) as org:
         ann = org["ann"]
         (await ann.patch("/realm", enable_spectator_access=True)).refused()
         data = (await ann.register()).data

@@ -16,8 +16,7 @@ from uvicorn.server import ServerState
 from tertulia.wire.protocol.connections import ConnectionLimits, Connections
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
-from tests.support import Organization
-from tests.unit.test_log import until
+from tests.support import Organization, until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, poll, serving
 
 LARGE = bytes(range(256)) * 2**14
@@ -100,7 +99,9 @@ APP = Starlette(
 ENDS = b"GET /small HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 
 
-def asked(method: str, path: str, *more: str, body: str = "", version: str = "1.1") -> bytes:
+def request_bytes(
+    method: str, path: str, *more: str, body: str = "", version: str = "1.1"
+) -> bytes:
     lines = [f"{method} {path} HTTP/{version}", "host: x", *more]
     return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
@@ -131,26 +132,28 @@ def ours(*arguments: object) -> asyncio.Protocol:
 @pytest.mark.parametrize(
     "data",
     [
-        asked(method, path)
+        request_bytes(method, path)
         for method in ("GET", "HEAD")
         for path in ("/streamed", "/sized", "/empty", "/small", "/head", "/large", "/nothing")
     ]
     + [
-        *(asked("GET", path) for path in ("/closing", "/lasting", "/twice", "/shorter")),
-        asked("POST", "/told/a%20b/%C3%A9?c=%20d&e", "X-Name: x, y", "x-name: z"),
-        asked("POST", "/told/", version="1.0"),
-        asked("GET", "/same"),
-        asked("GET", "/wrong"),
-        asked("GET", "/nowhere"),
-        asked("POST", "/small"),
-        asked("POST", "/echoed", "content-length: 3", body="abc"),
-        asked("POST", "/echoed", "transfer-encoding: chunked", body="2\r\nab\r\n0\r\n\r\n"),
-        asked("POST", "/echoed", "content-length: 3", "expect: 100-continue", body="abc"),
-        asked("POST", "/empty", "content-length: 3", "expect: 100-continue", body="abc"),
-        asked("GET", "/small", version="1.0"),
-        asked("GET", "/streamed", version="1.0"),
-        asked("GET", "/small") * 20,
-        asked("GET", "/large") + asked("GET", "/nothing") + asked("HEAD", "/small"),
+        *(request_bytes("GET", path) for path in ("/closing", "/lasting", "/twice", "/shorter")),
+        request_bytes("POST", "/told/a%20b/%C3%A9?c=%20d&e", "X-Name: x, y", "x-name: z"),
+        request_bytes("POST", "/told/", version="1.0"),
+        request_bytes("GET", "/same"),
+        request_bytes("GET", "/wrong"),
+        request_bytes("GET", "/nowhere"),
+        request_bytes("POST", "/small"),
+        request_bytes("POST", "/echoed", "content-length: 3", body="abc"),
+        request_bytes("POST", "/echoed", "transfer-encoding: chunked", body="2\r\nab\r\n0\r\n\r\n"),
+        request_bytes("POST", "/echoed", "content-length: 3", "expect: 100-continue", body="abc"),
+        request_bytes("POST", "/empty", "content-length: 3", "expect: 100-continue", body="abc"),
+        request_bytes("GET", "/small", version="1.0"),
+        request_bytes("GET", "/streamed", version="1.0"),
+        request_bytes("GET", "/small") * 20,
+        request_bytes("GET", "/large")
+        + request_bytes("GET", "/nothing")
+        + request_bytes("HEAD", "/small"),
     ],
     ids=lambda data: data[:30].decode().split(" HTTP")[0],
 )
@@ -172,7 +175,7 @@ async def test_the_response_is_the_same_to_the_byte(data: bytes) -> None:
 async def test_a_failing_application_gives_the_same_response(
     path: str, begins: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    data = asked("GET", path)
+    data = request_bytes("GET", path)
     found = await answered(ours, data)
     assert found == await answered(HttpToolsProtocol, data)
     assert found.startswith(begins)

@@ -25,7 +25,7 @@ from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.webhooks import encoded_call
 from tertulia.wire.application import application
 from tests.conftest import OTHERS
-from tests.support import Organization, Person, TestClock, founded, reopened, row
+from tests.support import Organization, Person, TestClock, new_organization, open_organization, row
 
 
 @dataclass
@@ -81,19 +81,14 @@ async def service() -> AsyncIterator[Service]:
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
 async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
     """The organization, whose server may contact this machine."""
     config = msgspec.structs.replace(config, outgoing_webhook_networks="127.0.0.1")
-    async with founded(config, clock=clock, others=OTHERS) as organization:
+    async with new_organization(config, clock=clock, others=OTHERS) as organization:
         yield organization
 
 
-async def made(org: Organization, url: str, **more: Any) -> Person:
+async def create_webhook(org: Organization, url: str, **more: Any) -> Person:
     """An outgoing webhook bot of ben's."""
     asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 3, "payload_url": json.dumps(url)}
     bot = (await org["ben"].post("/bots", **(asked | more))).ok
@@ -147,7 +142,7 @@ async def outcomes(org: Organization, bot: Person) -> list[tuple[str, str, str]]
 
 async def test_a_service_gets_mentions_and_replies(org: Organization, service: Service) -> None:
     lounge = await org.channel("lounge", "ben")
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     service.answer = {"content": "four"}
     sent = await org["ben"].send(lounge, "sums", "@**Hal** 2+2?")
     await called(org)
@@ -180,7 +175,7 @@ async def test_a_service_gets_mentions_and_replies(org: Organization, service: S
 async def test_a_reply_to_a_direct_message_goes_to_all_participants(
     org: Organization, service: Service
 ) -> None:
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     service.answer = {"response_string": "hello"}
     await org["ben"].write([bot.user_id, org["cleo"].user_id], "hi")
     await called(org)
@@ -209,7 +204,7 @@ async def test_a_reply_to_a_direct_message_goes_to_all_participants(
 
 async def test_slacks_format_is_supported(org: Organization, service: Service) -> None:
     lounge = await org.channel("lounge", "ben")
-    bot = await made(org, service.url, interface_type=2)
+    bot = await create_webhook(org, service.url, interface_type=2)
     service.answer = {"text": "*done*"}
     await org["ben"].send(lounge, "t", "@**Hal** go")
     await called(org)
@@ -228,7 +223,7 @@ async def test_slacks_format_is_supported(org: Organization, service: Service) -
 
 async def test_the_organization_can_define_commands(org: Organization, service: Service) -> None:
     lounge = await org.channel("lounge", "ben")
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     place = f"/bots/{bot.user_id}/service"
     (await org["ben"].patch(place, commands=["deploy"])).refused("UNAUTHORIZED_PRINCIPAL")
     found = (await org["ann"].patch(place, commands=["/deploy", "undo"])).ok
@@ -236,7 +231,7 @@ async def test_the_organization_can_define_commands(org: Organization, service: 
     for wrong in (["me"], ["Deploy"], ["x" * 31], [""], ["a b"], [f"c{n}" for n in range(21)]):
         (await org["ann"].patch(place, commands=wrong)).refused()
     other = {"full_name": "Other", "short_name": "other"}
-    other_id = (await made(org, service.url, **other)).user_id
+    other_id = (await create_webhook(org, service.url, **other)).user_id
     (await org["ann"].patch(f"/bots/{other_id}/service", commands=["undo"])).refused()
     service.answer = {"content": "on its way", "response_type": "ephemeral"}
     await org["ben"].send(lounge, "ops", "/deploy staging now")
@@ -261,7 +256,7 @@ async def test_the_organization_can_define_commands(org: Organization, service: 
 async def test_a_failed_call_is_retried_and_reported_to_the_owner(
     org: Organization, service: Service, clock: TestClock
 ) -> None:
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     service.status = 503
     for n in range(6):
         await org["ben"].write([bot.user_id], f"message {n}")
@@ -305,7 +300,7 @@ async def test_a_failed_call_is_retried_and_reported_to_the_owner(
 async def test_local_failures_lose_no_call(
     org: Organization, service: Service, clock: TestClock
 ) -> None:
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     await org["ben"].write([bot.user_id], "hello")
 
     def hindered(*_: Any) -> EncodedCall:
@@ -319,8 +314,8 @@ async def test_local_failures_lose_no_call(
 
 
 async def test_a_bot_does_not_wait_for_another(org: Organization, service: Service) -> None:
-    dead = await made(org, "http://127.0.0.1:1/")
-    good = await made(org, service.url, full_name="Good", short_name="good")
+    dead = await create_webhook(org, "http://127.0.0.1:1/")
+    good = await create_webhook(org, service.url, full_name="Good", short_name="good")
     for n in range(30):
         await org["ben"].write([dead.user_id], f"{n}")
     await org["ben"].write([good.user_id], "hello")
@@ -346,7 +341,8 @@ async def test_one_person_s_many_bots_do_not_delay_others(
     async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
         slow = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         many = [
-            await made(org, slow, full_name=f"Slow {n}", short_name=f"slow{n}") for n in range(6)
+            await create_webhook(org, slow, full_name=f"Slow {n}", short_name=f"slow{n}")
+            for n in range(6)
         ]
         url = json.dumps(service.url)
         asked = {"full_name": "Quick", "short_name": "quick", "bot_type": 3, "payload_url": url}
@@ -367,7 +363,7 @@ async def test_one_person_s_many_bots_do_not_delay_others(
 async def test_each_call_is_made_by_one_node_and_none_is_lost(
     org: Organization, service: Service, clock: TestClock
 ) -> None:
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     await org["ben"].write([bot.user_id], "once")
     store, now = org.node.store, org.node.clock()
     (lane,) = await store.write(lambda c: webhooks.lease_calls(c, now, 60.0, [bot.user_id]))
@@ -376,7 +372,7 @@ async def test_each_call_is_made_by_one_node_and_none_is_lost(
     assert service.told == []
     # The node with the call was killed.
     clock.ahead += 61
-    async with reopened(org.node.config, clock=clock) as again:
+    async with open_organization(org.node.config, clock=clock) as again:
         await called(again)
         assert service.last["data"] == "once"
         await again["ben"].write([bot.user_id], "twice")
@@ -389,7 +385,7 @@ async def test_each_call_is_made_by_one_node_and_none_is_lost(
 
 
 async def test_a_call_made_twice_has_one_reply(org: Organization, service: Service) -> None:
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     service.answer = {"content": "done"}
     await org["ben"].write([bot.user_id], "do")
     now = org.node.clock()
@@ -415,7 +411,7 @@ PRIVATE = [
 async def test_private_addresses_cannot_be_set_unless_they_are_listed(
     org: Organization, service: Service
 ) -> None:
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     for url, reason in (*PRIVATE, ("http://2130706434/", "the host isn't on the public internet")):
         with row(url):
             asked = {"full_name": "Pal", "short_name": "pal", "bot_type": 3}
@@ -425,7 +421,7 @@ async def test_private_addresses_cannot_be_set_unless_they_are_listed(
             reply = await org["ben"].patch(f"/bots/{bot.user_id}", **changed)
             assert reason in reply.refused()["msg"]
     # A name may resolve to another address later, so it's resolved again for each call.
-    await made(org, "http://nowhere.test/", full_name="Pal", short_name="pal")
+    await create_webhook(org, "http://nowhere.test/", full_name="Pal", short_name="pal")
 
 
 async def test_a_host_that_is_not_resolved_in_time_is_accepted(
@@ -437,7 +433,7 @@ async def test_a_host_that_is_not_resolved_in_time_is_accepted(
 
     monkeypatch.setattr(http_client, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(org.node.services, "_resolve", resolve)
-    await made(org, "http://slow.test/")
+    await create_webhook(org, "http://slow.test/")
 
 
 async def test_private_addresses_are_not_called_unless_they_are_listed(
@@ -449,7 +445,9 @@ async def test_private_addresses_are_not_called_unless_they_are_listed(
     monkeypatch.setattr(org.node.services, "require_allowed", allowed)
     for number, (url, reason) in enumerate(PRIVATE):
         with row(url):
-            bot = await made(org, url, full_name=f"Hal {number}", short_name=f"hal{number}")
+            bot = await create_webhook(
+                org, url, full_name=f"Hal {number}", short_name=f"hal{number}"
+            )
             await org["ben"].write([bot.user_id], "hi")
             await called(org)
             assert reason in (await outcomes(org, bot))[0][2]
@@ -466,7 +464,7 @@ async def test_an_outgoing_webhook_is_created_and_changed(
         await org["ben"].post("/bots", **asked, payload_url="http://x.test", interface_type=3)
     ).refused("REQUEST_VARIABLE_INVALID")
     queue = await org["ben"].register(event_types=["realm_bot"])
-    bot = await made(org, "https://x.test:5002/hook?a=b")
+    bot = await create_webhook(org, "https://x.test:5002/hook?a=b")
     (event,) = await queue.events()
     services = [{"base_url": "https://x.test:5002/hook?a=b", "interface": 1}]
     assert event["bot"]["services"] == services
@@ -497,7 +495,7 @@ async def test_waiting_calls_are_limited(
     org: Organization, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhooks, "MAX_WAITING", 5)
-    bot = await made(org, service.url)
+    bot = await create_webhook(org, service.url)
     for n in range(9):
         await org["ben"].write([bot.user_id], f"{n}")
     await called(org)
@@ -513,7 +511,7 @@ async def test_waiting_calls_are_limited(
 
 async def test_the_operator_can_disable_outgoing_webhooks(config: Config) -> None:
     config = msgspec.structs.replace(config, outgoing_webhooks=False)
-    async with founded(config, others=OTHERS) as org:
+    async with new_organization(config, others=OTHERS) as org:
         asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 3}
         refused = await org["ben"].post("/bots", **asked, payload_url="http://x.test")
         assert "Outgoing webhooks are turned off" in refused.refused()["msg"]

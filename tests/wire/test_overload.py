@@ -9,8 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
-from tests.support import Organization, row
-from tests.unit.test_log import until
+from tests.support import Organization, row, until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, request
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")

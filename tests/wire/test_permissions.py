@@ -376,5 +376,5 @@ async def test_a_deactivated_account_s_permissions_return_with_it(
     assert (await staffed["ann"].delete(f"/users/{nia}")).ok
     assert (await create_group(staffed, "nia", 0)).status == 401
     assert (await staffed["ann"].post(f"/users/{nia}/reactivate")).ok
-    staffed.know("nia", staffed.node.state.users[nia])
+    staffed.person_of("nia", staffed.node.state.users[nia])
     assert (await create_group(staffed, "nia", 0)).ok

@@ -10,9 +10,8 @@ from tertulia.model.changes import RealmChanged
 from tertulia.wire.http import responses
 from tertulia.wire.http.responses import UnreadResponses
 from tertulia.wire.protocol.http1 import READ_AHEAD, TertuliaHttp
-from tests.browsers import FIREFOX, signed_in, token_of
-from tests.support import Listener, Organization
-from tests.unit.test_log import until
+from tests.browsers import FIREFOX, session_cookie, signed_in_browser
+from tests.support import Listener, Organization, until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
@@ -239,9 +238,9 @@ async def test_a_poll_reports_why_it_ended(
 
 
 async def test_a_poll_reports_that_its_session_ended(server: Loopback) -> None:
-    browser = await signed_in(server.org)
+    browser = await signed_in_browser(server.org)
     listener = await browser.register()
-    cookie = f"Cookie: tertulia_session={token_of(browser)}"
+    cookie = f"Cookie: tertulia_session={session_cookie(browser)}"
     line = await waits(server, listener, cookie, f"User-Agent: {FIREFOX}")
     assert is_kept_by_its_connection_alone(server)
     await key_made_anew(server)  # Not the one used for signing in.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import Organization
-from tests.unit.test_log import Counting, until
+from tests.support import Organization, until
+from tests.unit.test_log import Counting
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, serving
 
 MESSAGE = {"type": "stream", "to": "lounge", "topic": "t", "content": "not on disk"}

@@ -9,8 +9,8 @@ import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
-from tests.browsers import FIREFOX, signed_in, token_of
-from tests.support import Organization, Person, TestClock, founded
+from tests.browsers import FIREFOX, session_cookie, signed_in_browser
+from tests.support import Organization, Person, TestClock, new_organization
 from tests.wire.loopback import WAYS, Answer, Loopback, request, serving
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
@@ -325,7 +325,7 @@ async def closed(both: Both) -> Person:
 async def webhook(both: Both) -> Person:
     bot = (await both.org["ann"].post("/bots", full_name="Hook", short_name="hook", bot_type=2)).ok
     user = both.org.node.state.users[bot["user_id"]]
-    return both.org.know("hook", user)
+    return both.org.person_of("hook", user)
 
 
 @pytest.mark.parametrize(
@@ -353,8 +353,8 @@ async def test_clients_without_permission_get_equal_responses(
 
 
 async def test_a_session_works_like_a_key(both: Both) -> None:
-    browser = await signed_in(both.org)
-    cookie = f"Cookie: tertulia_session={token_of(browser)}"
+    browser = await signed_in_browser(both.org)
+    cookie = f"Cookie: tertulia_session={session_cookie(browser)}"
     answer, is_below = await both.ask(POLL, None, cookie, f"User-Agent: {FIREFOX}")
     assert answer.told["result"] == "success"
     assert is_below
@@ -377,13 +377,13 @@ async def test_a_session_works_like_a_key(both: Both) -> None:
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_session_that_polls_is_renewed(config: Config, way: str) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org, serving(org, way) as server:
-        browser = await signed_in(org)
+    async with new_organization(config, clock=clock) as org, serving(org, way) as server:
+        browser = await signed_in_browser(org)
         listener = await browser.register(event_types=["realm_bot"])
         clock.ahead = 2 * 86400
         line = await server.connect()
         target = f"/events?queue_id={listener.queue_id}&last_event_id=-1&dont_block=true"
-        data = request(target, None, f"Cookie: tertulia_session={token_of(browser)}")
+        data = request(target, None, f"Cookie: tertulia_session={session_cookie(browser)}")
         cookies = [
             [name for name, _ in (await line.ask(data)).headers].count("set-cookie")
             for _ in range(2)

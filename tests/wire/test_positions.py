@@ -17,10 +17,9 @@ from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.http.positions import COOKIE_SECONDS
 from tertulia.wire.http.request_head import POSITION, POSITION_COOKIE
 from tests import postgres
-from tests.browsers import FIREFOX, give_password
+from tests.browsers import FIREFOX, set_password
 from tests.nodes import Client, Cluster, cluster
-from tests.support import PASSWORD, Organization, Person, Reply
-from tests.unit.test_log import until
+from tests.support import PASSWORD, Organization, Person, Reply, until
 from tests.wire.loopback import request, serving
 
 
@@ -204,7 +203,7 @@ async def test_a_client_without_a_position_sees_announced_changes(
 
 async def test_a_session_from_one_node_works_at_another(deaf: Cluster) -> None:
     first = deaf.nodes[0]
-    await give_password(first, "ben")
+    await set_password(first, "ben")
     browser = deaf.client("")
     browser.person.http.headers["User-Agent"] = FIREFOX
     page = await browser.at(0).open("/login")

@@ -10,21 +10,16 @@ from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.store.queries import users_since
-from tests.support import Organization, TestClock, founded, reopened, row
+from tests.support import Organization, TestClock, new_organization, open_organization, row
 from tests.wire.stage import LIMITED, appear
 
 DAY = 86400
 
 
 @pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
-@pytest.fixture
 async def timed(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
     """The usual people, and a clock that tests set."""
-    async with founded(config, clock=clock) as organization:
+    async with new_organization(config, clock=clock) as organization:
         await organization.add("ben")
         await organization.add("gus", Role.GUEST)
         await organization.add("robo", owner="ben")
@@ -244,7 +239,7 @@ async def test_limited_guests_get_presence_of_visible_people_if_the_server_says_
     config: Config, limits: bool
 ) -> None:
     config = msgspec.structs.replace(config, can_access_all_users_group_limits_presence=limits)
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.add("ben")
         await org.add("gus", Role.GUEST)
         await org.do(LIMITED)
@@ -360,7 +355,7 @@ async def test_presence_survives_a_restart_approximately(org: Organization) -> N
     before = (await org["ann"].get(f"/users/{org['ben'].user_id}/presence")).ok["presence"]
     await org.node.delivery.sweep()
     await org["ann"].send((await org.channel("lounge", "ann")), "t", "written with it")
-    async with reopened(org.node.config) as later:
+    async with open_organization(org.node.config) as later:
         after = (await later["ann"].get(f"/users/{org['ben'].user_id}/presence")).ok["presence"]
         assert after["active_timestamp"] == before["active_timestamp"]
 

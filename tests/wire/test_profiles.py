@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import Organization, Reply, reopened, row
+from tests.support import Organization, Reply, open_organization, row
 from tests.wire.stage import LIMITED
 
 OPTIONS = {"0": {"text": "one", "order": "1"}, "b": {"text": "two", "order": "2"}}
@@ -74,7 +74,7 @@ async def test_a_field_of_every_kind_is_created_and_sent_to_everyone(org: Organi
             assert event["fields"] == await fields(org) == snapshot["custom_profile_fields"]
             types = snapshot["custom_profile_field_types"]
             assert kind in {one["id"] for one in types.values()}
-    async with reopened(org.node.config) as later:
+    async with open_organization(org.node.config) as later:
         assert await fields(later) == event["fields"]
 
 
@@ -287,7 +287,7 @@ async def test_a_value_is_shown_according_to_its_field(org: Organization) -> Non
             assert event["person"] == {"user_id": org["ben"].user_id, "custom_profile_field": news}
             assert (await fill_in(org, "ben", field_id, given)).ok
             assert await listener.events() == []
-    async with reopened(org.node.config) as later:
+    async with open_organization(org.node.config) as later:
         assert await profile(later, "ben") == shown
 
 

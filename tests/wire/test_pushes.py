@@ -26,8 +26,7 @@ from tertulia.service.notifications.push_sender import (
 from tertulia.store import pushes
 from tests.conftest import OTHERS
 from tests.push_service import Browser, Pushed, PushService, data, push_service, text
-from tests.support import Organization, Person, TestClock, founded
-from tests.unit.test_log import until
+from tests.support import Organization, Person, TestClock, new_organization, until
 
 KEYS = Browser().keys
 
@@ -95,7 +94,10 @@ async def phones(config: Config, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     config = msgspec.structs.replace(config, web_push_networks="127.0.0.1")
     clock = TestClock()
     clock.stopped_at = clock()
-    async with founded(config, clock=clock, others=OTHERS) as org, push_service() as service:
+    async with (
+        new_organization(config, clock=clock, others=OTHERS) as org,
+        push_service() as service,
+    ):
         await org.channel("kitchen", "ann", "ben", "cleo")
         yield Phones(org, clock, service)
 

@@ -9,14 +9,14 @@ from tertulia.domain.notifications.rules import QUIET_RECHECK_SECONDS, QUIET_REC
 from tertulia.model.changes import RealmChanged
 from tertulia.service.notifications.digests import ask_for_digests
 from tertulia.store import outbox
-from tests.mails import no_postman
+from tests.mails import no_email_job
 from tests.support import Organization, Person
 from tests.wire.test_missed_mails import Away, away
 from tests.wire.test_pushes import Phones, phones
 
-__all__ = ["away", "no_postman", "phones"]
+__all__ = ["away", "no_email_job", "phones"]
 
-pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+pytestmark = pytest.mark.usefixtures(no_email_job.__name__)
 
 EVERY = list(range(7))
 NIGHT = {"days": EVERY, "begin": 1320, "end": 420}

@@ -13,7 +13,7 @@ from tertulia.domain import quotas
 from tertulia.model.organization import Realm
 from tertulia.model.settings import declared_settings
 from tests.support import Organization, Person, Reply, row
-from tests.wire.test_tus import ask, begun, piece, refused
+from tests.wire.test_tus import ask, create_upload, piece, refused
 
 _numbers = count(1)
 Make = Callable[[Person], Awaitable[Reply]]
@@ -58,7 +58,7 @@ KINDS = (
 )
 
 
-def said(reply: Reply, setting: str, limit: int) -> None:
+def assert_quota_error(reply: Reply, setting: str, limit: int) -> None:
     """The error names the setting and the limit, and says what to do."""
     body = reply.refused("QUOTA_REACHED")
     assert (body["quota"], body["limit"]) == (setting, limit)
@@ -75,17 +75,19 @@ async def test_a_person_can_have_as_many_as_the_quota_allows(org: Organization) 
             # Of three concurrent requests, one gets the last place.
             tries = await asyncio.gather(*(kind.make(ben) for _ in range(3)))
             assert sorted(one.status for one in tries) == [200, 400, 400]
-            said(next(one for one in tries if one.status == 400), kind.setting, kind.has + 2)
+            assert_quota_error(
+                next(one for one in tries if one.status == 400), kind.setting, kind.has + 2
+            )
             (await kind.make(cleo)).ok
             for _ in range(kind.has + 2):
                 (await kind.make(ann)).ok
             if kind.binds_administrators:
-                said(await kind.make(ann), kind.setting, kind.has + 2)
+                assert_quota_error(await kind.make(ann), kind.setting, kind.has + 2)
             else:
                 (await kind.make(ann)).ok
             # A lower quota removes nothing.
             (await ann.patch("/realm", **{kind.setting: 1})).ok
-            said(await kind.make(ben), kind.setting, 1)
+            assert_quota_error(await kind.make(ben), kind.setting, 1)
             (await ann.patch("/realm", **{kind.setting: "unlimited"})).ok
             (await kind.make(ben)).ok
 
@@ -97,8 +99,8 @@ async def test_a_bot_s_things_count_for_its_owner(org: Organization) -> None:
             (await ann.patch("/realm", **{kind.setting: 2})).ok
             (await kind.make(ben)).ok
             (await kind.make(robo)).ok
-            said(await kind.make(robo), kind.setting, 2)
-            said(await kind.make(ben), kind.setting, 2)
+            assert_quota_error(await kind.make(robo), kind.setting, 2)
+            assert_quota_error(await kind.make(ben), kind.setting, 2)
 
 
 async def test_deleting_makes_room_and_deactivating_does_not(org: Organization) -> None:
@@ -127,17 +129,17 @@ async def test_a_request_beyond_the_quota_does_nothing(org: Organization) -> Non
     before = org.node.state.seq
     for names in (61, 300):  # In one part and in several.
         new = [{"name": f"new {number}"} for number in range(names)]
-        said(
+        assert_quota_error(
             await ben.post("/users/me/subscriptions", subscriptions=new),
             "max_channels_per_user",
             60,
         )
     note = {"type": "", "to": [], "topic": "", "content": "x"}
-    said(await ben.post("/drafts", drafts=[note] * 3), "max_drafts_per_user", 2)
+    assert_quota_error(await ben.post("/drafts", drafts=[note] * 3), "max_drafts_per_user", 2)
     assert org.node.state.seq == before
     new = [{"name": f"new {number}"} for number in range(60)]
     assert len((await ben.post("/users/me/subscriptions", subscriptions=new)).ok["subscribed"]) == 1
-    said(
+    assert_quota_error(
         await ben.post("/channels/create", name="more", subscribers=[]), "max_channels_per_user", 60
     )
 
@@ -147,7 +149,7 @@ async def test_a_bot_is_not_given_to_a_person_at_the_quota(org: Organization) ->
     (await ann.patch("/realm", max_bots_per_user=1)).ok
     (await _bot(cleo)).ok
     path = f"/bots/{robo.user_id}"
-    said(await ben.patch(path, bot_owner_id=cleo.user_id), "max_bots_per_user", 1)
+    assert_quota_error(await ben.patch(path, bot_owner_id=cleo.user_id), "max_bots_per_user", 1)
     (await ben.patch(path, bot_owner_id=ben.user_id)).ok
     (await ann.patch(path, bot_owner_id=cleo.user_id)).ok
     (await _bot(ben)).ok
@@ -158,19 +160,19 @@ async def test_unfinished_uploads_of_a_person_and_their_bots_count_together(
 ) -> None:
     ann, ben, robo = org["ann"], org["ben"], org["robo"]
     (await ann.patch("/realm", max_unfinished_uploads_per_user=2)).ok
-    first = await begun(robo, 1)
+    first = await create_upload(robo, 1)
     tries = [ask(who, "POST", Upload_Length="1") for who in (ben, robo, ben)]
     answers = await asyncio.gather(*tries)
     assert sorted(one.status_code for one in answers) == [201, 400, 400]
     (worst, _) = (one for one in answers if one.status_code == 400)
     refused(worst, 400, "QUOTA_REACHED")
     assert "at most 2 unfinished uploads" in worst.json()["msg"]
-    await begun(org["cleo"], 1)
+    await create_upload(org["cleo"], 1)
     assert (await ask(robo, "DELETE", first)).status_code == 204
-    second = await begun(ben, 1)
+    second = await create_upload(ben, 1)
     refused(await ask(ben, "POST", Upload_Length="1"), 400, "QUOTA_REACHED")
     await piece(ben, second, 0, b"x")
-    await begun(ben, 1)
+    await create_upload(ben, 1)
 
 
 async def test_members_cannot_change_quotas_and_other_clients_are_not_sent_them(
@@ -207,7 +209,7 @@ async def test_files_leave_disk_space_for_messages(
         monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
 
     with_free(gib + 5)
-    where = await begun(ben, 5)
+    where = await create_upload(ben, 5)
     refused(await ask(ben, "POST", Upload_Length="6"), 413, "REALM_UPLOAD_QUOTA")
     await ben.upload("small", b"12345")
     with_free(gib - 1)

@@ -19,8 +19,7 @@ from PIL import Image
 
 from tertulia.model.users import Role
 from tests.property.histories import assert_folds
-from tests.support import Organization, Reply, row
-from tests.unit.test_log import until
+from tests.support import Organization, Reply, row, until
 
 FAR = 4_000_000_000
 ONE, BOTH, SOME = {1}, {2}, {1, 2}
@@ -469,7 +468,7 @@ MAKERS: dict[str, Callable[[Stage], Awaitable[None]]] = {
 }
 
 
-async def asked(org: Organization, request: Request) -> Reply:
+async def send_request(org: Organization, request: Request) -> Reply:
     if request.files:
         return await org[request.who].raw(request.method, request.path, files=request.files)
     return await org[request.who].request(request.method, request.path, **request.values)
@@ -492,7 +491,7 @@ async def test_of_two_concurrent_requests_one_is_first(
             pair = [await staged(stage, request) for request in (race.one, race.other)]
             if turned:
                 pair.reverse()
-            replies = await asyncio.gather(*(asked(org, request) for request in pair))
+            replies = await asyncio.gather(*(send_request(org, request) for request in pair))
             assert all(reply.status < 500 for reply in replies), replies
             assert sum(reply.status == 200 for reply in replies) in race.succeed, replies
             assert race.after(org, stage.names)

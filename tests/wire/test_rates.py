@@ -13,8 +13,8 @@ from tertulia.app.composition import asgi
 from tertulia.service.config import Config
 from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
 from tertulia.wire.http.request_head import POSITION
-from tests.browsers import signed_in
-from tests.support import Newcomer, Organization, Person, Reply, TestClock, founded
+from tests.browsers import signed_in_browser
+from tests.support import Newcomer, Organization, Person, Reply, TestClock, new_organization
 
 NOW = float(int(time.time()))
 LIMITS = {
@@ -31,11 +31,11 @@ async def limited(config: Config, **settings: Any) -> AsyncIterator[tuple[Organi
     """An organization with ann, ben, and limits, and its clock, which doesn't move."""
     clock = TestClock(stopped_at=NOW)
     changed = msgspec.structs.replace(config, **(LIMITS | settings))
-    async with founded(changed, clock=clock, others=(Newcomer("ben"),)) as org:
+    async with new_organization(changed, clock=clock, others=(Newcomer("ben"),)) as org:
         yield org, clock
 
 
-def told(reply: Reply | httpx.Response) -> tuple[int, int, float]:
+def limit_headers(reply: Reply | httpx.Response) -> tuple[int, int, float]:
     """The limit, the remaining requests, and the seconds until it's fully available."""
     limit, remaining, reset = (int(reply.headers[name]) for name in HEADERS)
     return limit, remaining, reset - NOW
@@ -66,9 +66,11 @@ async def test_every_response_has_the_remaining_requests(config: Config) -> None
             await ann.post("/register"),
             await ann.request("HEAD", "/users/me"),
         ]
-        assert [told(reply)[:2] for reply in replies] == [(10, left) for left in (9, 8, 7, 6, 5)]
-        assert [told(reply)[2] for reply in replies] == [6, 12, 18, 24, 30]
-        assert told(await org["ben"].get("/users/me"))[:2] == (10, 9)
+        assert [limit_headers(reply)[:2] for reply in replies] == [
+            (10, left) for left in (9, 8, 7, 6, 5)
+        ]
+        assert [limit_headers(reply)[2] for reply in replies] == [6, 12, 18, 24, 30]
+        assert limit_headers(await org["ben"].get("/users/me"))[:2] == (10, 9)
 
 
 async def test_beyond_the_limit_nothing_is_done_until_the_given_time(
@@ -85,7 +87,7 @@ async def test_beyond_the_limit_nothing_is_done_until_the_given_time(
             body = reply.refused("RATE_LIMIT_HIT", 429)
             assert body["retry-after"] == 6.0
             assert reply.headers["retry-after"] == "6"
-            assert told(reply)[:2] == (10, 0)
+            assert limit_headers(reply)[:2] == (10, 0)
         assert org.node.state.last_message_id == 10
         clock.ahead = 3.75
         reply = await ann.post("/messages", **said)
@@ -103,9 +105,9 @@ async def test_polls_are_counted_separately(config: Config) -> None:
         queue = await ann.register()
         asked = {"queue_id": queue.queue_id, "last_event_id": -1, "dont_block": True}
         for left in range(29, -1, -1):
-            assert told(await ann.get("/events", **asked))[:2] == (30, left)
+            assert limit_headers(await ann.get("/events", **asked))[:2] == (30, left)
         (await ann.get("/events", **asked)).refused("RATE_LIMIT_HIT", 429)
-        assert told(await ann.get("/users/me"))[:2] == (10, 8)
+        assert limit_headers(await ann.get("/users/me"))[:2] == (10, 8)
         await used_up(ann)
         reply = await ann.delete("/events", queue_id=queue.queue_id)
         reply.refused("RATE_LIMIT_HIT", 429)
@@ -122,21 +124,21 @@ async def test_a_client_beyond_the_limit_still_gets_events(config: Config) -> No
 
 async def test_a_key_and_a_browser_of_one_account_count_together(config: Config) -> None:
     async with limited(config) as (org, _):
-        browser = await signed_in(org)
-        assert told(await browser.get("/users/me"))[1] == 9
-        assert told(await org["ann"].get("/users/me"))[1] == 8
+        browser = await signed_in_browser(org)
+        assert limit_headers(await browser.get("/users/me"))[1] == 9
+        assert limit_headers(await org["ann"].get("/users/me"))[1] == 8
 
 
 async def test_without_an_account_the_address_counts(config: Config) -> None:
     async with limited(config) as (org, clock):
         one, other = from_address(org, "192.0.2.1"), from_address(org, "192.0.2.2")
         for left in range(5, -1, -1):
-            assert told(await one.get("/server_settings"))[:2] == (6, left)
+            assert limit_headers(await one.get("/server_settings"))[:2] == (6, left)
         body = (await one.get("/server_settings")).refused("RATE_LIMIT_HIT", 429)
         assert body["retry-after"] == 10.0
         (await other.get("/server_settings")).ok
         at_one = Person(one.http, org["ben"].user_id, org["ben"].email, org["ben"].api_key)
-        assert told(await at_one.get("/users/me"))[:2] == (10, 9)
+        assert limit_headers(await at_one.get("/users/me"))[:2] == (10, 9)
         clock.ahead = 10
         (await one.get("/server_settings")).ok
 
@@ -173,11 +175,11 @@ async def test_a_client_without_a_valid_key_is_counted_by_address(
         for left in range(5, -1, -1):
             reply = await stranger.get("/users/me")
             reply.refused(code, 401)
-            assert told(reply)[:2] == (6, left)
+            assert limit_headers(reply)[:2] == (6, left)
         reply = await stranger.get("/users/me")
         reply.refused("RATE_LIMIT_HIT", 429)
         assert "www-authenticate" not in reply.headers
-        assert told(await org["ann"].get("/users/me"))[:2] == (10, 9)
+        assert limit_headers(await org["ann"].get("/users/me"))[:2] == (10, 9)
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Client-IP"])
@@ -198,7 +200,7 @@ async def test_the_sign_in_form_has_its_own_limit(config: Config) -> None:
             pass
         body = reply.refused("RATE_LIMIT_HIT", 429)
         assert body["retry-after"] == int(reply.headers["retry-after"]) == 60
-        assert told(reply)[:2] == (100, 89)
+        assert limit_headers(reply)[:2] == (100, 89)
 
 
 @pytest.mark.parametrize("settings", [{"rate_limits": False}, {"dev": True}], ids=str)
@@ -228,7 +230,7 @@ async def test_preflight_requests_do_not_count(config: Config) -> None:
         for _ in range(20):
             reply = await org.nobody.raw("OPTIONS", "/users/me")
             assert reply.status == 204
-        assert told(await org.nobody.get("/server_settings"))[:2] == (6, 5)
+        assert limit_headers(await org.nobody.get("/server_settings"))[:2] == (6, 5)
 
 
 async def test_uploads_count_in_one_request_and_in_pieces(config: Config) -> None:
@@ -236,7 +238,7 @@ async def test_uploads_count_in_one_request_and_in_pieces(config: Config) -> Non
         ann = org["ann"]
         await ann.upload()
         head = {"Tus-Resumable": "1.0.0", "Upload-Length": "3"}
-        assert told(await ann.raw("POST", "/tus", headers=head))[:2] == (10, 8)
+        assert limit_headers(await ann.raw("POST", "/tus", headers=head))[:2] == (10, 8)
         await used_up(ann)
         reply = await ann.raw("POST", "/tus", headers=head, content=b"abc")
         reply.refused("RATE_LIMIT_HIT", 429)
@@ -262,9 +264,9 @@ async def test_many_accounts_do_not_share_a_limit(config: Config) -> None:
     async with limited(config) as (org, _):
         for number in range(30):
             person = await org.add(f"p{number}")
-            assert told(await person.get("/users/me"))[:2] == (10, 9)
+            assert limit_headers(await person.get("/users/me"))[:2] == (10, 9)
         await used_up(org["ben"])
-        assert told(await org["ann"].get("/users/me"))[:2] == (10, 9)
+        assert limit_headers(await org["ann"].get("/users/me"))[:2] == (10, 9)
 
 
 async def test_a_clock_set_back_blocks_nobody(config: Config) -> None:
@@ -283,7 +285,7 @@ async def test_the_remaining_requests_do_not_depend_on_clock_changes(
 ) -> None:
     clock, elapsed = TestClock(stopped_at=NOW), TestClock(stopped_at=5000.0)
     changed = msgspec.structs.replace(config, **LIMITS)
-    async with founded(changed, clock=clock, elapsed=elapsed) as org:
+    async with new_organization(changed, clock=clock, elapsed=elapsed) as org:
         await used_up(org["ann"])
         clock.ahead = jump
         answer = await org["ann"].get("/users/me")
@@ -300,7 +302,7 @@ async def test_the_bots_of_one_owner_share_a_limit(config: Config) -> None:
         bots = [await org.add(f"bot{n}", owner="ben") for n in range(7)]
         other = await org.add("other", owner="ann")
         # Each has its own limit, as before, and all together have five times that.
-        assert told(await bots[0].get("/users/me"))[:2] == (10, 9)
+        assert limit_headers(await bots[0].get("/users/me"))[:2] == (10, 9)
         await used_up(bots[0])
         for bot in bots[1:5]:
             for _ in range(10):
@@ -308,15 +310,15 @@ async def test_the_bots_of_one_owner_share_a_limit(config: Config) -> None:
         reply = await bots[5].get("/users/me")
         wait = reply.refused("RATE_LIMIT_HIT", 429)["retry-after"]
         assert wait == pytest.approx(1.2, abs=0.01)
-        assert told(reply)[:2] == (50, 0)
+        assert limit_headers(reply)[:2] == (50, 0)
         (await ben.get("/users/me")).ok
-        assert told(await other.get("/users/me"))[:2] == (10, 9)
+        assert limit_headers(await other.get("/users/me"))[:2] == (10, 9)
         # Refused requests didn't count: the shared limit recovers evenly, and the bot's own is
         # full.
         clock.ahead = wait
-        assert told(await bots[5].get("/users/me"))[:2] == (50, 0)
+        assert limit_headers(await bots[5].get("/users/me"))[:2] == (50, 0)
         clock.ahead = 60
-        assert told(await bots[5].get("/users/me"))[:2] == (10, 9)
+        assert limit_headers(await bots[5].get("/users/me"))[:2] == (10, 9)
 
         queue = await bots[6].register()
         asked = {"queue_id": queue.queue_id, "last_event_id": -1, "dont_block": True}
@@ -324,7 +326,7 @@ async def test_the_bots_of_one_owner_share_a_limit(config: Config) -> None:
             (await bots[6].get("/events", **asked)).ok
         reply = await bots[6].get("/events", **asked)
         reply.refused("RATE_LIMIT_HIT", 429)
-        assert told(reply)[:2] == (30, 0)
+        assert limit_headers(reply)[:2] == (30, 0)
 
 
 async def test_bots_without_an_active_owner_are_counted(config: Config) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tertulia.domain.messages import reactions as reactions_domain
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened, row
+from tests.support import Organization, Person, open_organization, row
 from tests.wire.stage import LIMITED
 from tests.wire.test_custom_emoji import add_emoji
 
@@ -202,7 +202,7 @@ async def test_reactions_are_in_the_order_of_reacting(org: Organization, config:
         return [(one["user_id"], one["emoji_name"]) for one in message["reactions"]]
 
     assert await seen(org) == expected
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert await seen(later) == expected
 
 

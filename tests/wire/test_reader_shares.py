@@ -12,8 +12,7 @@ from tertulia.store import message_search
 from tertulia.store.database import Connection
 from tertulia.store.message_search import Page
 from tertulia.store.readers import Readers, current_requester
-from tests.support import Organization
-from tests.unit.test_log import until
+from tests.support import Organization, until
 from tests.wire.loopback import Loopback, request
 
 Asked = list[tuple[str, int | str | None]]

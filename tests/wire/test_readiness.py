@@ -16,8 +16,8 @@ from tertulia.store.database import WRITING, Connection, ConnectionLost, Databas
 from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import SQLITE_FILE
-from tests.support import Organization, reopened
-from tests.unit.test_log import Counting, assert_true_to_the_tables, create, other_log, until
+from tests.support import Organization, open_organization, until
+from tests.unit.test_log import Counting, assert_true_to_the_tables, create, other_log
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_a_node_without_notifications_checks_by_itself(
     monkeypatch.setattr(head_watch, "LOOK_SECONDS", 0)
     monkeypatch.setattr(log_module, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(type(org.node.store), "watch", lambda *_: lambda: None)  # For the next one.
-    async with reopened(config) as deaf:
+    async with open_organization(config) as deaf:
         ben = await deaf["ben"].register()
         waiting = asyncio.create_task(
             deaf["ben"].get("/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id)

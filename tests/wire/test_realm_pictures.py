@@ -9,13 +9,8 @@ from PIL import Image
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Person, Reply, founded, reopened
-
-
-def picture(width: int, height: int, kind: str = "PNG") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (width, height), "teal").save(out, kind)
-    return out.getvalue()
+from tests.pictures import picture
+from tests.support import Organization, Person, Reply, new_organization, open_organization
 
 
 async def upload(who: Person, path: str, *files: bytes, **fields: Any) -> Reply:
@@ -133,8 +128,8 @@ async def test_there_are_no_other_images(org: Organization, path: str) -> None:
 
 
 async def test_an_image_survives_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await upload(org["ann"], "/realm/icon", picture(9, 9))
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         address = (await org["ann"].register()).data["realm_icon_url"]
         assert (await fetched(org, address)).status_code == 200

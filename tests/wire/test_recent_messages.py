@@ -16,8 +16,7 @@ from tertulia.service.config import Config
 from tertulia.service.messages import recent, recent_page
 from tertulia.service.messages.recent import ReceivedScopes, RecentMessages
 from tertulia.store.readers import Person, Requester, current_requester, reading_for
-from tests.support import Organization, reopened
-from tests.unit.test_log import until
+from tests.support import Organization, open_organization, until
 from tests.wire.stage import LIMITED, Data, flag
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
@@ -342,7 +341,7 @@ async def test_unread_messages_are_cached_until_they_change(talk: Talk) -> None:
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_another_node_s_changes_are_visible(talk: Talk, config: Config) -> None:
-    async with reopened(config) as elsewhere:
+    async with open_organization(config) as elsewhere:
         other = Talk(elsewhere, talk.ids)
         for happens in (edited, moved, reacted, moved_out_of_sight, sent, deleted):
             before = await talk.pages()

@@ -8,7 +8,7 @@ from tertulia.domain.messages import scheduled
 from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.model.changes import UserDeactivated, UserReactivated
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened
+from tests.support import Organization, Person, open_organization
 from tests.wire.own import DAY, later, listed, timed
 
 PATH = "/reminders"
@@ -183,7 +183,7 @@ async def test_a_reminder_due_while_no_server_ran_is_sent_when_one_does(config: 
         await remind(org, "ben", await org["ann"].send("lounge", "tea", "x"))
         clock.ahead += DAY
         for _ in range(2):
-            async with reopened(config, clock=clock) as again:
+            async with open_organization(config, clock=clock) as again:
                 await again.tick()
                 assert len(await told_by_bot(again["ben"])) == 1
 

@@ -5,7 +5,7 @@ import time
 from tertulia.jobs.due import expired_once
 from tertulia.model.changes import ChannelChanged, RealmChanged
 from tertulia.service.config import Config
-from tests.support import Organization, TestClock, founded, row
+from tests.support import Organization, TestClock, new_organization, row
 
 DAY = 86400
 
@@ -31,7 +31,7 @@ DAYS: list[tuple[str, int, int | None, list[str]]] = [
 
 async def test_old_messages_are_deleted(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
         for number, (name, realm_days, channel_days, kept) in enumerate(DAYS):
             with row(name):
@@ -53,7 +53,7 @@ async def test_old_messages_are_deleted(config: Config) -> None:
 async def test_deleted_messages_are_announced_to_their_recipients(config: Config) -> None:
     clock = TestClock()
     # Ben's queue isn't idle for two days.
-    async with founded(config, clock=clock, elapsed=time.monotonic) as org:
+    async with new_organization(config, clock=clock, elapsed=time.monotonic) as org:
         await org.add("ben")
         await org.channel("lounge", "ann", "ben")
         mid = await org["ann"].send("lounge", "tea", "old")

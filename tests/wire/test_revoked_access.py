@@ -5,14 +5,13 @@ import asyncio
 import pytest
 
 from tertulia.domain.accounts import sessions
-from tests.browsers import fresh, signed_in
-from tests.mails import link_in, mailed, no_postman
-from tests.support import PASSWORD, Organization, Reply
-from tests.unit.test_log import until
+from tests.browsers import signed_in_browser, signed_out_browser
+from tests.mails import due_emails, link_path, no_email_job
+from tests.support import PASSWORD, Organization, Reply, until
 
 pytestmark = [
     pytest.mark.usefixtures("no_logged_errors"),
-    pytest.mark.usefixtures(no_postman.__name__),
+    pytest.mark.usefixtures(no_email_job.__name__),
 ]
 
 NEW = "other good words"
@@ -21,7 +20,7 @@ NEW = "other good words"
 async def polling(org: Organization) -> list["asyncio.Task[Reply]"]:
     """Waiting polls of ann's: with the key, and with a browser session."""
     tasks = []
-    for person in (org["ann"], await signed_in(org)):
+    for person in (org["ann"], await signed_in_browser(org)):
         listener = await person.register()
         poll = person.get(
             "/events", queue_id=listener.queue_id, last_event_id=listener.last_event_id
@@ -49,13 +48,13 @@ async def test_a_password_reset_ends_key_and_sessions(org: Organization) -> None
     assert org.node.state.push_tokens.of_user.count(org["ann"].user_id) == 1
     await org.http.post("/reset", data={"email": "ann@example.com"})
     await org.node.log.catch_up()
-    (letter,) = await mailed(org)
-    browser = fresh(org)
-    await browser.http.post(link_in(letter), data={"password": NEW})
+    (letter,) = await due_emails(org)
+    browser = signed_out_browser(org)
+    await browser.http.post(link_path(letter), data={"password": NEW})
     await all_over(org, polls)
     assert org.node.state.push_tokens.of_user.count(org["ann"].user_id) == 0
     (await browser.get("/users/me")).ok
-    (letter,) = await mailed(org)
+    (letter,) = await due_emails(org)
     assert "all browsers and apps" in letter.text
 
 
@@ -72,8 +71,8 @@ async def test_an_operator_s_new_password_ends_key_and_sessions(org: Organizatio
         "http://chat.test",
     )
     await all_over(org, polls)
-    (await fresh(org).post("/sessions", username="ann@example.com", password=NEW)).ok
-    (letter,) = await mailed(org)
+    (await signed_out_browser(org).post("/sessions", username="ann@example.com", password=NEW)).ok
+    (letter,) = await due_emails(org)
     assert (letter.to, "was reset" in letter.text) == ("ann@example.com", True)
 
 
@@ -85,7 +84,11 @@ async def test_signing_out_everywhere_ends_key_and_sessions(org: Organization) -
     )
     assert ended == 1
     await all_over(org, polls)
-    (await fresh(org).post("/sessions", username="ann@example.com", password=PASSWORD)).ok
+    (
+        await signed_out_browser(org).post(
+            "/sessions", username="ann@example.com", password=PASSWORD
+        )
+    ).ok
 
 
 @pytest.mark.parametrize("who", ["ben", "robo"])
@@ -97,7 +100,7 @@ async def test_a_key_does_not_return_with_a_reactivated_account(
     (await org[who].get("/users/me")).refused("USER_DEACTIVATED", 401)
     (await org["ann"].post(f"{path}/reactivate")).ok
     (await org[who].get("/users/me")).refused("INVALID_API_KEY", 401)
-    org.know(who, org.node.state.users[org[who].user_id])
+    org.person_of(who, org.node.state.users[org[who].user_id])
     (await org[who].get("/users/me")).ok
     # Without a reactivation, the key isn't replaced.
     (await org["ann"].post(f"{path}/reactivate")).ok
@@ -105,6 +108,6 @@ async def test_a_key_does_not_return_with_a_reactivated_account(
 
 
 async def test_changing_one_s_own_password_keeps_the_key(org: Organization) -> None:
-    own = await signed_in(org)
+    own = await signed_in_browser(org)
     (await own.patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
     (await org["ann"].get("/users/me")).ok

@@ -31,8 +31,8 @@ from tertulia.store.pushes import PushAction
 from tertulia.store.usage import UsageProgress
 from tertulia.wire.http import request_log
 from tertulia.wire.http.request_log import RequestLog, RequestMeasures, SlowRequests
-from tests.support import Organization, TestClock, founded
-from tests.wire.test_tus import ask, begun, piece
+from tests.support import Organization, TestClock, new_organization
+from tests.wire.test_tus import ask, create_upload, piece
 
 MIB = 2**20
 DAY = 86400
@@ -72,7 +72,7 @@ async def test_a_person_s_files_and_those_of_their_bots_have_a_limit(org: Organi
     assert (await ben.delete(f"/bots/{made['user_id']}")).ok  # Its files still exist.
     await ben.upload("own", b"x" * (MIB // 2 - 6))
     # Started uploads need room, too.
-    where = await begun(ben, 4)
+    where = await create_upload(ben, 4)
     reply = await ben.raw("POST", "/user_uploads", files={"file": ("more", b"xxx")})
     assert "0.0 MiB are left" in reply.refused("USER_UPLOAD_QUOTA")["msg"]
     answer = await ask(ben, "POST", Upload_Length="3")
@@ -168,7 +168,7 @@ async def test_counting_in_steps_equals_the_actual_numbers(
 
 async def test_active_people_of_past_days_are_counted_once(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         today = usage.day_of(clock())
         await here(org, *((user_id, today - ago) for ago in (40, 39, 0) for user_id in (1, 2)))
         await count(org)
@@ -216,7 +216,7 @@ async def test_slow_requests_are_recorded_without_their_content(
     config: Config, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = msgspec.structs.replace(config, slow_request_ms=5)
-    async with founded(slow) as org:
+    async with new_organization(slow) as org:
         ann = org["ann"]
         made = (await ann.post("/bots", full_name="Hal", short_name="hal")).ok
         kept, read = org.node.membership.slow_requests, org.node.store._readers.read
@@ -379,7 +379,7 @@ async def test_an_announcement_is_shown_to_everyone_until_it_ends(org: Organizat
 
 async def test_announcements_are_limited_and_end_by_themselves(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         ann = org["ann"]
         for content in (" ", "\u200b\u2800", "x" * 501, "a\x07"):
             (await ann.post("/banners", content=content)).refused()

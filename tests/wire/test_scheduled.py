@@ -14,7 +14,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext
-from tests.support import Organization, Person, reopened, row
+from tests.support import Organization, Person, open_organization, row
 from tests.wire.own import DAY, channel_id, later, listed, timed
 
 PATH = "/scheduled_messages"
@@ -471,10 +471,10 @@ async def test_a_message_due_while_no_server_ran_is_sent_when_one_does(config: C
     async with timed(config) as (org, clock):
         await schedule(org)
         clock.ahead += DAY
-        async with reopened(config, clock=clock) as again:
+        async with open_organization(config, clock=clock) as again:
             await again.tick()
             assert len(await messages(again["ben"])) == 1
-        async with reopened(config, clock=clock) as again:
+        async with open_organization(config, clock=clock) as again:
             await again.tick()
             assert len(await messages(again["ben"])) == 1
             assert await scheduled(again["ann"]) == []
@@ -682,7 +682,7 @@ async def test_a_message_changed_after_its_preparation_is_sent_as_changed(config
 
 @pytest.mark.usefixtures("several_nodes")
 async def test_of_two_nodes_one_sends_a_message(config: Config) -> None:
-    async with timed(config) as (org, clock), reopened(config, clock=clock) as other:
+    async with timed(config) as (org, clock), open_organization(config, clock=clock) as other:
         for number in range(5):
             await schedule(org, content=str(number))
         await other.node.log.catch_up()

@@ -21,9 +21,25 @@ from tertulia.wire.http.request_head import (
     POSITION_COOKIE,
     SESSION_COOKIE,
 )
-from tests.browsers import FIREFOX, cookies_of, fresh, give_password, ready, signed_in, token_of
-from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened, row
-from tests.unit.test_log import until
+from tests.browsers import (
+    FIREFOX,
+    cookies_of,
+    send_csrf_token,
+    session_cookie,
+    set_password,
+    signed_in_browser,
+    signed_out_browser,
+)
+from tests.support import (
+    PASSWORD,
+    Organization,
+    Person,
+    TestClock,
+    new_organization,
+    open_organization,
+    row,
+    until,
+)
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -36,7 +52,7 @@ async def listed(person: Person) -> list[dict[str, Any]]:
     return found
 
 
-async def own_password(person: Person, old: str, new: str) -> None:
+async def change_password(person: Person, old: str, new: str) -> None:
     (await person.patch("/settings", old_password=old, new_password=new)).ok
 
 
@@ -44,7 +60,7 @@ async def own_password(person: Person, old: str, new: str) -> None:
 
 
 async def test_signing_in_sets_two_cookies_and_creates_a_session(org: Organization) -> None:
-    browser = fresh(org)
+    browser = signed_out_browser(org)
     reply = await browser.post("/sessions", **RIGHT)
     assert (reply.ok["user_id"], reply.ok["email"]) == (org["ann"].user_id, "ann@example.com")
     cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
@@ -64,16 +80,16 @@ async def test_signing_in_sets_two_cookies_and_creates_a_session(org: Organizati
 
 async def test_the_cookies_are_secure_on_https(config: Config) -> None:
     secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
-    async with founded(secure) as org:
-        reply = await fresh(org).post("/sessions", **RIGHT)
+    async with new_organization(secure) as org:
+        reply = await signed_out_browser(org).post("/sessions", **RIGHT)
         cookies = reply.headers.get_list("set-cookie")
         assert len(cookies) == 3 + org.node.positions.is_on
         assert all("Secure" in cookie for cookie in cookies)
 
 
 async def test_no_stored_data_of_a_session_can_be_used_to_sign_in(org: Organization) -> None:
-    browser = await signed_in(org)
-    token = token_of(browser)
+    browser = await signed_in_browser(org)
+    token = session_cookie(browser)
     assert token is not None
     (session,) = org.node.state.sessions
     assert session.digest == key_digest(token)
@@ -94,7 +110,7 @@ NOT_RIGHT: list[Any] = [
 async def test_wrong_credentials_get_the_same_error(org: Organization) -> None:
     for sent in NOT_RIGHT:
         with row(sent):
-            browser = fresh(org)
+            browser = signed_out_browser(org)
             told = (await browser.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
             assert told["msg"] == "Incorrect email address or password."
             assert not browser.http.cookies
@@ -103,30 +119,34 @@ async def test_wrong_credentials_get_the_same_error(org: Organization) -> None:
 
 async def test_required_parameters_are_named(shared_org: Organization) -> None:
     for sent in ({"username": "ann@example.com"}, {"password": PASSWORD}):
-        (await fresh(shared_org).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
+        (await signed_out_browser(shared_org).post("/sessions", **sent)).refused(
+            "REQUEST_VARIABLE_MISSING"
+        )
 
 
 async def test_a_deactivated_account_learns_so_only_with_the_right_password(
     org: Organization,
 ) -> None:
-    await give_password(org, "ben")
+    await set_password(org, "ben")
     (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
     ben = {"username": "ben@example.com"}
-    reply = await fresh(org).post("/sessions", **ben, password=PASSWORD)
+    reply = await signed_out_browser(org).post("/sessions", **ben, password=PASSWORD)
     reply.refused("USER_DEACTIVATED", 401)
-    reply = await fresh(org).post("/sessions", **ben, password="wrong words")
+    reply = await signed_out_browser(org).post("/sessions", **ben, password="wrong words")
     reply.refused("AUTHENTICATION_FAILED", 401)
 
 
 async def test_sign_in_is_refused_if_passwords_are_disabled_or_the_organization_is_closed(
     org: Organization,
 ) -> None:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     await org.do(RealmChanged(values={"password_sign_in": False}))
-    (await fresh(org).post("/sessions", **RIGHT)).refused("PASSWORD_AUTH_DISABLED", 401)
+    (await signed_out_browser(org).post("/sessions", **RIGHT)).refused(
+        "PASSWORD_AUTH_DISABLED", 401
+    )
     (await browser.get("/users/me")).ok
     await org.do(RealmChanged(values={"password_sign_in": True}), RealmDeactivated())
-    (await fresh(org).post("/sessions", **RIGHT)).refused("REALM_DEACTIVATED", 401)
+    (await signed_out_browser(org).post("/sessions", **RIGHT)).refused("REALM_DEACTIVATED", 401)
     (await browser.get("/users/me")).refused("REALM_DEACTIVATED", 401)
 
 
@@ -135,10 +155,10 @@ async def test_guessing_a_password_is_blocked_without_affecting_others(
     config: Config, path: str
 ) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.add("ben")
-        await give_password(org, "ben")
-        nobody = fresh(org)
+        await set_password(org, "ben")
+        nobody = signed_out_browser(org)
         for _ in range(rate_limits.TRIES_PER_ACCOUNT):
             (await nobody.post(path, **WRONG)).refused("AUTHENTICATION_FAILED", 401)
         for sent in (WRONG, RIGHT, {**RIGHT, "username": " ANN@example.com"}):
@@ -152,8 +172,8 @@ async def test_guessing_a_password_is_blocked_without_affecting_others(
 
 
 async def test_guessing_at_many_accounts_is_blocked(config: Config) -> None:
-    async with founded(config, clock=TestClock(stopped_at=time.time())) as org:
-        nobody = fresh(org)
+    async with new_organization(config, clock=TestClock(stopped_at=time.time())) as org:
+        nobody = signed_out_browser(org)
         for number in range(rate_limits.TRIES):
             sent = {"username": f"a{number}@example.com", "password": "x"}
             (await nobody.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
@@ -161,7 +181,7 @@ async def test_guessing_at_many_accounts_is_blocked(config: Config) -> None:
 
 
 async def test_the_right_password_can_be_used_without_limit(org: Organization) -> None:
-    browser = fresh(org)
+    browser = signed_out_browser(org)
     for _ in range(rate_limits.TRIES_PER_ACCOUNT + 2):
         (await browser.post("/sessions", **RIGHT)).ok
         browser.http.cookies.clear()
@@ -173,7 +193,9 @@ async def test_an_account_created_by_someone_else_joins_with_the_first_sign_in(
     sent = {"email": "zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
     made = (await org["ann"].post("/users", **sent)).ok["user_id"]
     assert org.node.state.users[made].awaits_arrival
-    reply = await fresh(org).post("/sessions", username="zoe@example.com", password=PASSWORD)
+    reply = await signed_out_browser(org).post(
+        "/sessions", username="zoe@example.com", password=PASSWORD
+    )
     assert reply.ok["user_id"] == made
     assert not org.node.state.users[made].awaits_arrival
 
@@ -183,7 +205,7 @@ async def test_an_account_created_by_someone_else_joins_with_the_first_sign_in(
 
 async def test_every_endpoint_accepts_the_cookie(org: Organization) -> None:
     channel = await org.channel("lunch", "ann")
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     message_id = await browser.send(channel, "soup", "hello")
     assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "website"
     listener = await browser.register()
@@ -195,7 +217,7 @@ async def test_every_endpoint_accepts_the_cookie(org: Organization) -> None:
 
 async def test_the_client_may_name_itself(org: Organization) -> None:
     channel = await org.channel("lunch", "ann")
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     message_id = await browser.send(channel, "soup", "hello", client="kiosk")
     assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "kiosk"
 
@@ -203,9 +225,9 @@ async def test_the_client_may_name_itself(org: Organization) -> None:
 async def test_files_avatars_and_resumable_uploads_accept_the_cookie(
     shared_org: Organization,
 ) -> None:
-    browser = await signed_in(shared_org)
+    browser = await signed_in_browser(shared_org)
     path = await browser.upload()
-    nobody = fresh(shared_org)
+    nobody = signed_out_browser(shared_org)
     assert (await browser.http.get(f"/user_uploads/{path}")).content == b"hello"
     assert (await nobody.http.get(f"/user_uploads/{path}")).status_code == 403
     shown = await browser.http.get(f"/user_uploads/{path}")
@@ -229,7 +251,7 @@ async def test_files_avatars_and_resumable_uploads_accept_the_cookie(
 
 
 async def test_a_forged_cookie_is_ignored(shared_org: Organization) -> None:
-    await signed_in(shared_org)
+    await signed_in_browser(shared_org)
     for token in ("", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'):
         with row(token):
             headers = {"Cookie": f"{SESSION_COOKIE}={token}".encode()}
@@ -240,7 +262,7 @@ async def test_a_forged_cookie_is_ignored(shared_org: Organization) -> None:
 async def test_an_authorization_header_takes_precedence_over_the_cookie(
     shared_org: Organization,
 ) -> None:
-    browser = await signed_in(shared_org)
+    browser = await signed_in_browser(shared_org)
     del browser.http.headers["X-CSRF-Token"]
     ben = Person(
         browser.http, shared_org["ben"].user_id, shared_org["ben"].email, shared_org["ben"].api_key
@@ -252,10 +274,10 @@ async def test_an_authorization_header_takes_precedence_over_the_cookie(
 
 
 async def test_browsers_are_not_prompted_for_credentials(shared_org: Organization) -> None:
-    reply = await fresh(shared_org).get("/users/me")
+    reply = await signed_out_browser(shared_org).get("/users/me")
     reply.refused("UNAUTHORIZED", 401)
     assert reply.headers["www-authenticate"].startswith("Session ")
-    reply = await fresh(shared_org, agent="curl/8").get("/users/me")
+    reply = await signed_out_browser(shared_org, agent="curl/8").get("/users/me")
     assert reply.headers["www-authenticate"].startswith("Basic ")
 
 
@@ -275,7 +297,7 @@ async def test_changes_need_the_session_s_token(org: Organization) -> None:
     for sent in TOKENS:
         with row(sent):
             before = len(org.node.state.sessions)
-            browser, other = await signed_in(org), await signed_in(org)
+            browser, other = await signed_in_browser(org), await signed_in_browser(org)
             if sent is None:
                 del browser.http.headers["X-CSRF-Token"]
             else:
@@ -311,10 +333,12 @@ async def test_a_page_of_another_site_changes_nothing(
     shared_org: Organization, headers: dict[str, str]
 ) -> None:
     name = shared_org.node.state.users[shared_org["ann"].user_id].full_name
-    browser = await signed_in(shared_org)
+    browser = await signed_in_browser(shared_org)
     reply = await browser.raw("PATCH", "/settings", data={"full_name": "Eve"}, headers=headers)
     reply.refused("CSRF_FAILED", 403)
-    reply = await fresh(shared_org).raw("POST", "/sessions", data=RIGHT, headers=headers)
+    reply = await signed_out_browser(shared_org).raw(
+        "POST", "/sessions", data=RIGHT, headers=headers
+    )
     reply.refused("CSRF_FAILED", 403)
     assert shared_org.node.state.users[browser.user_id].full_name == name != "Eve"
     # CSRF protection concerns browsers: a key is always sent on purpose.
@@ -337,8 +361,8 @@ OUR_OWN: list[dict[str, str]] = [
 async def test_our_own_page_works_at_both_of_its_addresses(shared_org: Organization) -> None:
     for headers in OUR_OWN:
         with row(headers):
-            browser = await signed_in(shared_org)
-            cookie = f"{SESSION_COOKIE}={token_of(browser)}"
+            browser = await signed_in_browser(shared_org)
+            cookie = f"{SESSION_COOKIE}={session_cookie(browser)}"
             reply = await browser.raw(
                 "PATCH",
                 "/settings",
@@ -352,9 +376,9 @@ async def test_our_own_page_works_at_both_of_its_addresses(shared_org: Organizat
 
 
 async def test_sessions_are_listed_for_their_owner(org: Organization) -> None:
-    first = await signed_in(org, agent="Mozilla/5.0 (Phone)")
-    second = await signed_in(org, agent=FIREFOX)
-    await signed_in(org, "ben")
+    first = await signed_in_browser(org, agent="Mozilla/5.0 (Phone)")
+    second = await signed_in_browser(org, agent=FIREFOX)
+    await signed_in_browser(org, "ben")
     found = await listed(second)
     assert [(s["agent"], s["current"]) for s in found] == [
         (FIREFOX, True),
@@ -367,13 +391,13 @@ async def test_sessions_are_listed_for_their_owner(org: Organization) -> None:
 
 
 async def test_a_forged_browser_name_is_harmless(org: Organization) -> None:
-    browser = await signed_in(org, agent="Mozilla/5.0 \t" + "x" * 5000)
+    browser = await signed_in_browser(org, agent="Mozilla/5.0 \t" + "x" * 5000)
     (found,) = await listed(browser)
     assert found["agent"] == ("Mozilla/5.0 " + "x" * 5000)[: sessions.MAX_AGENT]
 
 
 async def test_an_own_session_can_be_ended(org: Organization) -> None:
-    here, there = await signed_in(org), await signed_in(org)
+    here, there = await signed_in_browser(org), await signed_in_browser(org)
     number = next(s["id"] for s in await listed(here) if not s["current"])
     (await here.delete(f"/sessions/{number}")).ok
     (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
@@ -381,7 +405,7 @@ async def test_an_own_session_can_be_ended(org: Organization) -> None:
 
 
 async def test_ending_the_current_session_signs_out(org: Organization) -> None:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     (session,) = await listed(browser)
     reply = await browser.delete(f"/sessions/{session['id']}")
     reply.ok
@@ -396,8 +420,8 @@ NOT_ENDED: list[int | str] = [0, 99, 10**15, "another's"]
 
 
 async def test_other_people_s_sessions_cannot_be_ended(org: Organization) -> None:
-    browser = await signed_in(org)
-    await signed_in(org, "ben")
+    browser = await signed_in_browser(org)
+    await signed_in_browser(org, "ben")
     others = org.node.state.sessions.of_user[org["ben"].user_id][0].id
     for number in NOT_ENDED:
         with row(number):
@@ -408,7 +432,11 @@ async def test_other_people_s_sessions_cannot_be_ended(org: Organization) -> Non
 
 
 async def test_all_but_the_current_session_can_be_ended(org: Organization) -> None:
-    here, there, ben = await signed_in(org), await signed_in(org), await signed_in(org, "ben")
+    here, there, ben = (
+        await signed_in_browser(org),
+        await signed_in_browser(org),
+        await signed_in_browser(org, "ben"),
+    )
     (await here.delete("/sessions")).ok
     assert [s["current"] for s in await listed(here)] == [True]
     (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
@@ -418,11 +446,11 @@ async def test_all_but_the_current_session_can_be_ended(org: Organization) -> No
 
 
 async def test_signing_in_again_replaces_the_browser_s_session(org: Organization) -> None:
-    browser = await signed_in(org)
-    before = token_of(browser)
+    browser = await signed_in_browser(org)
+    before = session_cookie(browser)
     (await browser.post("/sessions", **RIGHT)).ok
-    ready(browser)
-    assert token_of(browser) != before
+    send_csrf_token(browser)
+    assert session_cookie(browser) != before
     assert len(await listed(browser)) == 1
 
 
@@ -430,19 +458,23 @@ async def test_the_number_of_sessions_is_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
-    browsers = [await signed_in(org) for _ in range(5)]
+    browsers = [await signed_in_browser(org) for _ in range(5)]
     assert len(await listed(org["ann"])) == 3
     (await browsers[1].get("/users/me")).refused("UNAUTHORIZED", 401)
     (await browsers[2].get("/users/me")).ok
 
 
 async def test_a_new_password_ends_the_other_sessions(org: Organization) -> None:
-    here, there, ben = await signed_in(org), await signed_in(org), await signed_in(org, "ben")
-    await own_password(here, PASSWORD, "other good words")
+    here, there, ben = (
+        await signed_in_browser(org),
+        await signed_in_browser(org),
+        await signed_in_browser(org, "ben"),
+    )
+    await change_password(here, PASSWORD, "other good words")
     (await here.get("/users/me")).ok
     (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
     (await ben.get("/users/me")).ok
-    await own_password(org["ann"], "other good words", "and yet others")
+    await change_password(org["ann"], "other good words", "and yet others")
     (await here.get("/users/me")).refused("UNAUTHORIZED", 401)
 
 
@@ -454,16 +486,16 @@ async def test_a_password_changed_while_it_is_checked_signs_nobody_in(
     async def slow(credential: Any, password: str) -> bool:
         is_right = await is_password(credential, password)
         monkeypatch.undo()
-        await own_password(org["ann"], PASSWORD, "other good words")
+        await change_password(org["ann"], PASSWORD, "other good words")
         return is_right
 
     monkeypatch.setattr(org.node.vault, "is_password", slow)
-    (await fresh(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
+    (await signed_out_browser(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
     assert len(org.node.state.sessions) == 0
 
 
 async def test_deactivation_ends_sessions_for_good(org: Organization) -> None:
-    ben = await signed_in(org, "ben")
+    ben = await signed_in_browser(org, "ben")
     path = f"/users/{org['ben'].user_id}"
     (await org["ann"].delete(path)).ok
     (await ben.get("/users/me")).refused("UNAUTHORIZED", 401)
@@ -472,7 +504,7 @@ async def test_deactivation_ends_sessions_for_good(org: Organization) -> None:
 
 
 async def test_a_new_key_ends_no_session(org: Organization) -> None:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
     (await browser.get("/users/me")).ok
 
@@ -493,8 +525,8 @@ async def _waiting(org: Organization, count: int) -> None:
 
 @pytest.mark.parametrize("how", ["end", "others", "password", "deactivate"])
 async def test_a_waiting_poll_ends_with_its_session(org: Organization, how: str) -> None:
-    there = await signed_in(org, "ben")
-    here = await signed_in(org, "ben")
+    there = await signed_in_browser(org, "ben")
+    here = await signed_in_browser(org, "ben")
     poll = await _poll(there)
     await _waiting(org, 1)
     match how:
@@ -504,7 +536,7 @@ async def test_a_waiting_poll_ends_with_its_session(org: Organization, how: str)
         case "others":
             (await here.delete("/sessions")).ok
         case "password":
-            await own_password(here, PASSWORD, "other good words")
+            await change_password(here, PASSWORD, "other good words")
         case "deactivate":
             (await org["ann"].delete(f"/users/{here.user_id}")).ok
     expected = "USER_DEACTIVATED" if how == "deactivate" else "UNAUTHORIZED"
@@ -512,7 +544,7 @@ async def test_a_waiting_poll_ends_with_its_session(org: Organization, how: str)
 
 
 async def test_a_poll_continues_when_another_session_or_the_key_ends(org: Organization) -> None:
-    here, there = await signed_in(org), await signed_in(org)
+    here, there = await signed_in_browser(org), await signed_in_browser(org)
     channel = await org.channel("lunch", "ann", "ben")
     by_cookie = await _poll(here)
     by_key = await _poll(org["ann"])
@@ -532,8 +564,8 @@ async def test_a_poll_continues_when_another_session_or_the_key_ends(org: Organi
 
 async def test_a_session_lasts_while_it_is_used(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
-        used, idle = await signed_in(org), await signed_in(org)
+    async with new_organization(config, clock=clock) as org:
+        used, idle = await signed_in_browser(org), await signed_in_browser(org)
         for _ in range(3):
             clock.ahead += LIFETIME - 60
             reply = await used.get("/users/me")
@@ -550,8 +582,8 @@ async def test_a_session_lasts_while_it_is_used(config: Config) -> None:
 
 async def test_using_a_session_is_rarely_written(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
-        browser = await signed_in(org)
+    async with new_organization(config, clock=clock) as org:
+        browser = await signed_in_browser(org)
         before = org.node.state.seq
         for _ in range(3):
             reply = await browser.get("/users/me")
@@ -568,17 +600,17 @@ async def test_using_a_session_is_rarely_written(config: Config) -> None:
 
 
 async def test_sessions_and_their_end_survive_a_restart(config: Config) -> None:
-    async with founded(config) as org:
-        here, there = await signed_in(org), await signed_in(org)
+    async with new_organization(config) as org:
+        here, there = await signed_in_browser(org), await signed_in_browser(org)
         number = next(s["id"] for s in await listed(here) if not s["current"])
         (await here.delete(f"/sessions/{number}")).ok
-    async with reopened(config) as again:
+    async with open_organization(config) as again:
         for browser, is_in in ((here, True), (there, False)):
-            same = fresh(again)
+            same = signed_out_browser(again)
             same.http.cookies = httpx.Cookies(browser.http.cookies)
             reply = await same.get("/users/me")
             assert reply.status == (200 if is_in else 401)
-        new = await signed_in(again)
+        new = await signed_in_browser(again)
         assert max(s["id"] for s in await listed(new)) > number
 
 
@@ -586,7 +618,7 @@ async def test_nothing_about_a_session_is_logged(
     org: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(0)
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     await browser.get("/users/me")
     told = " ".join(
         f"{r.getMessage()} {getattr(r, 'fields', '')}"
@@ -594,7 +626,7 @@ async def test_nothing_about_a_session_is_logged(
         if r.name.startswith("tertulia")
     )
     assert re.search(r"/api/v1/sessions", told)
-    token = token_of(browser)
+    token = session_cookie(browser)
     assert token is not None
     assert token not in told
     assert browser.http.headers["X-CSRF-Token"] not in told

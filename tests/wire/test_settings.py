@@ -1,6 +1,5 @@
 """Personal settings: values, events, and changes by administrators."""
 
-import json
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from tertulia.model.groups import UserGroup
 from tertulia.model.users import Role
 from tertulia.wire.api.settings import FIXED, SettingParams, wire_name
 from tertulia.wire.http.parameters import declared
-from tests.support import PASSWORD, Listener, Organization, reopened, row
+from tests.support import PASSWORD, Listener, Organization, as_sent, open_organization, row, until
 
 _NAMES = """
     allow_private_data_export automatically_follow_topics_where_mentioned
@@ -62,17 +61,13 @@ VALUES: dict[str, tuple[list[Any], list[Any]]] = {
 }
 
 
-def as_sent(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 async def own_settings(org: Organization, name: str) -> dict[str, Any]:
     data = (await org[name].register(fetch_event_types=["user_settings"])).data
     settings: dict[str, Any] = data["user_settings"]
     return settings
 
 
-async def told(listener: Listener, kind: str) -> list[dict[str, Any]]:
+async def events_of(listener: Listener, kind: str) -> list[dict[str, Any]]:
     return [event for event in await listener.events() if event["type"] == kind]
 
 
@@ -118,7 +113,7 @@ async def test_only_the_given_settings_change_and_the_change_persists(org: Organ
     assert answer.keys() == {"result", "msg"}
     expected = {**before, "color_scheme": 2, "web_home_view": "recent"}
     assert await own_settings(org, "ben") == expected
-    async with reopened(org.node.config) as later:
+    async with open_organization(org.node.config) as later:
         assert await own_settings(later, "ben") == expected
     assert (await own_settings(org, "cleo"))["color_scheme"] == 1
 
@@ -153,7 +148,7 @@ async def test_the_obsolete_addresses_do_the_same(org: Organization, path: str) 
 async def test_the_language_event_has_its_name(org: Organization) -> None:
     listener = await org["ben"].register()
     assert (await org["ben"].patch("/settings", default_language="de")).ok
-    (event,) = await told(listener, "user_settings")
+    (event,) = await events_of(listener, "user_settings")
     assert (event["value"], event["language_name"]) == ("de", "Deutsch")
 
 
@@ -304,8 +299,6 @@ async def test_a_new_password_ends_no_waiting_poll(org: Organization) -> None:
     """The key stays the same, and so does the client's own session."""
     import asyncio
 
-    from tests.unit.test_log import until
-
     listener = await org["ann"].register()
     poll = asyncio.create_task(listener.events(block=True))
     await until(lambda: org.node.delivery.waiting == 1)
@@ -411,7 +404,7 @@ async def test_people_who_have_edited_their_settings_can_be_skipped(org: Organiz
     assert (await org["ben"].patch("/settings", emojiset="text")).ok
     # Settings changed by administrators don't count as edited.
     assert (await org["ann"].patch("/settings", target_users=everybody, color_scheme=2)).ok
-    async with reopened(org.node.config) as later:
+    async with open_organization(org.node.config) as later:
         careful = {**everybody, "skip_if_already_edited": True}
         assert (await later["ann"].patch("/settings", target_users=careful, color_scheme=3)).ok
         assert (await own_settings(later, "ben"))["color_scheme"] == 2

@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from html import unescape
 from pathlib import Path
 
 import httpx
@@ -20,9 +19,8 @@ from tertulia.store.store import database_at
 from tertulia.wire.http import rate_limits
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import SESSION_COOKIE
-from tests.browsers import FIREFOX
-from tests.support import PASSWORD, row
-from tests.unit.test_log import until
+from tests.browsers import FIREFOX, page_text
+from tests.support import PASSWORD, row, until
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -67,11 +65,6 @@ async def served(config: Config) -> AsyncIterator[Server]:
             yield server
         finally:
             await server.bootstrap.close()
-
-
-def words(response: httpx.Response) -> str:
-    """The text of a page."""
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
 
 
 async def test_every_address_leads_to_the_setup_page_and_programs_get_an_error(
@@ -156,7 +149,7 @@ async def test_without_the_code_nothing_is_created(config: Config) -> None:
             with row(code):
                 page = await server.fill(code=code)
                 assert page.status_code == 400
-                assert "setup code that the server printed" in words(page)
+                assert "setup code that the server printed" in page_text(page)
                 assert PASSWORD not in page.text
                 assert 'value="Café Central"' in page.text
                 assert not is_founded(config)
@@ -195,7 +188,7 @@ async def test_an_error_is_shown_and_the_other_fields_are_kept(config: Config) -
             with row(fields):
                 page = await server.fill(None, **fields)
                 assert page.status_code == 400
-                assert said in words(page)
+                assert said in page_text(page)
                 assert 'role="alert"' in page.text
                 for name in set(FILLED) - set(fields) - {"password"}:
                     assert f'value="{FILLED[name]}"' in page.text

@@ -9,7 +9,7 @@ from tertulia.model.reactions import CustomEmoji
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.conftest import OTHERS
-from tests.support import Organization, TestClock, founded, reopened, row
+from tests.support import Organization, TestClock, new_organization, open_organization, row
 from tests.wire.stage import LIMITED
 
 PIZZA = {"emoji_name": "pizza", "emoji_code": "1f355", "reaction_type": "unicode_emoji"}
@@ -62,7 +62,7 @@ async def test_a_status_is_sent_to_everyone_and_persists(org: Organization) -> N
             assert await status(org, who) == told
             everyone[str(user_id)] = told
             assert await statuses(org) == everyone
-    async with reopened(org.node.config) as later:
+    async with open_organization(org.node.config) as later:
         assert await statuses(later) == everyone
 
 
@@ -206,7 +206,7 @@ async def test_a_status_expires_once_and_a_later_one_stays(config: Config) -> No
     clock = TestClock()
     clock.stopped_at = clock()
     now = int(clock())
-    async with founded(config, clock=clock, others=OTHERS) as org:
+    async with new_organization(config, clock=clock, others=OTHERS) as org:
         listener = await org["gus"].register()
         ben = org["ben"]
         given = {"status_text": "lunch", "scheduled_end_time": now + 60}
@@ -243,6 +243,6 @@ async def test_a_status_expires_once_and_a_later_one_stays(config: Config) -> No
         assert (await org["ann"].post(f"/users/{org['cleo'].user_id}/status", **cleo)).ok
     clock.ahead += 5000
     # A status that expired while no server ran ends with the next start.
-    async with reopened(config, clock=clock) as later:
+    async with open_organization(config, clock=clock) as later:
         await later.tick()
         assert await statuses(later) == {str(later["ben"].user_id): {"status_text": "holiday"}}

@@ -7,7 +7,8 @@ import pytest
 from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
-from tests.support import Listener, Organization, Person, row
+from tests.support import Listener, Organization, row
+from tests.wire.stage import direct_messages
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 ARCHIVED = {"archived_channels": True}
@@ -17,26 +18,13 @@ def named(*names: str) -> list[dict[str, str]]:
     return [{"name": name} for name in names]
 
 
-async def told(listener: Listener) -> list[tuple[str, str]]:
+async def event_names(listener: Listener) -> list[tuple[str, str]]:
     """Type and op of each event other than messages."""
     return [
         (event["type"], event.get("op", ""))
         for event in await listener.events()
         if event["type"] != "message"
     ]
-
-
-async def letters(person: Person) -> list[str]:
-    """The direct messages to someone."""
-    page = await person.get(
-        "/messages",
-        anchor="newest",
-        num_before=20,
-        num_after=0,
-        narrow=[["is", "dm"]],
-        apply_markdown=False,
-    )
-    return [message["content"] for message in page.ok["messages"]]
 
 
 # Subscribing
@@ -108,11 +96,11 @@ async def test_others_are_subscribed_by_id_or_address_and_notified(org: Organiza
     )
     expected = {str(cleo.user_id): ["lounge", "den"], str(robo.user_id): ["lounge", "den"]}
     assert reply.ok["subscribed"] == expected
-    assert await letters(cleo) == [
+    assert await direct_messages(cleo) == [
         f"@_**Ben|{ben.user_id}** subscribed you to the channels #**lounge**, #**den**."
     ]
-    assert await letters(robo) == []
-    assert await letters(ben) == []
+    assert await direct_messages(robo) == []
+    assert await direct_messages(ben) == []
 
 
 async def test_a_request_can_disable_the_notification(org: Organization) -> None:
@@ -123,7 +111,7 @@ async def test_a_request_can_disable_the_notification(org: Organization) -> None
         send_new_subscription_messages=False,
     )
     assert "new_subscription_messages_sent" not in reply.ok
-    assert await letters(org["cleo"]) == []
+    assert await direct_messages(org["cleo"]) == []
 
 
 async def test_beyond_the_limit_nobody_is_notified(
@@ -135,7 +123,7 @@ async def test_beyond_the_limit_nobody_is_notified(
     both = [org["cleo"].user_id, org["gus"].user_id]
     reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("den"), principals=both)
     assert reply.ok["new_subscription_messages_sent"] is False
-    assert await letters(org["cleo"]) == []
+    assert await direct_messages(org["cleo"]) == []
 
 
 @pytest.mark.parametrize("principals", [[999], ["nobody@example.com"], [1], [2**53], ["\N{BELL}"]])
@@ -389,9 +377,9 @@ async def test_a_private_channel_has_a_protected_history_by_default(org: Organiz
 async def test_a_new_public_channel_is_sent_before_its_subscription(org: Organization) -> None:
     ben, cleo, gus = [await org[name].register() for name in ("ben", "cleo", "gus")]
     await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge"))
-    assert await told(ben) == [("stream", "create"), ("subscription", "add")]
-    assert await told(cleo) == [("stream", "create"), ("subscription", "peer_add")]
-    assert await told(gus) == []
+    assert await event_names(ben) == [("stream", "create"), ("subscription", "add")]
+    assert await event_names(cleo) == [("stream", "create"), ("subscription", "peer_add")]
+    assert await event_names(gus) == []
 
 
 async def test_a_new_private_channel_is_visible_to_its_subscribers_and_administrators(
@@ -405,10 +393,10 @@ async def test_a_new_private_channel_is_visible_to_its_subscribers_and_administr
         invite_only=True,
         principals=[org["ben"].user_id, org["gus"].user_id],
     )
-    assert await told(ann) == [("stream", "create"), ("subscription", "peer_add")]
-    assert await told(ben) == [("stream", "create"), ("subscription", "add")]
-    assert await told(gus) == [("stream", "create"), ("subscription", "add")]
-    assert await told(cleo) == []
+    assert await event_names(ann) == [("stream", "create"), ("subscription", "peer_add")]
+    assert await event_names(ben) == [("stream", "create"), ("subscription", "add")]
+    assert await event_names(gus) == [("stream", "create"), ("subscription", "add")]
+    assert await event_names(cleo) == []
 
 
 async def test_subscriber_counts_are_correct(org: Organization) -> None:
@@ -441,8 +429,8 @@ async def test_someone_added_to_a_private_channel_gets_the_channel_first(org: Or
     await org["ann"].post(
         SUBSCRIPTIONS, subscriptions=named("vault"), principals=[org["ben"].user_id]
     )
-    assert await told(ben) == [("stream", "create"), ("subscription", "add")]
-    assert await told(cleo) == []
+    assert await event_names(ben) == [("stream", "create"), ("subscription", "add")]
+    assert await event_names(cleo) == []
     (await org["cleo"].get(f"/streams/{channel}")).refused()
 
 
@@ -469,8 +457,8 @@ async def test_leaving_a_public_channel_hides_it_only_for_guests(
     ben, gus = [await org[name].register() for name in ("ben", "gus")]
     both = [org["ben"].user_id, org["gus"].user_id]
     assert (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["lounge"], principals=both)).ok
-    assert await told(ben) == [("subscription", "remove"), ("subscription", "peer_remove")]
-    assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
+    assert await event_names(ben) == [("subscription", "remove"), ("subscription", "peer_remove")]
+    assert await event_names(gus) == [("subscription", "remove"), ("stream", "delete")]
 
 
 async def test_a_queue_gets_no_more_events_of_a_lost_channel(org: Organization) -> None:
@@ -546,7 +534,7 @@ async def test_people_who_leave_together_get_each_other_s_events(org: Organizati
     assert remove["op"] == "remove"
     assert (peers["op"], peers["stream_ids"]) == ("peer_remove", [channel])
     assert peers["user_ids"] == [org["cleo"].user_id, org["gus"].user_id]
-    assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
+    assert await event_names(gus) == [("subscription", "remove"), ("stream", "delete")]
 
 
 # Unsubscribing

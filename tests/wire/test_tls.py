@@ -13,9 +13,8 @@ import pytest
 from tertulia.app.config import ConfigError, load
 from tertulia.app.serving.http_server import Certificates
 from tertulia.wire.protocol.connections import ConnectionLimits
-from tests.support import Organization
+from tests.support import Organization, until
 from tests.tls import name_in, sealed_key, unverified, write_certificate
-from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, Loopback, poll, request
 from tests.wire.test_connections import HEALTH
 

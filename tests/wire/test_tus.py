@@ -22,7 +22,7 @@ from tertulia.store.uploads import UploadStore
 from tertulia.wire.files import tus
 from tests.pictures import picture
 from tests.s3 import files_of
-from tests.support import Organization, Person, TestClock, founded, reopened, row
+from tests.support import Organization, Person, TestClock, new_organization, open_organization, row
 
 TUS = {"Tus-Resumable": "1.0.0"}
 PIECE = {**TUS, "Content-Type": "application/offset+octet-stream"}
@@ -48,7 +48,7 @@ def metadata(**values: str) -> str:
     return ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in values.items())
 
 
-async def begun(person: Person, length: int, **values: str) -> str:
+async def create_upload(person: Person, length: int, **values: str) -> str:
     """Create an upload. Returns its address."""
     values = values or {"filename": "big file.txt", "filetype": "text/plain"}
     answer = await ask(
@@ -90,7 +90,7 @@ def cleanup(org: Organization) -> FileCleanup:
 async def test_a_file_uploaded_in_chunks_is_like_any_other(org: Organization) -> None:
     ben = org["ben"]
     queue = await ben.register()
-    where = await begun(ben, 11)
+    where = await create_upload(ben, 11)
     first = await piece(ben, where, 0, b"hello ")
     assert (first.status_code, first.headers["upload-offset"], first.content) == (204, "6", b"")
     assert (await ben.get("/attachments")).ok["attachments"] == []
@@ -119,7 +119,9 @@ async def test_a_file_uploaded_in_chunks_is_like_any_other(org: Organization) ->
 
 async def test_an_image_uploaded_in_chunks_has_a_thumbnail(shared_org: Organization) -> None:
     content = picture(30, 20)
-    where = await begun(shared_org["ben"], len(content), filename="p.png", filetype="image/png")
+    where = await create_upload(
+        shared_org["ben"], len(content), filename="p.png", filetype="image/png"
+    )
     url = (await piece(shared_org["ben"], where, 0, content)).json()["url"]
     smaller = await shared_org["ben"].open(
         url.replace("uploads/", "uploads/thumbnail/", 1) + "/840x560.webp"
@@ -129,7 +131,7 @@ async def test_an_image_uploaded_in_chunks_has_a_thumbnail(shared_org: Organizat
 
 async def test_the_last_response_can_be_repeated(org: Organization) -> None:
     """A client that missed it asks for the offset and continues there."""
-    where = await begun(org["ben"], 5)
+    where = await create_upload(org["ben"], 5)
     first = await piece(org["ben"], where, 0, b"hello")
     assert await offset_of(org["ben"], where) == 5
     again = await piece(org["ben"], where, 5, b"")
@@ -162,7 +164,9 @@ async def test_an_empty_file_is_complete_when_created(shared_org: Organization) 
 
 
 async def test_uppys_names_for_metadata_are_understood(shared_org: Organization) -> None:
-    where = await begun(shared_org["ben"], 1, name="a b.png", type="image/png", relativePath="null")
+    where = await create_upload(
+        shared_org["ben"], 1, name="a b.png", type="image/png", relativePath="null"
+    )
     assert (await piece(shared_org["ben"], where, 0, b"x")).json()["filename"] == "a b.png"
 
 
@@ -173,7 +177,7 @@ async def test_a_large_file_is_uploaded_in_many_chunks(shared_org: Organization)
         for start in range(0, len(part), 100_000):
             yield part[start : start + 100_000]
 
-    where = await begun(shared_org["ben"], len(content))
+    where = await create_upload(shared_org["ben"], len(content))
     for start in range(0, len(content), 2 * MIB):
         answer = await piece(
             shared_org["ben"], where, start, slowly(content[start : start + 2 * MIB])
@@ -206,7 +210,9 @@ async def test_options_describes_the_server_without_credentials(
 async def test_another_version_of_the_protocol_is_refused(shared_org: Organization) -> None:
     for method in ["POST", "HEAD", "PATCH", "DELETE"]:
         with row(method):
-            where = "/api/v1/tus/" if method == "POST" else await begun(shared_org["ben"], 5)
+            where = (
+                "/api/v1/tus/" if method == "POST" else await create_upload(shared_org["ben"], 5)
+            )
             for version in ("", "0.2.2", "2.0.0", "1.0"):
                 sent = {"Tus_Resumable": version, "Upload_Length": "5", "Upload_Offset": "0"}
                 answer = await ask(shared_org["ben"], method, where, **sent)
@@ -217,7 +223,9 @@ async def test_another_version_of_the_protocol_is_refused(shared_org: Organizati
 async def test_every_request_needs_credentials(shared_org: Organization) -> None:
     for method in ["POST", "HEAD", "PATCH", "DELETE"]:
         with row(method):
-            where = "/api/v1/tus/" if method == "POST" else await begun(shared_org["ben"], 5)
+            where = (
+                "/api/v1/tus/" if method == "POST" else await create_upload(shared_org["ben"], 5)
+            )
             answer = await ask(
                 shared_org.nobody, method, where, Upload_Length="5", Upload_Offset="0"
             )
@@ -230,7 +238,7 @@ async def test_every_request_needs_credentials(shared_org: Organization) -> None
 async def test_another_person_s_upload_is_not_found(shared_org: Organization) -> None:
     for method in ["HEAD", "PATCH", "DELETE"]:
         with row(method):
-            where = await begun(shared_org["ben"], 5)
+            where = await create_upload(shared_org["ben"], 5)
             for who, address in (
                 ("cleo", where),
                 ("ann", where),
@@ -250,14 +258,14 @@ OTHERS = [("GET", False), ("PUT", False), ("PATCH", False), ("POST", True)]
 async def test_other_methods_are_refused(shared_org: Organization) -> None:
     for method, key in OTHERS:
         with row(method, key):
-            where = await begun(shared_org["ben"], 5) if key else "/api/v1/tus/"
+            where = await create_upload(shared_org["ben"], 5) if key else "/api/v1/tus/"
             assert (
                 await ask(shared_org["ben"], method, where, Upload_Length="5")
             ).status_code == 405
 
 
 async def test_the_method_may_be_overridden_by_a_header(shared_org: Organization) -> None:
-    where = await begun(shared_org["ben"], 5)
+    where = await create_upload(shared_org["ben"], 5)
     answer = await ask(
         shared_org["ben"], "POST", where, b"hel", Upload_Offset="0", X_HTTP_Method_Override="PATCH"
     )
@@ -300,29 +308,29 @@ def small(config: Config) -> Config:
 
 async def test_a_file_beyond_the_limits_cannot_be_created(small: Config) -> None:
     clock = TestClock()
-    async with founded(small, clock=clock) as org:
+    async with new_organization(small, clock=clock) as org:
         ann = org["ann"]
         assert (await org.http.options("/api/v1/tus")).headers["tus-max-size"] == str(MIB)
         refused(await ask(ann, "POST", Upload_Length=str(MIB + 1)), 413)
-        first = await begun(ann, MIB)
+        first = await create_upload(ann, MIB)
         await ann.upload("a", b"x" * (MIB - 3))
         # The created upload has its room, and nothing else does until it's terminated.
         refused(await ask(ann, "POST", Upload_Length="4"), 413, "REALM_UPLOAD_QUOTA")
         (await ann.raw("POST", "/user_uploads", files={"file": ("b", b"1234")})).refused(
             "REALM_UPLOAD_QUOTA"
         )
-        last = await begun(ann, 3)
+        last = await create_upload(ann, 3)
         assert (await piece(ann, first, 0, b"x" * MIB)).status_code == 200
         assert (await piece(ann, last, 0, b"xxx")).status_code == 200
         refused(await ask(ann, "POST", Upload_Length="1"), 413, "REALM_UPLOAD_QUOTA")
         await ann.delete("/attachments/1")
-        given_up = await begun(ann, MIB - 3)
+        given_up = await create_upload(ann, MIB - 3)
         refused(await ask(ann, "POST", Upload_Length="1"), 413, "REALM_UPLOAD_QUOTA")
         assert (await ask(ann, "DELETE", given_up)).status_code == 204
         tries = [ask(ann, "POST", Upload_Length=str(MIB - 3)) for _ in range(3)]
         assert sorted(one.status_code for one in await asyncio.gather(*tries)) == [201, 413, 413]
         clock.ahead += tus.EXPIRY_SECONDS + 1
-        await begun(ann, MIB - 3)
+        await create_upload(ann, MIB - 3)
 
 
 async def none(*_: object) -> list[Reservation]:
@@ -333,8 +341,8 @@ async def none(*_: object) -> list[Reservation]:
 async def test_an_upload_without_room_cannot_be_completed(
     small: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with founded(small) as org:
-        where = await begun(org["ann"], 4)
+    async with new_organization(small) as org:
+        where = await create_upload(org["ann"], 4)
         await org["ann"].upload("a", b"x" * MIB)
         # (Only if the limit was lowered in the meantime, or by two nodes concurrently.)
         with monkeypatch.context() as patched:
@@ -351,13 +359,13 @@ async def test_of_concurrent_uploads_the_first_has_the_room(
     small: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = TestClock()
-    async with founded(small, clock=clock) as org:
+    async with new_organization(small, clock=clock) as org:
         begun_files = []
         with monkeypatch.context() as patched:  # As two nodes may do.
             patched.setattr(DiskPartialUploads, "reservations", none)
             patched.setattr(BucketPartialUploads, "reservations", none)
             for _ in range(3):
-                begun_files.append(await begun(org["ann"], MIB))
+                begun_files.append(await create_upload(org["ann"], MIB))
                 clock.ahead += 1
         first, second, third = begun_files
         assert (await piece(org["ann"], first, 0, b"x" * MIB)).status_code == 200
@@ -369,19 +377,19 @@ async def test_the_number_of_unfinished_uploads_is_limited(
     org: Organization,
 ) -> None:
     await org["ann"].patch("/realm", max_unfinished_uploads_per_user=2)
-    first = await begun(org["ben"], 1)
-    await begun(org["ben"], 1)
+    first = await create_upload(org["ben"], 1)
+    await create_upload(org["ben"], 1)
     refused(await ask(org["ben"], "POST", Upload_Length="1"), 400, "QUOTA_REACHED")
-    await begun(org["cleo"], 1)
+    await create_upload(org["cleo"], 1)
     await piece(org["ben"], first, 0, b"x")
-    await begun(org["ben"], 1)
+    await create_upload(org["ben"], 1)
 
 
 # Chunks
 
 
 async def test_a_chunk_continues_at_the_offset(shared_org: Organization) -> None:
-    where = await begun(shared_org["ben"], 11)
+    where = await create_upload(shared_org["ben"], 11)
     await piece(shared_org["ben"], where, 0, b"hello")
     for offset in [0, 4, 6, 99]:
         with row(offset):
@@ -390,7 +398,7 @@ async def test_a_chunk_continues_at_the_offset(shared_org: Organization) -> None
 
 
 async def test_a_chunk_has_its_content_type(shared_org: Organization) -> None:
-    where = await begun(shared_org["ben"], 5)
+    where = await create_upload(shared_org["ben"], 5)
     for kind in ["application/octet-stream", "text/plain", ""]:
         with row(kind):
             refused(await piece(shared_org["ben"], where, 0, b"hello", Content_Type=kind), 415)
@@ -400,12 +408,12 @@ async def test_a_chunk_has_its_content_type(shared_org: Organization) -> None:
 async def test_the_offset_is_a_number(shared_org: Organization) -> None:
     for offset in ["", "-1", "x", "9" * 30]:
         with row(offset):
-            where = await begun(shared_org["ben"], 5)
+            where = await create_upload(shared_org["ben"], 5)
             refused(await ask(shared_org["ben"], "PATCH", where, b"x", Upload_Offset=offset), 400)
 
 
 async def test_no_more_than_the_declared_length_is_accepted(shared_org: Organization) -> None:
-    where = await begun(shared_org["ben"], 5)
+    where = await create_upload(shared_org["ben"], 5)
     refused(await piece(shared_org["ben"], where, 0, b"hello!"), 413)
 
     async def untold() -> Any:
@@ -424,7 +432,7 @@ async def test_a_chunk_is_verified_with_its_checksum(
         digest = hashlib.new(algorithm, content).digest()
         return f"{algorithm} {base64.b64encode(digest).decode()}"
 
-    where = await begun(shared_org["ben"], 10)
+    where = await create_upload(shared_org["ben"], 10)
     await piece(shared_org["ben"], where, 0, b"hello", Upload_Checksum=checksum(b"hello"))
     refused(
         await piece(shared_org["ben"], where, 5, b"world", Upload_Checksum=checksum(b"w0rld")), 460
@@ -445,14 +453,14 @@ async def test_an_interrupted_chunk_counts_unless_it_has_a_checksum(
         yield b"hello"
         raise ClientDisconnect
 
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     assert (await piece(org["ben"], where, 0, cut_off(), **headers)).status_code == 499
     assert await offset_of(org["ben"], where) == kept
 
 
 async def test_a_later_request_takes_over_the_upload(shared_org: Organization) -> None:
     """The earlier connection may have been dead for long."""
-    where = await begun(shared_org["ben"], 10)
+    where = await create_upload(shared_org["ben"], 10)
     came, never = asyncio.Event(), asyncio.Event()
 
     async def stuck() -> Any:
@@ -473,7 +481,7 @@ async def test_a_later_request_takes_over_the_upload(shared_org: Organization) -
 
 
 async def test_of_concurrent_chunks_one_counts(shared_org: Organization) -> None:
-    where = await begun(shared_org["ben"], 10)
+    where = await create_upload(shared_org["ben"], 10)
     answers = await asyncio.gather(
         *(piece(shared_org["ben"], where, 0, b"hello") for _ in range(5))
     )
@@ -484,7 +492,7 @@ async def test_of_concurrent_chunks_one_counts(shared_org: Organization) -> None
 
 
 async def test_of_three_requests_the_last_takes_over(shared_org: Organization) -> None:
-    where = await begun(shared_org["ben"], 10)
+    where = await create_upload(shared_org["ben"], 10)
     never = asyncio.Event()
     requests = []
     for _ in range(3):
@@ -504,7 +512,7 @@ async def test_of_three_requests_the_last_takes_over(shared_org: Organization) -
 
 
 async def test_a_silent_request_at_another_process_releases_the_upload(org: Organization) -> None:
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     came, never = asyncio.Event(), asyncio.Event()
 
     async def stuck() -> Any:
@@ -525,7 +533,7 @@ async def test_a_silent_request_at_another_process_releases_the_upload(org: Orga
 
 
 async def test_of_three_processes_the_last_gets_the_upload(org: Organization) -> None:
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     processes = [DiskPartialUploads(org.node.uploads) for _ in range(3)]
     partial = await processes[0].load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
@@ -556,7 +564,7 @@ async def test_of_three_processes_the_last_gets_the_upload(org: Organization) ->
 
 
 async def test_a_revoked_key_completes_no_upload(org: Organization) -> None:
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     came, renewed = asyncio.Event(), asyncio.Event()
 
     async def slow(rest: bytes) -> Any:
@@ -590,7 +598,7 @@ async def test_an_upload_that_another_process_is_writing_is_left_alone(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partial_uploads, "TAKE_OVER_SECONDS", 0)
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     partials = DiskPartialUploads(org.node.uploads)
     partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
@@ -602,7 +610,7 @@ async def test_an_upload_that_another_process_is_writing_is_left_alone(
 async def test_a_full_disk_is_reported_and_earlier_bytes_stay(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
 
     async def full(*_: Any) -> None:
@@ -621,7 +629,7 @@ async def test_a_full_disk_is_reported_and_earlier_bytes_stay(
 
 
 async def test_an_upload_can_be_terminated(org: Organization) -> None:
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
     answer = await ask(org["ben"], "DELETE", where)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -631,7 +639,7 @@ async def test_an_upload_can_be_terminated(org: Organization) -> None:
 
 
 async def test_a_complete_upload_cannot_be_terminated_but_deleted(org: Organization) -> None:
-    where = await begun(org["ben"], 5)
+    where = await create_upload(org["ben"], 5)
     url = (await piece(org["ben"], where, 0, b"hello")).json()["url"]
     refused(await ask(org["ben"], "DELETE", where), 403)
     assert (await org["ben"].open(url)).content == b"hello"
@@ -639,14 +647,14 @@ async def test_a_complete_upload_cannot_be_terminated_but_deleted(org: Organizat
 
 async def test_an_unfinished_upload_expires_after_a_day(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         answer = await ask(org["ann"], "POST", Upload_Length="10")
         where = answer.headers["location"]
         expires = parsedate_to_datetime(answer.headers["upload-expires"]).timestamp()
         assert abs(expires - clock() - 86400) < 60
         first = await piece(org["ann"], where, 0, b"hello")
         assert first.headers["upload-expires"] == answer.headers["upload-expires"]
-        ended = await begun(org["ann"], 5)
+        ended = await create_upload(org["ann"], 5)
         url = (await piece(org["ann"], ended, 0, b"hello")).json()["url"]
         clock.ahead = 86400 - 60
         await cleanup(org).once()
@@ -659,17 +667,17 @@ async def test_an_unfinished_upload_expires_after_a_day(config: Config) -> None:
 
 
 async def test_an_upload_continues_after_a_restart(config: Config) -> None:
-    async with founded(config) as org:
-        where = await begun(org["ann"], 10)
+    async with new_organization(config) as org:
+        where = await create_upload(org["ann"], 10)
         await piece(org["ann"], where, 0, b"hello")
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await offset_of(org["ann"], where) == 5
         url = (await piece(org["ann"], where, 5, b"world")).json()["url"]
         assert (await org["ann"].open(url)).content == b"helloworld"
 
 
 async def test_bytes_left_unverified_by_a_crash_are_sent_again(org: Organization) -> None:
-    where = await begun(org["ben"], 10)
+    where = await create_upload(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
     partials = DiskPartialUploads(org.node.uploads)
     partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
@@ -691,9 +699,9 @@ async def test_an_upload_whose_completion_was_not_recorded_counts_once(
     async def killed(*_: Any) -> None:
         raise RuntimeError("cut off")
 
-    async with founded(small) as org:
+    async with new_organization(small) as org:
         ann, partials = org["ann"], org.node.partials
-        where = await begun(ann, MIB)
+        where = await create_upload(ann, MIB)
         with monkeypatch.context() as patched:
             patched.setattr(type(partials), "finish", killed)
             assert (await piece(ann, where, 0, b"x" * MIB)).status_code == 500
@@ -713,7 +721,7 @@ async def test_a_crash_at_completion_is_repaired_by_the_next_request(
     for method in ["HEAD", "PATCH"]:
         for lost in ["the change", "the move", "the note"]:
             with row(method, lost):
-                where = await begun(org["ben"], 5)
+                where = await create_upload(org["ben"], 5)
 
                 async def broken(*_: Any) -> None:
                     raise RuntimeError("cut off")

@@ -7,7 +7,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
 from tertulia.wire.api import transients
-from tests.support import Organization, TestClock, founded
+from tests.support import Organization, TestClock, new_organization
 from tests.wire.own import add_with
 
 CAPABLE = {"client_capabilities": {"stream_typing_notifications": True, "empty_topic_name": True}}
@@ -157,7 +157,7 @@ async def test_editing_notifications_need_permission_to_edit(org: Organization) 
 
 async def test_a_message_too_old_to_edit_sends_no_edit_notifications(config: Config) -> None:
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.channel("lounge", "ann")
         message = await org["ann"].send("lounge", "t", "x")
         (await org["ann"].post(f"/messages/{message}/typing", op="start")).ok

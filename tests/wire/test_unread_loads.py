@@ -22,8 +22,7 @@ from tertulia.state.unread_bitmaps import bytes_of
 from tertulia.store import message_marks, topics
 from tertulia.store.database import Connection
 from tertulia.store.readers import current_requester
-from tests.support import Organization, Person, reopened
-from tests.unit.test_log import until
+from tests.support import Organization, Person, open_organization, until
 from tests.wire.stage import flag
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
@@ -127,7 +126,7 @@ async def test_a_load_waits_for_another_node_s_entries(
     index = org.node.state.unread
     forget(index)
     slow.release()
-    async with reopened(config) as elsewhere:
+    async with open_organization(config) as elsewhere:
         for n in range(3):
             await elsewhere["ann"].send("lounge", "tea", f"{n}")
             assert (await unread_of(org["ben"]))["count"] >= n

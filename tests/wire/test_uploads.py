@@ -20,7 +20,15 @@ from tertulia.service.config import Config
 from tertulia.store.uploads import UploadDraft, UploadStore
 from tests.pictures import picture
 from tests.s3 import files_of
-from tests.support import Organization, Person, Reply, TestClock, founded, reopened, row
+from tests.support import (
+    Organization,
+    Person,
+    Reply,
+    TestClock,
+    new_organization,
+    open_organization,
+    row,
+)
 
 PATH = re.compile(r"1/[0-9a-f]{2}/[0-9a-f]{32}/[^/]+")
 
@@ -219,7 +227,7 @@ async def test_an_incoming_webhook_bot_cannot_upload(org: Organization) -> None:
         bot=Bot(kind=BotKind.INCOMING_WEBHOOK, owner_id=org["ben"].user_id),
     )
     await org.do(users.created(org.node.state, bot, credential))
-    hook = org.know("hook", bot)
+    hook = org.person_of("hook", bot)
     (await upload(hook, ("file", ("a", b"x")))).refused()
     path = await org["ben"].upload()
     assert (await hook.open(f"/user_uploads/{path}")).status_code == 403
@@ -242,7 +250,7 @@ MIB = 1024 * 1024
 async def test_a_file_of_the_maximum_size_is_accepted_and_one_byte_more_is_refused(
     small: Config,
 ) -> None:
-    async with founded(small) as org:
+    async with new_organization(small) as org:
         path = await org["ann"].upload("full", b"x" * MIB)
         assert (await listed(org["ann"]))[0]["size"] == MIB
         (await upload(org["ann"], ("file", ("over", b"x" * (MIB + 1))))).refused()
@@ -254,7 +262,7 @@ async def test_a_file_of_the_maximum_size_is_accepted_and_one_byte_more_is_refus
 
 async def test_only_the_upload_endpoint_accepts_a_large_body(config: Config) -> None:
     config = msgspec.structs.replace(config, max_body_mib=1)
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         content = bytes(range(256)) * 4096 * 6
         path = await org["ann"].upload("big.bin", content)
         assert (await org["ann"].open(f"/user_uploads/{path}")).content == content
@@ -263,7 +271,7 @@ async def test_only_the_upload_endpoint_accepts_a_large_body(config: Config) -> 
 
 
 async def test_other_fields_are_limited(small: Config) -> None:
-    async with founded(small) as org:
+    async with new_organization(small) as org:
         reply = await org["ann"].raw(
             "POST", "/user_uploads", files={"file": ("a", b"x")}, data={"b": "x" * (MIB + 1)}
         )
@@ -272,7 +280,7 @@ async def test_other_fields_are_limited(small: Config) -> None:
 
 
 async def test_beyond_the_quota_uploads_are_refused_until_there_is_room(small: Config) -> None:
-    async with founded(small) as org:
+    async with new_organization(small) as org:
         ann = org["ann"]
         await ann.upload("one", b"x" * MIB)
         await ann.upload("two", b"x" * (MIB - 1))
@@ -329,7 +337,7 @@ async def test_concurrent_uploads_are_all_stored(org: Organization) -> None:
 
 
 async def test_concurrent_uploads_cannot_share_the_last_room(small: Config) -> None:
-    async with founded(small) as org:
+    async with new_organization(small) as org:
         replies = await asyncio.gather(
             *(upload(org["ann"], ("file", (f"{n}", b"x" * MIB))) for n in range(4))
         )
@@ -454,14 +462,14 @@ async def test_the_owner_gets_an_event_about_a_message_they_do_not_receive(
 
 
 async def test_a_late_poll_has_events_that_are_still_true(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("lounge", "ann")
         ann = await org["ann"].register()
         path = await org["ann"].upload()
         await org["ann"].send("lounge", "t", f"/user_uploads/{path}")
         await org["ann"].delete("/attachments/1")
         queue = (ann.queue_id, ann.last_event_id)
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         reply = await org["ann"].get(
             "/events", queue_id=queue[0], last_event_id=queue[1], dont_block=True
         )
@@ -552,13 +560,13 @@ async def test_a_link_to_a_deleted_file_has_no_effect(org: Organization) -> None
 
 
 async def test_links_are_known_after_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         await org.channel("lounge", "ann")
         path = await org["ann"].upload("p.png", picture(3, 2), "image/png")
         await org["ann"].upload("unclaimed.txt", b"123")
         message_id = await org["ann"].send("lounge", "t", f"/user_uploads/{path}")
         before = (await org["ann"].get("/attachments")).ok
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert (await org["ann"].get("/attachments")).ok == before
         assert before["attachments"][0]["message_ids"] == [message_id]
         kept, other = (
@@ -605,15 +613,10 @@ async def test_deleting_a_message_detaches_its_files(org: Organization) -> None:
 # Unused files
 
 
-@pytest.fixture
-def clock() -> TestClock:
-    return TestClock()
-
-
 async def test_a_file_without_messages_is_deleted_after_some_weeks(
     config: Config, clock: TestClock
 ) -> None:
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         await org.channel("lounge", "ann")
         linked = await org["ann"].upload("linked.txt")
         await org["ann"].upload("unclaimed.txt")
@@ -637,7 +640,7 @@ async def test_a_file_without_messages_is_deleted_after_some_weeks(
 async def test_scheduled_messages_and_drafts_keep_their_files(
     config: Config, clock: TestClock, restart: bool
 ) -> None:
-    async with founded(config, clock=clock) as org:
+    async with new_organization(config, clock=clock) as org:
         ann = org["ann"]
         channel_id = await org.channel("lounge", "ann")
         links = [f"/user_uploads/{await ann.upload(f'{n}.txt')}" for n in range(4)]
@@ -653,7 +656,7 @@ async def test_scheduled_messages_and_drafts_keep_their_files(
         if not restart:
             await looked_after(org, clock, when)
     if restart:
-        async with reopened(config, clock=clock) as org:
+        async with open_organization(config, clock=clock) as org:
             await looked_after(org, clock, when)
 
 
@@ -723,11 +726,11 @@ async def test_an_interrupted_deletion_is_completed_at_the_next_start(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(FileCleanup, "once", lambda self: asyncio.sleep(0))
-        async with founded(config) as org:
+        async with new_organization(config) as org:
             await org["ann"].upload()
             await org["ann"].delete("/attachments/1")
             assert len(on_disk(org)) == 1
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         await cleanup(org).once()
         assert on_disk(org) == []
         assert not len(org.node.state.removed_files)

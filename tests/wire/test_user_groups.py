@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserGroupChanged, UserGroupCrea
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Reply, reopened, row
+from tests.support import Organization, Reply, open_organization, row
 
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INTERNET = (
     group.value for group in SystemGroup
@@ -491,7 +491,7 @@ async def test_groups_survive_a_restart(org: Organization, config: Config) -> No
     outer = await create(org, "ben", "outer", members=people(org, "cleo"), subgroups=[inner])
     assert (await org["ben"].patch(f"/user_groups/{inner}", can_join_group={"new": MEMBERS})).ok
     before = [await group(org, one) for one in (inner, outer)]
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         assert [await group(later, one) for one in (inner, outer)] == before
         members = (await later["ben"].get(f"/user_groups/{outer}/members")).ok["members"]
         assert members == people(org, "cleo", "gus")

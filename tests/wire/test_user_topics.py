@@ -9,7 +9,7 @@ from tertulia.domain.channels.topics import MAX_USER_TOPICS
 from tertulia.model.changes import RealmChanged, SubscriptionChanged, Unsubscribed, UserCreated
 from tertulia.model.users import PersonalSettings, Role, User
 from tertulia.service.config import Config
-from tests.support import Organization, Person, founded, reopened, row
+from tests.support import Organization, Person, new_organization, open_organization, row
 
 TOPICS = "/user_topics"
 NONE, MUTED, UNMUTED, FOLLOWED = 0, 1, 2, 3
@@ -311,7 +311,7 @@ async def test_spectators_have_no_policies(org: Organization) -> None:
 
 
 async def test_policies_survive_a_restart(config: Config) -> None:
-    async with founded(config) as org:
+    async with new_organization(config) as org:
         channel = await org.channel("lounge", "ann")
         wanted = {"stream_id": channel, "visibility_policy": MUTED}
         assert (await org["ann"].post(TOPICS, **wanted, topic="tea")).ok
@@ -319,7 +319,7 @@ async def test_policies_survive_a_restart(config: Config) -> None:
         assert (
             await org["ann"].post(TOPICS, stream_id=channel, topic="tea", visibility_policy=NONE)
         ).ok
-    async with reopened(config) as org:
+    async with open_organization(config) as org:
         assert await own(org["ann"]) == [(channel, "cake", MUTED)]
 
 
@@ -344,7 +344,7 @@ async def with_settings(org: Organization, name: str, **settings: Any) -> Person
         },
     )
     await org.do(UserCreated(user=user, credential=credential, settings=personal))
-    return org.know(name, user)
+    return org.person_of(name, user)
 
 
 FOLLOW = "automatically_follow_topics_policy"

@@ -11,7 +11,7 @@ from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import AddressVisibility, Credential, PersonalSettings, Role, User
 from tertulia.service.messages import deleting
 from tests.reference_client import WAYS, ReferenceClient, differences
-from tests.support import Listener, Organization, Person, reopened, row
+from tests.support import Listener, Organization, Person, open_organization, row
 
 DIGEST = "https://secure.gravatar.com/avatar/"
 
@@ -44,7 +44,7 @@ def shapes(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(event["type"], event["op"]) for event in events]
 
 
-async def heard(listener: Listener, kind: str, op: str) -> list[dict[str, Any]]:
+async def events_of(listener: Listener, kind: str, op: str) -> list[dict[str, Any]]:
     return [e for e in await listener.events() if (e["type"], e.get("op")) == (kind, op)]
 
 
@@ -421,10 +421,10 @@ async def test_someone_who_becomes_a_limited_guest_loses_sight_of_others(org: Or
     cleo, ben, gus = [org[name].user_id for name in ("cleo", "ben", "gus")]
     listener = await org["cleo"].register()
     assert (await org["ann"].patch(f"/users/{cleo}", role=600)).ok
-    lost = await heard(listener, "realm_user", "remove")
+    lost = await events_of(listener, "realm_user", "remove")
     assert [event["person"]["user_id"] for event in lost] == [ben, gus]
     assert (await org["ann"].patch(f"/users/{cleo}", role=400)).ok
-    gained = await heard(listener, "realm_user", "add")
+    gained = await events_of(listener, "realm_user", "add")
     assert [event["person"]["user_id"] for event in gained] == [ben, gus]
 
 
@@ -591,7 +591,7 @@ async def test_a_reactivated_person_returns_to_the_same_channels(org: Organizati
     ]
     assert events[0]["person"] == {"user_id": ben, "is_active": True}
     assert (events[-1]["stream_ids"], events[-1]["user_ids"]) == ([lounge], [ben])
-    org.know("ben", org.node.state.users[ben])
+    org.person_of("ben", org.node.state.users[ben])
     assert (await org["ben"].get("/users/me")).ok["is_active"] is True
     (await org["robo"].get("/users/me")).refused("USER_DEACTIVATED", 401)
 
@@ -791,7 +791,7 @@ async def test_a_late_poll_after_a_restart_has_the_same_events(org: Organization
     org["cleo"].email = "cleo@new.example"
     told = [await listener.events(acknowledge=False) for listener in listeners]
     assert all(told)
-    async with reopened(org.node.config) as again:
+    async with open_organization(org.node.config) as again:
         for listener, before in zip(listeners, told, strict=True):
             listener.person.http = again.http
             assert await listener.events() == before

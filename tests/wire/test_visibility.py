@@ -396,7 +396,7 @@ async def test_an_invisible_person_s_typing_is_not_sent(org: Organization) -> No
 # Becoming visible and invisible
 
 
-async def told(listener: Listener) -> list[tuple[str, int]]:
+async def visibility_changes(listener: Listener) -> list[tuple[str, int]]:
     """The accounts that a client learns are visible, or no longer visible."""
     events = [event for event in await listener.events() if event["type"] == "realm_user"]
     assert all(event["op"] in {"add", "remove"} for event in events)
@@ -420,7 +420,7 @@ async def test_a_new_subscriber_of_a_shared_channel_becomes_visible(org: Organiz
         ("subscription", "peer_add"),
     ]
     assert events[0]["person"]["full_name"] == "Ben"
-    assert await told(cleo) == []
+    assert await visibility_changes(cleo) == []
     assert (await org["ben"].delete("/users/me/subscriptions", subscriptions=["club"])).ok
     events = await gus.events()
     assert [(event["type"], event["op"]) for event in events] == [
@@ -442,9 +442,9 @@ async def test_a_guest_added_to_a_channel_sees_its_subscribers(org: Organization
     assert gained == [org["ann"].user_id, org["ben"].user_id]
     # One of them stays visible: they have a direct conversation.
     await ann.write([org["gus"].user_id], "welcome")
-    assert await told(gus) == []
+    assert await visibility_changes(gus) == []
     assert (await ann.delete("/users/me/subscriptions", subscriptions=["club"], **people)).ok
-    assert await told(gus) == [("remove", org["ben"].user_id)]
+    assert await visibility_changes(gus) == [("remove", org["ben"].user_id)]
 
 
 async def test_a_person_shared_twice_is_hidden_with_the_second(org: Organization) -> None:
@@ -453,9 +453,9 @@ async def test_a_person_shared_twice_is_hidden_with_the_second(org: Organization
     await limit_guests(org)
     gus, ben = await guest(org), org["ben"]
     assert (await ben.delete("/users/me/subscriptions", subscriptions=["club"])).ok
-    assert await told(gus) == []
+    assert await visibility_changes(gus) == []
     assert (await ben.delete("/users/me/subscriptions", subscriptions=["pub"])).ok
-    assert await told(gus) == [("remove", ben.user_id)]
+    assert await visibility_changes(gus) == [("remove", ben.user_id)]
 
 
 async def test_a_new_sender_becomes_visible_before_the_message(org: Organization) -> None:
@@ -473,7 +473,7 @@ async def test_a_new_sender_becomes_visible_before_the_message(org: Organization
         ("message", None),
     ]
     await org["ben"].write(people, "and again")
-    assert await told(gus) == []
+    assert await visibility_changes(gus) == []
 
 
 async def test_an_archived_channel_is_still_shared(org: Organization) -> None:
@@ -481,7 +481,7 @@ async def test_an_archived_channel_is_still_shared(org: Organization) -> None:
     await limit_guests(org)
     gus = await guest(org)
     assert (await org["ann"].delete("/streams/1")).ok
-    assert await told(gus) == []
+    assert await visibility_changes(gus) == []
     assert (await org["gus"].get(f"/users/{org['ben'].user_id}")).ok
 
 
@@ -517,12 +517,12 @@ async def test_a_new_account_is_sent_where_it_is_shared(org: Organization) -> No
     await limit_guests(org)
     gus = await guest(org)
     await org.add("dora")
-    assert await told(gus) == []
+    assert await visibility_changes(gus) == []
     await org.channel("hall", "gus", is_default=True)
     reply = await org["ann"].post(
         "/users", email="eve@example.com", password="sesame open", full_name="Eve"
     )
-    assert await told(gus) == [("add", reply.ok["user_id"])]
+    assert await visibility_changes(gus) == [("add", reply.ok["user_id"])]
 
 
 async def test_a_client_that_needs_them_gets_placeholders_for_invisible_people(
@@ -624,7 +624,7 @@ async def many_people(org: Organization, name: str, count: int, role: Role) -> l
         made.append(users.created(org.node.state, user, credential))
     await org.do(*made)
     for change in made[:5]:
-        org.know(change.user.full_name, change.user)
+        org.person_of(change.user.full_name, change.user)
     return [change.user.id for change in made]
 
 

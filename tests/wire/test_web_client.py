@@ -11,8 +11,8 @@ from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
 from tertulia.wire.http.responses import NOTHING
 from tertulia.wire.pages.web_client import client_page
-from tests.browsers import signed_in
-from tests.support import Organization, founded
+from tests.browsers import signed_in_browser
+from tests.support import Organization, new_organization
 
 pytestmark = pytest.mark.skipif(
     not resources.files("tertulia").joinpath("web", "index.html").is_file(),
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 
 async def _page(org: Organization) -> httpx.Response:
-    browser = await signed_in(org)
+    browser = await signed_in_browser(org)
     return await browser.http.get("/")
 
 
@@ -185,7 +185,7 @@ async def test_gif_search_needs_the_operator_s_key(config: Config) -> None:
     assert "klipy" not in policies["giphy_api_key"]
     assert "https:" not in client_page(config).headers["content-security-policy"]
 
-    async with founded(msgspec.structs.replace(config, klipy_api_key="k-1")) as org:
+    async with new_organization(msgspec.structs.replace(config, klipy_api_key="k-1")) as org:
         ann = org["ann"]
         keys = {"giphy_api_key": "", "klipy_api_key": "k-1", "tenor_api_key": ""}
         data = (await ann.register()).data

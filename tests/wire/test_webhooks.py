@@ -19,7 +19,7 @@ from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
 from tertulia.service.webhooks import templates as templates_module
 from tertulia.workers import TaskLimitExceeded
-from tests.support import Organization, Person, Reply, TestClock, reopened, row
+from tests.support import Organization, Person, Reply, TestClock, open_organization, row
 
 PUSHED = {
     "ref": "refs/heads/main",
@@ -30,14 +30,16 @@ PUSHED = {
 PUSH = {"X-GitHub-Event": "push"}
 
 
-async def made(org: Organization, owner: str = "ben", name: str = "hook", **more: Any) -> Person:
+async def create_webhook(
+    org: Organization, owner: str = "ben", name: str = "hook", **more: Any
+) -> Person:
     """An incoming webhook bot of the owner's."""
     asked = {"full_name": name, "short_name": name, "bot_type": 2} | more
     bot = (await org[owner].post("/bots", **asked)).ok
     return Person(org.http, bot["user_id"], f"{name}-bot@chat.test", bot["api_key"])
 
 
-async def sent(
+async def send_payload(
     bot: Person,
     integration: str,
     payload: Any,
@@ -72,20 +74,20 @@ async def journal(org: Organization, bot: Person, who: str = "ben") -> list[tupl
 
 async def test_a_service_posts_in_a_topic(org: Organization) -> None:
     lounge = await org.channel("lounge", "ben")
-    bot = await made(org)
+    bot = await create_webhook(org)
     for where in ({"stream": "lounge"}, {"stream": str(lounge)}, {"stream": "%6Counge"}):
-        assert (await sent(bot, "github", PUSHED, PUSH, **where)).ok["ok"]
+        assert (await send_payload(bot, "github", PUSHED, PUSH, **where)).ok["ok"]
         message = await newest(org)
         assert (message["display_recipient"], message["subject"]) == ("lounge", "chat / main")
         assert message["content"].startswith("ann pushed 1 commit to branch `main`.\n\n* Mend it")
         assert (message["sender_id"], message["client"]) == (bot.user_id, "GitHub webhook")
-    assert (await sent(bot, "github", PUSHED, PUSH, stream="lounge", topic="git %26 co")).ok
+    assert (await send_payload(bot, "github", PUSHED, PUSH, stream="lounge", topic="git %26 co")).ok
     assert (await newest(org))["subject"] == "git & co"
-    assert (await sent(bot, "slack_incoming", {"text": "x" * 20_000}, stream="lounge")).ok
+    assert (await send_payload(bot, "slack_incoming", {"text": "x" * 20_000}, stream="lounge")).ok
     assert len((await newest(org))["content"]) == 10_000
     packed = urlencode({"payload": json.dumps({"text": "*in a form*"})}).encode()
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    assert (await sent(bot, "slack_incoming", packed, form, stream="lounge")).ok
+    assert (await send_payload(bot, "slack_incoming", packed, form, stream="lounge")).ok
     assert (await newest(org))["content"] == "**in a form**"
     head = await org.http.head(f"/api/v1/external/trello?api_key={bot.api_key}")
     assert head.status_code == 200
@@ -93,43 +95,45 @@ async def test_a_service_posts_in_a_topic(org: Organization) -> None:
 
 async def test_without_a_topic_a_service_posts_in_its_own(org: Organization) -> None:
     await org.channel("lounge", "ben")
-    bot = await made(org)
+    bot = await create_webhook(org)
     for name in ("", " \n ", "\u200b\x07"):
         forked = {"repository": {"name": name}, "forkee": {"full_name": name}}
         body = codecs.BOM_UTF8 + json.dumps({**forked, "sender": {"login": "ann"}}).encode()
-        await sent(bot, "github", body, {"X-GitHub-Event": "fork"}, stream="lounge")
+        await send_payload(bot, "github", body, {"X-GitHub-Event": "fork"}, stream="lounge")
         assert (await newest(org))["subject"] == "GitHub"
 
 
 async def test_a_service_sends_direct_messages(org: Organization) -> None:
-    bot = await made(org)
-    assert (await sent(bot, "slack_incoming", {"text": "to the owner"})).ok
+    bot = await create_webhook(org)
+    assert (await send_payload(bot, "slack_incoming", {"text": "to the owner"})).ok
     message = await newest(org)
     assert (message["type"], message["content"]) == ("private", "to the owner")
     assert {one["id"] for one in message["display_recipient"]} == {bot.user_id, org["ben"].user_id}
-    assert (await sent(bot, "slack_incoming", {"text": "to cleo"}, to=org["cleo"].email)).ok
+    assert (await send_payload(bot, "slack_incoming", {"text": "to cleo"}, to=org["cleo"].email)).ok
     assert (await newest(org, "cleo"))["content"] == "to cleo"
     both = f"{org['cleo'].user_id}, {org['ann'].user_id}"
-    assert (await sent(bot, "slack_incoming", {"text": "to both"}, to=both)).ok
+    assert (await send_payload(bot, "slack_incoming", {"text": "to both"}, to=both)).ok
     assert (await newest(org, "ann"))["content"] == "to both"
     await org.channel("lounge", "ben")
     assert (await org["ben"].patch(f"/bots/{bot.user_id}", default_sending_stream="lounge")).ok
-    assert (await sent(bot, "slack_incoming", {"text": "to the channel"})).ok
+    assert (await send_payload(bot, "slack_incoming", {"text": "to the channel"})).ok
     assert (await newest(org))["display_recipient"] == "lounge"
 
 
 async def test_the_address_filters_events(org: Organization) -> None:
     await org.channel("lounge", "ben")
-    bot = await made(org)
+    bot = await create_webhook(org)
     for wanted in (
         {"only_events": '["issue*"]'},
         {"exclude_events": '["pu*"]'},
         {"branches": "release, next*"},
     ):
-        assert (await sent(bot, "github", PUSHED, PUSH, stream="lounge", **wanted)).ok
-    assert (await sent(bot, "github", {}, {"X-GitHub-Event": "ping"})).ok
+        assert (await send_payload(bot, "github", PUSHED, PUSH, stream="lounge", **wanted)).ok
+    assert (await send_payload(bot, "github", {}, {"X-GitHub-Event": "ping"})).ok
     star = {"X-GitHub-Event": "sponsorship"}
-    refused = (await sent(bot, "github", {}, star)).refused("UNSUPPORTED_WEBHOOK_EVENT_TYPE", 200)
+    refused = (await send_payload(bot, "github", {}, star)).refused(
+        "UNSUPPORTED_WEBHOOK_EVENT_TYPE", 200
+    )
     assert (refused["webhook_name"], refused["event_type"]) == ("GitHub", "sponsorship")
     lines = await journal(org, bot)
     assert [line[:3] for line in lines] == [
@@ -137,7 +141,7 @@ async def test_the_address_filters_events(org: Organization) -> None:
         ("github", "", "nothing"),
         *[("github", "push", "filtered")] * 3,
     ]
-    assert (await sent(bot, "github", PUSHED, PUSH, stream="lounge", branches="main")).ok
+    assert (await send_payload(bot, "github", PUSHED, PUSH, stream="lounge", branches="main")).ok
     assert (await newest(org))["subject"] == "chat / main"
     assert (await journal(org, bot))[0][:3] == ("github", "push", "sent")
     (await org["cleo"].get(f"/bots/{bot.user_id}/deliveries")).refused()
@@ -163,10 +167,12 @@ REFUSED: list[tuple[str, Any, dict[str, str], str, str]] = [
 
 
 async def test_invalid_requests_are_refused(org: Organization) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     for number, (integration, payload, parameters, code, reason) in enumerate(REFUSED):
         with row(integration, payload, parameters):
-            refused = (await sent(bot, integration, payload, PUSH, **parameters)).refused(code)
+            refused = (await send_payload(bot, integration, payload, PUSH, **parameters)).refused(
+                code
+            )
             assert refused["msg"].startswith(reason)
             (what, _, outcome, why), *earlier = await journal(org, bot)
             assert len(earlier) == number
@@ -174,56 +180,59 @@ async def test_invalid_requests_are_refused(org: Organization) -> None:
 
 
 async def test_who_a_bot_can_send_to(org: Organization) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     text = {"text": "x"}
-    (await sent(org["robo"], "slack_incoming", text)).refused()
-    (await sent(org["ben"], "slack_incoming", text)).refused()
+    (await send_payload(org["robo"], "slack_incoming", text)).refused()
+    (await send_payload(org["ben"], "slack_incoming", text)).refused()
     nobody = Person(org.http, api_key="x" * 32)
-    (await sent(nobody, "slack_incoming", text)).refused("INVALID_API_KEY", 401)
+    (await send_payload(nobody, "slack_incoming", text)).refused("INVALID_API_KEY", 401)
     (await org.nobody.post("/external/slack_incoming")).refused("UNAUTHORIZED", 401)
     assert (await bot.raw("POST", "/external/slack_incoming", json=text)).ok
     large = b'{"text": "' + b"x" * (1 << 20) + b'"}'
-    (await sent(bot, "slack_incoming", large)).refused(status=413)
+    (await send_payload(bot, "slack_incoming", large)).refused(status=413)
     assert (await org["ben"].delete(f"/bots/{bot.user_id}")).ok
-    (await sent(bot, "slack_incoming", text)).refused("USER_DEACTIVATED", 401)
+    (await send_payload(bot, "slack_incoming", text)).refused("USER_DEACTIVATED", 401)
 
 
 async def test_a_bot_with_a_secret_accepts_signed_requests(org: Organization) -> None:
-    bot, options = await made(org), "/bots/{}/webhook"
+    bot, options = await create_webhook(org), "/bots/{}/webhook"
     place = options.format(bot.user_id)
     assert (await org["ben"].get(place)).ok["has_secret"] is False
     assert (await org["ben"].patch(place, secret="s3cret")).ok["has_secret"] is True
     body = json.dumps(PUSHED).encode()
     signed = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
     headers = {**PUSH, "X-Hub-Signature-256": f"sha256={signed}"}
-    assert (await sent(bot, "github", body, headers)).ok
+    assert (await send_payload(bot, "github", body, headers)).ok
     wrong = {**PUSH, "X-Hub-Signature-256": f"sha256={signed[:-1]}"}
     for refused in (
-        await sent(bot, "github", body, PUSH),
-        await sent(bot, "github", body, wrong),
-        await sent(bot, "github", body + b" ", headers),
-        await sent(bot, "github", body, {**PUSH, "X-Hook-Secret": "x"}),
+        await send_payload(bot, "github", body, PUSH),
+        await send_payload(bot, "github", body, wrong),
+        await send_payload(bot, "github", body + b" ", headers),
+        await send_payload(bot, "github", body, {**PUSH, "X-Hook-Secret": "x"}),
     ):
         assert "signature" in refused.refused()["msg"]
-    assert "doesn't sign" in (await sent(bot, "slack_incoming", {"text": "x"})).refused()["msg"]
+    assert (
+        "doesn't sign"
+        in (await send_payload(bot, "slack_incoming", {"text": "x"})).refused()["msg"]
+    )
     assert "s3cret" not in org.node.state.users[bot.user_id].bot.incoming.secret_sealed  # type: ignore[union-attr]
-    async with reopened(org.node.config) as again:
+    async with open_organization(org.node.config) as again:
         again_bot = Person(again.http, bot.user_id, bot.email, bot.api_key)
-        assert (await sent(again_bot, "github", body, headers)).ok
+        assert (await send_payload(again_bot, "github", body, headers)).ok
     (await org["cleo"].patch(place, secret="")).refused()
     (await org["ben"].patch(options.format(org["robo"].user_id), secret="x")).refused()
     (await org["ben"].patch(place, secret="x" * 501)).refused()
     assert (await org["ben"].patch(place, secret="")).ok["has_secret"] is False
-    assert (await sent(bot, "github", body, PUSH)).ok
+    assert (await send_payload(bot, "github", body, PUSH)).ok
 
 
 async def test_templates_accept_any_json(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     place = f"/bots/{bot.user_id}/webhook"
     payload = {"host": "a@**all**", "load": [1, 2], "deep": {"er": "x"}}
-    assert (await sent(bot, "json", payload)).ok
+    assert (await send_payload(bot, "json", payload)).ok
     assert (await newest(org))["content"].startswith('~~~ json\n{\n  "host": "a@**all**"')
     templates = {
         "topic_template": "{{ host }}",
@@ -233,7 +242,7 @@ async def test_templates_accept_any_json(
     templates["content_template"] = templates["content_template"].replace("not.there", "no.thing")
     await org.channel("lounge", "ben")
     assert (await org["ben"].patch(place, **templates)).ok["topic_template"] == "{{ host }}"
-    assert (await sent(bot, "json", payload, stream="lounge")).ok
+    assert (await send_payload(bot, "json", payload, stream="lounge")).ok
     message = await newest(org)
     assert message["subject"] == "a@**all**"
     assert message["content"] == "1;2; x of a@\u200b**all**"
@@ -242,26 +251,28 @@ async def test_templates_accept_any_json(
     # The sandbox turns forbidden expressions into empty text, so there is nothing to send.
     for template in ("{{ ''.__class__.__mro__ }}", "{{ payload.__init__.__globals__ }}"):
         assert (await org["ben"].patch(place, content_template=template)).ok
-        assert (await sent(bot, "json", payload)).ok
+        assert (await send_payload(bot, "json", payload)).ok
         assert (await journal(org, bot))[0][2] == "nothing"
     assert (await org["ben"].patch(place, content_template="{{ 1 / 0 }}")).ok
-    refused = (await sent(bot, "json", payload)).refused()
+    refused = (await send_payload(bot, "json", payload)).refused()
     assert refused["msg"] == "Invalid template: division by zero"
     endless = (
         "{% for a in range(9999) %}{% for b in range(99999) %}{{ '' }}{% endfor %}{% endfor %}"
     )
     assert (await org["ben"].patch(place, content_template=endless)).ok
-    refused = (await sent(bot, "json", payload)).refused()
+    refused = (await send_payload(bot, "json", payload)).refused()
     assert refused["msg"] == "The template takes too long to render."
     assert (await journal(org, bot))[0][2:] == ("refused", "The template takes too long to render.")
     # Everyone shares the helper process: people with slow templates have to wait for a while.
     monkeypatch.setattr(templates_module, "AT_ONCE_SECONDS", 0.5)
-    assert (await sent(bot, "json", payload)).refused("RATE_LIMIT_HIT", 429)["retry-after"] > 1
+    assert (await send_payload(bot, "json", payload)).refused("RATE_LIMIT_HIT", 429)[
+        "retry-after"
+    ] > 1
     assert (await org["ben"].patch(place, content_template="x")).status == 429
     assert (await journal(org, bot))[0][2] == "refused"
-    other = await made(org, "ann", "other")
+    other = await create_webhook(org, "ann", "other")
     assert (await org["ann"].patch(f"/bots/{other.user_id}/webhook", content_template="x")).ok
-    assert (await sent(other, "json", payload)).ok
+    assert (await send_payload(other, "json", payload)).ok
 
 
 def test_each_person_s_templates_have_a_share_of_the_time() -> None:
@@ -314,12 +325,12 @@ def test_a_template_s_output_is_limited() -> None:
 
 async def test_template_values_mention_nobody(org: Organization) -> None:
     await org.channel("lounge", "ben")
-    bot = await made(org)
+    bot = await create_webhook(org)
     place = f"/bots/{bot.user_id}/webhook"
     template = "{{ a }}{{ b }} {{ c }} {{ payload.d[0] }}**Ben** @**Ann**"
     assert (await org["ben"].patch(place, content_template=template)).ok
     payload = {"a": "@", "b": "**all**", "c": "@\x01**all**", "d": ["@_"]}
-    assert (await sent(bot, "json", payload, stream="lounge")).ok
+    assert (await send_payload(bot, "json", payload, stream="lounge")).ok
     said = (await newest(org))["content"]
     assert said.replace("\x01", "") == ("@\u200b**all** @\u200b**all** @\u200b_**Ben** @**Ann**")
 
@@ -333,16 +344,16 @@ async def test_forbidden_mentions_do_not_lose_the_message(
         assert (
             await org[f"m{n}"].post("/users/me/subscriptions", subscriptions='[{"name": "lounge"}]')
         ).ok
-    bot = await made(org)
-    assert (await sent(bot, "slack_incoming", {"text": "<!here> look"}, stream="lounge")).ok
+    bot = await create_webhook(org)
+    assert (await send_payload(bot, "slack_incoming", {"text": "<!here> look"}, stream="lounge")).ok
     assert (await newest(org))["content"] == "@\u200b**all** look"
 
 
 async def test_a_handshake_is_answered(org: Organization) -> None:
-    bot = await made(org)
+    bot = await create_webhook(org)
     asked = {"type": "url_verification", "challenge": "3eZbrw1a"}
-    assert (await sent(bot, "slack_incoming", asked)).ok["challenge"] == "3eZbrw1a"
-    shaken = await sent(bot, "asana", b"", {"X-Hook-Secret": "b537"})
+    assert (await send_payload(bot, "slack_incoming", asked)).ok["challenge"] == "3eZbrw1a"
+    shaken = await send_payload(bot, "asana", b"", {"X-Hook-Secret": "b537"})
     assert shaken.ok
     assert shaken.headers["x-hook-secret"] == "b537"
 
@@ -360,11 +371,11 @@ async def test_clients_get_the_list_of_integrations(org: Organization) -> None:
 
 
 async def test_the_delivery_log_is_limited(org: Organization) -> None:
-    bot = await made(org)
-    other = await made(org, name="other")
-    assert (await sent(other, "slack_incoming", {"text": "x"})).ok
+    bot = await create_webhook(org)
+    other = await create_webhook(org, name="other")
+    assert (await send_payload(other, "slack_incoming", {"text": "x"})).ok
     for n in range(60):
-        assert (await sent(bot, "github", PUSHED, PUSH, only_events="[]", topic=str(n))).ok
+        assert (await send_payload(bot, "github", PUSHED, PUSH, only_events="[]", topic=str(n))).ok
         if n == 30:
             # Written by several concurrently, it's stored once.
             await asyncio.gather(*(journal(org, bot) for _ in range(3)))

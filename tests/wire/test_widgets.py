@@ -8,7 +8,7 @@ import pytest
 
 from tertulia.domain.messages import reactions
 from tertulia.service.config import Config
-from tests.support import Listener, Organization, Person, Reply, reopened, row
+from tests.support import Listener, Organization, Person, Reply, open_organization, row
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -162,7 +162,7 @@ async def test_submessages_are_stored_and_sent(org: Organization, config: Config
                     "submessage_id": second["id"],
                 }
             told.append((queues[0], sent, [first, second]))
-    async with reopened(config) as later:
+    async with open_organization(config) as later:
         for queue, sent, (first, second) in told:
             assert await parts(later["ann"], sent) == [first, second]
             again = await later["ann"].get(

@@ -44,7 +44,7 @@ OWN_HOST = "chat.example"
 
 
 @dataclass
-class Elsewhere:
+class ExternalWeb:
     """The server. Every name ending in `.test` resolves to it. `others` are more names and what
     they resolve to, a list for each lookup."""
 
@@ -140,9 +140,9 @@ def _is_here_or_public(address: Address) -> bool:
 
 
 @asynccontextmanager
-async def elsewhere(context: ssl.SSLContext | None = None) -> AsyncIterator[Elsewhere]:
+async def external_web(context: ssl.SSLContext | None = None) -> AsyncIterator[ExternalWeb]:
     """The server, running within the context."""
-    served = Elsewhere(scheme="http" if context is None else "https")
+    served = ExternalWeb(scheme="http" if context is None else "https")
     server = await asyncio.start_server(served.answer, "127.0.0.1", 0, ssl=context)
     served.port = server.sockets[0].getsockname()[1]
     try:
