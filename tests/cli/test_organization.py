@@ -41,7 +41,7 @@ class Lines(Place):
 @pytest.fixture
 def lines(tmp_path: Path) -> Lines:
     place = Lines(tmp_path / "data")
-    place.found()
+    place.create_organization()
     return place
 
 
@@ -51,7 +51,7 @@ async def test_users_are_listed_changed_deactivated_and_erased(
     lines = Lines(tmp_path / "data", database_url)
 
     def commands() -> None:
-        lines.found()
+        lines.create_organization()
         lines.add("ben")
         lines.add("cleo", "guest")
         (ben,) = lines.typed("users list BEN")["users"]
@@ -97,7 +97,7 @@ async def test_operator_recovers_an_organization_without_a_usable_owner(tmp_path
     lines = Lines(tmp_path / "data")
 
     def rescue() -> dict[str, Any]:
-        lines.found()
+        lines.create_organization()
         lines.add("ben")
         assert "the last organization owner" in lines.refused("users deactivate ann@example.com")[1]
         lines.typed("users change ben@example.com --role owner")
@@ -144,7 +144,7 @@ def test_bots_keys_sessions_and_agents(lines: Lines) -> None:
 
 async def test_sessions_and_agents_are_ended(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "data")
-    await asyncio.to_thread(lines.found)
+    await asyncio.to_thread(lines.create_organization)
     config = Config(data_dir=str(lines.data_dir))
     async with open_organization(config) as org:
         made = await org["ann"].post("/agents", name="Helper", can_write=True)
@@ -173,7 +173,7 @@ def test_channels_are_created_changed_archived_and_subscribed(lines: Lines) -> N
     assert left["email"] == "ben@example.com"
     settings = lines.typed("channels show lobby")["settings"]
     del settings["name"]
-    kept = [f"{name}={text(value)}" for name, value in settings.items()]
+    kept = [f"{name}={as_sent(value)}" for name, value in settings.items()]
     assert lines.typed("channels change lobby", *kept)["settings"].items() >= settings.items()
     line = "channels change weather name=sky can_send_message_group=moderators retention_days=30"
     changed = lines.typed(line, "description=Over *us*")
@@ -197,7 +197,7 @@ def test_channels_are_created_changed_archived_and_subscribed(lines: Lines) -> N
 def test_every_setting_can_be_set_as_it_is_shown(lines: Lines) -> None:
     before = lines.typed("settings list")["settings"]
     assert before.keys() == _organization_names().keys()
-    same = [f"{name}={text(value)}" for name, value in before.items()]
+    same = [f"{name}={as_sent(value)}" for name, value in before.items()]
     assert lines.typed("settings set", *same)["settings"] == before
     new = {
         "name": "Café",
@@ -208,7 +208,7 @@ def test_every_setting_can_be_set_as_it_is_shown(lines: Lines) -> None:
         "new_channel_announcements_channel_id": "general",
         "media_preview_size": 150,
     }
-    lines.typed("settings set", *(f"{name}={text(value)}" for name, value in new.items()))
+    lines.typed("settings set", *(f"{name}={as_sent(value)}" for name, value in new.items()))
     assert lines.typed("settings list")["settings"] == {**before, **new}
     shown = lines.typed("settings show message_retention_days")
     assert (shown["value"], shown["takes"], shown["for_owners"]) == (
@@ -311,13 +311,13 @@ def test_nouns_are_created_changed_ordered_and_removed(lines: Lines, tmp_path: P
     again = lines.typed("default-groups add-channels Food recipes")
     assert again["channels"] == made["channels"]
     assert lines.typed("default-groups list foo")["default_groups"] == [again]
-    text_again = [f"{n}={text(v)}" for n, v in again.items() if n != "id"]
+    text_again = [f"{n}={as_sent(v)}" for n, v in again.items() if n != "id"]
     lines.typed("default-groups remove Food")
     again["id"] += 1
     assert lines.typed("default-groups create", *text_again) | {"id": again["id"]} == again
 
     before = lines.typed("defaults list")["settings"]
-    same = [f"{name}={text(value)}" for name, value in before.items()]
+    same = [f"{name}={as_sent(value)}" for name, value in before.items()]
     assert lines.typed("defaults set", *same)["settings"] == before
     assert lines.typed("defaults set enter_sends=true color_scheme=2")["settings"] == {
         "enter_sends": True,
@@ -328,7 +328,7 @@ def test_nouns_are_created_changed_ordered_and_removed(lines: Lines, tmp_path: P
 
 async def test_kept_choices_stay_in_profiles(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "data")
-    await asyncio.to_thread(lines.found)
+    await asyncio.to_thread(lines.create_organization)
     line = "fields create name=Team type=choice choices=Bar,Kitchen"
     field = await asyncio.to_thread(lines.typed, line)
     config = Config(data_dir=str(lines.data_dir))
@@ -374,7 +374,7 @@ def test_groups_are_created_changed_filled_and_deactivated(lines: Lines) -> None
 
 async def test_files_are_filtered_and_removed(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "data")
-    await asyncio.to_thread(lines.found)
+    await asyncio.to_thread(lines.create_organization)
     config = Config(data_dir=str(lines.data_dir))
     async with open_organization(config) as org:
         small = await org["ann"].upload("small.txt", b"s")
@@ -547,7 +547,7 @@ def test_quotas_and_announcements(lines: Lines) -> None:
 @pytest.fixture(scope="module")
 def shared_lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     place = Lines(tmp_path_factory.mktemp("shared") / "data")
-    place.found()
+    place.create_organization()
     return place
 
 
