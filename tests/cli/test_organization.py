@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tertulia.cli.settings import _organization_names
 from tertulia.service.config import Config
 from tests.cli.support import APP, PASSWORD, Place, command_line, run
-from tests.support import open_organization, row
+from tests.support import as_sent, open_organization, row
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 
