@@ -22,7 +22,7 @@ _EVENTS = b'"events":['
 
 
 def events_in(answer: bytes) -> tuple[int, int]:
-    """The ID of the last event in a poll's response (-1 if there is none), and the number of
+    """The ID of the last event in a poll's response (-1 if it's empty), and the number of
     messages.
 
     Found without parsing JSON, in responses of this server and of the bare protocol: each event is

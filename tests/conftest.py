@@ -108,7 +108,7 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A private PostgreSQL server. Skips where there is none."""
+    """A private PostgreSQL server. Skips where it isn't available."""
     with postgres.cluster() as url:
         if url is None:
             pytest.skip("no PostgreSQL: neither its wheel nor its programs are installed")

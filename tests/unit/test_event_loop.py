@@ -28,7 +28,7 @@ PEOPLE = 150
 FEW, MANY = 8, 80
 """Messages in a topic."""
 FOR_EACH = 60
-"""The most function calls per message, whoever it concerns."""
+"""The most function calls per message, no matter whom it concerns."""
 
 
 class Calls:

@@ -128,7 +128,7 @@ def test_without_older_nodes_a_start_runs_all_migrations(place: Place) -> None:
 
 
 def test_a_required_migration_does_not_wait(place: Place) -> None:
-    """Two releases at once: the older nodes stop."""
+    """Two releases in one step: the older nodes stop."""
     place.list_node("old", NOW)
     place.knowing(Expand(_more), Contract(_less), Expand(_most), log_format=LOG_FORMAT + 1)
     assert place.start().versions[:2] == (3, 2)

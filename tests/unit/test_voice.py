@@ -1,9 +1,12 @@
 """Texts that people read follow docs/voice.md."""
 
+import ast
+import io
 import json
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,6 +93,32 @@ def test_code_is_skipped() -> None:
 def test_texts_avoid_these_phrases(path: Path) -> None:
     texts = values(json.loads(path.read_text("utf-8")))
     assert {text: phrases for text in texts if (phrases := found_in(text))} == {}
+
+
+def prose(source: str) -> Iterator[str]:
+    """The docstrings and comments of Python code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield str(node.value.value)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+IN_CODE = re.compile("(?:in|by|of) which|(?:there )?is none", re.IGNORECASE)
+"""Phrases that comments may use: a reference, and Python's None."""
+
+
+@pytest.mark.parametrize("directory", ["src/tertulia", "tests", "bench"])
+def test_docstrings_and_comments_avoid_them(directory: str) -> None:
+    wrong = [
+        (path.name, text[:80], phrases)
+        for path in sorted((ROOT / directory).rglob("*.py"))
+        if path != Path(__file__)
+        for text in prose(path.read_text("utf-8"))
+        if (phrases := [one for one in found_in(text) if not IN_CODE.fullmatch(one)])
+    ]
+    assert wrong == []
 
 
 def help_texts(command: Any) -> Iterator[str]:

@@ -53,8 +53,8 @@ async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncI
 
 
 def first_owner(state: State) -> int:
-    """Return the active owner, not a bot, with the oldest account. Raises Refused if there is
-    none."""
+    """Return the active owner, not a bot, with the oldest account. Raises Refused if
+    nobody qualifies."""
     owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
     if not owners:
         raise Refused("The organization has no active owner, whom this command acts for.")

@@ -46,7 +46,7 @@ async def opened_organization(
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """Open the log and the vault of an existing organization.
 
-    Raises NoOrganization if there is none, and VaultError if the secret doesn't match.
+    Raises NoOrganization if it doesn't exist, and VaultError if the secret doesn't match.
     """
     async with opened_log(
         config,

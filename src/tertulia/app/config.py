@@ -110,7 +110,7 @@ def _from_credentials(directory: Path) -> dict[str, ConfigValue]:
     try:
         names = sorted(os.listdir(directory))
     except OSError:
-        return {}  # They are another's: of whoever started this program, and not for its user.
+        return {}  # They belong to the program's parent, not to this program.
     # The settings file may be a credential, too: `--config` names it.
     own = [name for name in names if name.startswith(_CREDENTIAL) and name != FILE]
     known = {name: name.removeprefix(_CREDENTIAL) for name in own}

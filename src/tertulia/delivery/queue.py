@@ -32,8 +32,8 @@ LARGEST: Final = 2**31 - 1
 _STEP: Final = 2**19
 """The distance between entries from which queues count."""
 _SPREAD: Final = 2**29
-"""Queues end at different points in the last part of this size, so that they don't all end at
-once."""
+"""Queues end at different points in the last part of this size, so that they don't all end
+together."""
 
 
 class Numbering(Struct, frozen=True):

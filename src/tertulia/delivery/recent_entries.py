@@ -24,7 +24,7 @@ _LOOK_AFTER: Final = 16
 """The number of entries after which their size is computed again, since events are encoded
 later."""
 PAGE: Final = 500
-"""The number of entries read from the database at once, and of events in one response."""
+"""The number of entries read from the database together, and of events in one response."""
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """The size of a response, in bytes, beyond which the rest is left for the next poll."""
 
@@ -190,7 +190,7 @@ class RecentEntries:
             if event_id > cursor:
                 found.add(event_id, event)
                 if found.is_full:
-                    return  # The next poll goes on in the middle of the entry.
+                    return  # The next poll continues in the middle of the entry.
 
     def _with_transients(
         self, found: _EventPage, queue: Queue, cursor: int, seq: int

@@ -388,7 +388,7 @@ class Log:
         await self.snapshot(None, state_only, lambda *_: None)
 
     async def reached(self, seq: int) -> None:
-        """Return when the state has this entry, which another node is said to have shown, or when
+        """Return when the state has this entry, which a client saw at another node, or when
         it is known not to exist. Raises Unavailable after `BEHIND_SECONDS`."""
         await self._catching_up.reached(seq)
 

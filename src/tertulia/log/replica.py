@@ -56,7 +56,7 @@ class LogSubscribers:
         for callback in [*self.on_reload, *(self.on_history if is_other_history else ())]:
             try:
                 callback()
-            except Exception:  # The writer goes on.
+            except Exception:  # The writer continues.
                 logger.exception("a callback failed after the state was reloaded")
 
     def mail_written(self) -> None:

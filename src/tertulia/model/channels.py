@@ -124,11 +124,11 @@ class ChannelCreated(Change, frozen=True, tag="channel_created"):
 
 
 class ChannelChanged(Change, frozen=True, tag="channel_changed"):
-    """Fields of a channel have new values; `was` has the old ones.
+    """Fields of a channel have new values; `was` has the old values.
 
     `gained` and `lost` are users who gained or lost sight of the channel. If there are `gained`, or
-    the channel was unarchived, `subscribers` are its subscribers then. `archived` is the value of
-    `is_archived` before. The three privacy fields always come together.
+    the channel was unarchived, `subscribers` are its subscribers then. `archived` is the previous
+    value of `is_archived`. The three privacy fields always come together.
     """
 
     channel_id: int

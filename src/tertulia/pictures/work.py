@@ -119,7 +119,7 @@ def opened(content: bytes | Path) -> Iterator[Image.Image]:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         raise BadPicture("This image has too many pixels.") from None
-    except Exception as error:  # Decoders fail in many ways on what somebody made up.
+    except Exception as error:  # Decoders fail in many ways on malformed input.
         raise BadPicture("This file isn't an image that the server can read.") from error
 
 

@@ -73,7 +73,7 @@ async def subscribe(caller: Caller, wanted: SubscribeRequest) -> SubscribeResult
 
 async def _submitted(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
     """Submit one part, and then leave the writer and the database to others for as long as that
-    took: SQLite's lock goes to whoever asks at the right moment."""
+    took: SQLite's lock has no queue."""
     began = caller.node.log.elapsed()
     done = await caller.submit(verb, *arguments)
     await asyncio.sleep(min(max(caller.node.log.elapsed() - began, 0.0), LONGEST_PAUSE))

@@ -40,7 +40,7 @@ class Contacts(Index):
         self._kept = BitMap()
         """Accounts that have a bitmap in `_shared`."""
         self._joined: dict[int, BitMap] = {}
-        """New subscribers by channel, added to others' bitmaps all at once on the next use."""
+        """New subscribers by channel, added to others' bitmaps together on the next use."""
         self._left: set[int] = set()
         """Channels that someone left: their subscribers' bitmaps are dropped on the next use."""
         self._gains: deque[Gain] = deque(maxlen=REMEMBERED)

@@ -44,7 +44,7 @@ class Table(Generic[R]):
         """Changes with each change of the table."""
         self._watchers: list[Callable[[R | None, R | None], None]] = []
         self.replaced: list[tuple[R | None, R]] = []
-        """Of a copy: what differs from the original, as pairs of before and after."""
+        """Of a copy: what differs from the original, as pairs of old and new record."""
         self._copied_at = 0
 
     def watch(self, watcher: Callable[[R | None, R | None], None]) -> None:

@@ -243,8 +243,8 @@ class BucketPartialUploads(PartialUploads):
 
     async def _below(self, directory: str, user_ids: Collection[int] | None) -> AsyncIterator[str]:
         """Yield paths in a directory with one subdirectory per account: those of the given
-        accounts, and maybe of others. Each account takes a request, so many accounts are listed
-        together."""
+        accounts, and maybe of others. Listing one account takes a request, so more than a few
+        are listed together."""
         is_whole = user_ids is None or len(user_ids) > MOST_LISTINGS
         for place in [directory] if is_whole else [f"{directory}/{one}" for one in user_ids or ()]:
             async for one in self._files.below(place):

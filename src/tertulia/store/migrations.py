@@ -268,7 +268,7 @@ def _notices(dialect: Dialect) -> Sequence[str]:
         "CREATE INDEX notices_by_conversation ON notices (way, conversation)",
         "CREATE TABLE notice_cursor (id BIGINT PRIMARY KEY, seq BIGINT NOT NULL,"
         f" holder TEXT NOT NULL, held_until {dialect.real} NOT NULL)",
-        # Nobody is told of what was written before.
+        # Nobody is notified about existing messages.
         "INSERT INTO notice_cursor (id, seq, holder, held_until)"
         " SELECT 1, seq, '', 0 FROM head WHERE id = 1",
     )
@@ -364,7 +364,7 @@ def _search_merged_by_steps(dialect: Dialect) -> Sequence[str]:
 
 
 def _authors_and_parts_by_channel(dialect: Dialect) -> Sequence[str]:
-    """What somebody wrote in a channel, and what there has links, is found without the rest."""
+    """What one person wrote in a channel, and what has links there, is found without the rest."""
     return (
         "CREATE INDEX messages_by_author ON messages (sender_id, channel_id, id)",
         *(

@@ -104,7 +104,7 @@ def _listen(
     stop: socket.socket,
     hearing: NotificationReader | None,
 ) -> None:
-    """Call `on_payloads` with the channel's notifications, those that arrive together at once,
+    """Call `on_payloads` with the channel's notifications, batched as they arrive,
     until `stop` is readable. The first call has an empty one, for those that came before. With a
     `hearing`, later calls run on its loop, because a thread's turn costs more than handling
     them."""

@@ -229,7 +229,7 @@ class Readers:
 
     def _line(self, read: _Read, room: int) -> _Line:
         """Return the line that the read belongs to, without reads that were given up if it's full
-        for a server that has room for so many more reads."""
+        for a server that has room for `room` more reads."""
         key = read.asker.person, read.is_search
         line = self._lines.get(key)
         if line is None:

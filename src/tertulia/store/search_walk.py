@@ -296,7 +296,7 @@ class SearchWalk:
 
     @cached_property
     def _spread(self) -> list[Message]:
-        """A sample of the remaining messages, whoever may read them."""
+        """A sample of the remaining messages, including those the reader can't read."""
         first, last = (
             (1, self._last_id) if self._comparison == "<" else (self._last_id, self._newest)
         )

@@ -67,7 +67,7 @@ class SqliteDialect(Dialect):
     search_deletions = (
         "INSERT INTO message_search (message_search, rank) VALUES ('deletemerge', 0)",
     )
-    # (So many pages as there never are.)
+    # More pages than a database can have.
     search_tidying = (
         "INSERT INTO message_search (message_search, rank) VALUES ('merge', 100000000)",
     )

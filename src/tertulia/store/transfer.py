@@ -372,7 +372,7 @@ def _damaged(archive: zipfile.ZipFile) -> str | None:
 
 
 def _nobody(_: str) -> None:
-    """Nobody is told of migrations."""
+    """Nobody is notified about migrations."""
 
 
 def _nothing(_: str, __: int, ___: int) -> None:

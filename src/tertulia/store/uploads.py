@@ -115,7 +115,7 @@ class UploadStore:
         if not arrived.exists():
             return
         file_modes.directory(place.parent)
-        with contextlib.suppress(FileNotFoundError):  # Somebody else has just done it.
+        with contextlib.suppress(FileNotFoundError):  # Another request has just done it.
             arrived.replace(place)
         sync_directory(place.parent)
 

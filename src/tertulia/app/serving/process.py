@@ -193,7 +193,7 @@ class _Group:
     def _start(self, number: int) -> _Process:
         plan = self._plan
         slot = self._started % SLOTS
-        self._counts.withdraw(slot)  # Somebody may have had it.
+        self._counts.withdraw(slot)  # Another process may have had it.
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:

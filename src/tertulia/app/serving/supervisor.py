@@ -309,7 +309,7 @@ class WorkerSupervisor:
             number = self._to_replace.pop(0)
             place = self._places[number]
             if place.life is None:
-                continue  # Whoever is started there is new.
+                continue  # A worker started in this slot is new.
             self._successor = self._started(number, now)
             if self._successor is not None:
                 return

@@ -1,1 +1,1 @@
-"""Accounts: people and bots, how they come and go, and what is each one's own."""
+"""Accounts: people and bots, and what belongs to each."""

@@ -430,4 +430,4 @@ def exchange(
     )
 
 
-# One's own settings
+# Personal settings

@@ -190,7 +190,7 @@ CLOUD: Final[Mapping[str, tuple[str, Writer]]] = {
     "pullrequest:comment_deleted": ("comment", _comment("deleted a comment", "PR")),
 }
 
-# One's own server
+# Bitbucket Server
 
 
 def _server_who(payload: Part) -> str:

@@ -24,7 +24,7 @@ _SHOWN: Final = {
     "projectId": "project.name",
     "cycleId": "cycle.name",
 }
-"""What is told of when it changes, and where its new value is."""
+"""Fields whose changes are posted, and where the new value is."""
 
 
 def _who(payload: Part) -> str:

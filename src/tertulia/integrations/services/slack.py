@@ -25,7 +25,7 @@ MAX_PIECES: Final = 100
 """Blocks and attachments of a message, and fields of each, that are shown."""
 _EVERYBODY: Final = frozenset({"here", "channel", "everyone"})
 _MENTION: Final = "\x02"
-"""Stands for the mention of everybody, the only one that there is, until all else is harmless."""
+"""Stands for a mention of everyone, the only mention allowed, until the rest is escaped."""
 _CODE: Final = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"<([^<>\n]{1,3000})>")
 _KEPT: Final = re.compile("\x00(\\d+)\x00")

@@ -60,7 +60,7 @@ def _update_card(data: Part, card: str) -> str | None:
 
 
 def _what(kind: str, data: Part, action: Part) -> tuple[str | None, str]:
-    """What somebody did, and what they wrote."""
+    """What a person did, and what they wrote."""
     card = _card(data)
     whom = action.line("member.fullName", "someone")
     board = data.line("board.name", "the board")

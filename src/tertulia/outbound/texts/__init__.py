@@ -74,7 +74,7 @@ def texts(language: str, part: str) -> Texts:
 
 
 def language_of(tag: str) -> str:
-    """Return the available language for a tag such as `pt-br`; English if there is none."""
+    """Return the available language for a tag such as `pt-br`; or English."""
     base = tag.lower().partition("-")[0]
     return base if base in LANGUAGES else "en"
 

@@ -115,7 +115,7 @@ def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> Received
 
 
 def unpack(place: str, into: list[str]) -> None:
-    """Write the email's attachments to existing files, as many as there are paths."""
+    """Write the email's attachments to existing files, one for each path."""
     files = _parts(_mail(place))[2]
     for part, target in zip(files, into, strict=False):
         Path(target).write_bytes(_bytes(part))
