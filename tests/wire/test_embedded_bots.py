@@ -14,7 +14,7 @@ from tertulia.embedded import catalog, hosting
 from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.service.webhooks.calling import ServiceCaller
-from tertulia.service.webhooks.embedded import ApiResponse
+from tertulia.service.webhooks.embedded import BotCallResult
 from tests.conftest import OTHERS
 from tests.support import (
     Organization,
@@ -237,7 +237,9 @@ async def test_messages_are_handled_in_the_order_sent(
     first, second = [await org["ben"].write([bot.user_id], text) for text in ("one", "two")]
     ask = caller.embedded._interface
 
-    async def late(who: User, operation: str, fields: Mapping[str, Any], mark: str) -> ApiResponse:
+    async def late(
+        who: User, operation: str, fields: Mapping[str, Any], mark: str
+    ) -> BotCallResult:
         for _ in range(1000 if fields.get("message_id") == first else 0):
             await asyncio.sleep(0)
         return await ask(who, operation, fields, mark)

@@ -20,14 +20,14 @@ logger = logging.getLogger("tertulia.embedded")
 BUSY: Final = "The server is busy or shutting down."
 
 
-class ApiResponse(Struct, frozen=True):
+class BotCallResult(Struct, frozen=True):
     """A response of the API to a bot."""
 
     status: int
     content: dict[str, Any]
 
 
-Interface = Callable[[User, str, Mapping[str, Any], str], Awaitable[ApiResponse]]
+Interface = Callable[[User, str, Mapping[str, Any], str], Awaitable[BotCallResult]]
 """Performs an API operation with its fields as the bot. The last argument is an idempotency key;
 empty if repeating is harmless."""
 

@@ -8,7 +8,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from tertulia.model.users import User
-from tertulia.service.webhooks.embedded import ApiResponse, Interface
+from tertulia.service.webhooks.embedded import BotCallResult, Interface
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import PREFIX
 
@@ -44,9 +44,9 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
 
     async def request(
         bot: User, operation: str, fields: Mapping[str, Any], mark: str
-    ) -> ApiResponse:
+    ) -> BotCallResult:
         if operation not in _OPERATIONS:
-            return ApiResponse(
+            return BotCallResult(
                 400, {"result": "error", "msg": "Embedded bots can't use this endpoint."}
             )
         method, path = _OPERATIONS[operation]
@@ -73,7 +73,7 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
                 "result": "error",
                 "msg": f"The server responded with status {response.status_code}.",
             }
-        return ApiResponse(response.status_code, content)
+        return BotCallResult(response.status_code, content)
 
     return request
 
