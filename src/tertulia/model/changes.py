@@ -67,11 +67,6 @@ from tertulia.model.messages import (
     MessagesRead,
     MessagesUnread,
 )
-from tertulia.model.navigation import (
-    NavigationViewAdded,
-    NavigationViewChanged,
-    NavigationViewRemoved,
-)
 from tertulia.model.organization import (
     DefaultChannelGroupRemoved,
     DefaultChannelGroupSet,
@@ -90,7 +85,15 @@ from tertulia.model.organization import (
     RealmDefaultsChanged,
     RealmReactivated,
 )
-from tertulia.model.personal import AlertWordsChanged, QuietTimesChanged, UserMuted, UserUnmuted
+from tertulia.model.personal import (
+    AlertWordsChanged,
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
+    QuietTimesChanged,
+    UserMuted,
+    UserUnmuted,
+)
 from tertulia.model.pins import MessagePinned, MessageUnpinned
 from tertulia.model.profiles import (
     ProfileChanged,

@@ -19,7 +19,6 @@ from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, PendingPreview
-from tertulia.model.navigation import NavigationView
 from tertulia.model.numbers import Counter
 from tertulia.model.organization import (
     DefaultChannelGroup,
@@ -29,7 +28,7 @@ from tertulia.model.organization import (
     Playground,
     Realm,
 )
-from tertulia.model.personal import AlertWords, MutedUser, QuietTimes
+from tertulia.model.personal import AlertWords, MutedUser, NavigationView, QuietTimes
 from tertulia.model.pins import Pin
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji

@@ -17,7 +17,6 @@ from tertulia.model.edits import TopicMove
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import PendingPreview, Placed
-from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.numbers import Counter
 from tertulia.model.organization import (
@@ -28,7 +27,7 @@ from tertulia.model.organization import (
     Playground,
     Realm,
 )
-from tertulia.model.personal import AlertWords, QuietTimes
+from tertulia.model.personal import AlertWords, NavigationView, QuietTimes
 from tertulia.model.profiles import ProfileField
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings, User

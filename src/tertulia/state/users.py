@@ -186,3 +186,29 @@ def _(state: State, change: changes.SessionsEnded) -> None:
         for one in state.push_subscriptions.of_session[session_id]:
             state.push_subscriptions.remove(one.id)
         state.sessions.remove(session_id)
+
+
+FOLDS.puts(changes.InvitationsMade, "invitations", "invitations")
+
+
+@FOLDS.of(changes.InvitationSentAgain)
+def _(state: State, change: changes.InvitationSentAgain) -> None:
+    invitation = state.invitations[change.invitation_id]
+    state.invitations.put(revised(invitation, {"sent_at": (*invitation.sent_at, change.at)}))
+
+
+@FOLDS.of(changes.InvitationsEnded)
+def _(state: State, change: changes.InvitationsEnded) -> None:
+    for invitation_id in change.invitation_ids:
+        invitation = state.invitations[invitation_id]
+        state.invitations.put(revised(invitation, {"status": change.status}))
+
+
+@FOLDS.of(changes.InvitationsRedacted)
+def _(state: State, change: changes.InvitationsRedacted) -> None:
+    for invitation_id in change.invitation_ids:
+        state.invitations.put(revised(state.invitations[invitation_id], {"address": ""}))
+
+
+FOLDS.puts(changes.ConfirmationAsked, "confirmations", "confirmation")
+FOLDS.removes(changes.ConfirmationsEnded, "confirmations", "confirmation_ids")

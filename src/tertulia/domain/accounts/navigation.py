@@ -10,7 +10,7 @@ from tertulia.model.changes import (
     OnboardingStepTaken,
 )
 from tertulia.model.errors import NoSuchView, Refused
-from tertulia.model.navigation import NavigationView
+from tertulia.model.personal import NavigationView
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 

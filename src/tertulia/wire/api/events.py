@@ -1,6 +1,6 @@
 """The base class of events, and their encoding."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -35,3 +35,9 @@ def encoded(event: Event, numbering: Numbering, seq: int, index: int) -> Encoded
     OverflowError if that is too large to number."""
     body = with_id(event, numbering.of_entry(seq, index))
     return EncodedEvent(str(event.__struct_config__.tag), body)
+
+
+FEATURE_LEVEL: Final = 496
+SERVICE_VERSION: Final = "12.0"
+"""The Zulip release with the same API. Clients refuse versions older than they support."""
+MERGE_BASE: Final = SERVICE_VERSION

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain.accounts import navigation
 from tertulia.model import changes
-from tertulia.model.navigation import NavigationView
+from tertulia.model.personal import NavigationView
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import SectionContext, Sections

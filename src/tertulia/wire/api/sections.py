@@ -26,9 +26,9 @@ from tertulia.wire.api import (
     settings,
     statuses,
     user_topics,
-    versions,
     webhooks,
 )
+from tertulia.wire.api import events as versions
 from tertulia.wire.api.bots import objects as bots
 from tertulia.wire.api.channels import sections as channels
 from tertulia.wire.api.groups import endpoints as groups

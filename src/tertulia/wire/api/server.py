@@ -11,7 +11,7 @@ from tertulia.model.errors import Refused, WrongPassword
 from tertulia.model.users import User
 from tertulia.service import credentials, mailing
 from tertulia.service.credentials import BadToken
-from tertulia.wire.api import versions
+from tertulia.wire.api import events as versions
 from tertulia.wire.api.organization.objects import picture_url
 from tertulia.wire.api.users.objects import UserFormat, UserObject, shared_user_object
 from tertulia.wire.http import sign_in

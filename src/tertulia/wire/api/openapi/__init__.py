@@ -9,12 +9,11 @@ from typing import Final
 
 import tertulia
 from tertulia.wire.api import projections, transients
-from tertulia.wire.api.events import Event
+from tertulia.wire.api.events import FEATURE_LEVEL, Event
 from tertulia.wire.api.openapi.operations import inputs_of, operations, tags
 from tertulia.wire.api.openapi.responses import error_schema, success_schema
 from tertulia.wire.api.openapi.schemas import Json, Schemas
 from tertulia.wire.api.routes import ROUTES
-from tertulia.wire.api.versions import FEATURE_LEVEL
 from tertulia.wire.http.request_head import CSRF_COOKIE, PREFIX, SESSION_COOKIE
 from tertulia.wire.http.routing import Route
 
