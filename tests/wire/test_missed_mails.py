@@ -194,7 +194,7 @@ async def test_a_node_that_was_frozen_repeats_no_email_of_another_node(
         await quick.once()
         await quick.close()
 
-    for name in ("_acquire", "_to_be_told", "_write_told"):
+    for name in ("_acquire", "_notifications", "_write_outcome"):
         await ann.write([ben.user_id], f"{name} one")
         await ann.write([cleo.user_id], f"{name} two")
         await slow.once()

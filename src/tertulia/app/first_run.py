@@ -127,7 +127,7 @@ class FirstRun:
             return await self._made(request, say, sent)
         except (Refused, Unavailable) as error:
             status = error_response(error)[0]
-            return _form(self._config, say, {}, trouble=say.refusal(error), status=status)
+            return _form(self._config, say, {}, error=say.refusal(error), status=status)
 
     async def _made(self, request: Request, say: Speech, sent: Mapping[str, str]) -> Response:
         if not self._log.state.is_empty:
@@ -143,13 +143,13 @@ class FirstRun:
             await self._require_good(founder)
         except Refused as refusal:
             status = error_response(refusal)[0]
-            return _form(self._config, say, sent, trouble=say.refusal(refusal), status=status)
+            return _form(self._config, say, sent, error=say.refusal(refusal), status=status)
         try:
             secret = load_secret(self._config.data_path, self._config.secret or None, create=True)
         except OSError as error:
             logger.error("the secret can't be written: %s", error)
-            trouble = "The server can't write to its data directory."
-            return _form(self._config, say, sent, trouble=trouble, status=500)
+            message = "The server can't write to its data directory."
+            return _form(self._config, say, sent, error=message, status=500)
         vault = Vault(secret)
         try:
             async with self.busy:
@@ -207,7 +207,7 @@ def _to(path: str) -> Response:
 
 
 def _form(
-    config: Config, say: Speech, sent: Mapping[str, str], *, trouble: str = "", status: int = 200
+    config: Config, say: Speech, sent: Mapping[str, str], *, error: str = "", status: int = 200
 ) -> Response:
     code = sent.get("code", "")
     return from_template(
@@ -255,7 +255,7 @@ def _form(
             new_password_field(config, say),
         ],
         button=say("begin"),
-        trouble=trouble,
+        error=error,
         hidden={},
         back=None,
     )
