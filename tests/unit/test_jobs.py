@@ -17,9 +17,9 @@ from tertulia.jobs.due import (
     ATTEMPTS,
     due_job,
     expired_once,
+    message_retention,
     messages_to_be_reminded_of,
     messages_to_send,
-    retention,
 )
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.supervisor import FailedItems, Job, JobSupervisor, pause_after
@@ -518,7 +518,7 @@ async def test_one_failing_channel_does_not_stop_retention_in_others(
 
         monkeypatch.setattr(deleting, "expire", choosy)
         assert lounge < bar
-        job = retention(org.node.log)
+        job = message_retention(org.node.log)
         await job.once()
         assert await newest(org, "ann") == ["old"]
         assert job.trouble is not None
@@ -542,7 +542,7 @@ async def test_a_database_error_does_not_stop_retention(
             return await read(*arguments, **named)
 
         monkeypatch.setattr(org.node.store, "read", once_away)
-        async with JobSupervisor().running([retention(org.node.log)]):
+        async with JobSupervisor().running([message_retention(org.node.log)]):
             await until(lambda: not len(org.node.state.topics))
         assert failed
 

@@ -39,7 +39,7 @@ def is_administrator(state: State, user: User) -> bool:
     return role_of(state, user) <= Role.ADMINISTRATOR
 
 
-def isowner_of(state: State, user: User) -> bool:
+def is_owner(state: State, user: User) -> bool:
     """Whether the account has the rights of an organization's owners."""
     return role_of(state, user) is Role.OWNER
 
@@ -56,7 +56,7 @@ def require_administrator(state: State, actor: User) -> None:
 
 
 def require_owner(state: State, actor: User) -> None:
-    if not isowner_of(state, actor):
+    if not is_owner(state, actor):
         raise NotPermitted("You must be an organization owner.")
 
 
@@ -191,7 +191,7 @@ def manages_account(state: State, actor: User, target: User) -> bool:
     owner), or as a bot's owner."""
     if target.bot is not None and target.bot.owner_id == actor.id:
         return True
-    return isowner_of(state, actor) if target.is_owner else is_administrator(state, actor)
+    return is_owner(state, actor) if target.is_owner else is_administrator(state, actor)
 
 
 def may_lend_rights(state: State, actor: User, owner: User) -> bool:

@@ -240,7 +240,7 @@ DIRECT: Final = 0
 """Stands for direct messages in place of a channel ID."""
 
 
-def retention(log: Log) -> Job:
+def message_retention(log: Log) -> Job:
     """Delete expired messages every hour."""
     set_aside = FailedItems()
 

@@ -17,7 +17,9 @@ from tertulia.service.notifications.push_sender import PushSender
 DIGEST_PERIOD_SECONDS: Final = 900.0
 
 
-def notices(node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callable[[], None]) -> Job:
+def notification_job(
+    node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callable[[], None]
+) -> Job:
     """Decide whom to notify of new messages, and queue emails and pushes when they are due. The
     callbacks are called when there is something to send."""
     channels: list[NotificationChannel] = []
@@ -48,7 +50,7 @@ def notices(node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callabl
     return job
 
 
-def digests(node: Node, mails_wanted: Callable[[], None]) -> Job:
+def digest_job(node: Node, mails_wanted: Callable[[], None]) -> Job:
     """Queue digests on the organization's day. `mails_wanted` is called when there are some."""
 
     async def once() -> float:
@@ -58,14 +60,14 @@ def digests(node: Node, mails_wanted: Callable[[], None]) -> Job:
     return Job("digests", once)
 
 
-def mails(node: Node) -> Job:
+def email_job(node: Node) -> Job:
     """Send queued emails, with retries."""
     job = Job("mails", mail_sender(node).once)
     node.log.on_mail(job.want)
     return job
 
 
-def pushes(node: Node) -> Job:
+def push_job(node: Node) -> Job:
     """Send queued push notifications, with retries, and close those that were read elsewhere."""
     sender = PushSender(node)
     job = Job("pushes", sender.once, close=sender.tasks.close)

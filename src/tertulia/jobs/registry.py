@@ -10,13 +10,13 @@ from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
 from tertulia.jobs.due import (
     due_job,
+    message_retention,
     messages_to_be_reminded_of,
     messages_to_send,
-    retention,
     topic_moves,
 )
 from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
-from tertulia.jobs.notifications import digests, mails, notices, pushes
+from tertulia.jobs.notifications import digest_job, email_job, notification_job, push_job
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upkeep import (
@@ -39,7 +39,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
     """All jobs. `encode_call` encodes messages for bots' services; embedded bots use
     `bot_interface`."""
     config, log = node.config, node.log
-    sending = mails(node)
+    sending = email_job(node)
     return (
         *due_jobs(node),
         heartbeats(node.delivery),
@@ -51,7 +51,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         FileCleanup(log, node.uploads, node.partials).job(),
         PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
-        retention(log),
+        message_retention(log),
         topic_moves(node),
         log_pruning(log, config.log_retention_days),
         deleted_words(log.store),
@@ -67,11 +67,11 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
 
 def _telling(node: Node, sending: Job) -> Iterator[Job]:
     """Jobs for notifications, as far as their channels are turned on."""
-    config, pushing = node.config, pushes(node)
+    config, pushing = node.config, push_job(node)
     if config.sends_notification_emails or config.web_push:
-        yield notices(node, sending.want, pushing.want)
+        yield notification_job(node, sending.want, pushing.want)
     if config.sends_notification_emails:
-        yield digests(node, sending.want)
+        yield digest_job(node, sending.want)
     if config.web_push:
         yield pushing
 

@@ -54,7 +54,7 @@ def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -
     """
     state, actor = context.state, context.actor
     _check(context, on)
-    present = _like(context, on, wanted)
+    present = _existing(context, on, wanted)
     if present is not None:
         chosen = Emoji(kind=present.kind, code=present.code, name=present.name)
     else:
@@ -95,7 +95,9 @@ def _check_emoji(context: CommandContext, on: ReactedMessage) -> None:
         raise Conflict
 
 
-def _like(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -> Reaction | None:
+def _existing(
+    context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji
+) -> Reaction | None:
     """Return anyone's reaction with the same emoji."""
     code, kind = wanted.code, wanted.kind
     if code is None:

@@ -42,7 +42,7 @@ async def require_disk_space(node: Node, size: int = 0) -> None:
         raise UploadQuotaReached(left=left, of_person=False)
 
 
-async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
+async def store_upload(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
     """Store an uploaded file as the user's attachment. Repeating it changes nothing.
 
     Raises UploadQuotaReached, and Unavailable.

@@ -278,7 +278,7 @@ async def _keep(
             arrived = ArrivedFile(
                 name=file.name, content_type=file.content_type, size=size, arriving=draft.arriving
             )
-            attachment = await uploads.stored(node, keeper_id, arrived)
+            attachment = await uploads.store_upload(node, keeper_id, arrived)
             kept.ids.append(attachment.id)
             kept.lines.append(f"[{name}](/user_uploads/{attachment.path})")
     if len(files) > MAX_FILES:

@@ -16,7 +16,7 @@ from tertulia.model.organization import MAX_MEBIBYTES
 from tertulia.model.users import User
 from tertulia.service import links
 from tertulia.service.caller import Caller
-from tertulia.service.files.uploads import files_opened, may_open, stored
+from tertulia.service.files.uploads import files_opened, may_open, store_upload
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.organization.objects import OptionalLimit, limit_json, optional_limit
@@ -194,7 +194,7 @@ async def upload_file(call: Call) -> UploadedFileResponse:
     if call.file is None:
         raise Refused("The request doesn't contain a file.")
     try:
-        attachment = await stored(call.node, call.user.id, call.file)
+        attachment = await store_upload(call.node, call.user.id, call.file)
     except Refused:
         with contextlib.suppress(FilesUnavailable):  # A job deletes it later.
             await call.node.uploads.forget(call.file.arriving.key)

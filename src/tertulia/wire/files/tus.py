@@ -17,7 +17,7 @@ from tertulia.domain import quotas
 from tertulia.domain.messages import attachments
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
-from tertulia.service.files.uploads import require_disk_space, reserved_bytes, stored
+from tertulia.service.files.uploads import require_disk_space, reserved_bytes, store_upload
 from tertulia.store.partial_uploads import PartialUpload, UploadInUse, UploadPieces, new_key
 from tertulia.wire.api.attachments import uploaded_file
 from tertulia.wire.files.tus_headers import (
@@ -370,7 +370,7 @@ class _Tus:
 
     async def _stored(self, partial: PartialUpload) -> str:
         async with self._partials.whole(partial) as file:
-            return (await stored(self._node, partial.user_id, file)).path
+            return (await store_upload(self._node, partial.user_id, file)).path
 
 
 @contextlib.contextmanager
