@@ -728,7 +728,7 @@ async def test_a_crash_at_completion_is_repaired_by_the_next_request(
 
                 with monkeypatch.context() as patched:
                     if lost == "the change":
-                        patched.setattr(tus, "stored", broken)
+                        patched.setattr(tus, "store_upload", broken)
                     elif lost == "the move":
                         patched.setattr(UploadStore, "settle", broken)
                     else:
