@@ -213,6 +213,15 @@ def test_the_composition_root_is_short() -> None:
     assert len((ROOT / "app/composition.py").read_text().splitlines()) < 160
 
 
+def test_public_classes_have_names_of_their_own() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
 EVERY_CHANGE = typing.get_args(changes.AnyChange)
 
 

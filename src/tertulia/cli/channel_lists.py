@@ -11,7 +11,7 @@ from tertulia.cli import assignments
 from tertulia.cli.assignments import Shown
 from tertulia.cli.commands import Printed
 from tertulia.cli.errors import UsageError
-from tertulia.cli.nouns import Noun, by_id, fields
+from tertulia.cli.nouns import ManagedNoun, by_id, fields
 from tertulia.domain.channels import folders as folder_verbs
 from tertulia.model.organization import DefaultChannelGroup
 from tertulia.service.caller import Caller
@@ -20,7 +20,7 @@ from tertulia.wire.api import default_groups as api
 from tertulia.wire.api import folders as folders_api
 from tertulia.wire.http.parameters import IntPath, Params
 
-_folders = Noun(
+_folders = ManagedNoun(
     "folders",
     "Manage channel folders: list, create, change, archive, and reorder them.",
     one="folder",
@@ -93,7 +93,7 @@ async def _describe(caller: Caller, params: DescribedDefaultGroup) -> None:
     await api.describe_default_group(caller, params.group_id, params.name, params.description)
 
 
-_groups = Noun(
+_groups = ManagedNoun(
     "default-groups",
     "Manage groups of default channels, which new users can choose from. (To subscribe all new"
     " users to a channel: `channels change NAME is_default=true`.)",

@@ -10,7 +10,7 @@ from tertulia.cli.accounts import Users, role_name, status_of, user_ids
 from tertulia.cli.assignments import NONE, Shown
 from tertulia.cli.commands import Printed, done, listing
 from tertulia.cli.errors import UsageError
-from tertulia.cli.nouns import Noun, by_id
+from tertulia.cli.nouns import ManagedNoun, by_id
 from tertulia.cli.tables import cell, day, facts, yes
 from tertulia.domain.channels import channels as verbs
 from tertulia.domain.channels.channels import FOR_EVER, ChannelEdit, NewChannel
@@ -84,7 +84,7 @@ def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
     return {name: sent(name, text) for name, text in typed.items()}
 
 
-class Channels(Noun):
+class Channels(ManagedNoun):
     """Channels are also found as `#name`, and printed with their settings apart."""
 
     def found(self, state: State, which: str) -> Channel:

@@ -11,7 +11,7 @@ from tertulia.cli.accounts import user_ids
 from tertulia.cli.assignments import Shown, group_named, group_shown, group_typed
 from tertulia.cli.commands import Printed
 from tertulia.cli.errors import UsageError
-from tertulia.cli.nouns import Noun, by_id
+from tertulia.cli.nouns import ManagedNoun, by_id
 from tertulia.domain.groups import groups as verbs
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.model.groups import UserGroup
@@ -63,7 +63,7 @@ def _group_ids(state: State, several: Sequence[str]) -> list[int]:
     return list(dict.fromkeys(_groups.found(state, one).id for one in several))
 
 
-_groups = Noun(
+_groups = ManagedNoun(
     "groups",
     "Manage user groups and their members.",
     one="group",

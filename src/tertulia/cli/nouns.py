@@ -46,7 +46,7 @@ def fields(*names: str, **renamed: str) -> Callable[[State, Any], dict[str, Show
 # type checker doesn't accept such values as types.
 
 
-class Noun:
+class ManagedNoun:
     """A noun, and the group of its commands (`app`)."""
 
     def __init__(

@@ -12,7 +12,7 @@ import typer
 from tertulia.cli.assignments import Shown
 from tertulia.cli.commands import Printed, command, configured, done, group, listing, opened
 from tertulia.cli.errors import UsageError
-from tertulia.cli.nouns import Noun, by_id
+from tertulia.cli.nouns import ManagedNoun, by_id
 from tertulia.cli.nouns import fields as shown_fields
 from tertulia.cli.tables import moment
 from tertulia.domain.accounts import profiles
@@ -115,7 +115,7 @@ def _choices(before: ProfileField | None, text: str) -> str:
     return msgspec.json.encode(data).decode()
 
 
-_fields = Noun(
+_fields = ManagedNoun(
     "fields",
     "Manage custom profile fields: list, create, change, reorder, and remove them.",
     one="field",
@@ -161,7 +161,7 @@ _fields.end(
 
 # Email domains
 
-_domains = Noun(
+_domains = ManagedNoun(
     "domains",
     "Manage the email domains that new users' addresses can have if"
     " emails_restricted_to_domains is true.",
@@ -206,7 +206,7 @@ def _linkifier_sent(_: State, __: Any, typed: Mapping[str, str]) -> dict[str, st
     return sent
 
 
-_linkifiers = Noun(
+_linkifiers = ManagedNoun(
     "linkifiers",
     "Manage linkifiers, which turn text such as #123 into links.",
     one="linkifier",
@@ -238,7 +238,7 @@ _linkifiers.end(
     "3",
 )
 
-_playgrounds = Noun(
+_playgrounds = ManagedNoun(
     "playgrounds",
     "Manage code playgrounds, where people can run code from messages.",
     one="playground",

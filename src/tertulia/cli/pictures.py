@@ -8,7 +8,7 @@ import typer
 
 from tertulia.cli.assignments import Shown
 from tertulia.cli.commands import Column, Printed, command, group, listing
-from tertulia.cli.nouns import Noun
+from tertulia.cli.nouns import ManagedNoun
 from tertulia.domain.organization import emoji as emoji_verbs
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import CustomEmoji
@@ -30,7 +30,7 @@ def _emoji_shown(state: State, one: CustomEmoji) -> dict[str, Shown]:
     return {"name": one.name, "moves": bool(one.still), "added_by": added_by}
 
 
-_emoji = Noun(
+_emoji = ManagedNoun(
     "emoji",
     "Manage custom emoji: list, add, and remove them.",
     one="emoji",

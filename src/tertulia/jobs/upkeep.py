@@ -20,7 +20,7 @@ from tertulia.service.usage import CountedElsewhere
 from tertulia.store import installation, log_entries, nodes, notifications, outbox, pruning, usage
 from tertulia.store.database import Connection
 from tertulia.store.notes import FactSet
-from tertulia.store.pruning import AccountErasure
+from tertulia.store.pruning import PendingErasure
 from tertulia.store.store import Store
 
 
@@ -276,9 +276,9 @@ async def _newest_before(store: Store, before: float) -> int:
     return head
 
 
-async def _erasures(store: Store) -> list[AccountErasure]:
+async def _erasures(store: Store) -> list[PendingErasure]:
     """The erasures in the log, in order."""
-    found: list[AccountErasure] = []
+    found: list[PendingErasure] = []
     after, head = await store.read(_extent)
     while after < head:
         until = min(after + ENTRIES_READ, head)

@@ -29,7 +29,7 @@ _making: Final = threading.Lock()
 """Held by the thread that makes a checkpoint, because two would delete each other's rows."""
 
 
-class AccountErasure(Struct, frozen=True):
+class PendingErasure(Struct, frozen=True):
     """An account was deleted with its personal data."""
 
     seq: int
@@ -60,7 +60,7 @@ def first_since(connection: Connection, moment: float, after: int, until: int) -
     return None if found is None else int(found)
 
 
-def erasures(connection: Connection, after: int, until: int) -> list[AccountErasure]:
+def erasures(connection: Connection, after: int, until: int) -> list[PendingErasure]:
     """Return the erasures with `after` < seq <= `until`, in order."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
@@ -68,7 +68,7 @@ def erasures(connection: Connection, after: int, until: int) -> list[AccountEras
         (after, until),
     )
     return [
-        AccountErasure(entry.seq, entry.change.user_id, str(entry.change.was.get("address", "")))
+        PendingErasure(entry.seq, entry.change.user_id, str(entry.change.was.get("address", "")))
         for entry in (decode_entry(*row) for row in rows)
         if isinstance(entry.change, UserChanged)
     ]

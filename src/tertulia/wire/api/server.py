@@ -86,7 +86,7 @@ class FetchApiKey(Params, kw_only=True, frozen=True):
     password: Annotated[str, Meta(description="The account's password.")]
 
 
-class ApiKeyResponse(ApiResponse, kw_only=True):
+class FetchApiKeyResponse(ApiResponse, kw_only=True):
     """The account's API key."""
 
     api_key: str
@@ -94,7 +94,7 @@ class ApiKeyResponse(ApiResponse, kw_only=True):
     user_id: int
 
 
-async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKeyResponse:
+async def fetch_api_key(call: Call, params: FetchApiKey) -> FetchApiKeyResponse:
     """Get your API key with your email address and password."""
     address = names.address(params.username)
     checked = await sign_in.check_password(call.node, call.request, address, params.password)
@@ -104,20 +104,20 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKeyResponse:
     return await signed_in(call, checked.user, "password")
 
 
-async def signed_in(call: Call, user: User, method: str) -> ApiKeyResponse:
+async def signed_in(call: Call, user: User, method: str) -> FetchApiKeyResponse:
     """Record that the user signed in with `method`, and return their API key."""
     if user.awaits_arrival:
         await call.node.log.submit(user.id, users.arrive)
     sign_in.log_sign_in(call.request, method, user.id)
     key = call.node.vault.api_key(call.state.credentials[user.id])
-    return ApiKeyResponse(api_key=key, email=user.address, user_id=user.id)
+    return FetchApiKeyResponse(api_key=key, email=user.address, user_id=user.id)
 
 
 class DevFetchApiKey(Params, kw_only=True, frozen=True):
     username: Annotated[str, Meta(description="The account's email address.")]
 
 
-async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKeyResponse:
+async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> FetchApiKeyResponse:
     """Get an account's API key without a password."""
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
@@ -163,7 +163,7 @@ class FetchApiKeyByToken(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class ApiKeyWithUserResponse(ApiKeyResponse, kw_only=True):
+class ApiKeyWithUserResponse(FetchApiKeyResponse, kw_only=True):
     """The account's API key and, on request, the account."""
 
     user: UserObject | UnsetType = UNSET
