@@ -20,12 +20,12 @@ import asyncio
 
 from tertulia.service.config import Config
 from tests.conftest import OTHERS
-from tests.support import Organization, founded
+from tests.support import Organization, new_organization
 
 {use}
 
 async def main():
-    async with founded(Config(data_dir="{data_dir}"), others=OTHERS) as org:
+    async with new_organization(Config(data_dir="{data_dir}"), others=OTHERS) as org:
         await {name}(org)
 
 asyncio.run(main())
