@@ -1,6 +1,7 @@
 """Files on disk, and images."""
 
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from tertulia.pictures import BadPicture
 from tertulia.store.bucket_files import BucketFiles, S3Keys
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_moves import MovingFiles
+from tertulia.store.files import INCOMING
 from tertulia.store.s3_addresses import S3Address, s3_address
+from tertulia.store.uploads import UploadStore
 from tests.pictures import blank, picture
 from tests.support import row
 
@@ -47,6 +50,19 @@ NO_PATHS = (
     "a/" * 400 + "b",
 )
 """Paths that a disk or bucket can't have or would misinterpret."""
+
+
+async def test_a_file_deleted_while_arrivals_are_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = DiskFiles(tmp_path)
+    uploads = UploadStore(disk, disk)
+    for key in ("a" * 32, "b" * 32):
+        await disk.put(f"{INCOMING}/{key}", b"arrived")
+    listed = uploads.entries()
+    monkeypatch.setattr(uploads, "entries", lambda: listed)
+    await uploads.forget("a" * 32)
+    assert await uploads.arrived(time.time() + 60) == {"b" * 32}
 
 
 async def test_an_invalid_path_leads_nowhere(tmp_path: Path) -> None:

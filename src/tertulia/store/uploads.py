@@ -163,8 +163,10 @@ class UploadStore:
 
     def _arrived(self, before: float) -> Iterator[str]:
         for entry in self.entries():
-            if KEY.fullmatch(entry.name) and entry.lstat().st_mtime < before:
-                yield entry.name
+            # Requests delete files at any time, also between the listing and this.
+            with contextlib.suppress(FileNotFoundError):
+                if KEY.fullmatch(entry.name) and entry.lstat().st_mtime < before:
+                    yield entry.name
 
     async def forget(self, key: str) -> None:
         """Delete a file that arrived and isn't an attachment."""
