@@ -50,7 +50,7 @@ _COLUMNS = (
 
 @dataclass
 class Archive:
-    """What requests can use."""
+    """Accounts, places, and messages for requests."""
 
     authorization: str
     """The header of a person who is in every channel."""

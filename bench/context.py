@@ -1,4 +1,4 @@
-"""What cases use: servers with organizations, the bare protocol, and generators."""
+"""Shared by all cases: servers with organizations, the bare protocol, and load generators."""
 
 import json
 import shutil

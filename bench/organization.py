@@ -27,7 +27,7 @@ SIZES = {SMALL: 10, MIDDLE: 200, LARGE: 5000}
 
 @dataclass(frozen=True)
 class Organization:
-    """What requests can use."""
+    """Accounts and channels for requests."""
 
     people: list[str]
     """Authorization headers. The first person is in every channel, and the next ones in most."""

@@ -38,7 +38,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             bench.gather(name, server, people, send)
             return processes.pss(server.pid) - before
 
-        # What the first clients make the server load isn't counted.
+        # The first clients make the server load modules, which isn't counted.
         for name, server in servers.items():
             gathered(server, name, waiting[:100])
             bench.part(name)

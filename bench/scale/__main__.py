@@ -110,7 +110,7 @@ class Run:
     gathered: float
 
     def setup(self, nodes: int, senders: int) -> Setup:
-        """Three nodes on one machine, of which this many get requests."""
+        """Three nodes on one machine. This many of them get requests."""
         return Setup(
             nodes=nodes,
             senders=senders,

@@ -1,4 +1,4 @@
-"""What people do: each kind of action at its own rate, at random times."""
+"""Simulated actions of people, each at its own rate and at random times."""
 
 import asyncio
 import random

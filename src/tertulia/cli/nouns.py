@@ -153,6 +153,7 @@ class ManagedNoun:
     def show(self, example: str) -> None:
         """Add `show`: one with all its values."""
 
+        # Typer reads these annotations when the command is declared; mypy can't.
         async def show_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
             return self.printed(caller.state, self.found(caller.state, which))
 
