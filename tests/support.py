@@ -38,7 +38,7 @@ from tertulia.service.config import Config, WorkerConfig
 from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.wire.http.node import HttpNode
 from tests import contract, databases, postgres
-from tests.calling import called
+from tests.asgi_client import called
 
 PASSWORD = "correct horse"
 OWNER = "ann"

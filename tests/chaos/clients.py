@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 
-from tests.chaos.asking import Account, Answer, NodeClient
 from tests.chaos.cluster import Cluster, Node
 from tests.chaos.record import Attempt, Outcome, Record
+from tests.chaos.requests import Account, Answer, NodeClient
 from tests.reference_client import WAYS, ReferenceClient
 from tests.support import Listener, Person
 

@@ -60,7 +60,7 @@ class Node(Server):
             self.process.send_signal(number)
 
     def _command_line(self, *words: str) -> list[str]:
-        module = "tests.chaos.newer" if self.is_newer else "tertulia"
+        module = "tests.chaos.newer_version" if self.is_newer else "tertulia"
         return [sys.executable, "-m", module, *words]
 
     def _environment(self) -> dict[str, str]:

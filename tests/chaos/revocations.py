@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tests.chaos.asking import Account, Answer, NodeClient
 from tests.chaos.cluster import Cluster, Node
 from tests.chaos.record import Outcome, Probe, Record, Revocation
+from tests.chaos.requests import Account, Answer, NodeClient
 
 PAUSE = (2.0, 5.0)
 """Seconds between two revocations, unless a node is paused before."""

@@ -18,12 +18,12 @@ import httpx
 
 from tertulia.log.health import STALE_SECONDS
 from tertulia.service.config import Config
-from tests.chaos.asking import Account, NodeClient
 from tests.chaos.clients import PATIENCE, Client, shown
 from tests.chaos.cluster import Cluster, Node
-from tests.chaos.founding import add_channels, add_people
+from tests.chaos.organization import add_channels, add_people
 from tests.chaos.plan import Fault
 from tests.chaos.record import Attempt, Outcome, Record, last, once, stale
+from tests.chaos.requests import Account, NodeClient
 from tests.chaos.revocations import Revocations, Spare
 from tests.postgres import Standalone, standalone
 from tests.reference_client import differences

@@ -10,7 +10,7 @@ import pytest
 from tertulia.app.config import ConfigError, load
 from tertulia.service.mailing import FOLDER
 from tests.cli.support import Place
-from tests.mails import due_emails, no_email_job
+from tests.emails import due_emails, no_email_job
 from tests.support import open_organization
 
 

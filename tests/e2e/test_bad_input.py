@@ -9,7 +9,7 @@ import requests
 
 from tertulia.wire.protocol.request_head import MAX_HEAD
 from tests.e2e.conftest import Site
-from tests.e2e.raw import connected, request
+from tests.e2e.raw_http import connected, request
 from tests.e2e.server import Account, Server, ended
 
 MIB = 1024 * 1024

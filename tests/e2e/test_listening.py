@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.e2e.raw import Connection
+from tests.e2e.raw_http import Connection
 from tests.e2e.server import START_SECONDS, Account, Server, basic, ended
 from tests.programs import HeardProgram
 from tests.tls import name_in, unverified, write_certificate

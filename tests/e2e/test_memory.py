@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.raw import connected, request
+from tests.e2e.raw_http import connected, request
 from tests.e2e.server import Account, Server, ended
 
 MIB = 2**20

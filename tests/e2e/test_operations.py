@@ -10,7 +10,7 @@ import pytest
 from tests import postgres
 from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, listening, ok
-from tests.e2e.raw import connected, request
+from tests.e2e.raw_http import connected, request
 from tests.e2e.server import PASSWORD, Account, Server, ended
 
 GENERAL = {"type": "stream", "to": "general", "topic": "news"}

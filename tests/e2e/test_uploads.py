@@ -9,7 +9,7 @@ import httpx
 
 from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
-from tests.e2e.raw import Response, connected
+from tests.e2e.raw_http import Response, connected
 from tests.e2e.server import Account, Server, basic
 
 MIB = 1024 * 1024

@@ -13,9 +13,9 @@ import pytest
 
 from tests.e2e.conftest import Site
 from tests.e2e.people import PATIENCE
-from tests.e2e.raw import connected, request
+from tests.e2e.raw_http import connected, request
 from tests.e2e.server import Server, ended
-from tests.e2e.strict import crowded
+from tests.e2e.strict_clients import crowded
 from tests.e2e.test_first_run import FILLED, browser, printed_code
 from tests.e2e.test_operations import poll_of, registered
 

@@ -73,6 +73,6 @@ def test_every_generated_request_is_answered_as_documented(
     method: str, path: str, site: Site
 ) -> None:
     # Imported here, because only the process that runs these tests needs Schemathesis.
-    from tests.fuzz.made_up import sending
+    from tests.fuzz.generated_requests import sending
 
     sending(method, path)(client=site.client)

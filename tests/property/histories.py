@@ -30,8 +30,8 @@ from tertulia.state.fold import fold
 from tertulia.state.state import State
 from tertulia.store import log_entries, queries
 from tertulia.store.database import Connection
-from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
+from tests.property.personal_steps import OWN_STEPS
 from tests.property.web_steps import WEB_STEPS, SilentWeb
 from tests.support import Organization, Reply, TestClock, new_organization, until
 

@@ -10,7 +10,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
-from tests.unit.markup_stage import ANN, SITE, STATE, organization, path
+from tests.unit.markup_organization import ANN, SITE, STATE, organization, path
 from tests.unit.test_markup_safety import PARTS, checked
 
 PIC, FILM, PAGE = "https://a.example/x.png", "https://a.example/x.mp4", "https://a.example/page"

@@ -9,7 +9,7 @@ from tertulia.markup import katex, worker_rendering
 from tertulia.markup.inline import MAX_FORMULA
 from tertulia.markup.worker_rendering import MAX_FORMULA_SIZE, Formula, RenderCache
 from tertulia.state.decision import CommandContext
-from tests.unit.markup_stage import ANN, SERVING, STATE, html, line
+from tests.unit.markup_organization import ANN, SERVING, STATE, html, line
 from tests.unit.test_markup_safety import checked
 
 with_katex = pytest.mark.skipif(

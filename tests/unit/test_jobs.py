@@ -32,7 +32,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store.database import ConnectionLost
 from tests.support import Organization, TestClock, new_organization, until
-from tests.wire.own import later
+from tests.wire.personal_data import later
 
 DAY = 86400
 

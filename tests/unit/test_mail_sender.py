@@ -45,7 +45,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import outbox
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.store.outbox import QueuedMail
-from tests.mails import CollectingTransport, due_emails, link_path, no_email_job
+from tests.emails import CollectingTransport, due_emails, link_path, no_email_job
 from tests.support import Organization, TestClock, new_organization, open_organization
 
 MAIL = Mail(kind=MailKind.HAS_ACCOUNT, to="zoe@example.com", site="http://chat.test")

@@ -3,7 +3,7 @@
 import pytest
 
 from tertulia.state.state import State
-from tests.unit.markup_stage import line, rendered
+from tests.unit.markup_organization import line, rendered
 
 
 @pytest.mark.parametrize(

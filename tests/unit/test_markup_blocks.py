@@ -9,7 +9,7 @@ from tertulia.markup import code, worker_rendering
 from tertulia.markup.elements import escaped
 from tertulia.state.decision import CommandContext
 from tertulia.workers import TEXTS
-from tests.unit.markup_stage import ANN, SERVING, STATE, html, organization, rendered
+from tests.unit.markup_organization import ANN, SERVING, STATE, html, organization, rendered
 
 Q = "<blockquote>\n<p>{}</p>\n</blockquote>"
 CODE = '<div class="codehilite"{}><pre><span></span><code>{}</code></pre></div>'

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tertulia.markup import links as linkifiers
-from tests.unit.markup_stage import SITE, STATE, html, line, organization, path, rendered
+from tests.unit.markup_organization import SITE, STATE, html, line, organization, path, rendered
 
 
 def a(href: str, text: str, title: str | None = None) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from tertulia.model.emoji import names_by_code
-from tests.unit.markup_stage import ANN, BEN, EVE, STATE, html, line, rendered
+from tests.unit.markup_organization import ANN, BEN, EVE, STATE, html, line, rendered
 
 USER = '<span class="user-mention{}" data-user-id="{}">{}</span>'
 ALL = '<span class="user-mention channel-wildcard-mention{}" data-user-id="*">{}</span>'

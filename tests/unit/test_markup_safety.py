@@ -19,7 +19,7 @@ from tertulia.markup.elements import ALLOWED, VOID, element, open_tag
 from tertulia.markup.markdown import MAX_HTML
 from tertulia.model.organization import Linkifier
 from tests.support import Turns
-from tests.unit.markup_stage import EVE, html, organization, path, rendered
+from tests.unit.markup_organization import EVE, html, organization, path, rendered
 
 FORMULA = katex.ALLOWED | set(katex.MATHML)
 SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}

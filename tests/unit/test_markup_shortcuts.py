@@ -11,7 +11,7 @@ from markdown_it.rules_inline import StateInline
 from tertulia.markup import blocks, markdown
 from tertulia.markup.render import Renderer
 from tertulia.state.decision import CommandContext
-from tests.unit.markup_stage import EVE, SITE, STATE, rendered
+from tests.unit.markup_organization import EVE, SITE, STATE, rendered
 
 PARTS = st.sampled_from(
     [

@@ -21,9 +21,9 @@ from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import log_entries, outbox, pruning, queries
 from tertulia.store.database import Connection, Database
-from tests.mails import no_email_job
+from tests.emails import no_email_job
 from tests.support import Organization, TestClock, new_organization, open_organization
-from tests.wire.own import later
+from tests.wire.personal_data import later
 
 FUTURE = 2**60
 NAME, ADDRESS = "Zoë Secretname", "zoe.secret@example.com"

@@ -9,7 +9,7 @@ from tertulia.domain.accounts.addresses import CONFIRMATIONS_PER_ACCOUNT
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import AddressVisibility
 from tertulia.service.config import Config
-from tests.mails import due_emails, link_path, no_email_job
+from tests.emails import due_emails, link_path, no_email_job
 from tests.support import (
     PASSWORD,
     Organization,

@@ -7,7 +7,7 @@ import pytest
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.support import Organization, new_organization, open_organization, rows
-from tests.wire.stage import Data
+from tests.wire.sample_organization import Data
 
 CREATE = "/default_stream_groups/create"
 

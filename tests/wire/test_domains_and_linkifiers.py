@@ -10,7 +10,7 @@ from tertulia.domain.organization import linkifiers
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.support import Organization, new_organization, open_organization, rows
-from tests.wire.stage import Data
+from tests.wire.sample_organization import Data
 
 KNOWS_LINKIFIERS = {"linkifier_url_template": True}
 

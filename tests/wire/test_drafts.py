@@ -7,7 +7,7 @@ import pytest
 from tertulia.domain.messages import drafts as drafts_domain
 from tertulia.service.config import Config
 from tests.support import Organization, Person, open_organization, row, rows
-from tests.wire.own import add_with, listed
+from tests.wire.personal_data import add_with, listed
 
 PATH = "/drafts"
 NOTE = {"type": "", "to": [], "topic": "", "content": "a note"}

@@ -8,7 +8,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
 from tests.support import Listener, Organization, rows
-from tests.wire.stage import LIMITED, direct_messages
+from tests.wire.sample_organization import LIMITED, direct_messages
 from tests.wire.test_user_groups import create, group, people
 
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INTERNET = (

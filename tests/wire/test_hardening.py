@@ -16,7 +16,7 @@ from tertulia.wire.http.request_head import (
     SESSION_COOKIE,
 )
 from tests.browsers import signed_in_browser, signed_out_browser
-from tests.mails import due_emails, no_email_job
+from tests.emails import due_emails, no_email_job
 from tests.support import PASSWORD, Organization, TestClock, new_organization
 
 pytestmark = [

@@ -12,7 +12,7 @@ from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.invitations import Invitation
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.mails import due_emails, link_path, no_email_job
+from tests.emails import due_emails, link_path, no_email_job
 from tests.support import Organization, TestClock, new_organization, open_organization, row
 
 pytestmark = pytest.mark.usefixtures(no_email_job.__name__)

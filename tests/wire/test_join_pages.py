@@ -23,7 +23,7 @@ from tertulia.service.config import Config
 from tertulia.wire.http.request_head import SESSION_COOKIE
 from tertulia.wire.pages import form_flow
 from tests.browsers import page_text
-from tests.mails import due_emails, link_path, no_email_job
+from tests.emails import due_emails, link_path, no_email_job
 from tests.support import Organization, Person, TestClock, new_organization, open_organization, row
 
 pytestmark = pytest.mark.usefixtures(no_email_job.__name__)

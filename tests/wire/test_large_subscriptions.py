@@ -15,7 +15,7 @@ from tertulia.model.errors import Refused
 from tertulia.service import bulk_subscriptions
 from tertulia.store import log_entries
 from tests.support import Organization
-from tests.wire.stage import direct_messages
+from tests.wire.sample_organization import direct_messages
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
 Data = dict[str, Any]

@@ -25,7 +25,7 @@ from tests.browsers import (
     signed_in_browser,
     signed_out_browser,
 )
-from tests.mails import due_emails, link_path, no_email_job
+from tests.emails import due_emails, link_path, no_email_job
 from tests.support import PASSWORD, Organization, Person, TestClock, new_organization, row
 
 pytestmark = pytest.mark.usefixtures(no_email_job.__name__, "no_logged_errors")

@@ -7,7 +7,7 @@ import pytest
 from tertulia.model.changes import Subscribed
 from tests.pictures import picture
 from tests.support import Organization, Person, row
-from tests.wire.stage import LIMITED
+from tests.wire.sample_organization import LIMITED
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 

@@ -7,7 +7,7 @@ import pytest
 from tertulia.model.changes import UserDeactivated
 from tertulia.service.config import Config
 from tests.support import Organization, Person, TestClock, new_organization, open_organization
-from tests.wire.stage import LIMITED
+from tests.wire.sample_organization import LIMITED
 from tests.wire.test_alert_words import flags
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")

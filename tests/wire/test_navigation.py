@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.domain.accounts import navigation
 from tests.support import Organization, Person, row
-from tests.wire.own import listed
+from tests.wire.personal_data import listed
 
 PATH = "/navigation_views"
 OWN = "narrow/channel/1-lounge/topic/tea"

@@ -10,7 +10,7 @@ from tertulia.model.changes import UserDeactivated, UserGroupCreated
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tests.support import Organization, TestClock, new_organization, open_organization, row
-from tests.wire.stage import Data
+from tests.wire.sample_organization import Data
 
 TOGETHER = {
     "allow_message_editing",

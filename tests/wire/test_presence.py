@@ -11,7 +11,7 @@ from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.store.queries import users_since
 from tests.support import Organization, TestClock, new_organization, open_organization, row
-from tests.wire.stage import LIMITED, appear
+from tests.wire.sample_organization import LIMITED, appear
 
 DAY = 86400
 

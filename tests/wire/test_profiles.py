@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support import Organization, Reply, open_organization, row
-from tests.wire.stage import LIMITED
+from tests.wire.sample_organization import LIMITED
 
 OPTIONS = {"0": {"text": "one", "order": "1"}, "b": {"text": "two", "order": "2"}}
 CUSTOM = {"subtype": "custom", "url_pattern": "https://example.com/u/%(username)s"}

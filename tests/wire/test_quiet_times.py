@@ -9,10 +9,10 @@ from tertulia.domain.notifications.rules import QUIET_RECHECK_SECONDS, QUIET_REC
 from tertulia.model.changes import RealmChanged
 from tertulia.service.notifications.digests import ask_for_digests
 from tertulia.store import outbox
-from tests.mails import no_email_job
+from tests.emails import no_email_job
 from tests.support import Organization, Person
-from tests.wire.test_missed_mails import Away, away
-from tests.wire.test_pushes import Phones, phones
+from tests.wire.test_notification_emails import Away, away
+from tests.wire.test_push_notifications import Phones, phones
 
 __all__ = ["away", "no_email_job", "phones"]
 

@@ -9,7 +9,7 @@ from tertulia.domain.messages import reactions as reactions_domain
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.service.config import Config
 from tests.support import Organization, Person, open_organization, row
-from tests.wire.stage import LIMITED
+from tests.wire.sample_organization import LIMITED
 from tests.wire.test_custom_emoji import add_emoji
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")

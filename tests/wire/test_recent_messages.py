@@ -17,7 +17,7 @@ from tertulia.service.messages import recent, recent_page
 from tertulia.service.messages.recent import ReceivedScopes, RecentMessages
 from tertulia.store.readers import Person, Requester, current_requester, reading_for
 from tests.support import Organization, open_organization, until
-from tests.wire.stage import LIMITED, Data, flag
+from tests.wire.sample_organization import LIMITED, Data, flag
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 

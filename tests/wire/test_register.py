@@ -8,7 +8,7 @@ import pytest
 from tests.support import Organization
 from tests.wire.client_types import MOBILE, MOBILE_REQUEST, TERMINAL, TERMINAL_REQUEST
 from tests.wire.register_fields import ALWAYS, FIELDS, LEGACY, SETTINGS, TOGETHER
-from tests.wire.stage import Data, lived_in
+from tests.wire.sample_organization import Data, lived_in
 
 
 def fields(names: str) -> set[str]:

@@ -8,7 +8,7 @@ from tertulia.model.changes import (
 from tertulia.wire.api.messages.unread import unread_messages
 from tertulia.wire.http.fragments import Fragments, body_of
 from tests.support import Listener, Organization
-from tests.wire.stage import Data, flag
+from tests.wire.sample_organization import Data, flag
 
 
 def unread(listener: Listener) -> Data:

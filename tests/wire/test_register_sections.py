@@ -9,7 +9,7 @@ from tertulia.model.changes import (
     UserDeactivated,
 )
 from tests.support import Organization, row
-from tests.wire.stage import Data, appear, lived_in
+from tests.wire.sample_organization import Data, appear, lived_in
 
 
 async def test_channels_are_listed_by_the_viewer_s_subscription(org: Organization) -> None:

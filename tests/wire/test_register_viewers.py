@@ -14,7 +14,7 @@ from tertulia.model.changes import (
 from tertulia.model.groups import UserGroup
 from tertulia.wire.api.users import sections as people
 from tests.support import Organization
-from tests.wire.stage import LIMITED, Data, appear, lived_in, named
+from tests.wire.sample_organization import LIMITED, Data, appear, lived_in, named
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.model.changes import UserDeactivated, UserReactivated
 from tertulia.service.config import Config
 from tests.support import Organization, Person, open_organization
-from tests.wire.own import DAY, later, listed, timed
+from tests.wire.personal_data import DAY, later, listed, timed
 
 PATH = "/reminders"
 

@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.domain.accounts import sessions
 from tests.browsers import signed_in_browser, signed_out_browser
-from tests.mails import due_emails, link_path, no_email_job
+from tests.emails import due_emails, link_path, no_email_job
 from tests.support import PASSWORD, Organization, Reply, until
 
 pytestmark = [

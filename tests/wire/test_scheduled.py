@@ -15,7 +15,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivate
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext
 from tests.support import Organization, Person, open_organization, row
-from tests.wire.own import DAY, channel_id, later, listed, timed
+from tests.wire.personal_data import DAY, channel_id, later, listed, timed
 
 PATH = "/scheduled_messages"
 

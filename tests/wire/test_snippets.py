@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.domain.messages import drafts
 from tests.support import Organization, Person
-from tests.wire.own import listed
+from tests.wire.personal_data import listed
 
 PATH = "/saved_snippets"
 

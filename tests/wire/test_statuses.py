@@ -10,7 +10,7 @@ from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.conftest import OTHERS
 from tests.support import Organization, TestClock, new_organization, open_organization, row
-from tests.wire.stage import LIMITED
+from tests.wire.sample_organization import LIMITED
 
 PIZZA = {"emoji_name": "pizza", "emoji_code": "1f355", "reaction_type": "unicode_emoji"}
 NONE = {"emoji_name": "", "emoji_code": "", "reaction_type": ""}

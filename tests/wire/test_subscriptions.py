@@ -8,7 +8,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tests.support import Listener, Organization, row
-from tests.wire.stage import direct_messages
+from tests.wire.sample_organization import direct_messages
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 ARCHIVED = {"archived_channels": True}

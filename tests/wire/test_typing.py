@@ -8,7 +8,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
 from tertulia.wire.api import transients
 from tests.support import Organization, TestClock, new_organization
-from tests.wire.own import add_with
+from tests.wire.personal_data import add_with
 
 CAPABLE = {"client_capabilities": {"stream_typing_notifications": True, "empty_topic_name": True}}
 

@@ -23,7 +23,7 @@ from tertulia.store import message_marks, topics
 from tertulia.store.database import Connection
 from tertulia.store.readers import current_requester
 from tests.support import Organization, Person, open_organization, until
-from tests.wire.stage import flag
+from tests.wire.sample_organization import flag
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 

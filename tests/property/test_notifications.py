@@ -45,7 +45,7 @@ from tests.property.histories import (
     send_to_channel,
     set_topic,
 )
-from tests.property.own_steps import rest, use_device
+from tests.property.personal_steps import rest, use_device
 from tests.property.test_state import both, counts, examples, new_database, seeds
 from tests.property.web_steps import WEB_STEPS
 from tests.push_service import Browser

@@ -7,7 +7,7 @@ from bench.soak.town import join, open_channel
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
-from tests.chaos.asking import Account
+from tests.chaos.requests import Account
 
 
 async def add_people(config: Config, names: Sequence[str]) -> list[Account]:

@@ -11,7 +11,7 @@ import zulip
 
 from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, listening, ok
-from tests.e2e.raw import Response, connected, request
+from tests.e2e.raw_http import Response, connected, request
 from tests.e2e.server import Account, Server, ended
 
 SAID = {"type": "stream", "to": "general", "topic": "tea"}

@@ -17,7 +17,7 @@ from tertulia.wire.mail import server
 from tests import postgres
 from tests.nodes import Cluster, cluster
 from tests.support import PASSWORD, TestClock, until
-from tests.wire.test_mail_in import a_mail, listening
+from tests.wire.test_incoming_email import a_mail, listening
 
 REQUESTS, POLLS, ANONYMOUS = 12, 24, 6
 ADDRESS = "127.0.0.1"

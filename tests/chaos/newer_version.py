@@ -1,5 +1,5 @@
-"""`python -m tests.chaos.newer …` is the command line of a newer version, whose schema has one more
-migration."""
+"""Run the command line of a newer version, with one more migration:
+`python -m tests.chaos.newer_version …`."""
 
 from tertulia.store import migrations
 from tertulia.store.dialect import Dialect

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tests.calling import called
+from tests.asgi_client import called
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 

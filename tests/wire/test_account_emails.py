@@ -9,7 +9,7 @@ import pytest
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
 from tests.browsers import send_csrf_token, set_password, signed_in_browser, signed_out_browser
-from tests.mails import due_emails, no_email_job
+from tests.emails import due_emails, no_email_job
 from tests.support import PASSWORD, Newcomer, Organization, Person, TestClock, new_organization
 
 pytestmark = [

@@ -21,7 +21,7 @@ from tertulia.service.notifications.digests import ask_for_digests
 from tertulia.service.notifications.mail import MESSAGES, MailChannel
 from tertulia.service.notifications.notifier import LEASE_SECONDS, Notifier
 from tests.conftest import OTHERS
-from tests.mails import CollectingTransport, no_email_job
+from tests.emails import CollectingTransport, no_email_job
 from tests.pictures import picture
 from tests.support import Organization, TestClock, new_organization
 
