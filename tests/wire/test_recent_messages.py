@@ -283,7 +283,7 @@ async def wrote_to_another(talk: Talk) -> None:
 
 async def test_newer_messages_are_found_although_older_ones_were_changed(talk: Talk) -> None:
     node = talk.org.node
-    await node.recent_messages.bring_up_to_date(node)
+    await node.recent_messages.bring_up_to_date(node.log)
     await reacted(talk)  # To the second.
     for word, newer in (("", ["direct", "poll", "three"]), ("tea", ["direct", "poll"])):
         found = node.recent_messages.newest_first(node.state, word)
@@ -439,7 +439,7 @@ async def test_loading_the_cache_uses_nobody_s_share_of_the_readers(
 
     monkeypatch.setattr(node.store, "read", read)
     with reading_for(Requester(ann)):
-        await RecentMessages().bring_up_to_date(node)
+        await RecentMessages().bring_up_to_date(node.log)
         assert current_requester.get().person == ann
     assert people == ["newest messages"]
 

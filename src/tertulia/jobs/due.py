@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
+from tertulia.domain.messages import scheduled
 from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry
@@ -18,8 +19,6 @@ from tertulia.service.messages.deleting import expire_messages
 from tertulia.service.messages.editing import finish_move
 from tertulia.service.messages.scheduled import (
     deliver_reminder,
-    give_up_reminder,
-    give_up_scheduled,
     send_scheduled,
 )
 from tertulia.service.node import Node
@@ -177,7 +176,7 @@ def messages_to_send(node: Node) -> Job:
         time=lambda message: message.deliver_at,
         key=lambda message: message.id,
         do=partial(send_scheduled, node),
-        give_up=partial(give_up_scheduled, node),
+        give_up=partial(node.log.submit, None, scheduled.give_up, node.renderer.render),
     )
     return due_items_job(node.log, "scheduled messages", waiting)
 
@@ -186,7 +185,7 @@ def messages_to_be_reminded_of(node: Node) -> Job:
     """Send reminders."""
 
     async def give_up(reminder: Reminder, _reason: str) -> None:
-        await give_up_reminder(node, reminder)
+        await node.log.submit(None, scheduled.give_up_reminder, node.renderer.render, reminder)
 
     waiting: DueItems[Reminder] = DueItems(
         in_order=lambda state: state.reminders.by_time,

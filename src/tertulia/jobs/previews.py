@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from tertulia.domain.messages import editing
 from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
 from tertulia.model.messages import LinkPreview, PendingPreview
 from tertulia.outbound import pages
 from tertulia.outbound.http_responses import NotFetched
-from tertulia.service.messages.editing import give_up_previews, linked_pages, show_previews
+from tertulia.service.messages.editing import linked_pages, show_previews
 from tertulia.service.node import Node
 from tertulia.store.database import DatabaseError
 
@@ -110,7 +111,7 @@ class Previewer:
             raise
         except Exception:  # A bug must not be retried forever.
             logger.exception("gave up previews of message %d", pending.message_id)
-            await give_up_previews(self._node, pending)
+            await self._log.submit(None, editing.give_up, pending)
 
     async def show(self, pending: PendingPreview) -> None:
         """Fetch a message's previews, and add them to it."""
@@ -119,7 +120,7 @@ class Previewer:
             found = await asyncio.gather(*map(self._preview, urls))
             await show_previews(self._node, pending, dict(zip(urls, found, strict=True)))
         except NoSuchMessage:
-            await give_up_previews(self._node, pending)
+            await self._log.submit(None, editing.give_up, pending)
 
     async def _preview(self, url: str) -> LinkPreview | None:
         now = self._node.clock()

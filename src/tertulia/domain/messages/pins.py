@@ -1,5 +1,7 @@
 """Pinning messages in their channels."""
 
+from collections.abc import Sequence
+
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.editing import LoadedMessage, require_current
 from tertulia.model.changes import MessagePinned, MessageUnpinned
@@ -9,6 +11,18 @@ from tertulia.model.pins import MAX_PINS, Pin
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
+
+
+def readable_pins(state: State, user: User | None, channel_id: int) -> Sequence[Pin]:
+    """The channel's pins that the user (None: a spectator) can read, newest first. Raise Refused
+    if the user can't read the channel."""
+    channel = channel_access.readable_channel(state, user, channel_id)
+    pins = state.pins.newest_first(channel.id)
+    if user is None:
+        return pins
+    ids = tuple(sorted(pin.message_id for pin in pins))
+    readable = frozenset(channel_access.readable(state, user, channel, ids))
+    return [pin for pin in pins if pin.message_id in readable]
 
 
 def pin(context: CommandContext, found: LoadedMessage) -> Decision[None]:

@@ -126,11 +126,6 @@ async def show_previews(node: Node, pending: PendingPreview, known: Previews) ->
     await retry_on_conflict(attempt)
 
 
-async def give_up_previews(node: Node, pending: PendingPreview) -> None:
-    """Record that the message gets no previews."""
-    await node.log.submit(None, editing.give_up, pending)
-
-
 async def _with_previews(
     node: Node, pending: PendingPreview, known: Previews
 ) -> tuple[LoadedMessage, Rendered]:

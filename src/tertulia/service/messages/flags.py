@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from pyroaring import BitMap
 
 from tertulia.domain.accounts import personal
-from tertulia.domain.messages import flags as flags
-from tertulia.domain.messages.flags import FlagUpdate, KnownMessage
+from tertulia.domain.messages import flags
+from tertulia.domain.messages.flags import KnownMessage
 from tertulia.model.channels import Subscription
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import ANY_MENTION, Flag, Message
@@ -24,41 +24,26 @@ from tertulia.store.message_marks import Relation
 T = TypeVar("T")
 
 
-async def mark_read(caller: Caller, message_ids: Iterable[int]) -> FlagUpdate:
-    """Mark messages as read. Raises NoSuchMessage if the caller can't read one."""
-    return await caller.submit(flags.mark_read, await _known(caller, message_ids))
-
-
-async def mark_unread(caller: Caller, message_ids: Iterable[int]) -> FlagUpdate:
-    """Mark messages as unread. Raises NoSuchMessage if the caller can't read one."""
-    return await caller.submit(flags.mark_unread, await _known(caller, message_ids))
-
-
-async def set_flag(
-    caller: Caller, message_ids: Iterable[int], flag: Flag, *, added: bool
-) -> FlagUpdate:
-    """Set or clear a flag. Raises NoSuchMessage if the caller can't read one of the messages."""
-    return await caller.submit(flags.change, await _known(caller, message_ids), flag, added)
-
-
-async def _known(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessage]:
+async def known_messages(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessage]:
+    """The messages with the caller's flags, for verbs that change these. Raises NoSuchMessage if
+    the caller can't read one."""
     user = caller.user
     ids = sorted(set(message_ids))
 
     def look(connection: Connection) -> tuple[list[Message], dict[int, Relation]]:
-        found = queries.messages(connection, ids)
-        return found, message_marks.relations(
-            connection, user.id, [message.id for message in found]
+        messages = queries.messages(connection, ids)
+        return messages, message_marks.relations(
+            connection, user.id, [message.id for message in messages]
         )
 
-    found, relations = await caller.node.store.read(look)
-    if len(readable(caller.node, user, found)) != len(ids):
+    messages, relations = await caller.node.store.read(look)
+    if len(readable(caller.node, user, messages)) != len(ids):
         raise NoSuchMessage
-    own = ReaderFlags(caller.state, user.id)
+    reader = ReaderFlags(caller.state, user.id)
     known: list[KnownMessage] = []
-    for message in found:
+    for message in messages:
         relation = relations[message.id]
-        flags_by_now, is_read, _ = own.of(message, relation)
+        flags_by_now, is_read, _ = reader.of(message, relation)
         is_mentioned = bool(flags_by_now & ANY_MENTION)
         known.append(
             KnownMessage(
@@ -113,28 +98,13 @@ def is_read(state: State, user_id: int, message: Message, relation: Relation) ->
 # Unread messages
 
 
-async def mark_all_read(caller: Caller) -> bool:
-    """Mark all messages as read. Return whether none is left."""
-    return await _of_unread(caller, flags.mark_everything_read)
-
-
-async def mark_channel_read(caller: Caller, channel_id: int) -> None:
-    """Mark a channel as read. Raises NoSuchChannel."""
-    await _of_unread(caller, flags.mark_channel_read, channel_id)
-
-
-async def mark_topic_read(caller: Caller, channel_id: int, topic: str) -> None:
-    """Mark a topic as read. Raises NoSuchChannel, and Refused for an unknown topic."""
-    await _of_unread(caller, flags.mark_topic_read, channel_id, topic)
-
-
 async def mute_user(caller: Caller, muted_id: int) -> None:
     """Mute a user: their messages, including future ones, count as read."""
     await caller.submit(personal.mute_user, muted_id)
 
     unread = await unread_ids(caller.node, caller.user.id)
     theirs = await caller.node.store.read(message_details.from_sender, muted_id, list(unread))
-    await _of_unread(caller, flags.mark_given_read, theirs)
+    await submit_with_unread(caller, flags.mark_given_read, theirs)
 
 
 async def unread_ids(node: Node, user_id: int) -> BitMap:
@@ -143,7 +113,7 @@ async def unread_ids(node: Node, user_id: int) -> BitMap:
     )
 
 
-async def _of_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
+async def submit_with_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
     """Submit a verb that needs the caller's unread messages, which stay loaded until it has
     decided."""
 

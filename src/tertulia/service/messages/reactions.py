@@ -1,28 +1,20 @@
 """Reactions, widgets, and pins."""
 
-from collections.abc import Sequence
-
-from tertulia.domain import channel_access
 from tertulia.domain.messages import pins, reactions
 from tertulia.domain.messages.reactions import ReactedMessage, RequestedEmoji
 from tertulia.model.errors import NoSuchMessage
-from tertulia.model.pins import Pin
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
 from tertulia.state.decision import Verb
 from tertulia.store import message_details
 
 
-async def add_reaction(caller: Caller, message_id: int, emoji: RequestedEmoji) -> None:
-    await _react(caller, message_id, reactions.react, emoji)
+async def change_reaction(
+    caller: Caller, message_id: int, verb: Verb[None], emoji: RequestedEmoji
+) -> None:
+    """Add or remove a reaction: `verb` is `react` or `take_back` of
+    `tertulia.domain.messages.reactions`. Raises as it does."""
 
-
-async def remove_reaction(caller: Caller, message_id: int, emoji: RequestedEmoji) -> None:
-    """Remove a reaction. Raises as `tertulia.domain.messages.reactions.take_back`."""
-    await _react(caller, message_id, reactions.take_back, emoji)
-
-
-async def _react(caller: Caller, message_id: int, verb: Verb[None], emoji: RequestedEmoji) -> None:
     async def attempt() -> None:
         seen = await _seen(caller, message_id)
         reacted = ReactedMessage(
@@ -64,20 +56,6 @@ async def _seen(caller: Caller, message_id: int) -> message_details.DetailedMess
     if found is None:
         raise NoSuchMessage
     return found
-
-
-def pins_of(caller: Caller, channel_id: int) -> Sequence[Pin]:
-    """The channel's pins that the caller can read, newest first. Raises Refused if the caller can't
-    read the channel."""
-    state = caller.state
-    user = caller.user if caller.user_id is not None else None
-    channel = channel_access.readable_channel(state, user, channel_id)
-    found = state.pins.newest_first(channel.id)
-    if user is None:
-        return found
-    ids = tuple(sorted(pin.message_id for pin in found))
-    seen = frozenset(channel_access.readable(state, user, channel, ids))
-    return [pin for pin in found if pin.message_id in seen]
 
 
 async def pin_message(caller: Caller, message_id: int) -> None:

@@ -5,11 +5,12 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from tertulia.domain.messages import scopes
+from tertulia.log.log import Log
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope
@@ -22,9 +23,6 @@ from tertulia.store.database import Connection, TimeLimitReached
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.store.readers import Requester, reading_for
 from tertulia.store.store import READ_SECONDS
-
-if TYPE_CHECKING:
-    from tertulia.service.node import Node
 
 MAX_MESSAGES: Final = 1000
 MAX_CHARACTERS: Final = 1_000_000
@@ -107,10 +105,10 @@ class RecentMessages:
     def __len__(self) -> int:
         return len(self._kept)
 
-    async def bring_up_to_date(self, node: "Node") -> None:
+    async def bring_up_to_date(self, log: Log) -> None:
         """Read what is missing. Raises DatabaseUnavailable."""
-        last = node.state.last_message_id
-        if self._has_all(node.state, last):
+        last = log.state.last_message_id
+        if self._has_all(log.state, last):
             return
         try:
             async with asyncio.timeout(READ_SECONDS):
@@ -118,8 +116,8 @@ class RecentMessages:
         except TimeoutError:
             raise TimeLimitReached("The database is too busy. Try again.") from None
         try:
-            if not self._has_all(node.state, last):
-                await self._read(node)
+            if not self._has_all(log.state, last):
+                await self._read(log)
         finally:
             self._lock.release()
 
@@ -173,12 +171,12 @@ class RecentMessages:
         self._mark(things)
         self._seq = state.seq
 
-    async def _read(self, node: "Node") -> None:
+    async def _read(self, log: Log) -> None:
         """Read stale and new messages."""
-        state, kept = node.state, self._kept
+        state, kept = log.state, self._kept
         seq, last = state.seq, state.last_message_id
         newest, stale = self._newest, sorted(self._stale)
-        await node.log.settled()
+        await log.settled()
 
         def look(connection: Connection) -> tuple[_Messages, _Messages, bool, _Details]:
             again = queries.messages(connection, stale) if stale else []
@@ -192,7 +190,7 @@ class RecentMessages:
             return again, new, is_all, message_details.details_of(connection, ids)
 
         with reading_for(_ASKER):
-            again, new, is_all, details = await node.store.read(look)
+            again, new, is_all, details = await log.store.read(look)
         written = state.recent_writes.after(seq)
         if self._kept is not kept:
             return  # Everything was dropped in the meantime.

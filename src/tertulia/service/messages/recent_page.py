@@ -56,7 +56,7 @@ async def _attempt(
     node: Node, user_id: int, terms: tuple[Term, ...], before: int
 ) -> tuple[Page, MessageExtras]:
     recent = node.recent_messages
-    await recent.bring_up_to_date(node)
+    await recent.bring_up_to_date(node.log)
     if not is_loaded(node, user_id):
         node.log.want_reader(user_id)
     first = recent.first

@@ -1,4 +1,4 @@
-"""Scheduled messages and reminders."""
+"""Scheduled messages and scheduled."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from tertulia.domain import names
 from tertulia.domain.messages import scheduled
-from tertulia.domain.messages import scheduled as reminders
 from tertulia.domain.messages.sending import MessageDraft, Sent, ToChannel, ToPeople
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.scheduled import Reminder, ScheduledMessage
@@ -143,11 +142,6 @@ async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
     await node.log.submit(None, scheduled.deliver, node.renderer.render, message, draft)
 
 
-async def give_up_scheduled(node: Node, message: ScheduledMessage, reason: str) -> None:
-    """Send the author a notice that the message couldn't be sent."""
-    await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)
-
-
 async def _draft_of(node: Node, message: ScheduledMessage) -> MessageDraft:
     return await draft_of(
         node,
@@ -166,16 +160,11 @@ async def set_reminder(caller: Caller, message_id: int, deliver_at: int, note: s
     """
     message = await stored_message(caller.node, message_id)
     return await caller.submit(
-        reminders.set_reminder, caller.render, message_id, message, deliver_at, note
+        scheduled.set_reminder, caller.render, message_id, message, deliver_at, note
     )
 
 
 async def deliver_reminder(node: Node, reminder: Reminder) -> None:
     """Send the reminder, with the message's current content."""
     message = await stored_message(node, reminder.message_id)
-    await node.log.submit(None, reminders.deliver_reminder, node.renderer.render, reminder, message)
-
-
-async def give_up_reminder(node: Node, reminder: Reminder) -> None:
-    """Send the user a notice that the message isn't available."""
-    await node.log.submit(None, reminders.give_up_reminder, node.renderer.render, reminder)
+    await node.log.submit(None, scheduled.deliver_reminder, node.renderer.render, reminder, message)

@@ -1,4 +1,4 @@
-"""Sending messages, and typing notifications."""
+"""Sending messages."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from tertulia.domain import names
-from tertulia.domain.messages import attachments, reactions, sending, typing
+from tertulia.domain.messages import attachments, reactions, sending
 from tertulia.domain.messages.sending import (
     ComposedMessage,
     MessageDraft,
@@ -14,7 +14,6 @@ from tertulia.domain.messages.sending import (
     ToChannel,
     ToPeople,
 )
-from tertulia.domain.names import topic_name
 from tertulia.log.forwarding import ForwardableCommand
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
@@ -22,7 +21,6 @@ from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.files.uploads import FileAccess
-from tertulia.service.messages.reading import stored_message
 from tertulia.service.node import Node
 from tertulia.state.state import State
 from tertulia.store import topics
@@ -214,25 +212,3 @@ def default_channel(caller: Caller) -> int:
     if bot is None or bot.default_sending_channel_id is None:
         raise Refused("A channel message needs a channel.")
     return bot.default_sending_channel_id
-
-
-def notify_typing_to(caller: Caller, user_ids: Sequence[int], *, started: bool) -> None:
-    """Announce that the caller started or stopped typing a direct message. Raises Refused as
-    sending would."""
-    notice = caller.consider(typing.to_people, tuple(user_ids), started)
-    caller.node.delivery.publish(notice)
-
-
-def notify_typing_in(caller: Caller, channel_id: int, topic: str, *, started: bool) -> None:
-    """Announce that the caller started or stopped typing in a topic. Raises Refused as sending
-    would."""
-    notice = caller.consider(typing.in_topic, channel_id, topic_name(topic), started)
-    caller.node.delivery.publish(notice)
-
-
-async def notify_typing_edit(caller: Caller, message_id: int, *, started: bool) -> None:
-    """Announce that the caller started or stopped editing a message. Raises Refused as editing
-    would."""
-    message = await stored_message(caller.node, message_id)
-    notice = caller.consider(typing.edit, message, started)
-    caller.node.delivery.publish(notice)

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from tertulia.domain.messages import pins
 from tertulia.model.changes import MessagePinned, MessageUnpinned
 from tertulia.model.pins import Pin
-from tertulia.service.messages.reactions import pin_message, pins_of
+from tertulia.service.messages.reactions import pin_message
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
@@ -91,10 +91,11 @@ async def get_pins(
 
     At most 50 messages can be pinned. Fetch their content by their IDs like that of other messages.
     """
+    user = call.user if call.user_id is not None else None
     return PinsResponse(
         pins=[
             pin_object(pin, empty_topic_name=allow_empty_topic_name)
-            for pin in pins_of(call, stream_id)
+            for pin in pins.readable_pins(call.state, user, stream_id)
         ]
     )
 

@@ -6,13 +6,14 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 from msgspec import Meta, Struct, convert, field
 
 from tertulia.domain import channel_access, permissions
+from tertulia.domain.messages import reactions
 from tertulia.domain.messages.reactions import RequestedEmoji
 from tertulia.model.changes import OnMessage, ReactionAdded, ReactionRemoved, SubmessageAdded
 from tertulia.model.errors import Refused
 from tertulia.model.messages import MessagePlace, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.model.users import User
-from tertulia.service.messages import reactions
+from tertulia.service.messages import reactions as service
 from tertulia.state.state import State
 from tertulia.wire.api.emoji import NEUTRAL_TYPE, REACTION_TYPES, TYPE_OF
 from tertulia.wire.api.events import Event
@@ -233,7 +234,7 @@ class AddReaction(Params, kw_only=True, frozen=True):
 async def add_reaction(call: Call, params: AddReaction) -> None:
     """Add an emoji reaction to a message."""
     emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
-    await reactions.add_reaction(call, params.message_id, emoji)
+    await service.change_reaction(call, params.message_id, reactions.react, emoji)
 
 
 class RemoveReaction(Params, kw_only=True, frozen=True):
@@ -246,7 +247,7 @@ class RemoveReaction(Params, kw_only=True, frozen=True):
 async def remove_reaction(call: Call, params: RemoveReaction) -> None:
     """Remove your reaction from a message."""
     emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
-    await reactions.remove_reaction(call, params.message_id, emoji)
+    await service.change_reaction(call, params.message_id, reactions.take_back, emoji)
 
 
 def _requested_emoji(
@@ -268,7 +269,7 @@ class Submit(Params, kw_only=True, frozen=True):
 
 async def add_submessage(call: Call, params: Submit) -> None:
     """Use a message's widget, such as voting in a poll or adding a to-do item."""
-    await reactions.use_widget(call, params.message_id, params.msg_type, params.content)
+    await service.use_widget(call, params.message_id, params.msg_type, params.content)
 
 
 PROJECTIONS: Final[Projections] = (

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.channels import topics
+from tertulia.domain.messages import flags, reactions
 from tertulia.domain.messages.reactions import RequestedEmoji
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.domain.names import MAX_MESSAGE, topic_name
@@ -13,7 +14,9 @@ from tertulia.markup.addresses import direct_message_address, message_address
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.user_topics import Visibility
-from tertulia.service.messages import editing, flags, reactions, sending
+from tertulia.service.messages import editing, sending
+from tertulia.service.messages.flags import known_messages, submit_with_unread
+from tertulia.service.messages.reactions import change_reaction
 from tertulia.wire.mcp.objects import ChannelRef, find_channel, link_to
 from tertulia.wire.mcp.tool import Arguments, Name, Number, ToolCall, ToolResult
 
@@ -140,8 +143,8 @@ async def react(call: ToolCall, args: ReactArguments) -> DoneResult:
     """Add an emoji reaction to a message, or remove yours."""
     message = await call.agent.message(args.message_id)
     emoji = RequestedEmoji(name=args.emoji)
-    change = reactions.remove_reaction if args.remove else reactions.add_reaction
-    await change(call.agent, message.id, emoji)
+    verb = reactions.take_back if args.remove else reactions.react
+    await change_reaction(call.agent, message.id, verb, emoji)
     return DoneResult()
 
 
@@ -155,12 +158,14 @@ async def mark_as_read(call: ToolCall, args: MarkAsReadArguments) -> DoneResult:
     """Mark messages as read for your owner: either by their IDs, or a whole topic."""
     if args.message_ids and args.channel is None and args.topic is None:
         messages = await call.agent.messages(args.message_ids)
-        marked = await flags.mark_read(call.agent, [message.id for message in messages])
+        known = await known_messages(call.agent, [message.id for message in messages])
+        marked = await call.agent.submit(flags.mark_read, known)
         return DoneResult(changed=marked.changed)
     if args.message_ids or args.channel is None or args.topic is None:
         raise Refused("Give either the messages' IDs, or a channel and a topic.")
     channel = find_channel(call, args.channel)
-    await flags.mark_topic_read(call.agent, channel.id, topic_name(args.topic))
+    topic = topic_name(args.topic)
+    await submit_with_unread(call.agent, flags.mark_topic_read, channel.id, topic)
     return DoneResult()
 
 

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import personal
+from tertulia.domain.messages import flags
 from tertulia.domain.messages.flags import FlagUpdate
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.domain.names import topic_name
@@ -14,7 +15,7 @@ from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Flag, Message
 from tertulia.model.users import User
-from tertulia.service.messages import flags
+from tertulia.service.messages import flags as service
 from tertulia.service.messages.history import find_messages
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
@@ -117,9 +118,10 @@ def _check_settable(flag: str) -> None:
 
 
 async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> FlagUpdate:
+    known = await service.known_messages(call, ids)
     if flag != "read":
-        return await flags.set_flag(call, ids, _SETTABLE[flag], added=add)
-    return await (flags.mark_read if add else flags.mark_unread)(call, ids)
+        return await call.submit(flags.change, known, _SETTABLE[flag], add)
+    return await call.submit(flags.mark_read if add else flags.mark_unread, known)
 
 
 class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
@@ -190,7 +192,8 @@ class MarkAllAsReadResponse(ApiResponse, kw_only=True):
 
 async def mark_all_as_read(call: Call, params: NoParams) -> MarkAllAsReadResponse:
     """Mark all messages as read."""
-    return MarkAllAsReadResponse(complete=await flags.mark_all_read(call))
+    complete = await service.submit_with_unread(call, flags.mark_everything_read)
+    return MarkAllAsReadResponse(complete=complete)
 
 
 class MarkChannelAsRead(Params, kw_only=True, frozen=True):
@@ -199,7 +202,7 @@ class MarkChannelAsRead(Params, kw_only=True, frozen=True):
 
 async def mark_stream_as_read(call: Call, params: MarkChannelAsRead) -> None:
     """Mark all messages in a channel as read."""
-    await flags.mark_channel_read(call, params.stream_id)
+    await service.submit_with_unread(call, flags.mark_channel_read, params.stream_id)
 
 
 class MarkTopicAsRead(Params, kw_only=True, frozen=True):
@@ -210,7 +213,7 @@ class MarkTopicAsRead(Params, kw_only=True, frozen=True):
 async def mark_topic_as_read(call: Call, params: MarkTopicAsRead) -> None:
     """Mark all messages in a topic as read."""
     topic = topic_name(params.topic_name)
-    await flags.mark_topic_read(call, params.stream_id, topic)
+    await service.submit_with_unread(call, flags.mark_topic_read, params.stream_id, topic)
 
 
 class GetReadReceipts(Params, kw_only=True, frozen=True):

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from tertulia.domain import names
 from tertulia.domain.accounts import navigation, personal_settings
 from tertulia.domain.accounts.personal_settings import PersonalSettingsUpdate
-from tertulia.domain.messages import reporting
+from tertulia.domain.messages import reporting, typing
 from tertulia.domain.messages.sending import Sent, ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import sending
@@ -172,13 +172,15 @@ async def set_typing(call: Call, params: SetTyping) -> None:
     if params.type in {"direct", "private"}:
         if not params.to:
             raise Refused("The recipients are missing: set 'to'.")
-        sending.notify_typing_to(call, params.to, started=started)
+        typed = call.consider(typing.to_people, tuple(params.to), started)
     else:
         if params.stream_id is None:
             raise Refused("The channel is missing: set 'stream_id'.")
         if params.topic is None:
             raise Refused("The topic is missing.")
-        sending.notify_typing_in(call, params.stream_id, params.topic, started=started)
+        topic = names.topic_name(params.topic)
+        typed = call.consider(typing.in_topic, params.stream_id, topic, started)
+    call.node.delivery.publish(typed)
 
 
 class SetTypingEdit(Params, kw_only=True, frozen=True):
@@ -188,7 +190,8 @@ class SetTypingEdit(Params, kw_only=True, frozen=True):
 
 async def set_typing_edit(call: Call, params: SetTypingEdit) -> None:
     """Notify the recipients of your message that you started or stopped editing it."""
-    await sending.notify_typing_edit(call, params.message_id, started=params.op == "start")
+    message = await stored_message(call.node, params.message_id)
+    call.node.delivery.publish(call.consider(typing.edit, message, params.op == "start"))
 
 
 class RenderMessage(Params, kw_only=True, frozen=True):
