@@ -1,6 +1,8 @@
 """Records in memory: IDs that are never reused, and groups."""
 
 import random
+import tracemalloc
+from collections.abc import Hashable
 
 import pytest
 from msgspec import Struct
@@ -8,6 +10,7 @@ from msgspec import Struct
 from tertulia.model import nouns
 from tertulia.model.nouns import Noun
 from tertulia.service.config import Config
+from tertulia.state import recent_writes
 from tertulia.state import state as organization
 from tertulia.state.indexes import Grouped, Ordered
 from tertulia.state.state import State
@@ -108,3 +111,31 @@ def test_a_counter_from_before_names_continues(
     (row,) = connection.query("SELECT name, doc FROM counters")
     assert row == ("messages", '{"name":"messages","last":41}')
     connection.close()
+
+
+def test_recent_writes_are_limited_by_their_size_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recent_writes, "MAX_BYTES", 200_000)
+    items: list[tuple[Hashable, ...]] = [
+        tuple(range(1_000_000, 1_003_000)),
+        tuple((number, "💬" * 60 + str(number), None) for number in range(1_000_000, 1_003_000)),
+    ]
+    numbers: list[int] = []
+    for some in items:
+        tracemalloc.start()
+        writes = recent_writes.RecentWrites()
+        for seq, item in enumerate(some, start=1):
+            writes.note((item,), seq)
+            writes.note((item,), seq)
+        used, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        numbers.append(len(some) - writes.floor)
+        assert len(writes.after(writes.floor) or ()) == numbers[-1]
+        assert used < 300_000
+        # Whatever was forgotten may have been written.
+        assert writes.since(writes.floor - 1, ["another"])
+        assert writes.after(writes.floor - 1) is None
+        assert not writes.since(writes.floor, some[: writes.floor])
+        assert writes.since(writes.floor, some[-1:])
+    assert numbers[0] > 2 * numbers[1]

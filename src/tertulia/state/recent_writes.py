@@ -4,16 +4,15 @@ still true (see `Conflict`)."""
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from itertools import takewhile
+from sys import getsizeof
 
 from tertulia.model.messages import Message
 
-KEPT = 50_000
-"""Remembered items. Of forgotten ones, only `floor` is known: the latest entry that wrote to them.
-
-An item is an ID, or a tuple of at most three IDs and a topic's key, whose length is limited
-(`domain.names.MAX_TOPIC`): 170 bytes for a message, 280 for a usual conversation, and never more
-than 1,000. All of them take 8 to 14 MiB, and at most 50.
-"""
+MAX_BYTES = 8 * 1024 * 1024
+"""Memory for remembered items, about 50,000 messages. Of forgotten ones, only `floor` is known: the
+latest entry that wrote to them. A command that read the database before `floor` reads it again."""
+_ENTRY_BYTES = 170
+"""Of an ID with its place in the dictionary (measured)."""
 
 
 def message_in(thing: Hashable) -> int | None:
@@ -44,21 +43,34 @@ def moving(channel_id: int | None, key: str) -> Hashable:
     return "moved", channel_id, key
 
 
+def _size(item: Hashable) -> int:
+    """Return the bytes that the item takes in memory."""
+    if not isinstance(item, tuple):
+        return _ENTRY_BYTES
+    # Names such as "reactions" are shared.
+    return _ENTRY_BYTES + getsizeof(item) + sum(map(getsizeof, item[1:]))
+
+
 class RecentWrites:
     """The newest entry that wrote to each item: a message by its ID, a conversation by its key,
     additions to a message by a name, its ID, and more."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, int] = OrderedDict()
+        self.size = 0
+        """Bytes of the remembered items."""
         self.floor = 0
 
     def note(self, things: Iterable[Hashable], seq: int) -> None:
         """Note that the entry writes to these items."""
         for thing in things:
+            if thing not in self._last:
+                self.size += _size(thing)
             self._last[thing] = seq
             self._last.move_to_end(thing)
-        while len(self._last) > KEPT:
-            _, self.floor = self._last.popitem(last=False)
+        while self.size > MAX_BYTES:
+            oldest, self.floor = self._last.popitem(last=False)
+            self.size -= _size(oldest)
 
     def since(self, seq: int, things: Iterable[Hashable]) -> bool:
         """Whether one of the items was, or may have been, written after that entry."""
