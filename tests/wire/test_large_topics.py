@@ -66,7 +66,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a few messages."""
     for module in (moving, preconditions):
         monkeypatch.setattr(module, "BATCH", 4)
-    monkeypatch.setattr(preconditions, "_LEAST_PIECE", 1)
+    monkeypatch.setattr(moving, "_LEAST_BATCH", 1)
 
 
 def written_by_triggers(connection: Connection) -> None:
@@ -679,6 +679,35 @@ async def test_histories_of_messages_moved_together_are_limited(
         lengths.append(await org.node.store.read(longest))
         assert len(merges) <= 2
     assert max(lengths) <= 4 + len(mids) // 2 + 2
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_messages_leave_a_topic_that_was_renamed_often_a_few_at_a_time(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is written with the topic's renames."""
+    await org.channel("lounge", "ann")
+    await send_messages(org, "coffee", 1)
+    mids = await send_messages(org, "tea 0", 4)
+    renames = 12
+    for number in range(renames):
+        await move(org, mids[0], topic=f"tea {number + 1}")
+    moved: list[int] = []
+    real = moving.moved_change
+
+    def moved_change(*arguments: Any) -> MessagesMoved:
+        change = real(*arguments)
+        moved.append(len(change.message_ids))
+        return change
+
+    monkeypatch.setattr(moving, "moved_change", moved_change)
+    await move(org, mids[0], topic="coffee")
+    assert moved == [1, 1, 1, 1]
+    for mid in mids:
+        assert (await history(org, mid))[:2] == [
+            (f"tea {renames}", "coffee"),
+            (f"tea {renames - 1}", f"tea {renames}"),
+        ]
 
 
 async def test_the_stored_renames_lead_from_the_first_name_to_the_last(

@@ -44,6 +44,8 @@ class TopicMessages(Struct, frozen=True, kw_only=True):
     ids: BitMap
     young: BitMap | None = None
     """Those young enough to be moved, if there is a time limit."""
+    renames: int = 0
+    """How often the topic was renamed: each message that moves out is written with that history."""
 
 
 class TopicExcerpt(Struct, frozen=True, kw_only=True):

@@ -52,6 +52,13 @@ class Move(Struct, frozen=True, kw_only=True):
 BATCH = 400
 """Messages that one entry of the log moves at most, unless it renames their topic. A move to
 another channel in batches moves up to twice as many."""
+_LEAST_BATCH = 50
+
+
+def batch_size(most: int, renames: int) -> int:
+    """Return how many messages of a topic that was renamed so often may move at a time, `most` if
+    it never was: their histories are written with them."""
+    return max(5 * most // (5 + renames), _LEAST_BATCH)
 
 
 class MovePlan(Struct, frozen=True):
@@ -68,6 +75,8 @@ class MovePlan(Struct, frozen=True):
     """Whether the topic gets a name that no other topic has."""
     joins: bool
     """Whether the new topic already has messages."""
+    batch: int
+    """How many messages may move at a time."""
 
 
 def plan_move(
@@ -109,6 +118,7 @@ def plan_move(
         and source.id == target.id
         and (here == there or there not in state.topics),
         joins=there in state.topics,
+        batch=batch_size(BATCH, 0 if topic_before is None else topic_before.renames),
     )
 
 
@@ -133,7 +143,7 @@ def move(
         change = _renamed(context, found, plan, request)
     elif (known := _under_way(state, message, plan, request)) is not None:
         return Decision(known)
-    elif len(plan.ids) > BATCH:
+    elif len(plan.ids) > plan.batch:
         return _begun(context, message, plan, request)
     else:
         lines = [line for line in excerpt.lines if line.id in plan.ids]

@@ -9,7 +9,7 @@ from tertulia.domain.channels.topics import Flags, TopicExcerpt, TopicMessage, T
 from tertulia.domain.messages import moving
 from tertulia.domain.messages.deleting import MessagesToDelete
 from tertulia.domain.messages.editing import LoadedMessage, may_be_unread
-from tertulia.domain.messages.moving import BATCH, Move, MoveBatch
+from tertulia.domain.messages.moving import BATCH, Move, MoveBatch, batch_size
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.edits import TopicMove
@@ -23,7 +23,6 @@ from tertulia.store.database import Connection
 _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
 
 
-_LEAST_PIECE = 50
 Conversation = tuple[int | None, str, int | None]
 """Like `Message.conversation`."""
 _One = tuple[Message, dict[int, Flag], bool] | None
@@ -84,7 +83,7 @@ async def to_move(
     topic = await _topic_messages(log, found.message, None if limit is None else now - limit)
     excerpt = TopicExcerpt(lines=(), first_elsewhere=None, topic=topic)
     plan = moving.plan_move(CommandContext(log.state, log.clock(), user_id), found, excerpt, wanted)
-    if not plan.renames and len(plan.ids) <= BATCH:
+    if not plan.renames and len(plan.ids) <= plan.batch:
         found, excerpt = await _rows_to_move(log, message_id, list(plan.ids), away=away)
     return found, msgspec.structs.replace(excerpt, topic=topic)
 
@@ -94,10 +93,14 @@ async def _topic_messages(log: Log, message: Message, since: float | None) -> To
     This doesn't block others."""
     seq = log.state.seq
     await log.settled()
-    ids, young = await log.store.read(
-        topics.ids_of_topic, message.channel_id or 0, topic_key(message.topic), since
-    )
-    return TopicMessages(seq=seq, ids=ids, young=young)
+    place = (message.channel_id or 0, topic_key(message.topic))
+
+    def look(connection: Connection) -> TopicMessages:
+        ids, young = topics.ids_of_topic(connection, *place, since)
+        renames = topics.count_renames(connection, *place)
+        return TopicMessages(seq=seq, ids=ids, young=young, renames=renames)
+
+    return await log.store.read(look)
 
 
 async def _rows_to_move(
@@ -136,9 +139,8 @@ async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
         place = conversation[:2]
         # Every piece of a move to another channel writes to rows of the same people.
         most = BATCH if move.channel_id == move.new_channel_id else 2 * BATCH
-        # Each message is written with its history.
         renames = topics.count_renames(connection, *place)
-        limit = max(5 * most // (5 + renames), _LEAST_PIECE)
+        limit = batch_size(most, renames)
         ids = topics.newest_of_topic(connection, *place, move.ranges, limit)
         if not ids:
             return ids, True, _NO_TOPIC, None
