@@ -20,7 +20,9 @@ from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import log_entries, outbox, pruning, queries
+from tertulia.store import store as store_module
 from tertulia.store.database import Connection, Database
+from tertulia.store.store import Store, database_at
 from tests.emails import no_email_job
 from tests.support import Organization, TestClock, new_organization, open_organization
 from tests.wire.personal_data import later
@@ -147,6 +149,33 @@ async def test_a_checkpoint_is_canceled_when_the_node_stops(
     await asyncio.to_thread(begun.wait)
     task.cancel()
     assert await asyncio.to_thread(ended.wait, 60)
+
+
+async def test_upkeep_has_its_own_threads_which_do_not_delay_the_end_of_a_node(
+    quiet: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "UPKEEP_CLOSING_SECONDS", 0.01)
+    begun, answers = threading.Event(), threading.Event()
+    threads: list[str] = []
+
+    def hangs(_: Database, **__: Any) -> bool:
+        threads.append(threading.current_thread().name)
+        begun.set()
+        answers.wait(60)
+        return False
+
+    config = quiet.node.config
+    store = Store(database_at(config.data_path, config.database_url))
+    monkeypatch.setattr(type(store.database), "forget_deleted_words", hangs)
+    task = asyncio.create_task(words_forgotten_once(store))
+    try:
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        await store.close()
+        assert not answers.is_set()
+    finally:
+        answers.set()
+    assert threads == ["upkeep_0"]
 
 
 @pytest.mark.usefixtures(no_email_job.__name__)

@@ -147,7 +147,7 @@ def log_pruning(log: Log, retention_days: int) -> Job:
     async def once() -> float:
         now = log.clock()
         await pruned_once(log.store, now - retention_days * DAY)
-        await asyncio.to_thread(log.store.database.delete_copies, now - COPIES_DAYS * DAY)
+        await log.store.maintain(log.store.database.delete_copies, now - COPIES_DAYS * DAY)
         return PRUNING_PERIOD_SECONDS
 
     return Job("log pruning", once, round_seconds=PRUNING_ROUND_SECONDS)
@@ -175,10 +175,10 @@ async def words_forgotten_once(store: Store) -> bool:
     async def step() -> bool:
         nonlocal from_start
         is_first, from_start = from_start, False
-        return await asyncio.to_thread(store.database.forget_deleted_words, from_start=is_first)
+        return await store.maintain(store.database.forget_deleted_words, from_start=is_first)
 
     await _in_parts(step)
-    return await asyncio.to_thread(store.database.empty_write_ahead_log)
+    return await store.maintain(store.database.empty_write_ahead_log)
 
 
 def erasures(log: Log, poll_seconds: float) -> Job:
@@ -257,7 +257,7 @@ async def erased_once(store: Store, last: float = math.inf) -> None:
     user_ids = {erasure.user_id for erasure in found}
     await store.write(lambda connection: outbox.drop(connection, addresses, user_ids))
     await store.write(lambda connection: notifications.forget_people(connection, user_ids))
-    await asyncio.to_thread(store.database.delete_copies)
+    await store.maintain(store.database.delete_copies)
     await _forget(store, until)
     logger.info(
         "forgot what a deleted account had left in the log", extra={"fields": {"to": until}}
@@ -295,7 +295,7 @@ async def _require_checkpoint(store: Store, until: int) -> None:
     """Create a checkpoint at that entry or later. If canceled, stop creating it."""
     is_over = threading.Event()
     try:
-        await asyncio.to_thread(
+        await store.maintain(
             pruning.make_checkpoint, store.database, lambda: not is_over.is_set(), until=until
         )
     finally:
@@ -304,7 +304,7 @@ async def _require_checkpoint(store: Store, until: int) -> None:
 
 async def _forget(store: Store, until: int) -> None:
     await _in_parts(lambda: store.write(lambda c: pruning.prune(c, until, AT_ONCE)))
-    await _in_parts(lambda: asyncio.to_thread(store.database.give_back_space))
+    await _in_parts(lambda: store.maintain(store.database.give_back_space))
 
 
 async def _in_parts(step: Callable[[], Awaitable[bool]]) -> None:

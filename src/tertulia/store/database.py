@@ -65,8 +65,10 @@ WRITING = TimeLimits(statement=15, lock=10, idle=5, transaction=20)
 it."""
 MIGRATING = TimeLimits(statement=86_400, lock=86_400, idle=60)
 """For a migration, and for waiting for one."""
+UPKEEP = TimeLimits(statement=600, lock=60, idle=600)
+"""For a server's upkeep, whose statements each read or write a part."""
 LONG = TimeLimits(statement=14_400, lock=60, idle=3_600)
-"""For an operator's commands, which read everything."""
+"""For an operator's commands and checkpoints, which read everything."""
 
 
 class DatabaseReplaced(DatabaseError):

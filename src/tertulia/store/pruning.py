@@ -17,7 +17,7 @@ from tertulia.model.changes import UserChanged
 from tertulia.model.nouns import NOUNS
 from tertulia.store import installation
 from tertulia.store.codec import decode_entry, decode_record
-from tertulia.store.database import Connection, Database
+from tertulia.store.database import UPKEEP, Connection, Database
 
 ROWS: Final = 2000
 """Rows per transaction, so that others can write in between."""
@@ -130,7 +130,8 @@ def make_checkpoint(
 
 
 def _make_checkpoint(database: Database, goes_on: Callable[[], bool], until: int | None) -> None:
-    source, target = database.connect(readonly=True), database.connect(readonly=False)
+    source = database.connect(readonly=True)
+    target = database.connect(readonly=False, limits=UPKEEP)
     try:
         for statement in target.dialect.claim_checkpoint:
             target.run(statement)

@@ -12,6 +12,7 @@ from tertulia.store.bus import LocalBus
 from tertulia.store.database import (
     LONG,
     READING,
+    UPKEEP,
     Connection,
     Database,
     DatabaseError,
@@ -134,7 +135,7 @@ class SqliteDatabase(Database):
                 copy.unlink(missing_ok=True)
 
     def give_back_space(self) -> bool:
-        with contextlib.closing(self._connect(readonly=False, limits=LONG)) as connection:
+        with contextlib.closing(self._connect(readonly=False, limits=UPKEEP)) as connection:
             ((free,),) = connection.query("PRAGMA freelist_count")
             connection.query(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
             ((left,),) = connection.query("PRAGMA freelist_count")
@@ -144,7 +145,7 @@ class SqliteDatabase(Database):
         # A negative number makes one merge of everything; a positive one continues it.
         pages = -_MERGE_PAGES if from_start else _MERGE_PAGES
         has_more = False
-        with contextlib.closing(self._connect(readonly=False, limits=LONG)) as connection:
+        with contextlib.closing(self._connect(readonly=False, limits=UPKEEP)) as connection:
             for index in ("message_search", "topic_search"):
                 if not connection.query(
                     f"SELECT 1 FROM {index}_data WHERE id >= ? LIMIT 1", (_TOMBSTONES,)
@@ -163,7 +164,7 @@ class SqliteDatabase(Database):
     def empty_write_ahead_log(self) -> bool:
         # First without locks, so that writers hardly wait for the rest. With a lock limit of zero,
         # the second gives up rather than wait for readers.
-        limits = LONG._replace(lock=0)
+        limits = UPKEEP._replace(lock=0)
         with contextlib.closing(self._connect(readonly=False, limits=limits)) as connection:
             connection.query("PRAGMA wal_checkpoint(PASSIVE)")
             ((is_busy, _, _),) = connection.query("PRAGMA wal_checkpoint(TRUNCATE)")

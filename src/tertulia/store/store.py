@@ -47,6 +47,10 @@ LOAD_SECONDS = 120
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
 """Entries read in one query."""
+UPKEEP_THREADS = 3
+"""One for each job that prunes or rewrites what is stored."""
+UPKEEP_CLOSING_SECONDS = 10.0
+"""How long the end of a node waits for each of them."""
 _AT_ONCE = 300
 """Rows encoded on the event loop. A thread encodes larger batches."""
 _TEXT_AT_ONCE = 50_000
@@ -102,6 +106,7 @@ class Store:
         self._log_reader = Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
         self._housekeeper = Threads(1, "housekeeper")
+        self._upkeep = Threads(UPKEEP_THREADS, "upkeep")
         self._apart_connection: Connection | None = None
         """For `write`."""
         self._hearing: NotificationReader | None = None
@@ -336,6 +341,13 @@ class Store:
         """
         return await self._housekeeper.run(self._keep_house, function, time.monotonic())
 
+    async def maintain(
+        self, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
+    ) -> T:
+        """Run the function, which opens its own connections and may take long, on a thread for
+        upkeep. `close` doesn't wait long for it."""
+        return await self._upkeep.run(partial(function, *arguments, **keywords))
+
     def _keep_house(self, function: Callable[[Connection], T], asked: float) -> T:
         if time.monotonic() - asked > WRITING.lock:
             raise DatabaseUnavailable("The database is too busy. Try again.")
@@ -456,6 +468,7 @@ class Store:
         self._looker.close()
 
     def _close(self) -> None:
+        self._upkeep.close(drops=True, seconds=UPKEEP_CLOSING_SECONDS)
         self._writer.close()
         self._drop_write_connection()
         self._drop_look_connection()

@@ -115,8 +115,9 @@ class Threads:
         else:
             future.set_exception(error)
 
-    def close(self, *, drops: bool = False) -> None:
-        """Run the waiting jobs, or drop them, and end the threads. Blocks."""
+    def close(self, *, drops: bool = False, seconds: float | None = None) -> None:
+        """Run the waiting jobs, or drop them, and end the threads. Blocks, for up to `seconds` per
+        thread if given: a job that runs longer is left behind."""
         with self._lock:
             self._is_closed = True
             if drops:
@@ -124,7 +125,7 @@ class Threads:
             for _ in self._threads:
                 self._jobs.put(None)
         for thread in self._threads:
-            thread.join()
+            thread.join(seconds)
 
     def _drop_waiting(self) -> None:
         with contextlib.suppress(Empty):  # All are dropped.
