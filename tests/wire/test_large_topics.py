@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from tertulia.delivery.encoder import Withdrawal
 from tertulia.domain.messages import deleting as deleting_rules
-from tertulia.domain.messages import moving
+from tertulia.domain.messages import move_effects, moving
 from tertulia.jobs.due import topic_moves
 from tertulia.log.log import Log
 from tertulia.model import narrow
@@ -693,14 +693,14 @@ async def test_messages_leave_a_topic_that_was_renamed_often_a_few_at_a_time(
     for number in range(renames):
         await move(org, mids[0], topic=f"tea {number + 1}")
     moved: list[int] = []
-    real = moving.moved_change
+    real = move_effects.moved_change
 
     def moved_change(*arguments: Any) -> MessagesMoved:
         change = real(*arguments)
         moved.append(len(change.message_ids))
         return change
 
-    monkeypatch.setattr(moving, "moved_change", moved_change)
+    monkeypatch.setattr("tertulia.domain.messages.moving.moved_change", moved_change)
     await move(org, mids[0], topic="coffee")
     assert moved == [1, 1, 1, 1]
     for mid in mids:
