@@ -17,7 +17,7 @@ from tertulia.model import organization as organization
 from tertulia.model import users as users
 from tertulia.model.settings import Setting
 
-QUIET_HALLS = Setting("shown", "No one shouts.", owners_only=True, since="0.9.0")
+QUIET_HALLS = Setting("display", "No one shouts.", owners_only=True, since="0.9.0")
 
 
 class Realm(organization.Realm, frozen=True, kw_only=True, omit_defaults=True):
@@ -113,7 +113,7 @@ def in_the_configuration() -> None:
 def in_the_form(script: Path) -> None:
     text = runpy.run_path(str(script))["written"]()
     for line in (
-        '{"name": "quiet_halls", "section": "shown", "kind": "switch", "forOwners": true}',
+        '{"name": "quiet_halls", "section": "display", "kind": "switch", "forOwners": true}',
         '{"name": "whispers", "section": "writing", "kind": "switch"}',
     ):
         assert line in text

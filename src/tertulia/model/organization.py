@@ -46,10 +46,10 @@ class RealmPicture(Struct, frozen=True, omit_defaults=True):
 
 _ANNOUNCED_IN: Final = Setting("announcements", "Channel ID, or -1 for none.")
 _OF_JOINING: Final = Permission("joining", owners_only=True)
-_OF_CHANNELS: Final = Permission("channelRights")
-_OF_MESSAGES: Final = Permission("messageRights")
-_OF_MESSAGES_OPEN: Final = Permission("messageRights", everyone=True)
-_OF_DIRECT_MESSAGES: Final = Permission("directRights", everyone=True)
+_OF_CHANNELS: Final = Permission("channelPermissions")
+_OF_MESSAGES: Final = Permission("messagePermissions")
+_OF_MESSAGES_OPEN: Final = Permission("messagePermissions", everyone=True)
+_OF_DIRECT_MESSAGES: Final = Permission("directPermissions", everyone=True)
 
 
 def _quota(what: str) -> Setting:
@@ -99,13 +99,13 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         604800
     )
     send_channel_events_messages: Annotated[bool, Setting("moving")] = True
-    enable_read_receipts: Annotated[bool, Setting("shown")] = True
-    inline_image_preview: Annotated[bool, Setting("shown")] = True
-    inline_url_embed_preview: Annotated[bool, Setting("shown")] = False
-    media_preview_size: Annotated[PreviewSize, Setting("shown")] = 100
-    gif_rating_policy: Annotated[GifRating, Setting("shown")] = 2
+    enable_read_receipts: Annotated[bool, Setting("display")] = True
+    inline_image_preview: Annotated[bool, Setting("display")] = True
+    inline_url_embed_preview: Annotated[bool, Setting("display")] = False
+    media_preview_size: Annotated[PreviewSize, Setting("display")] = 100
+    gif_rating_policy: Annotated[GifRating, Setting("display")] = 2
     default_code_block_language: Annotated[
-        str, Setting("shown", "A language, as named by Pygments. Empty: none.")
+        str, Setting("display", "A language, as named by Pygments. Empty: none.")
     ] = ""
     new_channel_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
     signup_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
@@ -120,10 +120,10 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "calls", "Jitsi Meet server for video calls, or `default` for the server's default."
         ),
     ] = None
-    message_content_allowed_in_email_notifications: Annotated[bool, Setting("mails")] = True
-    send_welcome_emails: Annotated[bool, Setting("mails")] = True
-    digest_emails_enabled: Annotated[bool, Setting("mails")] = False
-    digest_weekday: Annotated[Weekday, Setting("mails", "0 is Monday.")] = 1
+    message_content_allowed_in_email_notifications: Annotated[bool, Setting("email")] = True
+    send_welcome_emails: Annotated[bool, Setting("email")] = True
+    digest_emails_enabled: Annotated[bool, Setting("email")] = False
+    digest_weekday: Annotated[Weekday, Setting("email", "0 is Monday.")] = 1
 
     # Joining
     invite_required: Annotated[bool, Setting("joining", owners_only=True)] = True
@@ -149,11 +149,11 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     can_create_private_channel_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
     can_create_web_public_channel_group: Annotated[
         GroupSetting,
-        Permission("channelRights", only=("moderators", "administrators", "owners", "nobody")),
+        Permission("channelPermissions", only=("moderators", "administrators", "owners", "nobody")),
     ] = _OWNERS
     can_add_subscribers_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
     can_set_topics_policy_group: Annotated[
-        GroupSetting, Permission("channelRights", everyone=True)
+        GroupSetting, Permission("channelPermissions", everyone=True)
     ] = _MEMBERS
     can_set_delete_message_policy_group: Annotated[GroupSetting, _OF_CHANNELS] = _MODERATORS
     can_mention_many_users_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _ADMINISTRATORS
@@ -164,25 +164,27 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     can_delete_any_message_group: Annotated[GroupSetting, _OF_MESSAGES] = _ADMINISTRATORS
     direct_message_initiator_group: Annotated[GroupSetting, _OF_DIRECT_MESSAGES] = _EVERYONE
     direct_message_permission_group: Annotated[GroupSetting, _OF_DIRECT_MESSAGES] = _EVERYONE
-    can_create_groups: Annotated[GroupSetting, Permission("peopleRights", owners_only=True)] = (
-        _MEMBERS
-    )
+    can_create_groups: Annotated[
+        GroupSetting, Permission("peoplePermissions", owners_only=True)
+    ] = _MEMBERS
     can_manage_all_groups: Annotated[
-        GroupSetting, Permission("peopleRights", nobody=False, owners_only=True)
+        GroupSetting, Permission("peoplePermissions", nobody=False, owners_only=True)
     ] = _OWNERS
     can_access_all_users_group: Annotated[
         GroupSetting,
-        Permission("peopleRights", everyone=True, nobody=False, only=("everyone", "members")),
+        Permission("peoplePermissions", everyone=True, nobody=False, only=("everyone", "members")),
     ] = _EVERYONE
-    require_unique_names: Annotated[bool, Setting("peopleRights")] = False
-    name_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
-    email_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
-    avatar_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
-    enable_guest_user_indicator: Annotated[bool, Setting("peopleRights")] = True
-    enable_guest_user_dm_warning: Annotated[bool, Setting("peopleRights")] = True
-    can_create_bots_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
-    can_create_write_only_bots_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
-    can_add_custom_emoji_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
+    require_unique_names: Annotated[bool, Setting("peoplePermissions")] = False
+    name_changes_disabled: Annotated[bool, Setting("peoplePermissions")] = False
+    email_changes_disabled: Annotated[bool, Setting("peoplePermissions")] = False
+    avatar_changes_disabled: Annotated[bool, Setting("peoplePermissions")] = False
+    enable_guest_user_indicator: Annotated[bool, Setting("peoplePermissions")] = True
+    enable_guest_user_dm_warning: Annotated[bool, Setting("peoplePermissions")] = True
+    can_create_bots_group: Annotated[GroupSetting, Permission("botPermissions")] = _MEMBERS
+    can_create_write_only_bots_group: Annotated[GroupSetting, Permission("botPermissions")] = (
+        _MEMBERS
+    )
+    can_add_custom_emoji_group: Annotated[GroupSetting, Permission("botPermissions")] = _MEMBERS
     can_manage_billing_group: Annotated[GroupSetting, Permission(nobody=False)] = _ADMINISTRATORS
     can_summarize_topics_group: Annotated[GroupSetting, Permission(everyone=True)] = _EVERYONE
     workplace_users_group: Annotated[GroupSetting, Permission(everyone=True)] = _EVERYONE

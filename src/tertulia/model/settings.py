@@ -18,7 +18,7 @@ FIRST_VERSION = "0.1.0"
 
 
 class Setting(Struct, frozen=True):
-    """Marks a field as a setting: `loud: Annotated[bool, Setting("shown")] = False`."""
+    """Marks a field as a setting: `loud: Annotated[bool, Setting("display")] = False`."""
 
     section: str = ""
     """The heading under which the web client shows it, as a key of `groups` in `web/words`. Empty

@@ -162,14 +162,16 @@ class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """Unused: older versions stored it."""
 
     # Preferences
-    color_scheme: Annotated[Choice3, Setting("look", "1: match the system; 2: dark; 3: light.")] = 1
-    web_font_size_px: Annotated[FontSize, Setting("look")] = 16
-    web_line_height_percent: Annotated[LineHeight, Setting("look")] = 140
-    high_contrast_mode: Annotated[bool, Setting("look")] = False
-    fluid_layout_width: Annotated[bool, Setting("look")] = False
-    web_animate_image_previews: Annotated[AnimatePreviews, Setting("look")] = "on_hover"
+    color_scheme: Annotated[
+        Choice3, Setting("appearance", "1: match the system; 2: dark; 3: light.")
+    ] = 1
+    web_font_size_px: Annotated[FontSize, Setting("appearance")] = 16
+    web_line_height_percent: Annotated[LineHeight, Setting("appearance")] = 140
+    high_contrast_mode: Annotated[bool, Setting("appearance")] = False
+    fluid_layout_width: Annotated[bool, Setting("appearance")] = False
+    web_animate_image_previews: Annotated[AnimatePreviews, Setting("appearance")] = "on_hover"
     user_list_style: Annotated[
-        Choice3, Setting("look", "1: compact; 2: with status; 3: with status and avatar.")
+        Choice3, Setting("appearance", "1: compact; 2: with status; 3: with status and avatar.")
     ] = 2
     default_language: Annotated[str, Setting("language", "Language code, such as `de`.")] = "en"
     twenty_four_hour_time: Annotated[

@@ -122,7 +122,7 @@ async function quoted(app: App, message: Message): Promise<string | null> {
         text,
         link: linkTo(app, message),
       },
-      (mention, link) => words.compose.said({ mention, link }),
+      (mention, link) => words.compose.quoteHeader({ mention, link }),
     );
   } catch (error) {
     app.toasts.trouble(errorMessage(error));
@@ -179,10 +179,10 @@ function tell({ store, router, toasts }: App, { key, to, state, trouble }: Pendi
   const name = conversationName(store.users, store.channels, to, store.me);
   if (state !== "failed") {
     const action = {
-      label: words.compose.goThere,
+      label: words.compose.view,
       run: () => router.toNarrow(narrowOf(to)),
     };
-    toasts.note(words.messages.goesTo({ where: name }), isSeen ? undefined : action);
+    toasts.note(words.messages.topicMovedTo({ where: name }), isSeen ? undefined : action);
   } else if (!isSeen) {
     toasts.offer(words.messages.notSentTo({ where: name, why: trouble ?? "" }), {
       label: words.messages.show,

@@ -45,7 +45,7 @@ class Editing {
     }
     const leave = permissionToEdit(app.store.data, message, Date.now() / 1000);
     if ("refused" in leave) {
-      app.toasts.note(words.compose.noEdit[leave.refused]);
+      app.toasts.note(words.compose.cannotEdit[leave.refused]);
       return;
     }
     this.#asked = message.id;

@@ -27,7 +27,7 @@ export function maxFileBytes(store: App["store"]): number {
 
 /** Offer to resume an unsaved edit. */
 export function offerUnsaved(toasts: App["toasts"], goOn: () => void): void {
-  toasts.note(words.compose.editLeft, { label: words.views.writeOn, run: goOn });
+  toasts.note(words.compose.changesLost, { label: words.views.continueWriting, run: goOn });
 }
 
 /** Keep unsaved input when a form's component is destroyed. `left` returns how to resume; null if

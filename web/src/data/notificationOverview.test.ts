@@ -42,7 +42,7 @@ const KNOWN = {
   mutedUsers: new Set(),
 } as unknown as NotificationState;
 
-/** "desktop+ own": the channels that notify or don't, and the deciding setting. */
+/** "desktop+ channel": the channels that notify or don't, and the deciding setting. */
 function said(place: Place, kind: (typeof MESSAGE_KINDS)[number] = "any"): string[] {
   const notifies = outcomesOf(KNOWN, place, kind);
   return decidingSettings(notifies).map(({ cause, ways }) => {
@@ -64,7 +64,7 @@ it("lists subscribed channels, and topics with a policy", () => {
 
 it.each<[string, Place, (typeof MESSAGE_KINDS)[number], string[]]>([
   ["between people", { channelId: 0 }, "any", ["desktop+ sound+ push+ email-: direct"]],
-  ["in a channel", { channelId: 7 }, "any", ["desktop- sound- email+: general", "push+: own"]],
+  ["in a channel", { channelId: 7 }, "any", ["desktop- sound- email+: general", "push+: channel"]],
   ["muted", { channelId: 8 }, "any", ["desktop- sound- push- email-: channelMuted"]],
   [
     "in a muted topic",
@@ -95,7 +95,7 @@ it.each<[string, Place, (typeof MESSAGE_KINDS)[number], string[]]>([
     "with an alert word",
     { channelId: 7 },
     "alert",
-    ["desktop+ sound+: alerted", "push+: own", "email+: general"],
+    ["desktop+ sound+: alerted", "push+: channel", "email+: general"],
   ],
 ])("%s", (_, place, kind, wanted) => {
   expect(said(place, kind)).toEqual(wanted);

@@ -33,7 +33,7 @@ export type DecidingSetting =
   | "followed"
   | "topicMuted"
   | "channelMuted"
-  | "own"
+  | "channel"
   | "general";
 
 interface Outcome {
@@ -106,7 +106,7 @@ function cause(
     // Followed topics notify by one setting, which turned them off.
     return !reason && isFollowed(known, message.key) ? "followed" : "general";
   }
-  return "own";
+  return "channel";
 }
 
 /** The deciding settings with the notification channels that they decide. */

@@ -85,7 +85,7 @@ describe("warnings", () => {
       "archived",
     ]);
     const closed = channel({ can_send_message_group: ADMINS });
-    expect(kinds(warningsFor(data(closed), topic("x"), ""))).toEqual(["mayNotPost"]);
+    expect(kinds(warningsFor(data(closed), topic("x"), ""))).toEqual(["cannotPost"]);
     const named = channel({ topics_policy: "disable_empty_topic" });
     expect(kinds(warningsFor(data(named), topic(""), ""))).toEqual(["emptyTopic"]);
     expect(kinds(warningsFor(data(), topic("x"), "@**all** hey"))).toEqual(["mayNotCallAll"]);
@@ -113,7 +113,7 @@ describe("warnings", () => {
     expect(kinds(warningsFor(data(), { kind: "direct", people: [4] }, ""))).toEqual(["gone"]);
     const closed = data(channel(), { realm_direct_message_initiator_group: ADMINS });
     expect(kinds(warningsFor(closed, { kind: "direct", people: [2] }, ""))).toEqual([
-      "mayNotBegin",
+      "cannotStart",
     ]);
   });
 

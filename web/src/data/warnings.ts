@@ -8,7 +8,7 @@ import { isInFence } from "./textEdits";
 
 export type Warning =
   /** These prevent sending. */
-  | { kind: "archived" | "mayNotPost" | "emptyTopic" | "onlyEmptyTopic" | "mayNotBegin" }
+  | { kind: "archived" | "cannotPost" | "emptyTopic" | "onlyEmptyTopic" | "cannotStart" }
   | { kind: "topicTooLong"; most: number }
   | { kind: "gone"; userId: number }
   | { kind: "mayNotCallAll"; name: string }
@@ -21,10 +21,10 @@ export type Warning =
 
 const PREVENTS = new Set<Warning["kind"]>([
   "archived",
-  "mayNotPost",
+  "cannotPost",
   "emptyTopic",
   "onlyEmptyTopic",
-  "mayNotBegin",
+  "cannotStart",
   "topicTooLong",
   "gone",
   "mayNotCallAll",
@@ -80,7 +80,7 @@ function directWarnings(data: Data, people: readonly number[]): Warning[] {
   const onlyBots = users.every((user) => user.is_bot || user.user_id === data.me);
   const isNew = !data.directs.has(`d${people.join(",")}`);
   const mayBegin = !isNew || may(data, "realm_direct_message_initiator_group");
-  if (!onlyBots && (!isAllowed || !mayBegin)) found.push({ kind: "mayNotBegin" });
+  if (!onlyBots && (!isAllowed || !mayBegin)) found.push({ kind: "cannotStart" });
   if (data.realm["realm_enable_guest_user_dm_warning"]) {
     const guests = users.filter((user) => isGuest(user) && user.user_id !== data.me);
     const self = data.users.get(data.me);
@@ -101,7 +101,7 @@ function channelWarnings(
   const channel = data.channels.get(channelId);
   if (!channel) return [];
   if (channel.is_archived) return [{ kind: "archived" }];
-  if (!mayPost(data, channel)) return [{ kind: "mayNotPost" }];
+  if (!mayPost(data, channel)) return [{ kind: "cannotPost" }];
   const found: Warning[] = [];
   const empty = emptyTopics(data, channel);
   if (empty === "refused" && !topic) found.push({ kind: "emptyTopic" });

@@ -72,7 +72,7 @@ test("unresolving keeps a name that the topic got in the meantime", async () => 
     const other = begun();
     await setResolved(other.app, "plans", 40, true);
     answers.push(answer);
-    expect(await other.undo()).toEqual([words.common.notUndone]);
+    expect(await other.undo()).toEqual([words.common.undoFailed]);
     expect(asked.at(-1)?.[0]).toBe("GET");
   }
 });
@@ -96,7 +96,7 @@ test("undo unmutes the topic under its current name", async () => {
   await setTopicPolicy(app, 7, "Plans", TopicPolicy.muted);
   heard("Plans", TopicPolicy.followed);
   answers.push(gone);
-  expect(await undo()).toEqual([words.common.notUndone]);
+  expect(await undo()).toEqual([words.common.undoFailed]);
 });
 
 test("undo rejoins the same channel only", async () => {
@@ -113,6 +113,6 @@ test("undo rejoins the same channel only", async () => {
   expect(asked.at(-1)).toEqual(["POST", "/users/me/subscriptions", back]);
   await unsubscribe(app, 7);
   call({ is_archived: true });
-  expect(await undo()).toEqual([words.common.notUndone]);
+  expect(await undo()).toEqual([words.common.undoFailed]);
   expect(asked.at(-1)?.[0]).toBe("DELETE");
 });

@@ -37,7 +37,7 @@ async function atOnce(
 }
 
 /** Thrown if undoing would overwrite someone else's change. */
-const changedSince = () => new Error(words.common.notUndone);
+const changedSince = () => new Error(words.common.undoFailed);
 
 /** The topic's current name, found through one of its messages; the given name if that fails. */
 async function topicNow(topic: TopicOf, messageId: number | undefined): Promise<TopicOf> {
@@ -63,7 +63,7 @@ export async function setTopicPolicy(
   const done = await toasts.attempt(putPolicy(app, to, policy));
   if (done && policy === TopicPolicy.muted && was !== policy) {
     toasts.undoable(
-      words.shell.isNow({ name: topicName(topic), state: words.shell.muted }),
+      words.shell.stateOf({ name: topicName(topic), state: words.shell.muted }),
       async () => {
         const now = await topicNow(to, newest);
         if (policyOf(store.data, now) !== policy) throw changedSince();
@@ -146,7 +146,7 @@ export async function muteChannel(app: App, channelId: number, muted: boolean): 
   const channel = app.store.data.channels.get(channelId);
   if (!channel || !(await setSubscription(app, channelId, "is_muted", muted)) || !muted) return;
   app.toasts.undoable(
-    words.shell.isNow({ name: `#${channel.name}`, state: words.shell.muted }),
+    words.shell.stateOf({ name: `#${channel.name}`, state: words.shell.muted }),
     () => putSubscription(app, channelId, "is_muted", false),
   );
 }
@@ -156,7 +156,7 @@ export async function muteUser(app: App, userId: number, muted: boolean): Promis
   const ask = (on: boolean) => (on ? post : del)(`/users/me/muted_users/${userId}`);
   if (!(await toasts.attempt(ask(muted))) || !muted) return;
   const name = userName(store.data.users, userId);
-  toasts.undoable(words.shell.isNow({ name, state: words.shell.muted }), () => ask(false));
+  toasts.undoable(words.shell.stateOf({ name, state: words.shell.muted }), () => ask(false));
 }
 
 export function subscribe({ toasts }: App, channelName: string): Promise<boolean> {
@@ -196,7 +196,7 @@ export async function setResolved(
   const done = await app.toasts.attempt(rename(messageId, name));
   if (done && resolved) {
     app.toasts.undoable(
-      words.shell.isNow({ name: topicName(topic), state: words.shell.resolved }),
+      words.shell.stateOf({ name: topicName(topic), state: words.shell.resolved }),
       async () => {
         const now = await topicOfMessage(messageId).catch((error: unknown) => {
           if (isTransient(error)) throw error;

@@ -154,8 +154,8 @@ export function offerPush({ store, toasts }: App): void {
   if (!what) return;
   rememberOffer(store.me);
   const offerNotes = () =>
-    toasts.offer(words.shell.offerNotes, {
-      label: words.shell.takePushes,
+    toasts.offer(words.shell.offerDesktop, {
+      label: words.shell.turnOn,
       run: () => void Notification.requestPermission(),
     });
   if (what === "notes") {
@@ -166,7 +166,7 @@ export function offerPush({ store, toasts }: App): void {
     .then(({ enabled }) => {
       if (enabled) {
         toasts.offer(words.shell.offerPushes, {
-          label: words.shell.takePushes,
+          label: words.shell.turnOn,
           run: () => void toasts.attempt(turnOnPush(store.me)),
         });
       } else if (canAsk()) {

@@ -36,7 +36,7 @@ export class Recorder {
     const say = words.media.voice;
     if (!window.isSecureContext) return this.#fail(say.insecure);
     if (!navigator.mediaDevices?.getUserMedia || !("MediaRecorder" in window)) {
-      return this.#fail(say.unable);
+      return this.#fail(say.unsupported);
     }
     try {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
@@ -46,8 +46,8 @@ export class Recorder {
     } catch (error) {
       this.#release();
       const name = error instanceof DOMException ? error.name : "";
-      if (name === "NotAllowedError" || name === "SecurityError") this.#fail(say.refused);
-      else if (name === "NotFoundError") this.#fail(say.none);
+      if (name === "NotAllowedError" || name === "SecurityError") this.#fail(say.blocked);
+      else if (name === "NotFoundError") this.#fail(say.noMicrophone);
       else if (name === "NotReadableError") this.#fail(say.busy);
       else this.#fail(say.failed);
     }

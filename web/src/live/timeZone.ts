@@ -20,7 +20,7 @@ export async function offerTimeZone(app: App): Promise<void> {
   await words.with(Promise.resolve(), "settings");
   offered.value = here;
   toasts.offer(words.settings.otherZone({ here, before }), {
-    label: words.settings.takeZone,
+    label: words.settings.updateZone,
     run: () => void setSetting(app, "timezone", here),
   });
 }

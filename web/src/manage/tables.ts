@@ -60,10 +60,17 @@ const sections = (...names: string[]) => declaredGroups(ORGANIZATION, names, DET
 /** Without a heading. */
 export const ORGANIZATION_PROFILE = sections("profile").map((group) => ({ ...group, name: "" }));
 
-export const MESSAGES = sections("editing", "moving", "shown", "announcements", "calls", "mails");
+export const MESSAGES = sections("editing", "moving", "display", "announcements", "calls", "email");
 
 export const PERMISSIONS = sections(
-  ...["joining", "channelRights", "messageRights", "directRights", "peopleRights", "botRights"],
+  ...[
+    "joining",
+    "channelPermissions",
+    "messagePermissions",
+    "directPermissions",
+    "peoplePermissions",
+    "botPermissions",
+  ],
   "limits",
 );
 

@@ -233,7 +233,7 @@ function enhanceCode(block: HTMLElement, store: Store): void {
         /\{\??code\*?\}/,
         encodeURIComponent(source.trimEnd()),
       );
-      link.textContent = words.messages.tryIn({ place: place.name });
+      link.textContent = words.messages.openWith({ place: place.name });
       link.target = "_blank";
       link.rel = "noopener noreferrer";
       bar.append(link);

@@ -48,8 +48,8 @@ test("every declared setting is on a page", () => {
 });
 
 test("a setting that the server declares is the last field of its section", () => {
-  const loud: Declared = { name: "loud", section: "shown", kind: "switch", forOwners: true };
-  const [before] = declaredGroups(ORGANIZATION, ["shown"]);
-  const [group] = declaredGroups([...ORGANIZATION, loud], ["shown"]);
+  const loud: Declared = { name: "loud", section: "display", kind: "switch", forOwners: true };
+  const [before] = declaredGroups(ORGANIZATION, ["display"]);
+  const [group] = declaredGroups([...ORGANIZATION, loud], ["display"]);
   expect(group?.fields).toEqual([...(before?.fields ?? []), loud]);
 });

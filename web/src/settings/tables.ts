@@ -21,7 +21,7 @@ const DETAILS: Record<string, Partial<SettingField>> = {
 };
 const sections = (...names: string[]) => declaredGroups(PERSONAL, names, DETAILS);
 
-export const PREFERENCES = sections("look", "language", "reading", "writing");
+export const PREFERENCES = sections("appearance", "language", "reading", "writing");
 
 /** Stored only in this browser. */
 export const IN_BROWSER: readonly FieldGroup[] = [

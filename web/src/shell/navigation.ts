@@ -136,7 +136,7 @@ export function viewName(known: Known, route: Route): string {
     case "groups":
       return words.shell.groups;
     case "unknown":
-      return words.views.unknown;
+      return words.views.notFound;
     case "recent":
       return words.shell.inbox;
     default:

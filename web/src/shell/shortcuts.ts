@@ -78,7 +78,7 @@ function isControl(target: EventTarget | null): boolean {
 /** Names in `words.shell.keys`, by group, for the card of shortcuts. */
 export const SHORTCUT_LIST = [
   {
-    group: "going",
+    group: "navigation",
     keys: [
       ["/", "search"],
       ["Control+k", "jump"],
@@ -110,7 +110,7 @@ export const SHORTCUT_LIST = [
       ["P", "allDirects"],
       ["T", "topicList"],
       ["u", "card"],
-      ["m", "readRow"],
+      ["m", "markRowRead"],
       ["M", "mute"],
       ["F", "follow"],
     ],
@@ -122,7 +122,7 @@ export const SHORTCUT_LIST = [
       ["x", "writeDirect"],
       ["r", "reply"],
       [">", "quote"],
-      ["Enter", "replyHere"],
+      ["Enter", "compose"],
       ["Control+Enter", "send"],
       ["Alt+m", "formatted"],
       ["ArrowLeft", "editLast"],
@@ -143,7 +143,7 @@ export const SHORTCUT_LIST = [
     ],
   },
   {
-    group: "frame",
+    group: "general",
     keys: [
       ["?", "help"],
       ["[", "left"],

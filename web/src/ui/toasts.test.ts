@@ -40,11 +40,11 @@ test("undo runs once, and stays available while offline", async () => {
   expect(back).toHaveBeenCalledTimes(2);
   expect(toasts.list).toEqual([]);
   // Undo that is no longer possible isn't offered again.
-  back.mockRejectedValueOnce(new Error(words.common.notUndone));
+  back.mockRejectedValueOnce(new Error(words.common.undoFailed));
   toasts.undoable("Muted", back);
   await press();
   expect(toasts.list.map(({ text, action }) => [text, action])).toEqual([
-    [words.common.notUndone, undefined],
+    [words.common.undoFailed, undefined],
   ]);
   vi.useRealTimers();
 });

@@ -18,7 +18,7 @@ test("parts loaded later have texts in the current language", async () => {
   // Both load in parallel, and both end in the new language.
   const view = words.with(Promise.resolve(1), "manage");
   await Promise.all([words.speak("pt-br"), view]);
-  expect([words.settings.password, words.manage.colour]).toEqual(["Senha", "Cor"]);
+  expect([words.settings.password, words.manage.color]).toEqual(["Senha", "Cor"]);
 });
 
 test("the last requested language wins, and unknown ones are English", async () => {

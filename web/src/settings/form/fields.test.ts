@@ -10,7 +10,7 @@ import {
 
 const groups: FieldGroup[] = [
   {
-    name: "look",
+    name: "appearance",
     fields: [
       { name: "color_scheme", kind: "choice", values: [1, 2] },
       { name: "web_font_size_px", kind: "number" },
@@ -18,10 +18,10 @@ const groups: FieldGroup[] = [
   },
 ];
 const say: FieldWords = {
-  groups: { look: "Appearance" },
-  labels: { color_scheme: "Theme", web_font_size_px: "Size of text" },
+  groups: { appearance: "Appearance" },
+  labels: { color_scheme: "Theme", web_font_size_px: "Font size" },
   hints: { web_font_size_px: "In pixels" },
-  options: { color_scheme: { "1": "As the system", "2": "Dark" } },
+  options: { color_scheme: { "1": "Match system", "2": "Dark" } },
 };
 
 test("changes are sent as the API expects", () => {
@@ -40,7 +40,7 @@ test("only differences are sent", () => {
 test("settings are found by label, hint, choice, and group", () => {
   const names = (query: string) => findFields({ p: groups }, say, query).map((one) => one.field);
   expect(names("DARK")).toEqual(["color_scheme"]);
-  expect(names("pixels text")).toEqual(["web_font_size_px"]);
+  expect(names("pixels font")).toEqual(["web_font_size_px"]);
   expect(names("appearance")).toHaveLength(2);
   expect(names("  ")).toEqual([]);
 });

@@ -56,7 +56,7 @@ export function groupOptions(
     .map((group) => ({
       key: `g${group.id}`,
       label: groupName(group),
-      detail: words.manage.groupOf,
+      detail: words.manage.groupLabel,
     }));
 }
 
