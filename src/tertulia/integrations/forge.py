@@ -5,16 +5,56 @@ from dataclasses import dataclass
 from typing import Final
 
 from tertulia.integrations.incoming import Post, Translated, Unsupported, WebhookRequest
-from tertulia.integrations.payloads import Part, code, link, listed, paragraphs, quote, short
+from tertulia.integrations.payloads import (
+    Part,
+    code,
+    harmless,
+    link,
+    listed,
+    paragraphs,
+    said,
+    short,
+    title_case,
+)
 from tertulia.model.numbers import counted
 
 Writer = Callable[[Part], Post | None]
 """Writes the message for one kind of event; None for events without a message. Raises Malformed."""
+Sentences = Mapping[str, str]
+"""Templates (`Part.fill`) by action; `*` is for all others. Empty: no message."""
 
 MAX_COMMITS: Final = 10
 """Commits of a push that are listed."""
 NOTHING: Final = "0" * 40
 """The null commit, before a new branch and after a deleted one."""
+NO_VERBS: Final[Mapping[str, str]] = {}
+_ABOUT_ITEM: Final = " / {noun} {title}"
+
+# The format that GitHub began
+
+COMMENTED: Final[Sentences] = {
+    "created": "{who} [commented]({comment.html_url}) on {item}",
+    "edited": "{who} edited a [comment]({comment.html_url}) on {item}",
+    "deleted": "{who} deleted a comment on {item}",
+}
+COMMENT: Final = {"created": "comment.body", "edited": "comment.body"}
+BODY: Final = {"opened": "thing.body", "edited": "thing.body"}
+_REVIEWER: Final = "{requested_reviewer.login|requested_team.name|someone}"
+_BASE: Final = "`{thing.base.ref|thing.base_branch|}`"
+REQUESTED: Final[Sentences] = {
+    "opened": f"{{who}} opened {{item}} from `{{thing.head.ref|thing.head_branch|}}` to {_BASE}",
+    "merged": f"{{who}} merged {{item}} into {_BASE}",
+    "closed": "{who} closed {item} without merging",
+    "review_requested": f"{{who}} requested a review from {_REVIEWER} on {{item}}",
+    "review_request_removed": f"{{who}} removed the review request for {_REVIEWER} on {{item}}",
+}
+"""Changes of pull requests."""
+
+
+def request_action(payload: Part) -> str:
+    """The action of a pull request, with `merged` as a further one."""
+    action = payload.word("action")
+    return "merged" if action == "closed" and payload.flag("pull_request.merged") else action
 
 
 @dataclass(frozen=True)
@@ -31,6 +71,86 @@ class Commit:
         """A list item with the first line of the message."""
         subject = short(self.message.strip().partition("\n")[0], 100) or "(without a message)"
         return f"* {subject} ({link(self.id[:11], self.url)})"
+
+
+@dataclass(frozen=True)
+class Item:
+    """An issue, a pull request, or the like: its path in the payload, and its noun."""
+
+    path: str
+    noun: str
+    mark: str = "#"
+    """What precedes its number."""
+    number: str = ""
+    """The path of its number, unless it is the host's usual one."""
+
+
+def action_or(default: str) -> Callable[[Part], str]:
+    return lambda payload: payload.word("action", default)
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where the payloads of a service have what those of all services have."""
+
+    who: str
+    """A template."""
+    repository: str
+    """A template."""
+    number: str
+    """An item's number: a path, like the next ones."""
+    urls: Sequence[str]
+
+    def writer(
+        self,
+        event: str,
+        sentences: str | Sentences,
+        *,
+        action: Callable[[Part], str] = lambda payload: payload.word("action"),
+        verbs: Mapping[str, str] = NO_VERBS,
+        item: Item | Callable[[Part], Item | None] | None = None,
+        values: Callable[[Part], Mapping[str, str | Part]] = lambda _: {},
+        body: str | Mapping[str, str] = "",
+        topic: str = "",
+    ) -> Writer:
+        """A writer of the sentence for an action, followed by the text at the path in `body`.
+
+        Templates can also name `who`, `repository`, `action` (as in `verbs`), and of an item
+        `thing` (its part of the payload), `noun`, `title` (its number and title), and `item` (its
+        noun, and its title as a link). By default, the topic is the repository or the item.
+        """
+        if isinstance(sentences, str):
+            sentences, action = {"*": sentences}, lambda payload: payload.line("action", "changed")
+        sentences = {name: self._named(sentence) for name, sentence in sentences.items()}
+        topics = [self._named(topic or f"{{repository}}{about}") for about in ("", _ABOUT_ITEM)]
+
+        def write(payload: Part) -> Post | None:
+            name = action(payload)
+            sentence = sentences.get(name, sentences.get("*", ""))
+            if not sentence:
+                return None
+            verb = verbs.get(name) or title_case(harmless(name)).lower()
+            one = item(payload) if callable(item) else item
+            known = {"action": verb, **values(payload), **self._of(one, payload)}
+            path = body if isinstance(body, str) else body.get(name, "")
+            part, path = payload.source(path, known)
+            text = part.text(path, "") if path else ""
+            content = said(payload.fill(sentence, known), text)
+            return Post(payload.fill(topics[one is not None], known).strip(), content, event)
+
+        return write
+
+    def _named(self, template: str) -> str:
+        return template.replace("{who}", self.who).replace("{repository}", self.repository)
+
+    def _of(self, item: Item | None, payload: Part) -> dict[str, str | Part]:
+        if item is None:
+            return {}
+        thing = payload.part(item.path)
+        title = f"{item.mark}{thing.line(item.number or self.number)} {thing.line('title')}"
+        url = next(filter(None, map(thing.url, self.urls)), "")
+        named = f"{item.noun} {link(title, url)}"
+        return {"thing": thing, "noun": item.noun, "title": title, "item": named}
 
 
 def commits_in(payload: Part) -> list[Commit]:
@@ -51,7 +171,7 @@ def pushed(
 ) -> str:
     """A push to a branch. `total` is the number of commits if not all are listed."""
     number = max(total, len(commits))
-    where = f"to branch {link(code(branch), '')}"
+    where = f"to branch {code(branch)}"
     verb = link("force-pushed" if forced else "pushed", url)
     if not number:
         return f"{who} {verb} {where}."
@@ -71,11 +191,28 @@ def pushed(
 
 
 def branch_made(who: str, kind: str, name: str, url: str) -> str:
-    return f"{who} created {kind} {link(code(name), url) if url else code(name)}."
+    return f"{who} created {kind} {link(code(name), url)}."
 
 
 def branch_deleted(who: str, kind: str, name: str) -> str:
     return f"{who} deleted {kind} {code(name)}."
+
+
+def branch_event(host: Host, event: str, tree: str = "") -> Writer:
+    """A branch or tag was created, or without `tree` deleted. `tree` is the path of its files
+    below the repository's address, a template that can name `kind` and `name`."""
+    return host.writer(
+        event,
+        f"{{who}} created {{kind}} [`{{name}}`]({{repository.html_url|}}/{tree})"
+        if tree
+        else "{who} deleted {kind} `{name}`",
+        values=lambda payload: {
+            "kind": (kind := payload.line("ref_type")),
+            "name": (name := branch_of(payload.line("ref"))),
+            "branch": name if kind == "branch" else "",
+        },
+        topic="{repository}<< / {branch}>>",
+    )
 
 
 def branch_topic(repository: str, branch: str) -> str:
@@ -107,32 +244,3 @@ def dispatched(
         return writers[event](request.payload)
 
     return translate
-
-
-def topic_of(repository: str, kind: str = "", number: str = "", title: str = "") -> str:
-    """The topic of an item: `repository / PR #3 Title`."""
-    if not kind:
-        return repository
-    return f"{repository} / {kind} {number} {title}".strip()
-
-
-def said(who: str, what: str, body: str = "", ending: str = ".") -> str:
-    """A sentence, followed by a quote."""
-    quoted = quote(body)
-    return f"{who} {what}{':' if quoted else ending}" + (f"\n\n{quoted}" if quoted else "")
-
-
-def commented(payload: Part, who: str, topic: str, on: str, event: str) -> Post | None:
-    """A comment event of GitHub and similar services."""
-    comment = payload.part("comment")
-    url = comment.url("html_url")
-    match payload.word("action", "created"):
-        case "created":
-            what = f"{link('commented', url)} on {on}"
-        case "edited":
-            what = f"edited a {link('comment', url)} on {on}"
-        case "deleted":
-            return Post(topic, f"{who} deleted a comment on {on}.", event)
-        case _:
-            return None
-    return Post(topic, said(who, what, comment.text("body", "")), event)

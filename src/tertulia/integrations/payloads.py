@@ -1,7 +1,7 @@
 """Reading payloads, which may contain anything, and writing Markdown."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote as percent
@@ -11,6 +11,13 @@ _MENTION: Final = re.compile(r"@(?!\u200b|_?[^\W_])")
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FENCE: Final = re.compile(r"^\s*(~{3,}|`{3,})", re.MULTILINE)
 _TICKS: Final = re.compile(r"`+")
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
+_TEMPLATE_ITEM: Final = re.compile(
+    r"<<(?P<optional>.+?)>>"
+    r"|\[(?P<text>[^\]]+)\]\((?P<url>[^)]+)\)"
+    r"|`(?P<code>\{[^{}]+\})`"
+    rf"|{_PLACEHOLDER.pattern}"
+)
 MAX_QUOTE: Final = 2000
 """Longest quote, in characters."""
 
@@ -84,6 +91,12 @@ def listed(names: list[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def said(what: str, body: str = "") -> str:
+    """A sentence, followed by a quote."""
+    quoted = quote(body)
+    return f"{what}:\n\n{quoted}" if quoted else f"{what}."
+
+
 def paragraphs(*parts: str) -> str:
     """The non-empty parts, each on its line."""
     return "\n".join(part for part in parts if part)
@@ -112,8 +125,8 @@ _SPACE: Final = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Part:
-    """A payload or a part of it. Paths are names with dots (`a.b.c`). Texts are harmless: they
-    mention nobody."""
+    """A payload or a part of it. Paths are names and positions with dots (`a.b.0`). Texts are
+    harmless: they mention nobody."""
 
     value: Any
     path: str = ""
@@ -183,6 +196,66 @@ class Part:
         """A web address; empty if missing."""
         return address(self.word(path, ""))
 
+    def fill(self, template: str, values: Mapping[str, "str | Part"] | None = None) -> str:
+        """A sentence made of lines of the payload. Raises Malformed if one is missing.
+
+        - `{a.b}` is the line at a path, or one of the values; a path can begin in a value.
+        - `{a.b|c}` is the first that isn't empty. The last alternative is text.
+        - `{a.b:11}` is its first 11 characters.
+        - `` `{a.b}` `` is inline code, and `[{a.b}]({c.d})` a link if `c.d` is a web address.
+        - `<< to {a.b|}>>` is left out if a line in it is empty.
+        """
+        known = values or {}
+
+        def line(placeholder: str) -> str:
+            paths, _, longest = placeholder.partition(":")
+            *alternatives, last = paths.split("|")
+            if not alternatives:
+                text = self._value(last, known)
+            else:
+                texts = (self._value(path, known, "") for path in alternatives)
+                text = next(filter(None, texts), last)
+            return text[: int(longest)] if longest else text
+
+        def url(template: str) -> str:
+            first, *_ = _PLACEHOLDER.findall(template)
+            base = next(filter(None, (self._url(path, known) for path in first.split("|"))), "")
+            return base and base + fill(template.partition("}")[2])
+
+        def item(match: re.Match[str]) -> str:
+            if optional := match["optional"]:
+                return fill(optional) if all(map(line, _PLACEHOLDER.findall(optional))) else ""
+            if match["url"]:
+                return link(fill(match["text"]), url(match["url"]))
+            return code(fill(match["code"])) if match["code"] else line(match[5])
+
+        def fill(template: str) -> str:
+            return _TEMPLATE_ITEM.sub(item, template)
+
+        return fill(template)
+
+    def source(self, path: str, values: Mapping[str, "str | Part"]) -> tuple["Part", str]:
+        """The part that a path begins in, and the rest of the path."""
+        name, _, rest = path.partition(".")
+        value = values.get(name)
+        return (value, rest) if isinstance(value, Part) else (self, path)
+
+    def _value(
+        self, path: str, values: Mapping[str, "str | Part"], default: str | None = None
+    ) -> str:
+        value = values.get(path)
+        if isinstance(value, str):
+            return value
+        part, path = self.source(path, values)
+        return part.line(path, default)
+
+    def _url(self, path: str, values: Mapping[str, "str | Part"]) -> str:
+        value = values.get(path)
+        if isinstance(value, str):
+            return value
+        part, path = self.source(path, values)
+        return part.url(path) if path else ""
+
     def flag(self, path: str) -> bool:
         """Whether the value is true."""
         return self._at(path) is True
@@ -199,9 +272,12 @@ class Part:
     def _at(self, path: str) -> Any:
         value = self.value
         for name in path.split("."):
-            if not isinstance(value, dict):
+            if isinstance(value, list) and name.isdecimal():
+                value = next(iter(value[int(name[:3]) :]), _MISSING)
+            elif isinstance(value, dict):
+                value = value.get(name, _MISSING)
+            else:
                 return _MISSING
-            value = value.get(name, _MISSING)
         return value
 
     def _named(self, path: str) -> str:

@@ -1,10 +1,12 @@
 """Bitbucket Cloud (`bitbucket2`) and Bitbucket Server (`bitbucket3`)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from tertulia.integrations.forge import (
     Commit,
+    Host,
+    Item,
     Writer,
     branch_deleted,
     branch_made,
@@ -12,19 +14,10 @@ from tertulia.integrations.forge import (
     branch_topic,
     dispatched,
     pushed,
-    said,
-    topic_of,
 )
-from tertulia.integrations.incoming import (
-    Integration,
-    Post,
-    Translated,
-    WebhookRequest,
-)
+from tertulia.integrations.incoming import Integration, Post
 from tertulia.integrations.payloads import Part, code, link, paragraphs, title_case
 from tertulia.integrations.signatures import hmac_hex
-
-_SIGNED: Final = hmac_hex("x-hub-signature", "sha256=")
 
 
 def _pushes(repository: str, lines: list[str], branches: list[str]) -> Post | None:
@@ -32,23 +25,21 @@ def _pushes(repository: str, lines: list[str], branches: list[str]) -> Post | No
     if not lines:
         return None
     branch = branches[0] if len(lines) == len(branches) == 1 else ""
-    topic = branch_topic(repository, branch)
-    return Post(topic, "\n\n".join(lines), "push", branch)
+    return Post(branch_topic(repository, branch), "\n\n".join(lines), "push", branch)
 
 
-# In the cloud
+# Bitbucket Cloud
 
-
-def _who(payload: Part) -> str:
-    return payload.line("actor.display_name", payload.line("actor.nickname", "Someone"))
-
-
-def _repository(payload: Part) -> str:
-    return payload.line("repository.name")
+_CLOUD: Final = Host(
+    "{actor.display_name|actor.nickname|Someone}",
+    "{repository.name}",
+    "id",
+    ("links.html.href",),
+)
 
 
 def _push(payload: Part) -> Post | None:
-    who, name = _who(payload), _repository(payload)
+    who, name = payload.fill(_CLOUD.who), payload.fill(_CLOUD.repository)
     lines: list[str] = []
     branches: list[str] = []
     for change in payload.parts("push.changes")[:10]:
@@ -76,106 +67,78 @@ def _push(payload: Part) -> Post | None:
     return _pushes(name, lines, branches)
 
 
-def _pull_request(verb: str) -> Writer:
-    def write(payload: Part) -> Post | None:
-        request = payload.part("pullrequest")
-        number, title = f"#{request.line('id')}", request.line("title")
-        topic = topic_of(_repository(payload), "PR", number, title)
-        titled = f"PR {link(f'{number} {title}', request.url('links.html.href'))}"
-        source = request.line("source.branch.name", "")
-        target = request.line("destination.branch.name", "")
-        what, body = f"{verb} {titled}", ""
-        if verb == "created":
-            what += f" from {code(source)} to {code(target)}"
-            body = request.text("description", "")
-        elif verb == "merged":
-            what += f" into {code(target)}"
-        return Post(topic, said(_who(payload), what, body), "pull_request")
-
-    return write
+def _pull_request(verb: str, branches: str = "", body: str = "") -> Writer:
+    sentence = f"{{who}} {verb} {{item}}{branches}"
+    return _CLOUD.writer("pull_request", sentence, item=Item("pullrequest", "PR"), body=body)
 
 
-def _comment(verb: str, kind: str) -> Writer:
-    def write(payload: Part) -> Post | None:
-        thing = payload.part("issue" if kind == "issue" else "pullrequest")
-        comment = payload.part("comment")
-        number, title = f"#{thing.line('id')}", thing.line("title")
-        topic = topic_of(_repository(payload), kind, number, title)
-        on = f"{kind} {link(f'{number} {title}', thing.url('links.html.href'))}"
-        what = f"{link(verb, comment.url('links.html.href'))} on {on}"
-        body = "" if verb.startswith("deleted") else comment.text("content.raw", "")
-        return Post(topic, said(_who(payload), what, body), "comment")
-
-    return write
+def _comment(verb: str, item: Item, body: str = "comment.content.raw") -> Writer:
+    sentence = f"{{who}} [{verb}]({{comment.links.html.href}}) on {{item}}"
+    return _CLOUD.writer("comment", sentence, item=item, body=body)
 
 
-def _commit_comment(payload: Part) -> Post | None:
-    comment = payload.part("comment")
-    commit = payload.line("commit.hash", "")[:11]
-    on = link(commit, payload.url("commit.links.html.href"))
-    what = f"{link('commented', comment.url('links.html.href'))} on commit {on}"
-    text = said(_who(payload), what, comment.text("content.raw", ""))
-    return Post(_repository(payload), text, "comment")
+def _issue(verb: str, body: str = "") -> Writer:
+    sentence = f"{{who}} {verb} {{item}}<< (now {{changes.status.new|}})>>"
+    return _CLOUD.writer("issue", sentence, item=Item("issue", "issue"), body=body)
 
 
 def _status(payload: Part) -> Post | None:
-    status = payload.part("commit_status")
     states = {"SUCCESSFUL": "succeeded", "FAILED": "failed", "STOPPED": "was stopped"}
+    status = payload.part("commit_status")
     state = states.get(status.word("state"))
     if state is None:
         return None
-    name = link(status.line("name", status.line("key", "Build")), status.url("url"))
-    text = f"{name} {state}"
+    text = status.fill("[{name|key|Build}]({url}) {state}", {"state": state})
     description = status.line("description", "")
-    branch = status.line("refname", "")
-    topic = branch_topic(_repository(payload), branch)
+    topic = branch_topic(payload.fill(_CLOUD.repository), status.line("refname", ""))
     return Post(topic, f"{text}: {description}" if description else f"{text}.", "status")
 
 
-def _issue(verb: str) -> Writer:
-    def write(payload: Part) -> Post | None:
-        issue = payload.part("issue")
-        number, title = f"#{issue.line('id')}", issue.line("title")
-        topic = topic_of(_repository(payload), "issue", number, title)
-        what = f"{verb} issue {link(f'{number} {title}', issue.url('links.html.href'))}"
-        body = issue.text("content.raw", "") if verb == "created" else ""
-        state = payload.line("changes.status.new", "")
-        if state:
-            what += f" (now {state})"
-        return Post(topic, said(_who(payload), what, body), "issue")
-
-    return write
-
-
-def _fork(payload: Part) -> Post | None:
-    fork = link(payload.line("fork.full_name"), payload.url("fork.links.html.href"))
-    return Post(_repository(payload), f"{_who(payload)} forked the repository to {fork}.", "fork")
-
-
 def _updated(payload: Part) -> Post | None:
-    changes = payload.find("changes")
     lines = []
-    for name, change in changes.items() if changes else ():
+    for name, change in payload.fields("changes").items():
         new = change.line("new", "")
         if new and name in {"name", "full_name", "website", "description", "language"}:
             lines.append(f"* {title_case(name)}: {new}")
     if not lines:
         return None
-    text = paragraphs(f"{_who(payload)} updated the repository:\n", *lines)
-    return Post(_repository(payload), text, "repository")
+    text = paragraphs(f"{payload.fill(_CLOUD.who)} updated the repository:\n", *lines)
+    return Post(payload.fill(_CLOUD.repository), text, "repository")
 
 
+_CLOUD_PR: Final = Item("pullrequest", "PR")
 CLOUD: Final[Mapping[str, tuple[str, Writer]]] = {
     "repo:push": ("push", _push),
-    "repo:fork": ("fork", _fork),
+    "repo:fork": (
+        "fork",
+        _CLOUD.writer(
+            "fork",
+            "{who} forked the repository to [{fork.full_name}]({fork.links.html.href})",
+        ),
+    ),
     "repo:updated": ("repository", _updated),
-    "repo:commit_comment_created": ("comment", _commit_comment),
+    "repo:commit_comment_created": (
+        "comment",
+        _CLOUD.writer(
+            "comment",
+            "{who} [commented]({comment.links.html.href})"
+            " on commit [{commit.hash|:11}]({commit.links.html.href})",
+            body="comment.content.raw",
+        ),
+    ),
     "repo:commit_status_created": ("status", _status),
     "repo:commit_status_updated": ("status", _status),
-    "issue:created": ("issue", _issue("created")),
+    "issue:created": ("issue", _issue("created", "thing.content.raw")),
     "issue:updated": ("issue", _issue("updated")),
-    "issue:comment_created": ("comment", _comment("commented", "issue")),
-    "pullrequest:created": ("pull_request", _pull_request("created")),
+    "issue:comment_created": ("comment", _comment("commented", Item("issue", "issue"))),
+    "pullrequest:created": (
+        "pull_request",
+        _pull_request(
+            "created",
+            " from `{thing.source.branch.name|}` to `{thing.destination.branch.name|}`",
+            "thing.description",
+        ),
+    ),
     "pullrequest:updated": ("pull_request", _pull_request("updated")),
     "pullrequest:approved": ("pull_request", _pull_request("approved")),
     "pullrequest:unapproved": ("pull_request", _pull_request("withdrew approval from")),
@@ -183,22 +146,25 @@ CLOUD: Final[Mapping[str, tuple[str, Writer]]] = {
         "pull_request",
         _pull_request("requested changes to"),
     ),
-    "pullrequest:fulfilled": ("pull_request", _pull_request("merged")),
+    "pullrequest:fulfilled": (
+        "pull_request",
+        _pull_request("merged", " into `{thing.destination.branch.name|}`"),
+    ),
     "pullrequest:rejected": ("pull_request", _pull_request("declined")),
-    "pullrequest:comment_created": ("comment", _comment("commented", "PR")),
-    "pullrequest:comment_updated": ("comment", _comment("edited a comment", "PR")),
-    "pullrequest:comment_deleted": ("comment", _comment("deleted a comment", "PR")),
+    "pullrequest:comment_created": ("comment", _comment("commented", _CLOUD_PR)),
+    "pullrequest:comment_updated": ("comment", _comment("edited a comment", _CLOUD_PR)),
+    "pullrequest:comment_deleted": ("comment", _comment("deleted a comment", _CLOUD_PR, "")),
 }
 
 # Bitbucket Server
 
-
-def _server_who(payload: Part) -> str:
-    return payload.line("actor.displayName", payload.line("actor.name", "Someone"))
+_SERVER: Final = Host(
+    "{actor.displayName|actor.name|Someone}", "{repository.name}", "id", ("links.self.0.href",)
+)
 
 
 def _server_push(payload: Part) -> Post | None:
-    who, name = _server_who(payload), _repository(payload)
+    who = payload.fill(_SERVER.who)
     lines, branches = [], []
     commits = [
         Commit(one.line("id"), one.text("message", ""), "", one.line("author.name", ""))
@@ -217,44 +183,29 @@ def _server_push(payload: Part) -> Post | None:
                 lines.append(f"{who} moved tag {code(ref)}.")
             case _:
                 lines.append(pushed(who, ref, "", commits, forced=False))
-    return _pushes(name, lines, branches)
+    return _pushes(payload.fill(_SERVER.repository), lines, branches)
 
 
-def _server_request(verb: str) -> Writer:
-    def write(payload: Part) -> Post | None:
-        request = payload.part("pullRequest")
-        number, title = f"#{request.line('id')}", request.line("title")
-        name = request.line("toRef.repository.name", "Bitbucket")
-        links = request.parts("links.self")
-        titled = f"PR {link(f'{number} {title}', links[0].url('href') if links else '')}"
-        source = request.line("fromRef.displayId", "")
-        target = request.line("toRef.displayId", "")
-        what, body = f"{verb} {titled}", ""
-        if verb == "opened":
-            what += f" from {code(source)} to {code(target)}"
-            body = request.text("description", "")
-            reviewers = [one.line("user.displayName", "") for one in request.parts("reviewers")]
-            if reviewers:
-                what += f" (reviewers: {', '.join(reviewers[:10])})"
-        elif verb == "merged":
-            what += f" into {code(target)}"
-        elif "comment" in verb:
-            what = f"{verb} on {titled}"
-            body = "" if verb.startswith("deleted") else payload.text("comment.text", "")
-        topic = topic_of(name, "PR", number, title)
-        return Post(topic, said(_server_who(payload), what, body), "pull_request")
-
-    return write
+def _reviewers(payload: Part) -> dict[str, str]:
+    reviewers = payload.parts("pullRequest.reviewers")[:10]
+    return {"reviewers": ", ".join(one.line("user.displayName", "") for one in reviewers)}
 
 
-def _server_comment(verb: str) -> Writer:
-    def write(payload: Part) -> Post | None:
-        commit = code(payload.line("commit", "")[:11])
-        body = "" if verb.startswith("deleted") else payload.text("comment.text", "")
-        text = said(_server_who(payload), f"{verb} on commit {commit}", body)
-        return Post(_repository(payload), text, "comment")
+def _server_request(what: str, body: str = "") -> tuple[str, Writer]:
+    writer = _SERVER.writer(
+        "pull_request",
+        f"{{who}} {what}",
+        item=Item("pullRequest", "PR"),
+        values=_reviewers,
+        body=body,
+        topic="{thing.toRef.repository.name|Bitbucket} / PR {title}",
+    )
+    return "pull_request", writer
 
-    return write
+
+def _server_comment(verb: str, body: str = "comment.text") -> tuple[str, Writer]:
+    sentence = f"{{who}} {verb} on commit `{{commit|:11}}`"
+    return "comment", _SERVER.writer("comment", sentence, body=body)
 
 
 def _server_repository(payload: Part) -> Post | None:
@@ -264,52 +215,48 @@ def _server_repository(payload: Part) -> Post | None:
         if new and new != old
         else f"updated the repository {old}"
     )
-    text = f"{_server_who(payload)} {what}."
-    return Post(new or old, text, "repository")
+    return Post(new or old, f"{payload.fill(_SERVER.who)} {what}.", "repository")
 
 
 def _server_fork(payload: Part) -> Post | None:
-    origin = payload.line("repository.origin.name", _repository(payload))
-    where = f"{payload.line('repository.project.name', '')}/{_repository(payload)}".strip("/")
-    return Post(origin, f"{_server_who(payload)} forked {origin} to {where}.", "fork")
+    origin = payload.fill("{repository.origin.name|repository.name|}")
+    path = payload.fill("{repository.project.name|}/{repository.name}").strip("/")
+    return Post(origin, f"{payload.fill(_SERVER.who)} forked {origin} to {path}.", "fork")
 
 
 SERVER: Final[Mapping[str, tuple[str, Writer]]] = {
     "repo:refs_changed": ("push", _server_push),
     "repo:forked": ("fork", _server_fork),
     "repo:modified": ("repository", _server_repository),
-    "repo:comment:added": ("comment", _server_comment("commented")),
-    "repo:comment:edited": ("comment", _server_comment("edited a comment")),
-    "repo:comment:deleted": ("comment", _server_comment("deleted a comment")),
-    "pr:opened": ("pull_request", _server_request("opened")),
-    "pr:modified": ("pull_request", _server_request("updated")),
-    "pr:merged": ("pull_request", _server_request("merged")),
-    "pr:declined": ("pull_request", _server_request("declined")),
-    "pr:deleted": ("pull_request", _server_request("deleted")),
-    "pr:reviewer:approved": ("pull_request", _server_request("approved")),
-    "pr:reviewer:unapproved": ("pull_request", _server_request("withdrew approval from")),
-    "pr:reviewer:needs_work": ("pull_request", _server_request("requested changes to")),
-    "pr:reviewer:updated": ("pull_request", _server_request("changed the reviewers of")),
-    "pr:comment:added": ("pull_request", _server_request("commented")),
-    "pr:comment:edited": ("pull_request", _server_request("edited a comment")),
-    "pr:comment:deleted": ("pull_request", _server_request("deleted a comment")),
+    "repo:comment:added": _server_comment("commented"),
+    "repo:comment:edited": _server_comment("edited a comment"),
+    "repo:comment:deleted": _server_comment("deleted a comment", ""),
+    "pr:opened": _server_request(
+        "opened {item} from `{thing.fromRef.displayId|}` to `{thing.toRef.displayId|}`"
+        "<< (reviewers: {reviewers})>>",
+        "thing.description",
+    ),
+    "pr:modified": _server_request("updated {item}"),
+    "pr:merged": _server_request("merged {item} into `{thing.toRef.displayId|}`"),
+    "pr:declined": _server_request("declined {item}"),
+    "pr:deleted": _server_request("deleted {item}"),
+    "pr:reviewer:approved": _server_request("approved {item}"),
+    "pr:reviewer:unapproved": _server_request("withdrew approval from {item}"),
+    "pr:reviewer:needs_work": _server_request("requested changes to {item}"),
+    "pr:reviewer:updated": _server_request("changed the reviewers of {item}"),
+    "pr:comment:added": _server_request("commented on {item}", "comment.text"),
+    "pr:comment:edited": _server_request("edited a comment on {item}", "comment.text"),
+    "pr:comment:deleted": _server_request("deleted a comment on {item}"),
 }
 
 
-def _translated(
-    writers: Mapping[str, tuple[str, Writer]],
-) -> Callable[[WebhookRequest], Translated]:
+def _integration(name: str, title: str, writers: Mapping[str, tuple[str, Writer]]) -> Integration:
     by_event = {event: writer for event, (_, writer) in writers.items()}
-    return dispatched(("x-event-key",), by_event, quiet=("diagnostics:ping",))
+    translate = dispatched(("x-event-key",), by_event, quiet=("diagnostics:ping",))
+    events = tuple(dict.fromkeys(event for event, _ in writers.values()))
+    signature = hmac_hex("x-hub-signature", "sha256=")
+    return Integration(name, title, translate, events, signature, has_branches=True)
 
 
-def _events(writers: Mapping[str, tuple[str, Writer]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name, _ in writers.values()))
-
-
-BITBUCKET: Final = Integration(
-    "bitbucket2", "Bitbucket Cloud", _translated(CLOUD), _events(CLOUD), _SIGNED, True
-)
-BITBUCKET_SERVER: Final = Integration(
-    "bitbucket3", "Bitbucket Server", _translated(SERVER), _events(SERVER), _SIGNED, True
-)
+BITBUCKET: Final = _integration("bitbucket2", "Bitbucket Cloud", CLOUD)
+BITBUCKET_SERVER: Final = _integration("bitbucket3", "Bitbucket Server", SERVER)

@@ -5,38 +5,53 @@ from typing import Final
 
 from tertulia.integrations.forge import (
     NOTHING,
+    Host,
+    Item,
     Writer,
+    action_or,
     branch_deleted,
     branch_made,
     branch_of,
     commits_in,
     dispatched,
     pushed,
-    said,
-    topic_of,
 )
-from tertulia.integrations.incoming import (
-    Integration,
-    Post,
-    Unsupported,
-)
-from tertulia.integrations.payloads import Part, code, link, title_case
+from tertulia.integrations.incoming import Integration, Post, Unsupported
+from tertulia.integrations.payloads import Part, title_case
 from tertulia.integrations.signatures import token
 
-
-def _project(payload: Part) -> str:
-    found = payload.line("project.name", "")
-    return found or payload.line("repository.name", payload.line("project_name", "GitLab"))
-
-
-def _who(payload: Part) -> str:
-    return payload.line("user.name", payload.line("user_name", "Someone"))
+_HOST: Final = Host(
+    "{user.name|user_name|Someone}",
+    "{project.name|repository.name|project_name|GitLab}",
+    "iid",
+    ("url",),
+)
+_VERBS: Final = {
+    "open": "opened",
+    "close": "closed",
+    "reopen": "reopened",
+    "update": "updated",
+    "merge": "merged",
+    "approved": "approved",
+    "unapproved": "withdrew approval from",
+    "approval": "approved",
+    "unapproval": "withdrew an approval from",
+}
+_ENDED: Final = {"success": "succeeded", "failed": "failed", "canceled": "was canceled"}
+_NOTED: Final = {
+    "MergeRequest": Item("merge_request", "MR", "!"),
+    "Issue": Item("issue", "issue"),
+    "WorkItem": Item("issue", "issue"),
+    "Snippet": Item("snippet", "snippet", number="id"),
+    "Commit": None,
+}
+"""What notes can be about. Only a commit isn't an item."""
 
 
 def _push(payload: Part) -> Post | None:
-    branch, name, who = branch_of(payload.word("ref")), _project(payload), _who(payload)
+    branch, who = branch_of(payload.word("ref")), payload.fill(_HOST.who)
     url = payload.url("project.web_url")
-    topic = f"{name} / {branch}"
+    topic = f"{payload.fill(_HOST.repository)} / {branch}"
     before, after = payload.word("before", ""), payload.word("after", "")
     if after == NOTHING:
         return Post(topic, branch_deleted(who, "branch", branch), "push", branch)
@@ -50,187 +65,178 @@ def _push(payload: Part) -> Post | None:
     return Post(topic, text, "push", branch)
 
 
-def _tag(payload: Part) -> Post | None:
-    tag, who = branch_of(payload.word("ref")), _who(payload)
-    if payload.word("after", "") == NOTHING:
-        return Post(_project(payload), f"{who} removed tag {code(tag)}.", "tag_push")
-    url = payload.url("project.web_url")
-    name = link(code(tag), f"{url}/-/tags/{tag}" if url else "")
-    text = said(who, f"pushed tag {name}", payload.text("message", ""))
-    return Post(_project(payload), text, "tag_push")
-
-
-_VERBS: Final = {
-    "open": "opened",
-    "close": "closed",
-    "reopen": "reopened",
-    "update": "updated",
-    "merge": "merged",
-    "approved": "approved",
-    "unapproved": "withdrew approval from",
-    "approval": "approved",
-    "unapproval": "withdrew an approval from",
-}
-
-
-def _titled(thing: Part, mark: str) -> str:
-    return link(f"{mark}{thing.line('iid')} {thing.line('title')}", thing.url("url"))
-
-
-def _issue(payload: Part) -> Post | None:
-    issue = payload.part("object_attributes")
-    action = issue.word("action", "update")
-    kind = issue.line("type", "Issue").lower()
-    if action == "update" and not _matters(payload):
-        return None
-    topic = topic_of(_project(payload), "issue", f"#{issue.line('iid')}", issue.line("title"))
-    body = issue.text("description", "") if action == "open" else ""
-    what = f"{_VERBS.get(action, action)} {kind} {_titled(issue, '#')}"
-    people = [one.line("name") for one in payload.parts("assignees")]
-    if people and (action == "open" or "assignees" in _changes(payload)):
-        what += f" (assigned to {', '.join(people[:10])})"
-    return Post(topic, said(_who(payload), what, body), "issue")
-
-
 def _changes(payload: Part) -> set[str]:
-    changes = payload.find("changes")
-    return set() if changes is None else {name for name, _ in changes.items()}
+    return set(payload.fields("changes"))
 
 
-def _matters(payload: Part) -> bool:
-    """Whether an update changes more than labels and times."""
-    told = {"title", "description", "assignees", "milestone_id", "due_date", "state_id", "draft"}
-    return bool(_changes(payload) & told)
+def _action(payload: Part) -> str:
+    """The action; empty for updates of nothing but labels and times, or new commits, which have a
+    push."""
+    action = payload.part("object_attributes").word("action", "update")
+    fields = {"title", "description", "assignees", "milestone_id", "due_date", "state_id", "draft"}
+    return "" if action == "update" and not _changes(payload) & fields else action
 
 
-def _merge_request(payload: Part) -> Post | None:
-    request = payload.part("object_attributes")
-    action = request.word("action", "update")
-    source, target = request.line("source_branch", ""), request.line("target_branch", "")
-    if action == "update" and not _matters(payload):
-        return None  # New commits: the push has a message.
-    number, title = f"!{request.line('iid')}", request.line("title")
-    topic = topic_of(_project(payload), "MR", number, title)
-    what = f"{_VERBS.get(action, action)} MR {_titled(request, '!')}"
-    if action == "open":
-        what += f" from {code(source)} to {code(target)}"
-    elif action == "merge":
-        what += f" into {code(target)}"
-    body = request.text("description", "") if action == "open" else ""
-    return Post(topic, said(_who(payload), what, body), "merge_request")
+def _assignees(payload: Part) -> dict[str, str]:
+    people = [one.line("name") for one in payload.parts("assignees")]
+    is_new = _action(payload) == "open" or "assignees" in _changes(payload)
+    return {"people": ", ".join(people[:10]) if is_new else ""}
 
 
-def _note(payload: Part) -> Post | None:
-    note, name = payload.part("object_attributes"), _project(payload)
-    commented = link("commented", note.url("url"))
-    match note.word("noteable_type"):
-        case "MergeRequest":
-            thing = payload.part("merge_request")
-            number, title = f"!{thing.line('iid')}", thing.line("title")
-            on, topic = f"MR {number} {title}", topic_of(name, "MR", number, title)
-        case "Issue" | "WorkItem":
-            thing = payload.part("issue")
-            number, title = f"#{thing.line('iid')}", thing.line("title")
-            on, topic = f"issue {number} {title}", topic_of(name, "issue", number, title)
-        case "Commit":
-            commit = payload.part("commit")
-            on, topic = f"commit {link(commit.line('id')[:11], commit.url('url'))}", name
-        case "Snippet":
-            thing = payload.part("snippet")
-            on = f"snippet {thing.line('title')}"
-            topic = topic_of(name, "snippet", f"#{thing.line('id')}", thing.line("title"))
-        case other:
-            raise Unsupported(f"note:{other}")
-    return Post(topic, said(_who(payload), f"{commented} on {on}", note.text("note", "")), "note")
+def _noted(payload: Part) -> str:
+    name = payload.word("object_attributes.noteable_type")
+    if name not in _NOTED:
+        raise Unsupported(f"note:{name}")
+    return name
 
 
-_ENDED: Final = {"success": "succeeded", "failed": "failed", "canceled": "was canceled"}
-
-
-def _pipeline(payload: Part) -> Post | None:
-    pipeline = payload.part("object_attributes")
-    ended = _ENDED.get(pipeline.word("status"))
-    if ended is None:
-        return None
-    ref, url = pipeline.line("ref"), payload.url("project.web_url")
-    number = pipeline.line("id")
-    place = pipeline.url("url") or (f"{url}/-/pipelines/{number}" if url else "")
-    text = f"{link(f'Pipeline #{number}', place)} {ended} on {code(ref)}"
-    failed = [
-        link(one.line("name"), f"{url}/-/jobs/{one.line('id')}" if url else "")
+def _failed_jobs(payload: Part) -> dict[str, str]:
+    web = payload.url("project.web_url")
+    jobs = [
+        one.fill("[{name}]({web}/-/jobs/{id})", {"web": web})
         for one in payload.parts("builds")
         if one.word("status", "") == "failed"
     ]
-    ending = f": {', '.join(failed[:10])} failed." if failed else "."
-    return Post(f"{_project(payload)} / {ref}", text + ending, "pipeline")
+    page = f"{web}/-/pipelines/{payload.line('object_attributes.id')}" if web else ""
+    return {
+        "page": payload.url("object_attributes.url") or page,
+        "failed": ", ".join(jobs[:10]),
+    }
 
 
-def _job(payload: Part) -> Post | None:
-    ended = _ENDED.get(payload.word("build_status"))
-    if ended is None:
-        return None
-    ref, url = payload.line("ref"), payload.url("repository.homepage")
-    place = f"{url}/-/jobs/{payload.line('build_id')}" if url else ""
-    name = link(payload.line("build_name"), place)
-    stage = payload.line("build_stage", "")
-    about = f" (stage {stage})" if stage else ""
-    project = payload.line("repository.name", _project(payload))
-    return Post(f"{project} / {ref}", f"Job {name}{about} {ended} on {code(ref)}.", "job")
-
-
-def _wiki(payload: Part) -> Post | None:
-    page = payload.part("object_attributes")
-    verbs = {"create": "created", "update": "updated", "delete": "deleted"}
-    verb = verbs.get(page.word("action", "update"), "changed")
-    name = link(page.line("title"), page.url("url"))
-    text = said(_who(payload), f"{verb} wiki page {name}", page.text("message", ""))
-    return Post(f"{_project(payload)} / wiki", text, "wiki_page")
-
-
-def _release(payload: Part) -> Post | None:
-    verbs = {"create": "published", "update": "updated", "delete": "deleted"}
-    action = payload.word("action", "create")
-    name = link(payload.line("name", "") or payload.line("tag"), payload.url("url"))
-    what = f"Release {name} was {verbs.get(action, action)}"
-    body = payload.text("description", "") if action == "create" else ""
-    text = said(what, f"for tag {code(payload.line('tag'))}", body)
-    return Post(_project(payload), text, "release")
-
-
-def _deployment(payload: Part) -> Post | None:
-    status = payload.word("status")
-    if status in {"created", "running"}:
-        return None
-    where = payload.line("environment")
-    state = title_case(status).lower()
-    url = payload.url("deployable_url")
-    what = f"Deployment of {code(payload.line('ref'))} to {where}: {link(state, url)}."
-    return Post(_project(payload), what, "deployment")
-
-
-def _feature_flag(payload: Part) -> Post | None:
-    flag = payload.part("object_attributes")
-    verb = "turned on" if flag.flag("active") else "turned off"
-    return Post(
-        _project(payload), f"{_who(payload)} {verb} feature flag {code(flag.line('name'))}.", "flag"
-    )
-
-
+_issue: Final = _HOST.writer(
+    "issue",
+    {
+        "": "",
+        "*": "{who} {action} {item}<< (assigned to {people})>>",
+    },
+    action=_action,
+    verbs=_VERBS,
+    item=lambda payload: Item(
+        "object_attributes", payload.line("object_attributes.type", "Issue").lower()
+    ),
+    values=_assignees,
+    body={"open": "thing.description"},
+    topic="{repository} / issue {title}",
+)
+_note: Final = _HOST.writer(
+    "note",
+    {
+        "Commit": "{who} [commented]({object_attributes.url}) on"
+        " commit [{commit.id:11}]({commit.url})",
+        "*": "{who} [commented]({object_attributes.url}) on {noun} {title}",
+    },
+    action=_noted,
+    item=lambda payload: _NOTED[_noted(payload)],
+    body="object_attributes.note",
+)
+_job: Final = _HOST.writer(
+    "job",
+    dict.fromkeys(
+        _ENDED,
+        "Job [{build_name}]({repository.homepage}/-/jobs/{build_id})"
+        "<< (stage {build_stage|})>> {action} on `{ref}`",
+    ),
+    action=lambda payload: payload.word("build_status"),
+    verbs=_ENDED,
+    topic="{repository.name|project.name|project_name|GitLab} / {ref}",
+)
 WRITERS: Final[Mapping[str, tuple[str, Writer]]] = {
     "Push Hook": ("push", _push),
-    "Tag Push Hook": ("tag_push", _tag),
+    "Tag Push Hook": (
+        "tag_push",
+        _HOST.writer(
+            "tag_push",
+            {
+                NOTHING: "{who} removed tag `{name}`",
+                "*": "{who} pushed tag [`{name}`]({project.web_url}/-/tags/{name})",
+            },
+            action=lambda payload: payload.word("after", ""),
+            values=lambda payload: {"name": branch_of(payload.word("ref"))},
+            body="message",
+        ),
+    ),
     "Issue Hook": ("issue", _issue),
     "Confidential Issue Hook": ("issue", _issue),
-    "Merge Request Hook": ("merge_request", _merge_request),
+    "Merge Request Hook": (
+        "merge_request",
+        _HOST.writer(
+            "merge_request",
+            {
+                "": "",
+                "open": "{who} {action} {item} from `{thing.source_branch|}`"
+                " to `{thing.target_branch|}`",
+                "merge": "{who} {action} {item} into `{thing.target_branch|}`",
+                "*": "{who} {action} {item}",
+            },
+            action=_action,
+            verbs=_VERBS,
+            item=Item("object_attributes", "MR", "!"),
+            body={"open": "thing.description"},
+        ),
+    ),
     "Note Hook": ("note", _note),
     "Confidential Note Hook": ("note", _note),
-    "Pipeline Hook": ("pipeline", _pipeline),
+    "Pipeline Hook": (
+        "pipeline",
+        _HOST.writer(
+            "pipeline",
+            dict.fromkeys(
+                _ENDED,
+                "[Pipeline #{object_attributes.id}]({page}) {action} on `{object_attributes.ref}`"
+                "<<: {failed} failed>>",
+            ),
+            action=lambda payload: payload.word("object_attributes.status"),
+            verbs=_ENDED,
+            values=_failed_jobs,
+            topic="{repository} / {object_attributes.ref}",
+        ),
+    ),
     "Job Hook": ("job", _job),
     "Build Hook": ("job", _job),
-    "Wiki Page Hook": ("wiki_page", _wiki),
-    "Release Hook": ("release", _release),
-    "Deployment Hook": ("deployment", _deployment),
-    "Feature Flag Hook": ("flag", _feature_flag),
+    "Wiki Page Hook": (
+        "wiki_page",
+        _HOST.writer(
+            "wiki_page",
+            {"*": "{who} {action} wiki page [{object_attributes.title}]({object_attributes.url})"},
+            action=lambda payload: payload.word("object_attributes.action", "update"),
+            verbs={"create": "created", "update": "updated", "delete": "deleted"},
+            body="object_attributes.message",
+            topic="{repository} / wiki",
+        ),
+    ),
+    "Release Hook": (
+        "release",
+        _HOST.writer(
+            "release",
+            {"*": "Release [{name|tag|}]({url}) was {action} for tag `{tag}`"},
+            action=action_or("create"),
+            verbs={"create": "published", "update": "updated", "delete": "deleted"},
+            body={"create": "description"},
+        ),
+    ),
+    "Deployment Hook": (
+        "deployment",
+        _HOST.writer(
+            "deployment",
+            {
+                "created": "",
+                "running": "",
+                "*": "Deployment of `{ref}` to {environment}: [{action}]({deployable_url})",
+            },
+            action=lambda payload: payload.word("status"),
+        ),
+    ),
+    "Feature Flag Hook": (
+        "flag",
+        _HOST.writer(
+            "flag",
+            {"*": "{who} {action} feature flag `{object_attributes.name}`"},
+            action=lambda payload: (
+                "turned on" if payload.flag("object_attributes.active") else "turned off"
+            ),
+        ),
+    ),
 }
 _NO_MESSAGE: Final = frozenset({"Emoji Hook", "Milestone Hook"})
 

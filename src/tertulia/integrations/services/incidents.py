@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import (
     Integration,
     Post,
@@ -10,7 +9,16 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, facts, link, listed, paragraphs, title_case
+from tertulia.integrations.payloads import (
+    Part,
+    code,
+    facts,
+    link,
+    listed,
+    paragraphs,
+    said,
+    title_case,
+)
 from tertulia.integrations.signatures import versions
 
 _PAGERDUTY: Final = {
@@ -60,7 +68,7 @@ def _pagerduty(request: WebhookRequest) -> Translated:
     body = data.text("content", "") or data.text("message", "")
     service = incident.line("service.summary", "")
     topic = f"{service}: {shown}" if service else shown
-    return Post(topic, said(who, what, body), kind)
+    return Post(topic, said(f"{who} {what}", body), kind)
 
 
 _OPSGENIE: Final = {
@@ -134,7 +142,7 @@ def _incident(incident: Part) -> Post:
     body = updates[0].text("body", "") if updates else ""
     what = f"is {status}{about}"
     named = link(name, incident.url("shortlink"))
-    return Post(name, said(f"**{named}**", what, body), "incident")
+    return Post(name, said(f"**{named}** {what}", body), "incident")
 
 
 PAGERDUTY: Final = Integration(

@@ -3,7 +3,6 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import (
     Integration,
     Post,
@@ -11,7 +10,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, link, title_case
+from tertulia.integrations.payloads import Part, code, link, said, title_case
 from tertulia.integrations.signatures import hmac_hex
 
 EVENTS: Final = (
@@ -67,7 +66,7 @@ def _updated(payload: Part, event: str) -> Post | None:
         if kind == "issue_comment_deleted":
             return Post(topic, f"{who} deleted a comment on {issue}.", event)
         verb = "edited a comment" if kind == "issue_comment_edited" else "commented"
-        return Post(topic, said(who, f"{verb} on {issue}", comment.text("body", "")), event)
+        return Post(topic, said(f"{who} {verb} on {issue}", comment.text("body", "")), event)
     changes = [
         _change(item)
         for item in payload.parts("changelog.items")
@@ -92,7 +91,7 @@ def _created(payload: Part, event: str) -> Post:
     kind = fields.line("issuetype.name", "issue").lower()
     what = f"created {kind} {issue} ({f'assigned to {assignee}' if assignee else 'unassigned'}"
     what += f", priority {priority})" if priority else ")"
-    return Post(topic, said(_who(payload), what, fields.text("description", "")), event)
+    return Post(topic, said(f"{_who(payload)} {what}", fields.text("description", "")), event)
 
 
 def _comment(payload: Part, event: str) -> Post | None:
@@ -102,7 +101,7 @@ def _comment(payload: Part, event: str) -> Post | None:
     verbs = {"comment_created": "commented on", "comment_updated": "edited a comment on"}
     verb = verbs.get(event, "deleted a comment on")
     body = "" if event == "comment_deleted" else payload.text("comment.body", "")
-    return Post(topic, said(_who(payload), f"{verb} {issue}", body), event)
+    return Post(topic, said(f"{_who(payload)} {verb} {issue}", body), event)
 
 
 def _worklog(payload: Part, event: str) -> Post | None:
@@ -113,7 +112,7 @@ def _worklog(payload: Part, event: str) -> Post | None:
         return None
     topic, issue = _issue(payload)
     what = f"{verb} {spent} on {issue}"
-    return Post(topic, said(_who(payload), what, worklog.text("comment", "")), event)
+    return Post(topic, said(f"{_who(payload)} {what}", worklog.text("comment", "")), event)
 
 
 def translate(request: WebhookRequest) -> Translated:
@@ -135,11 +134,11 @@ def translate(request: WebhookRequest) -> Translated:
         case "sprint_created" | "sprint_started" | "sprint_closed":
             name = payload.line("sprint.name")
             verb = event.removeprefix("sprint_")
-            text = said(f"Sprint {code(name)}", f"was {verb}", payload.text("sprint.goal", ""))
+            text = said(f"Sprint {code(name)} was {verb}", payload.text("sprint.goal", ""))
             return Post(name, text, event)
         case "jira:version_released":
             name = payload.line("version.name")
-            text = said(f"Version {name}", "was released", payload.text("version.description", ""))
+            text = said(f"Version {name} was released", payload.text("version.description", ""))
             return Post(f"Version {name}", text, event)
     if event in _QUIET:
         return None

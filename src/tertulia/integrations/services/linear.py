@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import (
     Integration,
     Post,
@@ -10,7 +9,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, link, title_case
+from tertulia.integrations.payloads import Part, code, link, said, title_case
 from tertulia.integrations.signatures import hmac_hex
 
 _VERBS: Final = {"create": "created", "update": "updated", "remove": "removed"}
@@ -56,7 +55,7 @@ def _issue(payload: Part) -> Post | None:
         facts.append(f"assigned to {assignee}")
     what = f"{verb} issue {issue}" + (f" ({', '.join(facts)})" if facts else "")
     body = data.text("description", "") if verb == "created" else ""
-    return Post(topic, said(_who(payload), what, body), "Issue")
+    return Post(topic, said(f"{_who(payload)} {what}", body), "Issue")
 
 
 def _changed(data: Part, name: str) -> str:
@@ -78,7 +77,7 @@ def _comment(payload: Part) -> Post | None:
     verb = link(verbs.get(_verb(payload), "commented"), url)
     body = "" if _verb(payload) == "removed" else data.text("body", "")
     topic = f"{key}: {title}" if key else title
-    return Post(topic, said(_who(payload), f"{verb} on {topic}", body), "Comment")
+    return Post(topic, said(f"{_who(payload)} {verb} on {topic}", body), "Comment")
 
 
 def _project(payload: Part) -> Post | None:
@@ -91,7 +90,7 @@ def _project(payload: Part) -> Post | None:
         if not names & {"name", "state", "statusId", "targetDate", "leadId", "description"}:
             return None
     body = data.text("description", "") if verb == "created" else ""
-    return Post(data.line("name"), said(_who(payload), f"{verb} project {name}", body), "Project")
+    return Post(data.line("name"), said(f"{_who(payload)} {verb} project {name}", body), "Project")
 
 
 def _project_update(payload: Part) -> Post | None:
@@ -103,7 +102,7 @@ def _project_update(payload: Part) -> Post | None:
         what = f"{_verb(payload)} an update of project {project}"
     if health:
         what += f" ({health})"
-    return Post(project, said(_who(payload), what, data.text("body", "")), "ProjectUpdate")
+    return Post(project, said(f"{_who(payload)} {what}", data.text("body", "")), "ProjectUpdate")
 
 
 _HEALTH: Final = {"onTrack": "on track", "atRisk": "at risk", "offTrack": "off track"}

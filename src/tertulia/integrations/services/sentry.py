@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import (
     Integration,
     Post,
@@ -10,7 +9,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, fenced, link, paragraphs, title_case
+from tertulia.integrations.payloads import Part, code, fenced, link, paragraphs, said, title_case
 from tertulia.integrations.signatures import hmac_hex
 
 EVENTS: Final = ("event_alert", "issue", "metric_alert", "error", "comment", "installation")
@@ -112,7 +111,7 @@ def translate(request: WebhookRequest) -> Translated:
             who = payload.line("actor.name", "Someone")
             verb = payload.word("action", "created")
             what = f"{verb} a comment on issue {payload.line('data.issue_id', '')}"
-            text = said(who, what, payload.text("data.comment", ""))
+            text = said(f"{who} {what}", payload.text("data.comment", ""))
             return Post(payload.line("data.project_slug", "Sentry"), text, resource)
         case "installation":
             verb = payload.line("action")

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import (
     Integration,
     Post,
@@ -10,7 +9,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, link
+from tertulia.integrations.payloads import Part, code, link, said
 from tertulia.integrations.signatures import hmac_base64
 
 EVENTS: Final = (
@@ -129,7 +128,8 @@ def translate(request: WebhookRequest) -> Translated:
     if what is None:
         return None
     topic = data.line("board.name", request.payload.line("model.name", "Trello"))
-    return Post(topic, said(action.line("memberCreator.fullName", "Someone"), what, body), kind)
+    who = action.line("memberCreator.fullName", "Someone")
+    return Post(topic, said(f"{who} {what}", body), kind)
 
 
 TRELLO: Final = Integration(
