@@ -136,7 +136,7 @@ class HeardProgram(Program):
 
 _WHEN_NEEDED = (
     *("apsw", "argon2", "cryptography.fernet", "jinja2", "psycopg", "uvloop", "zxcvbn"),
-    *("tertulia.integrations.catalog", "tertulia.markup.markdown"),
+    *("tertulia.integrations.services", "tertulia.markup.markdown"),
     *("tertulia.store.postgres", "tertulia.store.sqlite"),
 )
 """Modules that programs import when they first need them, which most tests do."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tertulia.integrations.catalog import INTEGRATIONS
 from tertulia.integrations.incoming import (
     EventFilter,
     HandshakeReply,
@@ -20,6 +19,7 @@ from tertulia.integrations.incoming import (
     WebhookRequest,
 )
 from tertulia.integrations.payloads import Malformed, Part, address, code, fenced, link
+from tertulia.integrations.services import INTEGRATIONS
 
 PLACE = Path(__file__).parents[1] / "integrations"
 CASES: dict[str, list[dict[str, Any]]] = {

@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tertulia.integrations.catalog import INTEGRATIONS
 from tertulia.integrations.incoming import Post, WebhookRequest
 from tertulia.integrations.payloads import Part
+from tertulia.integrations.services import INTEGRATIONS
 from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
 from tertulia.service.webhooks import templates as templates_module

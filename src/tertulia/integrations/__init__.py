@@ -1,4 +1,4 @@
 """Turning webhooks of other services into messages: a pure function for each service.
 
-`catalog` lists the services, and `incoming` has their common types.
+`services` lists them, and `incoming` has their common types.
 """

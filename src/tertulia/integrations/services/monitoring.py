@@ -9,6 +9,7 @@ from tertulia.integrations.payloads import (
     Malformed,
     Part,
     code,
+    facts,
     fenced,
     link,
     paragraphs,
@@ -52,17 +53,13 @@ def _new_relic(request: WebhookRequest) -> Translated:
     policies = _texts(payload.parts("alertPolicyNames"))
     entities = _texts(payload.parts("impactedEntities"))
     priority = payload.line("priority", payload.line("severity", ""))
-    facts = [
-        f"* {label}: {value}"
-        for label, value in (
-            ("Priority", priority),
-            ("Entities", entities),
-            ("Policy", policies or payload.line("policy_name", "")),
-            ("Owner", payload.line("owner", "")),
-        )
-        if value
-    ]
-    text = paragraphs(f"**{link(title, url)}** is {state or 'open'}.\n", *facts)
+    items = facts(
+        priority=priority,
+        entities=entities,
+        policy=policies or payload.line("policy_name", ""),
+        owner=payload.line("owner", ""),
+    )
+    text = paragraphs(f"**{link(title, url)}** is {state or 'open'}.\n", *items)
     topic = conditions or payload.line("condition_name", title)
     return Post(topic, text.rstrip("\n"), state)
 
@@ -85,17 +82,13 @@ def _splunk(request: WebhookRequest) -> Translated:
     payload = request.payload
     name = payload.line("search_name", "") or payload.line("sid", "Splunk")
     result = payload.find("result") or Part({})
-    facts = [
-        f"* {label}: {code(value)}"
-        for label, value in (
-            ("Host", result.line("host", "")),
-            ("Source", result.line("source", "")),
-            ("App", payload.line("app", "")),
-        )
-        if value
-    ]
+    items = facts(
+        host=code(result.line("host", "")),
+        source=code(result.line("source", "")),
+        app=code(payload.line("app", "")),
+    )
     head = f"The search {link(name, payload.url('results_link'))} found something:\n"
-    return Post(name, paragraphs(head, *facts, fenced(result.text("_raw", ""))))
+    return Post(name, paragraphs(head, *items, fenced(result.text("_raw", ""))))
 
 
 def _airbrake(request: WebhookRequest) -> Translated:
@@ -106,18 +99,14 @@ def _airbrake(request: WebhookRequest) -> Translated:
     place = error.line("file", "")
     if place:
         place += f":{error.line('line_number', '?')}"
-    facts = [
-        f"* {label}: {value}"
-        for label, value in (
-            ("Where", code(place)),
-            ("Environment", title_case(error.line("environment", ""))),
-            ("Times", error.line("times_occurred", "")),
-        )
-        if value
-    ]
+    items = facts(
+        where=code(place),
+        environment=title_case(error.line("environment", "")),
+        times=error.line("times_occurred", ""),
+    )
     text = paragraphs(
         f"**{link(kind, payload.url('airbrake_error_url'))}**: {error.line('error_message')}\n",
-        *facts,
+        *items,
     )
     return Post(project, text.rstrip("\n"))
 

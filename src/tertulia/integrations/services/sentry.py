@@ -9,7 +9,16 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, fenced, link, paragraphs, said, title_case
+from tertulia.integrations.payloads import (
+    Part,
+    code,
+    facts,
+    fenced,
+    link,
+    paragraphs,
+    said,
+    title_case,
+)
 from tertulia.integrations.signatures import hmac_hex
 
 EVENTS: Final = ("event_alert", "issue", "metric_alert", "error", "comment", "installation")
@@ -32,19 +41,15 @@ def _frames(event: Part) -> str:
 def _event(event: Part, rule: str, kind: str) -> Post:
     title = event.line("title", event.line("message", "An event"))
     name = link(title, event.url("web_url"))
-    facts = [
-        f"* {label}: {value}"
-        for label, value in (
-            ("Level", event.line("level", "")),
-            ("Where", code(event.line("culprit", ""))),
-            ("Environment", event.line("environment", "")),
-            ("Release", code(event.line("release", ""))),
-            ("Time", event.line("datetime", "")),
-        )
-        if value
-    ]
+    items = facts(
+        level=event.line("level", ""),
+        where=code(event.line("culprit", "")),
+        environment=event.line("environment", ""),
+        release=code(event.line("release", "")),
+        time=event.line("datetime", ""),
+    )
     by = f" (by rule {rule})" if rule else ""
-    text = paragraphs(f"**{name}**{by}\n", *facts, _frames(event))
+    text = paragraphs(f"**{name}**{by}\n", *items, _frames(event))
     return Post(event.line("project_name", "") or title, text, kind)
 
 
@@ -84,8 +89,7 @@ def _old(payload: Part) -> Post:
     project = payload.line("project_name", payload.line("project", ""))
     text = paragraphs(
         f"**{link(title, payload.url('url'))}**\n",
-        f"* Level: {payload.line('level', '')}" if payload.line("level", "") else "",
-        f"* Where: {code(payload.line('culprit', ''))}" if payload.line("culprit", "") else "",
+        *facts(level=payload.line("level", ""), where=code(payload.line("culprit", ""))),
     )
     return Post(project or title, text, "event_alert")
 

@@ -75,7 +75,7 @@ def integration_named(caller: Caller, name: str) -> Integration:
     """The integration with that name. Raises Refused if it doesn't exist, and if the caller isn't
     an incoming webhook bot."""
     _bot(caller)
-    from tertulia.integrations.catalog import INTEGRATIONS  # Importing them takes a moment.
+    from tertulia.integrations.services import INTEGRATIONS  # Importing them takes a moment.
 
     integration = INTEGRATIONS.get(name)
     if integration is None:

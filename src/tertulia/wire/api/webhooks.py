@@ -37,7 +37,7 @@ BRANCHES: Final = "branches"
 @cache
 def integration_objects() -> list[dict[str, Any]]:
     """All integrations, by display name."""
-    from tertulia.integrations.catalog import INTEGRATIONS  # Slow to import.
+    from tertulia.integrations.services import INTEGRATIONS  # Slow to import.
 
     by_title = sorted(INTEGRATIONS.values(), key=lambda one: one.title.casefold())
     return [_integration(one) for one in by_title]
