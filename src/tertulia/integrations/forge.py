@@ -90,7 +90,7 @@ def action_or(default: str) -> Callable[[Part], str]:
 
 
 @dataclass(frozen=True)
-class Host:
+class CodeHost:
     """Where the payloads of a service have what those of all services have."""
 
     who: str
@@ -198,7 +198,7 @@ def branch_deleted(who: str, kind: str, name: str) -> str:
     return f"{who} deleted {kind} {code(name)}."
 
 
-def branch_event(host: Host, event: str, tree: str = "") -> Writer:
+def branch_event(host: CodeHost, event: str, tree: str = "") -> Writer:
     """A branch or tag was created, or without `tree` deleted. `tree` is the path of its files
     below the repository's address, a template that can name `kind` and `name`."""
     return host.writer(

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tertulia.integrations.forge import (
+    CodeHost,
     Commit,
-    Host,
     Item,
     Writer,
     branch_deleted,
@@ -30,7 +30,7 @@ def _pushes(repository: str, lines: list[str], branches: list[str]) -> Post | No
 
 # Bitbucket Cloud
 
-_CLOUD: Final = Host(
+_CLOUD: Final = CodeHost(
     "{actor.display_name|actor.nickname|Someone}",
     "{repository.name}",
     "id",
@@ -158,7 +158,7 @@ CLOUD: Final[Mapping[str, tuple[str, Writer]]] = {
 
 # Bitbucket Server
 
-_SERVER: Final = Host(
+_SERVER: Final = CodeHost(
     "{actor.displayName|actor.name|Someone}", "{repository.name}", "id", ("links.self.0.href",)
 )
 

@@ -8,7 +8,7 @@ from tertulia.integrations.forge import (
     COMMENT,
     COMMENTED,
     REQUESTED,
-    Host,
+    CodeHost,
     Item,
     Writer,
     action_or,
@@ -23,7 +23,7 @@ from tertulia.integrations.incoming import Integration, Post
 from tertulia.integrations.payloads import Part, code, link
 from tertulia.integrations.signatures import any_of, hmac_hex
 
-_HOST: Final = Host(
+_HOST: Final = CodeHost(
     "{sender.login|sender.username|pusher.login|pusher.username|Someone}",
     "{repository.name}",
     "number",

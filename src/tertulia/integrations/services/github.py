@@ -8,7 +8,7 @@ from tertulia.integrations.forge import (
     COMMENT,
     COMMENTED,
     REQUESTED,
-    Host,
+    CodeHost,
     Item,
     Writer,
     action_or,
@@ -25,7 +25,7 @@ from tertulia.integrations.incoming import Integration, Post, Unsupported
 from tertulia.integrations.payloads import Part, code, link, listed, said
 from tertulia.integrations.signatures import hmac_hex
 
-_HOST: Final = Host(
+_HOST: Final = CodeHost(
     "{sender.login|Someone}", "{repository.name|organization.login|GitHub}", "number", ("html_url",)
 )
 _PR: Final = Item("pull_request", "PR")

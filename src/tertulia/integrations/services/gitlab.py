@@ -5,7 +5,7 @@ from typing import Final
 
 from tertulia.integrations.forge import (
     NOTHING,
-    Host,
+    CodeHost,
     Item,
     Writer,
     action_or,
@@ -20,7 +20,7 @@ from tertulia.integrations.incoming import Integration, Post, Unsupported
 from tertulia.integrations.payloads import Part, title_case
 from tertulia.integrations.signatures import token
 
-_HOST: Final = Host(
+_HOST: Final = CodeHost(
     "{user.name|user_name|Someone}",
     "{project.name|repository.name|project_name|GitLab}",
     "iid",
