@@ -400,6 +400,19 @@ def archived(archive_config: Config) -> Iterator[Connection]:
         yield connection
 
 
+def sizes_of_lookups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which each lookup in the search index adds how many hits it asks for."""
+    sizes: list[int] = []
+    next_hits = search_walk.SearchWalk._next_hits
+
+    def look_up(walk: Any, size: int) -> Any:
+        sizes.append(size)
+        return next_hits(walk, size)
+
+    monkeypatch.setattr(search_walk.SearchWalk, "_next_hits", look_up)
+    return sizes
+
+
 FOUND = {
     "the": 10,
     "rare": 2,
@@ -453,14 +466,7 @@ def test_a_common_word_is_not_looked_up_for_a_reader_of_few_messages(
     archived: Connection, monkeypatch: pytest.MonkeyPatch, matched: int, is_looked_up: bool
 ) -> None:
     """The search index lists messages that others received, too."""
-    looked_up: list[int] = []
-    named = search_walk.SearchWalk._named
-
-    def look_up(walk: Any, size: int, enough: int) -> Any:
-        looked_up.append(size)
-        return named(walk, size, enough)
-
-    monkeypatch.setattr(search_walk.SearchWalk, "_named", look_up)
+    looked_up = sizes_of_lookups(monkeypatch)
     seen = search_walk.ScannedSample(
         passed=250, matched=matched, gained=6, span=250, newest=10**5, messages=()
     )
@@ -820,14 +826,7 @@ def test_a_common_word_that_is_rare_in_a_scope_is_looked_up_once(
 ) -> None:
     monkeypatch.setattr(search_walk, "_LONG", 500.0)
     monkeypatch.setattr(search_walk, "_FIRST_STEP", 50)
-    looked_up: list[int] = []
-    named = search_walk.SearchWalk._named
-
-    def look_up(walk: Any, size: int, enough: int) -> Any:
-        looked_up.append(size)
-        return named(walk, size, enough)
-
-    monkeypatch.setattr(search_walk.SearchWalk, "_named", look_up)
+    looked_up = sizes_of_lookups(monkeypatch)
     messages = apart()
     messages[3] = replace(messages[3], content="the oldest")
     written(connection, messages, {})
@@ -866,9 +865,11 @@ def test_a_topic_whose_name_matches_is_not_read_entirely(
     assert work[1] < 1.1 * work[0] + 100, work
 
 
+@pytest.mark.parametrize("is_named", [True, False])
 def test_topics_of_unsearched_channels_are_not_looked_up(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, is_named: bool
 ) -> None:
+    """Neither if the reader isn't in them, nor if the search names another channel."""
     monkeypatch.setattr(search_walk, "_SCAN_COST", 1e9)
     messages = [
         replace(one, channel_id=2, topic=f"budget {one.id}")
@@ -879,8 +880,32 @@ def test_topics_of_unsearched_channels_are_not_looked_up(
     written(connection, messages, {})
     counting = Counting(connection)
     search = saying(Term(narrow.Matches(phrases_of("budget"))))
+    if is_named:
+        scope = Scope(user_id=READER, channel_ids=frozenset({1, 2}))
+        terms = (Term(narrow.InChannels(frozenset({1}))), *search.terms)
+        search = replace(search, scope=scope, terms=terms)
     assert message_search.find(counting, search).messages == []
     assert counting.rows < 700
+
+
+def test_a_large_topic_without_the_other_word_is_not_read(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the newest messages have that word, so that it seems to be the common one."""
+    monkeypatch.setattr(search_walk, "_LONG", 500.0)
+    monkeypatch.setattr(search_walk, "_MOST_ROWS", 300)
+    newest = 2 * MANY - 300
+    messages = [
+        replace(one, topic="fruit", content="a pear")
+        if one.id > newest
+        else replace(one, topic="budget", content="an apple")
+        for one in (*archive(str), *(replace(m, id=MANY + m.id) for m in archive(str)))
+    ]
+    written(connection, messages, {})
+    counting = Counting(connection)
+    search = saying(Term(narrow.Matches(phrases_of("budget pear"))))
+    assert message_search.find(counting, search).messages == []
+    assert counting.rows < MANY / 2
 
 
 def test_a_reader_without_access_finds_nothing_without_a_query(archived: Connection) -> None:

@@ -197,6 +197,28 @@ class Scope(Struct, frozen=True, dict=True):
         """The channels that it has any messages of."""
         return self.channel_ids | self.recorded | {span.channel_id for span in self.spans}
 
+    def narrowed(self, terms: Iterable[Term]) -> "Scope":
+        """Return the scope without the channels and conversations that the terms rule out."""
+        scope = self
+        for term in terms:
+            match term:
+                case Term(condition=InChannels(channel_ids=ids), negated=False):
+                    scope = scope.limited(ids, frozenset())
+                case Term(condition=InDirect(direct_ids=ids), negated=False):
+                    scope = scope.limited(frozenset(), ids)
+                case _:
+                    pass
+        return scope
+
+    def limited(self, channel_ids: frozenset[int], direct_ids: frozenset[int]) -> "Scope":
+        return Scope(
+            self.user_id,
+            self.channel_ids & channel_ids,
+            tuple(span for span in self.spans if span.channel_id in channel_ids),
+            self.direct_ids & direct_ids,
+            self.recorded & channel_ids,
+        )
+
 
 class MessageSearch(Struct, frozen=True):
     """A page of messages around `anchor`: at most `before` before it and `after` after it."""

@@ -80,6 +80,7 @@ def find(connection: Connection, search: MessageSearch, seen: ScannedSample | No
     older: list[Message] = []
     newer: list[Message] = []
     is_cut = False
+    search = replace(search, scope=search.scope.narrowed(search.terms))
     anchor = search.anchor
     # The later side includes the anchor. One more row on each side tells whether there are more.
     want_anchor = search.include_anchor

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.model import narrow
@@ -24,11 +25,15 @@ from tertulia.store.narrow_sql import (
     smallest_subset,
 )
 
+_ids_decoder = msgspec.json.Decoder(list[int])
+
+
 _FIRST_STEP = 250
 """Messages in the first step, which are enough to estimate how common a phrase is."""
 
 
-_LONGEST_STEP = 10_000
+_LONGEST_STEP = 100_000
+"""Hits that one lookup names. They are read in steps of `_MOST_ROWS`."""
 
 
 _MOST_ROWS = 2000
@@ -154,6 +159,10 @@ class SearchWalk:
         """Whether the number of hits among all messages is known."""
         self._queried = self._phrases = search.phrases
         """The phrases that are looked up."""
+        self._hits_left: list[int] = []
+        """The next hits that the last lookup named, nearest first."""
+        self._is_last_lookup = False
+        """Whether no hits follow those."""
         self._said: dict[Phrase, list[int]] = {}
         """The topics whose names have a phrase, as far as they were queried."""
         self._is_whole_topic = len(self._phrases) > 1
@@ -307,9 +316,14 @@ class SearchWalk:
         """Return the cheaper strategy for the rest, and set the size of its next step."""
         ids = self._last_id if self._comparison == "<" else self._newest - self._last_id
         hits = self._newest * lookup.density
-        prepared = hits * self._connection.dialect.search_hit_cost
+        prepared = 0 if self._hits_left else hits * self._connection.dialect.search_hit_cost
         to_scan, to_look_up = scan.left(need, ids), lookup.left(need, ids)
         scanning, looking_up = to_scan * scan.cost, to_look_up * lookup.cost + prepared
+        if min(scanning, looking_up) > _LONG and self._queried != self._phrases:
+            # The sample was misleading: reading all hits of the rarest phrases takes long.
+            self._queried = self._phrases
+            lookup.size = _MOST_ROWS
+            return lookup
         if self._few is None and self._knows_hits and min(scanning, looking_up) > _LONG:
             few = self._fewest
             if few is not None:
@@ -356,31 +370,27 @@ class SearchWalk:
         if not self._phrases:
             # All terms are negated, so the index would find the wrong messages.
             return self._scan(size)
+        if size > _MOST_ROWS or self._hits_left:
+            return self._read_hits(size)
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
         is_all = is_all and not self._is_whole_topic
-        found = self._named(size, need if is_all else min(size, _MOST_ROWS))
+        found = self._named(size, need if is_all else size)
         self._is_whole_topic = False
         return found
 
     def _named(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
         """Return up to `enough` of the next `size` hits, as `_scan` does, in one query."""
         where, values = self._where
-        among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
-        named, parameters = self._hits(size, among, own)
+        named, parameters = self._next_hits(size)
         last_of = "MIN" if self._order == "DESC" else "MAX"
         (*_, last, count), *rows = self._connection.query(
-            f"WITH named AS MATERIALIZED ({named} ORDER BY id {self._order} LIMIT ?)"
+            f"WITH named AS MATERIALIZED ({named})"
             # The first row has the last hit and the number of hits.
             f" SELECT {NO_MESSAGE}, {last_of}(id) AS place, -COUNT(*) AS passed FROM named"
             f" UNION ALL SELECT {MESSAGE_COLUMNS}, messages.id, 1 FROM named CROSS JOIN messages"
             f" WHERE messages.id = named.id AND {where}"
             f" ORDER BY passed, place {self._order} LIMIT ?",
-            (
-                *parameters,
-                size,
-                *values,
-                enough + 1,
-            ),
+            (*parameters, *values, enough + 1),
         )
         passed = -count
         is_all = len(rows) < enough
@@ -389,6 +399,38 @@ class SearchWalk:
         if passed:
             self._last_id = last
         return passed, [message_of(row) for row in rows], is_all and passed < size
+
+    def _read_hits(self, size: int) -> tuple[int, list[Message], bool]:
+        """Read the next hits, which the last lookup has named, or a lookup of `size` hits. Many
+        are named at a time, because each lookup may find all hits again."""
+        connection = self._connection
+        is_back = self._comparison == "<"
+        left = [one for one in self._hits_left if (one < self._last_id) is is_back]
+        if not left and not self._is_last_lookup:
+            named, parameters = self._next_hits(size)
+            ids = connection.dialect.collected("id")
+            ((found,),) = connection.query(f"SELECT {ids} FROM ({named}) AS named", parameters)
+            left = sorted(_ids_decoder.decode(found or "[]"), reverse=is_back)
+            self._is_last_lookup, self._is_whole_topic = len(left) < size, False
+        some, self._hits_left = left[:_MOST_ROWS], left[_MOST_ROWS:]
+        if not some:
+            return 0, [], True
+        where, values = self._where
+        rows = connection.query(
+            f"SELECT {MESSAGE_COLUMNS} FROM messages"
+            f" WHERE {connection.dialect.among('messages.id')} AND {where}"
+            f" ORDER BY messages.id {self._order}",
+            (connection.dialect.array(some), *values),
+        )
+        self._last_id = some[-1]
+        is_end = self._is_last_lookup and not self._hits_left
+        return len(some), [message_of(row) for row in rows], is_end
+
+    def _next_hits(self, size: int) -> Clause:
+        """Return a query for the IDs (`id`) of the next `size` hits."""
+        among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
+        hits, parameters = self._hits(size, among, own)
+        return f"{hits} ORDER BY id {self._order} LIMIT ?", [*parameters, size]
 
     def _hits(self, size: int, among: str, own: Sequence[Any]) -> Clause:
         """Return a query for the IDs (`id`) of the next `size` messages whose content or topic
