@@ -9,11 +9,11 @@ import pytest
 
 from tertulia.domain.messages.sending import ToChannel
 from tertulia.model.errors import Conflict, Unavailable
-from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.config import Config
 from tertulia.service.messages.editing import edit_message
 from tertulia.service.messages.scheduled import ScheduledEdit, change_scheduled, schedule_message
 from tertulia.service.messages.sending import compose, send_message
+from tertulia.service.node import Caller, retry_on_conflict
 from tertulia.service.tasks import SingleFlight
 from tertulia.store.readers import Requester, current_requester, reading_for
 from tertulia.store.store import Store

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import pytest
 
 from tertulia.app import composition
 from tertulia.domain.accounts import pushes as subscriptions
-from tertulia.model.changes import Entry, RealmChanged, SessionBegun, SessionsEnded
+from tertulia.model.changes import RealmChanged, SessionBegun, SessionsEnded
 from tertulia.model.sessions import Session
 from tertulia.outbound.web_push import MAX_PAYLOAD, PushKey, encrypted
 from tertulia.service.config import Config
@@ -43,11 +43,7 @@ class Phones:
         self.sender = PushSender(node)
         channels = PushChannel(node.log, lambda: None)
         self.notices = Notifier(node.log, node.delivery.presence, [channels])
-
-        def follow(entries: Sequence[Entry]) -> None:
-            self.sender.follow(entries)
-
-        node.log.follow(follow)
+        node.log.follow(self.sender.follow)
 
     async def add(self, who: str, path: str = "/phone", **more: Any) -> int:
         """A device of someone's."""

@@ -16,7 +16,7 @@ from tertulia.integrations.incoming import Post, WebhookRequest
 from tertulia.integrations.payloads import Part
 from tertulia.integrations.services import INTEGRATIONS
 from tertulia.model.errors import TooOften
-from tertulia.service.webhooks import template_work
+from tertulia.service.webhooks import templates
 from tertulia.service.webhooks import templates as templates_module
 from tertulia.workers import TaskLimitExceeded
 from tests.support import Organization, Person, Reply, TestClock, open_organization, row
@@ -319,7 +319,7 @@ def test_only_the_shown_part_of_a_payload_is_formatted() -> None:
 
 
 def test_a_template_s_output_is_limited() -> None:
-    found = template_work.rendered(["{{ a }}{{ a }}", "{{ payload }}"], '{"a": "xyz"}', 4)
+    found = templates.render_templates(["{{ a }}{{ a }}", "{{ payload }}"], '{"a": "xyz"}', 4)
     assert found == ["xyzx", "{'a'"]
 
 

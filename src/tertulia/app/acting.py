@@ -9,11 +9,10 @@ from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.links import Links, external_media
 from tertulia.service.membership import Membership
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node
 from tertulia.service.notifications.push import push_services_web
 from tertulia.service.webhooks.calling import services_web
 from tertulia.state.state import State

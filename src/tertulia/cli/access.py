@@ -11,7 +11,7 @@ from tertulia.domain.accounts import agents as agent_verbs
 from tertulia.domain.accounts import signing_out, users
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.users import User
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 
 keys = group("keys", "Manage API keys of people and bots: show and replace them.")
 sessions = group("sessions", "Manage active sessions in browsers: list and end them.")

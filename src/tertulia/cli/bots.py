@@ -24,8 +24,8 @@ from tertulia.cli.tables import day
 from tertulia.domain.accounts import bots as verbs
 from tertulia.domain.accounts import deactivation
 from tertulia.model.users import BotKind, User
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 
 EXAMPLES = {

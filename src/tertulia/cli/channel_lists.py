@@ -14,7 +14,7 @@ from tertulia.cli.errors import UsageError
 from tertulia.cli.nouns import ManagedNoun, by_id, fields
 from tertulia.domain.channels import folders as folder_verbs
 from tertulia.model.organization import DefaultChannelGroup
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api import default_groups as api
 from tertulia.wire.api import folders as folders_api

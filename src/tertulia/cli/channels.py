@@ -19,7 +19,7 @@ from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.model.channels import Channel
 from tertulia.model.numbers import counted
 from tertulia.service import bulk_subscriptions
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.channels.endpoints import CreateChannel, create_channel, update_stream
 from tertulia.wire.api.organization.objects import limit_json

@@ -15,8 +15,8 @@ from tertulia.cli.terminal import progress_bars
 from tertulia.model.attachments import Attachment
 from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.store.file_moves import CopyMismatch, MoveResult, MovingFiles
 from tertulia.store.file_moves import move as move_all

@@ -8,8 +8,8 @@ from msgspec import Struct
 from tertulia.app import founding
 from tertulia.cli.commands import Printed, runnable
 from tertulia.model.numbers import counted
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.store import nodes
 

@@ -15,7 +15,7 @@ from tertulia.cli.nouns import ManagedNoun, by_id
 from tertulia.domain.groups import groups as verbs
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.model.groups import UserGroup
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.groups.endpoints import (
     UpdateMembers,

@@ -13,9 +13,9 @@ from tertulia.cli.tables import moment
 from tertulia.domain.accounts import invitations as verbs
 from tertulia.domain.accounts.invitations import MAX_MINUTES, InvitationTerms
 from tertulia.model.errors import Refused
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.links import Links
+from tertulia.service.node import Caller
 
 EXAMPLES = {
     "invite": "Example: `tertulia invite --data-dir data` for a link that anyone can use, or"

@@ -13,7 +13,7 @@ from tertulia.cli import assignments
 from tertulia.cli.assignments import Shown
 from tertulia.cli.commands import Printed, command
 from tertulia.cli.tables import facts
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.http.parameters import Params
 

@@ -17,7 +17,7 @@ from tertulia.cli.commands import Act, Column, Printed, cells_of, command, done,
 from tertulia.cli.errors import UsageError
 from tertulia.cli.tables import cell, facts
 from tertulia.model.errors import Refused
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.http.parameters import Params, call_endpoint, declared, declared_by
 

@@ -21,8 +21,8 @@ from tertulia.domain.organization import banners, realms
 from tertulia.model.banners import Banner
 from tertulia.model.organization import Linkifier
 from tertulia.model.profiles import FieldKind, ProfileField
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api import domains as domains_api
 from tertulia.wire.api import linkifiers as linkifiers_api

@@ -12,9 +12,9 @@ from tertulia.cli.nouns import ManagedNoun
 from tertulia.domain.organization import emoji as emoji_verbs
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import CustomEmoji
-from tertulia.service.caller import Caller
 from tertulia.service.files import pictures as realm_pictures
 from tertulia.service.files.pictures import MAX_EMOJI_MIB, MAX_PICTURE_MIB, add_emoji
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.emoji import deactivate_custom_emoji
 

@@ -12,7 +12,7 @@ from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.domain.organization import settings
 from tertulia.domain.organization.settings import FOR_EVER, FOR_OWNERS
 from tertulia.model.organization import Realm
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.organization.endpoints import UpdateRealm, update_realm
 from tertulia.wire.api.organization.objects import SIGN_IN_SETTING, api_settings, wire_name

@@ -16,8 +16,8 @@ from tertulia.cli.commands import Column, Printed, configured, listing, report
 from tertulia.cli.tables import day, mib
 from tertulia.cli.terminal import progress_bars
 from tertulia.service import usage as counting
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.service.node import Caller
 from tertulia.service.usage import CountedElsewhere
 from tertulia.state.state import State
 from tertulia.store import queries

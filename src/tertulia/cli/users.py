@@ -33,8 +33,8 @@ from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.service.accounts import leave, password_rules
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.service.node import Caller
 from tertulia.store import queries
 from tertulia.wire.api.attachments import SetUploadQuota, set_upload_quota
 from tertulia.wire.api.organization.objects import limit_json

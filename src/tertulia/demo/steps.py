@@ -20,7 +20,6 @@ from tertulia.demo.story import (
 )
 from tertulia.domain import names
 from tertulia.domain.accounts import (
-    avatars,
     bots,
     deactivation,
     personal,
@@ -178,7 +177,7 @@ def _profile_acts(builder: Builder, person: Person) -> Iterator[Callable[[], Awa
 
 
 async def _set_avatar(builder: Builder, name: str) -> None:
-    await builder.submit(name, avatars.change_own, await _keep_portrait(builder, name))
+    await builder.submit(name, personal.change_own_avatar, await _keep_portrait(builder, name))
 
 
 async def _set_profile(builder: Builder, person: Person) -> None:

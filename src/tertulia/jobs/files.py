@@ -11,7 +11,7 @@ import msgspec
 from tertulia.domain.messages import attachments
 from tertulia.jobs.supervisor import FailedItems, Job
 from tertulia.log.log import Log
-from tertulia.model.changes import AttachmentRemoved, Entry
+from tertulia.model.changes import AttachmentRemoved
 from tertulia.service.files import pictures
 from tertulia.service.node import Node
 from tertulia.store.files import Files
@@ -52,12 +52,7 @@ class FileCleanup:
     def job(self) -> Job:
         """Clean up whenever an attachment is removed, and every hour."""
         job = Job("uploaded files", self._round, set_aside=self._set_aside)
-
-        def follow(entries: Sequence[Entry]) -> None:
-            if any(isinstance(entry.change, AttachmentRemoved) for entry in entries):
-                job.want()
-
-        self._log.follow(follow)
+        job.wake_on(self._log, AttachmentRemoved)
         return job
 
     async def _round(self) -> float:

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from tertulia.domain.messages import editing
 from tertulia.jobs.supervisor import FailedItems, Job, is_outage
-from tertulia.model.changes import Entry
+from tertulia.model.changes import MessageEdited, MessageSent
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
 from tertulia.model.messages import LinkPreview, PendingPreview
 from tertulia.outbound import pages
@@ -50,12 +50,7 @@ class Previewer:
         """Add previews to all messages that need them."""
         job = Job("previews", self._once, close=self._close, set_aside=self._set_aside)
         self._ended = job.want
-
-        def follow(_: Sequence[Entry]) -> None:
-            if len(self._log.state.pending_previews):
-                job.want()
-
-        self._log.follow(follow)
+        job.wake_on(self._log, MessageSent, MessageEdited)
         self._log.on_reload(job.want)
         return job
 

@@ -1,10 +1,12 @@
 """The jobs of a node."""
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Final
 
 from tertulia.domain.accounts import full_members, personal, signing_out
-from tertulia.domain.channels import activity
+from tertulia.domain.channels import channels
 from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
@@ -16,7 +18,6 @@ from tertulia.jobs.due import (
     topic_moves,
 )
 from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
-from tertulia.jobs.notifications import digest_job, email_job, notification_job, push_job
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upkeep import (
@@ -29,10 +30,100 @@ from tertulia.jobs.upkeep import (
     upgrades,
     usage_counts,
 )
-from tertulia.jobs.webhooks import feeds, service_calls, webhook_journal
+from tertulia.model.changes import FeedAdded, FeedChanged, MessageEdited, MessageSent
+from tertulia.service.mailing import mail_sender
 from tertulia.service.node import Node
-from tertulia.service.webhooks.calling import Encoder
+from tertulia.service.notifications.digests import ask_for_digests
+from tertulia.service.notifications.mail import MailChannel
+from tertulia.service.notifications.notifier import NotificationChannel, Notifier
+from tertulia.service.notifications.push import PushChannel
+from tertulia.service.notifications.push_sender import PushSender
+from tertulia.service.webhooks.calling import Encoder, ServiceCaller
 from tertulia.service.webhooks.embedded import Interface
+from tertulia.service.webhooks.feeds import FeedReader
+
+DIGEST_PERIOD_SECONDS: Final = 900.0
+
+
+def notification_job(
+    node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callable[[], None]
+) -> Job:
+    """Decide whom to notify of new messages, and queue emails and pushes when they are due. The
+    callbacks are called when there is something to send."""
+    channels: list[NotificationChannel] = []
+    if node.config.sends_notification_emails:
+        channels.append(MailChannel(node.log, node.config.mail_site, mails_wanted))
+    if node.config.web_push:
+        channels.append(PushChannel(node.log, pushes_wanted))
+    notifier = Notifier(node.log, node.delivery.presence, channels)
+    job = Job("notices", notifier.once_per_interval, close=notifier.close)
+    job.wake_on(node.log, MessageSent, MessageEdited)
+    node.log.on_reload(job.want)
+    return job
+
+
+def digest_job(node: Node, mails_wanted: Callable[[], None]) -> Job:
+    """Queue digests on the organization's day. `mails_wanted` is called when there are some."""
+
+    async def once() -> float:
+        await ask_for_digests(node, mails_wanted)
+        return DIGEST_PERIOD_SECONDS
+
+    return Job("digests", once)
+
+
+def email_job(node: Node) -> Job:
+    """Send queued emails, with retries."""
+    job = Job("mails", mail_sender(node).once)
+    node.log.on_mail(job.want)
+    return job
+
+
+def push_job(node: Node) -> Job:
+    """Send queued push notifications, with retries, and close those that were read elsewhere."""
+    sender = PushSender(node)
+    job = Job("pushes", sender.once, close=sender.tasks.close)
+    sender.tasks.wake = job.want
+    node.log.follow(sender.follow)
+    return job
+
+
+GATHERING_SECONDS: Final = 1.0
+"""Lines of this period are written together."""
+LONGEST_SLEEP: Final = 60.0
+
+
+def webhook_journal(node: Node) -> Job:
+    """Write bots' journals."""
+    journal = node.journal
+
+    async def once() -> float:
+        if not journal.is_empty:
+            await journal.write(node.store)
+            await asyncio.sleep(GATHERING_SECONDS)
+        return LONGEST_SLEEP
+
+    job = Job("webhook journal", once, close=partial(journal.write, node.store))
+    journal.wanted = job.want
+    return job
+
+
+def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
+    """Call bots' services and embedded bots, with retries."""
+    caller = ServiceCaller(node, encode, interface)
+    job = Job("service calls", caller.once, close=caller.close)
+    caller.tasks.wake = job.want
+    node.log.on_call(job.want)
+    return job
+
+
+def feeds(node: Node) -> Job:
+    """Post new entries of feeds: immediately for a new feed, and then regularly."""
+    reader = FeedReader(node)
+    job = Job("feeds", reader.once, close=reader.tasks.close)
+    reader.tasks.wake = job.want
+    job.wake_on(node.log, FeedAdded, FeedChanged)
+    return job
 
 
 def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Sequence[Job]:
@@ -82,7 +173,7 @@ def due_jobs(node: Node) -> Sequence[Job]:
     unclaimed = partial(attachments.unclaimed_due, days)
     return (
         due_job(log, "waiting periods", full_members.next_end, full_members.end),
-        due_job(log, "quiet channels", activity.due, activity.update),
+        due_job(log, "quiet channels", channels.activity_due, channels.update_activity),
         messages_to_send(node),
         messages_to_be_reminded_of(node),
         due_job(log, "ended sessions", signing_out.next_expiry, signing_out.expire),

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from tertulia.log.log import Log
+from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.errors import Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.node import JobFigures
@@ -138,6 +140,15 @@ class Job:
         self._wanted.set()
         if self.begin is not None:
             self.begin()
+
+    def wake_on(self, log: Log, *changes: type[AnyChange]) -> None:
+        """Start the next round soon after each commit with one of these changes."""
+
+        def follow(entries: Sequence[Entry]) -> None:
+            if any(isinstance(entry.change, changes) for entry in entries):
+                self.want()
+
+        log.follow(follow)
 
     async def run(self, report: Callable[["Job"], None]) -> None:
         """Run until canceled. `report` is called after the first round, and when the job starts or

@@ -5,11 +5,10 @@ from tertulia.domain.accounts import deactivation, erasing, users
 from tertulia.domain.accounts.signup import PasswordRules
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.files.pictures import delete_avatar
 from tertulia.service.messages import deleting
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node
 from tertulia.store.bots import StorageChanged
 
 

@@ -12,8 +12,8 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.service.caller import Caller
 from tertulia.service.messages.history import FoundMessages, MessageQuery, find_messages
+from tertulia.service.node import Caller
 from tertulia.state.decision import Verb
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from tertulia.domain.channels.subscriptions import (
 )
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.decision import Verb
 
 T = TypeVar("T")

@@ -59,8 +59,8 @@ class FairTasks:
         self._logger = logger
         self._failure = failure
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self.ended: Callable[[], None] = lambda: None
-        """Called when a task has ended."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when a task has ended, to start the next round."""
 
     def __len__(self) -> int:
         """Number of running tasks."""
@@ -71,8 +71,8 @@ class FairTasks:
         return self._with_room(one for one, due_at in waiting if due_at <= now)
 
     def pause(self, waiting: Waiting, now: float, longest: float) -> float:
-        """Seconds until the next item is due that could start now. `ended` announces room for
-        others."""
+        """Seconds until the next item is due that could start now. `wake` is called when others can
+        start."""
         times = dict(waiting)
         following = self._with_room(times)[:1]
         until = min((times[one] - now for one in following), default=longest)
@@ -111,4 +111,4 @@ class FairTasks:
         self._tasks.pop(one, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._logger.error(self._failure, exc_info=error)
-        self.ended()
+        self.wake()

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import account_emails, admission, users
+from tertulia.domain.accounts import admission, users
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation
@@ -111,5 +111,5 @@ def confirm_change(context: CommandContext, confirmation_id: int, site: str) -> 
         *admission.invitations_accepted(state, address),
         *users.changed(context, user, {"address": address}),
     ]
-    mails = account_emails.emails_to(MailKind.ADDRESS_CHANGED, user, site, address=address)
+    mails = users.emails_to(MailKind.ADDRESS_CHANGED, user, site, address=address)
     return Decision(user, changes, mails)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tertulia.domain import channel_access, names, permissions
-from tertulia.domain.accounts import account_emails, users
+from tertulia.domain.accounts import users
 from tertulia.model.agents import AgentKey, Reach
 from tertulia.model.changes import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
 from tertulia.model.channels import Channel
@@ -81,7 +81,7 @@ def create(context: CommandContext, new: NewAgent) -> Decision[AgentKey]:
         reach=Reach(may_write=new.may_write, channel_ids=channel_ids, directs=new.directs),
         created_at=int(context.now),
     )
-    mails = account_emails.emails_to(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
+    mails = users.emails_to(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
     return Decision(key, (AgentKeyMade(key=key),), mails)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access, names, permissions, quotas
-from tertulia.domain.accounts import avatars, deactivation, users
+from tertulia.domain.accounts import deactivation, personal, users
 from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.domain.messages.sending import ToPeople
@@ -141,7 +141,7 @@ def change(context: CommandContext, bot_id: int, revision: BotUpdate) -> Decisio
     if revision.role is not None:
         values["role"] = users.require_assignable_role(context, target, revision.role)
     if revision.avatar_file:
-        values |= avatars.replaced(context, target, revision.avatar_file)
+        values |= personal.avatar_values(context, target, revision.avatar_file)
     bot: dict[str, Any] = {}
     if revision.owner_id is not None:
         bot["owner_id"] = _new_owner(context, target, revision.owner_id).id

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import (
-    account_emails,
     admission,
     full_members,
     signing_out,
@@ -45,9 +44,7 @@ def deactivate(
         users.require_another_owner(state, target)
     mails: list[Mail] = []
     if comment is not None:
-        mails = account_emails.emails_to(
-            MailKind.DEACTIVATED, target, site, comment=comment.strip()
-        )
+        mails = users.emails_to(MailKind.DEACTIVATED, target, site, comment=comment.strip())
     return Decision(
         None,
         [

@@ -1,13 +1,13 @@
-"""Alert words, muted users, statuses, and quiet times."""
+"""Alert words, muted users, statuses, quiet times, and profile pictures."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import personal_settings
+from tertulia.domain.accounts import personal_settings, users
 from tertulia.domain.accounts.users import require_person
 from tertulia.domain.notifications import quiet
 from tertulia.domain.organization import emoji as emoji
@@ -279,3 +279,35 @@ def _checked(hours: QuietHours) -> QuietHours:
     if hours.begin == hours.end:
         raise Refused("Quiet hours must end at a different time than they begin.")
     return msgspec.structs.replace(hours, days=days)
+
+
+def check_own_avatar(context: CommandContext) -> Decision[None]:
+    """Raise Refused if the actor can't change their own picture."""
+    permissions.require(
+        permissions.is_administrator(context.state, context.actor)
+        or not context.state.realm.avatar_changes_disabled,
+        "This organization doesn't allow people to change their profile picture. Ask an"
+        " administrator to change it.",
+    )
+    return Decision(None)
+
+
+def change_own_avatar(context: CommandContext, file: str | None) -> Decision[str]:
+    """Give the actor the uploaded picture with that name, or (None) the default one. Return the
+    name of the previous uploaded one, or an empty string. Raise as `check_own`."""
+    check_own_avatar(context)
+    actor = context.actor
+    if file is None and not actor.avatar_file:
+        return Decision("")
+    return Decision(
+        actor.avatar_file, users.changed(context, actor, avatar_values(context, actor, file))
+    )
+
+
+def avatar_values(context: CommandContext, user: User, file: str | None) -> dict[str, Any]:
+    """Return the changed fields of an account with another picture, as in `change_own`."""
+    return {
+        "avatar_source": context.state.realm.default_avatar_source if file is None else "U",
+        "avatar_file": file or "",
+        "avatar_version": user.avatar_version + 1,
+    }

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import account_emails, addresses, signing_out, users
+from tertulia.domain.accounts import addresses, signing_out, users
 from tertulia.domain.accounts.addresses import NewAddress
 from tertulia.domain.messages import drafts
 from tertulia.domain.organization.realms import LANGUAGES
@@ -115,7 +115,7 @@ def change(context: CommandContext, revision: PersonalSettingsUpdate) -> Decisio
     mails: list[Mail] = []
     if revision.password is not UNSET:
         kind, site = MailKind.PASSWORD_CHANGED, revision.password.site
-        mails += account_emails.emails_to(kind, actor, site)
+        mails += users.emails_to(kind, actor, site)
     if revision.address is not UNSET:
         requested = addresses.ask_change(context, revision.address)
         changes += requested.changes

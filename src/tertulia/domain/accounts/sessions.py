@@ -5,12 +5,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain.accounts import account_emails, users
-from tertulia.domain.accounts.account_emails import SignInLocation
+from tertulia.domain.accounts import users
 from tertulia.domain.accounts.signing_out import end_all_sessions, end_sessions
+from tertulia.domain.accounts.users import emails_to
 from tertulia.model.changes import SessionBegun, SessionConfirmed, SessionUsed
 from tertulia.model.errors import NoSuchItem, OrganizationDeactivated, Refused, WrongPassword
-from tertulia.model.mail import MailKind
+from tertulia.model.mail import Mail, MailKind
 from tertulia.model.sessions import Session
 from tertulia.model.users import NewApiKey, User
 from tertulia.state.decision import CommandContext, Decision
@@ -21,6 +21,21 @@ MAX_SESSIONS: Final = 100
 MAX_AGENT: Final = 300
 USE_SECONDS: Final = 4 * 3600
 """A session's use is stored at most this often, so that requests don't need a commit."""
+
+
+JUST_JOINED: Final = 60
+"""Seconds after joining in which people get no email about signing in."""
+
+
+class SignInLocation(Struct, frozen=True, kw_only=True):
+    """Where someone signed in to an account from for the first time."""
+
+    site: str
+    """The server's URL."""
+    address: str
+    """The client's IP address."""
+    agent: str
+    """The client's user agent."""
 
 
 class NewSession(Struct, frozen=True, kw_only=True):
@@ -43,7 +58,7 @@ def begin(context: CommandContext, new: NewSession) -> Decision[Session]:
     """
     _require_present(context, new.password_hash)
     begun = _begun(context, new, [])
-    return Decision(begun.result, begun.changes, account_emails.sign_in_emails(context, new.place))
+    return Decision(begun.result, begun.changes, sign_in_emails(context, new.place))
 
 
 def _require_present(context: CommandContext, password_hash: str | None) -> None:
@@ -145,7 +160,7 @@ def reset_password(
     _require_present(context, None)
     begun = _begun(context, new, state.sessions.of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
-    mails = account_emails.emails_to(MailKind.CREDENTIAL_CHANGED, actor, password.site)
+    mails = users.emails_to(MailKind.CREDENTIAL_CHANGED, actor, password.site)
     return Decision(begun.result, [*changed, *begun.changes], mails)
 
 
@@ -167,7 +182,7 @@ def replace_password(
             *users.key_replaced(context.state, user.id, key, new_hash),
             *end_all_sessions(context.state, user.id),
         ],
-        account_emails.emails_to(MailKind.CREDENTIAL_CHANGED, user, site),
+        users.emails_to(MailKind.CREDENTIAL_CHANGED, user, site),
     )
 
 
@@ -189,3 +204,22 @@ def _active_person(state: State, user_id: int) -> User:
     if not user.is_active:
         raise Refused("This account is deactivated.")
     return user
+
+
+def sign_in_emails(context: CommandContext, place: SignInLocation | None) -> list[Mail]:
+    """Return the email about the actor's sign-in; none if the location is known (None), right after
+    joining, and if their settings say so."""
+    user, now = context.actor, context.now
+    if place is None or user.awaits_arrival or now - user.joined_at < JUST_JOINED:
+        return []
+    if not context.state.settings[user.id].enable_login_emails:
+        return []
+    agent = "".join(filter(str.isprintable, place.agent))[:100]
+    return emails_to(
+        MailKind.NEW_SIGN_IN, user, place.site, at=str(int(now)), address=place.address, agent=agent
+    )
+
+
+def email_new_sign_in(context: CommandContext, place: SignInLocation) -> Decision[None]:
+    """Email the actor that a program signed in."""
+    return Decision(None, (), sign_in_emails(context, place))

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import account_emails, addresses, admission, users
+from tertulia.domain.accounts import addresses, admission, users
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage, Render
@@ -189,7 +189,7 @@ def _join(
         ),
     ]
     mails = (
-        account_emails.emails_to(MailKind.WELCOME, user, joining.site)
+        users.emails_to(MailKind.WELCOME, user, joining.site)
         if state.realm.send_welcome_emails
         else ()
     )

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import (
-    account_emails,
     admission,
     devices,
     full_members,
@@ -208,9 +207,7 @@ def change(context: CommandContext, user_id: int, revision: AccountUpdate) -> De
             address = free_address(state, address)
             admission.require_allowed_email(state, address)
             over = admission.invitations_accepted(state, address)
-            mails = account_emails.emails_to(
-                MailKind.ADDRESS_CHANGED, target, revision.site, address=address
-            )
+            mails = emails_to(MailKind.ADDRESS_CHANGED, target, revision.site, address=address)
         values["address"] = address
     profile = (
         () if revision.profile is None else profiles.changed(context, target, revision.profile)
@@ -347,7 +344,7 @@ def replace_key(
     credential; its password doesn't change. A person gets an email; `site` is the server's URL."""
     target = context.actor if user_id == context.actor.id else managed_user(context, user_id)
     credential = with_key(context.state.credentials[target.id], key)
-    mails = account_emails.emails_to(MailKind.KEY_CHANGED, target, site)
+    mails = emails_to(MailKind.KEY_CHANGED, target, site)
     return Decision(credential, key_replaced(context.state, target.id, key), mails)
 
 
@@ -367,3 +364,14 @@ def key_replaced(
     agents = signing_out.end_agent_keys(state, user_id)
     pushes = signing_out.end_pushes(state, user_id)
     return [CredentialChanged(credential=credential), *void, *agents, *pushes]
+
+
+_NO_MAIL: Final = (".invalid", ".example")
+"""Domains that get no email: of the system's bots, and of the demo."""
+
+
+def emails_to(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
+    """Return the email to the account's present address; none for bots and impossible addresses."""
+    if user.is_bot or user.address.casefold().endswith(_NO_MAIL):
+        return []
+    return [Mail(kind=kind, to=user.address, site=site, about=user.id, facts=facts)]

@@ -1,4 +1,4 @@
-"""Creating, changing, and archiving channels."""
+"""Creating, changing, and archiving channels, and noticing which ones are active."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -17,6 +17,7 @@ from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import NoSuchChannel, Refused
 from tertulia.model.groups import GroupSetting, Members, SystemGroup
 from tertulia.model.users import User
+from tertulia.state.channels import is_active
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -414,3 +415,23 @@ def changed(state: State, before: Channel, after: Channel) -> ChannelChanged:
 
 def _differ(before: Channel, after: Channel, field: str) -> bool:
     return bool(getattr(before, field) != getattr(after, field))
+
+
+def update_activity(context: CommandContext) -> Decision[None]:
+    """Mark channels that had no message for a long time as inactive, and others as active again."""
+    state, now = context.state, context.now
+    changes = [
+        changed(
+            state,
+            channel,
+            msgspec.structs.replace(channel, is_recently_active=not channel.is_recently_active),
+        )
+        for channel in state.channels
+        if channel.is_recently_active != is_active(channel, now)
+    ]
+    return Decision(None, changes)
+
+
+def activity_due(state: State, now: float) -> float | None:
+    """Return when `update` is due, in UNIX seconds."""
+    return state.channels.activity.next(now)

@@ -115,20 +115,24 @@ def deliver(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[Messa
     begun_widgets = 0
     for n, (context, draft) in enumerate(drafts):
         message_id = context.state.last_message_id + 1 + n
-        part_id = reactions.next_id(context.state) + begun_widgets
-        change = _with_widget(_sent(context, draft, message_id, begun), draft, part_id)
+        change = _sent(context, draft, message_id, begun)
+        if draft.form is not None or draft.content.startswith("/"):
+            change = _with_widget(context, change, draft, begun_widgets)
         begun_widgets += change.widget is not None
         sent.append(change)
     return sent
 
 
-def _with_widget(change: MessageSent, draft: MessageDraft, part_id: int) -> MessageSent:
+def _with_widget(
+    context: CommandContext, change: MessageSent, draft: MessageDraft, begun_widgets: int
+) -> MessageSent:
+    """Add the draft's widget, if any; `begun_widgets` are those of earlier drafts."""
     content = draft.form or reactions.begun_by(draft.content)
     if content is None:
         return change
     message = change.message
     widget = Submessage(
-        id=part_id,
+        id=reactions.next_id(context.state) + begun_widgets,
         message_id=message.id,
         sender_id=message.sender_id,
         kind=reactions.WIDGET,

@@ -1,5 +1,4 @@
-"""Linkifiers, which turn text that matches a pattern into links. Only administrators can change
-them."""
+"""Linkifiers and code playgrounds, which both have URL templates."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,9 +8,15 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import names, permissions
-from tertulia.model.changes import LinkifierRemoved, LinkifierSet, LinkifiersOrdered
+from tertulia.model.changes import (
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+)
 from tertulia.model.errors import Refused
-from tertulia.model.organization import Linkifier
+from tertulia.model.organization import Linkifier, Playground
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -251,3 +256,50 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     if end != len(template):
         raise Refused("The reverse template has an unmatched brace.")
     return "".join(parts)
+
+
+MAX_PLAYGROUND_NAME: Final = 100
+
+
+def add_playground(
+    context: CommandContext, name: str, language: str, template: str
+) -> Decision[int]:
+    """Add a playground and return its ID. For administrators.
+
+    Raise Refused for an invalid name, language, or template, variables other than `code`, and a
+    name that the language's playgrounds already have.
+    """
+    permissions.require_administrator(context.state, context.actor)
+    state = context.state
+    template, variables = url_template(template)
+    if variables != {"code"}:
+        raise Refused("The URL template must contain the variable 'code', and no other.")
+    playground = Playground(
+        id=state.playgrounds.next_id(),
+        name=_playground_name(name),
+        language=names.lexer_name(language),
+        url_template=template,
+    )
+    if any(
+        (one.name, one.language) == (playground.name, playground.language)
+        for one in state.playgrounds
+    ):
+        raise Refused("This language already has a playground with this name.")
+    return Decision(playground.id, (PlaygroundAdded(playground=playground),))
+
+
+def remove_playground(context: CommandContext, playground_id: int) -> Decision[None]:
+    """Remove a playground. For administrators. Raise Refused if it doesn't exist."""
+    permissions.require_administrator(context.state, context.actor)
+    if playground_id not in context.state.playgrounds:
+        raise Refused("This playground doesn't exist.")
+    return Decision(None, (PlaygroundRemoved(playground_id=playground_id),))
+
+
+def _playground_name(text: str) -> str:
+    name = text.strip()
+    if not 0 < len(name) <= MAX_PLAYGROUND_NAME or not names.is_printable(name):
+        raise Refused(
+            f"A playground's name must have 1 to {MAX_PLAYGROUND_NAME} visible characters."
+        )
+    return name

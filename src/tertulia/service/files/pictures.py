@@ -8,12 +8,12 @@ from typing import Final
 
 from tertulia import pictures
 from tertulia.domain import permissions
-from tertulia.domain.accounts import avatars
+from tertulia.domain.accounts import personal
 from tertulia.domain.organization import emoji, settings
 from tertulia.model.errors import BadImage, FilesUnavailable, Refused
 from tertulia.model.organization import Realm, RealmPicture
 from tertulia.pictures import BadPicture, Scaled
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.store.files import Files
 
 logger = logging.getLogger("tertulia.files")
@@ -42,11 +42,11 @@ MEDIUM_SIZE: Final = 500
 
 async def change_avatar(caller: Caller, content: bytes | None) -> None:
     """Set the caller's avatar; None restores the default. Raises BadImage, and Refused as
-    `tertulia.domain.accounts.avatars.allow`."""
+    `tertulia.domain.accounts.personal.allow`."""
     files = caller.node.files
     name = None if content is None else await keep_scaled_avatar(files, content)
     async with avatar_deleted_on_failure(files, name or ""):
-        before = await caller.submit(avatars.change_own, name)
+        before = await caller.submit(personal.change_own_avatar, name)
     await delete_avatar(files, before)
 
 

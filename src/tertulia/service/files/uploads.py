@@ -20,8 +20,7 @@ from tertulia.model.errors import Conflict, FilesUnavailable, Unavailable, Uploa
 from tertulia.model.narrow import Scope
 from tertulia.model.users import User
 from tertulia.pictures import BadPicture
-from tertulia.service.caller import retry_on_conflict
-from tertulia.service.node import Node
+from tertulia.service.node import Node, retry_on_conflict
 from tertulia.store import message_search
 from tertulia.store.database import Connection
 from tertulia.store.files import StoredFile

@@ -19,11 +19,10 @@ from tertulia.integrations.payloads import harmless, short
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable, WildcardNotAllowed
 from tertulia.model.users import User
-from tertulia.service.caller import Caller
 from tertulia.service.files import uploads
 from tertulia.service.mail_in.addresses import ChannelAddress, MailOptions, MailTarget, ReplyAddress
 from tertulia.service.messages import sending
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node
 from tertulia.store import queries
 from tertulia.store.uploads import ArrivedFile
 from tertulia.workers import (

@@ -11,8 +11,8 @@ from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.narrow import LARGEST
-from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
+from tertulia.service.node import Caller, retry_on_conflict
 from tertulia.store import editing, topics
 
 TOPIC_SECONDS = 20.0

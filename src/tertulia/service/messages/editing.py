@@ -11,10 +11,9 @@ from tertulia.domain.messages.moving import Move
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, StaleExpectation
 from tertulia.model.messages import Message, PendingPreview, Rendered
-from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
 from tertulia.service.messages.sending import Topic, compose
-from tertulia.service.node import Node, Previews
+from tertulia.service.node import Caller, Node, Previews, retry_on_conflict
 
 DELETED = "(deleted)"
 """Content of a message that was edited to be empty."""

@@ -12,9 +12,8 @@ from tertulia.domain.messages.flags import KnownMessage
 from tertulia.model.channels import Subscription
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import ANY_MENTION, Flag, Message
-from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages.reading import readable
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node, retry_on_conflict
 from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.state.state import State
 from tertulia.store import message_details, message_marks, queries

@@ -3,8 +3,8 @@
 from tertulia.domain.messages import pins, reactions
 from tertulia.domain.messages.reactions import ReactedMessage, RequestedEmoji
 from tertulia.model.errors import NoSuchMessage
-from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
+from tertulia.service.node import Caller, retry_on_conflict
 from tertulia.state.decision import Verb
 from tertulia.store import message_details
 

@@ -15,8 +15,7 @@ from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
 from tertulia.model.narrow import MessageSearch
 from tertulia.model.users import User
-from tertulia.service.caller import Caller, retry_on_conflict
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node, retry_on_conflict
 from tertulia.state.recent_writes import entries_of
 from tertulia.state.unread_bitmaps import ReadState
 from tertulia.store import message_marks, queries, topics

@@ -14,10 +14,9 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Matches, MessageSearch, Term
 from tertulia.model.tokenizer import folded_contain
 from tertulia.model.users import User
-from tertulia.service.caller import retry_on_conflict
 from tertulia.service.messages.reading import MessageExtras, is_loaded, readable, relations_now
 from tertulia.service.messages.recent import RecentMessage
-from tertulia.service.node import Node
+from tertulia.service.node import Node, retry_on_conflict
 from tertulia.state.recent_writes import entries_of, message_in
 from tertulia.state.state import State
 from tertulia.store import message_details, message_marks, message_search, search_walk

@@ -9,10 +9,9 @@ from tertulia.domain.messages import scheduled
 from tertulia.domain.messages.sending import MessageDraft, Sent, ToChannel, ToPeople
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.scheduled import Reminder, ScheduledMessage
-from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages.reading import stored_message
 from tertulia.service.messages.sending import draft_of, to_people, to_topic
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node, retry_on_conflict
 
 
 def scheduled_destination(

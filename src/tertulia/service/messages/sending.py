@@ -19,9 +19,8 @@ from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
-from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.files.uploads import FileAccess
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node, retry_on_conflict
 from tertulia.state.state import State
 from tertulia.store import topics
 from tertulia.store.database import Connection
@@ -46,6 +45,8 @@ async def compose(
         if attachment.user_id != author.id
     ]
     topic = topic_of() if rendered.mentions_topic else None
+    if topic is None and not linked:
+        return ComposedMessage(content=content, rendered=rendered)
 
     async def attempt() -> ComposedMessage:
         access = FileAccess(node, author, linked)

@@ -1,10 +1,12 @@
-"""Conversations in an email to one reader."""
+"""Conversations that people are notified of, and their part of an email to one reader."""
 
 import logging
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.markup import addresses
@@ -18,6 +20,7 @@ from tertulia.outbound.texts import language_for, texts
 from tertulia.pictures import BadPicture
 from tertulia.service.files.uploads import may_open, thumbnail
 from tertulia.service.node import Node
+from tertulia.store import notifications as notifications
 
 logger = logging.getLogger("tertulia.notices")
 
@@ -128,3 +131,19 @@ def sender_names(reader: MailReader, sender_ids: Sequence[int], most: int) -> st
     if len(names) <= most:
         return listed
     return reader.words("digest_and_others", people=listed)
+
+
+class Notification(Struct, frozen=True, kw_only=True):
+    """A person and the unread messages of one conversation to notify them of now."""
+
+    user_id: int
+    conversation: str
+    """As returned by `conversation_key`."""
+    message_ids: tuple[int, ...]
+    """Ascending."""
+
+
+def conversation_key(message: Message) -> str:
+    """A key that is equal for the messages of one conversation."""
+    channel_id, key, direct_id = message.conversation
+    return f"d{direct_id}" if direct_id is not None else f"c{channel_id}/{key}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain.accounts import account_emails
+from tertulia.domain.accounts import users
 from tertulia.domain.notifications import emails, rules
 from tertulia.domain.notifications.emails import PUT_OFF_LONGEST, SPAN_SECONDS
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
@@ -82,7 +82,7 @@ def _mails(node: Node, user_ids: list[int]) -> list[Mail]:
         if emails.wants_digest(state, user_id, _seen_at(node, user_id), now):
             facts = {SINCE: str(int(now - SPAN_SECONDS))}
             site = node.config.mail_site
-            found += account_emails.emails_to(MailKind.DIGEST, state.users[user_id], site, **facts)
+            found += users.emails_to(MailKind.DIGEST, state.users[user_id], site, **facts)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain.accounts import account_emails
+from tertulia.domain.accounts import users
 from tertulia.domain.notifications import rules
 from tertulia.domain.notifications.rules import NotificationMethod, NotificationReason
 from tertulia.log.log import Log
@@ -19,8 +19,8 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.service.messages.flags import is_read
 from tertulia.service.node import Node
-from tertulia.service.notifications.conversations import MailReader
-from tertulia.service.notifications.notifier import IDLE_SECONDS, Notification
+from tertulia.service.notifications.conversations import MailReader, Notification
+from tertulia.service.notifications.notifier import IDLE_SECONDS
 from tertulia.state.state import State
 from tertulia.store import message_marks, outbox, queries
 from tertulia.store.database import Connection
@@ -33,7 +33,7 @@ class MailChannel:
     """Notifies people by email. `site` is the base of links in emails; `wake` is called when emails
     were queued."""
 
-    way = NotificationMethod.MAIL
+    method = NotificationMethod.MAIL
     interval = IDLE_SECONDS
     has_recipients = True
 
@@ -49,13 +49,13 @@ class MailChannel:
     def enqueue(
         self, notifications: Sequence[Notification], now: float
     ) -> Callable[[Connection], None]:
-        users = self._log.state.users
+        accounts = self._log.state.users
         mails = {
             outbox.new_id(): mail
             for one in notifications
-            for mail in account_emails.emails_to(
+            for mail in users.emails_to(
                 MailKind.MISSED_MESSAGES,
-                users[one.user_id],
+                accounts[one.user_id],
                 self._site,
                 **{MESSAGES: " ".join(map(str, one.message_ids))},
             )
@@ -68,13 +68,13 @@ def reason_now(
     user: User,
     message: Message,
     relation: message_marks.Relation,
-    way: NotificationMethod,
+    method: NotificationMethod,
 ) -> NotificationReason | None:
     """Why to notify the user of the message now; None if they have read it, cannot read it, or do
     not want to be notified."""
     if not rules.may_notify(state, user.id, message) or is_read(state, user.id, message, relation):
         return None
-    found = rules.recipients(state, message, {user.id: relation.flags}, way)
+    found = rules.recipients(state, message, {user.id: relation.flags}, method)
     return next((reason for reason, people in found.items() if user.id in people), None)
 
 

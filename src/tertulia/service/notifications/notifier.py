@@ -12,6 +12,7 @@ node stops.
 
 import asyncio
 import logging
+import math
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,6 +35,7 @@ from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.errors import Unavailable
 from tertulia.model.messages import Flag, Message
 from tertulia.service.messages.flags import is_read
+from tertulia.service.notifications.conversations import Notification, conversation_key
 from tertulia.store import log_entries, message_marks, queries
 from tertulia.store import notifications as notifications
 from tertulia.store.database import Connection, DatabaseError
@@ -43,21 +45,11 @@ IDLE_SECONDS: Final = 1.0
 """Interval of a channel that has nothing urgent to send."""
 
 
-class Notification(Struct, frozen=True, kw_only=True):
-    """A person and the unread messages of one conversation to notify them of now."""
-
-    user_id: int
-    conversation: str
-    """As returned by `conversation_name`."""
-    message_ids: tuple[int, ...]
-    """Ascending."""
-
-
 class NotificationChannel(Protocol):
     """A way to notify people, such as email."""
 
     @property
-    def way(self) -> NotificationMethod: ...
+    def method(self) -> NotificationMethod: ...
 
     @property
     def interval(self) -> float:
@@ -108,12 +100,8 @@ ROUND_SECONDS: Final = 60.0
 a failure."""
 
 _Pending = list[PendingNotification]
-
-
-class _Loaded(Struct, frozen=True):
-    messages: list[Message]
-    flags: Mapping[int, Mapping[int, Flag]]
-    marks: Mapping[int, message_marks.MessageMarks]
+_Loaded = tuple[list[Message], dict[int, dict[int, Flag]], dict[int, message_marks.MessageMarks]]
+"""Messages, the flags on each, and the marks of each person."""
 
 
 class _Postponed(Struct, frozen=True):
@@ -153,6 +141,8 @@ class Notifier:
         self._name = secrets.token_hex(8)
         self._holds_until = 0.0
         """When the lease ends, by `Log.elapsed`; 0 without a lease."""
+        self._began_at = -math.inf
+        """When the last round began, by `Log.elapsed`."""
         self._turn = 0
         """How often this node has acquired the lease."""
         self._asks_at = 0.0
@@ -188,6 +178,15 @@ class Notifier:
 
     # Rounds
 
+    async def once_per_interval(self) -> float:
+        """Run a round, unless the last one began less than the channels' shortest interval ago.
+        Return the seconds until the next one."""
+        wait = self._began_at + min(one.interval for one in self._channels) - self._log.elapsed()
+        if wait > 0:
+            return wait
+        self._began_at = self._log.elapsed()
+        return await self.once()
+
     async def once(self) -> float:
         """Process new entries and send what is due. Return the seconds until the next round."""
         if self._log.state.is_closed:
@@ -204,8 +203,8 @@ class Notifier:
             return 0.0
         if self._seen < self._heard:
             return 0.0
-        ways = [one.way.value for one in self._channels]
-        due = await self._log.store.read(notifications.next_due, ways)
+        methods = [one.method.value for one in self._channels]
+        due = await self._log.store.read(notifications.next_due, methods)
         pause = LONGEST_SLEEP if due is None else max(due - self._log.clock(), 0.0)
         return min(pause, RENEW_SECONDS if self._log.store.is_shared else LONGEST_SLEEP)
 
@@ -257,7 +256,9 @@ class Notifier:
                 until = min(self._complete_after, self._heard)
                 entries = await self._log.store.read(log_entries.entries, self._seen, PAGE, until)
                 until = entries[-1].seq if len(entries) == PAGE else until
-            pending = {one.way.value: await self._pending(one, entries) for one in self._channels}
+            pending = {
+                one.method.value: await self._pending(one, entries) for one in self._channels
+            }
             if any(pending.values()) or until - self._moved_to >= BEHIND:
                 await self._log.store.write(partial(self._write, pending=pending, until=until))
                 self._moved_to = until
@@ -267,20 +268,20 @@ class Notifier:
 
     def _write(self, connection: Connection, pending: Mapping[str, _Pending], until: int) -> None:
         notifications.advance(connection, self._name, self._moved_to, until)
-        for way, rows in pending.items():
-            notifications.add(connection, way, rows)
+        for method, rows in pending.items():
+            notifications.add(connection, method, rows)
 
     async def _pending(self, channel: NotificationChannel, entries: Iterable[Entry]) -> _Pending:
         pending: _Pending = []
         if not channel.has_recipients:
             return pending
-        state, way = self._log.state, channel.way
+        state, method = self._log.state, channel.method
         oldest = self._log.clock() - MAX_AGE_SECONDS
         for entry in entries:
             if entry.at < oldest:
                 continue
             try:
-                concerning = rules.recipients_of_change(state, entry.change, way)
+                concerning = rules.recipients_of_change(state, entry.change, method)
             except Exception:  # Other entries are not affected.
                 logger.exception("could not determine whom entry %d concerns", entry.seq)
                 continue
@@ -288,13 +289,13 @@ class Notifier:
                 continue
             message = concerning.message
             reached = channel.reachable(concerning.people)
-            for delay, people in rules.by_delay(state, reached, way).items():
+            for delay, people in rules.by_delay(state, reached, method).items():
                 pending.append(
                     PendingNotification(
                         message_id=message.id,
                         due_at=entry.at + delay,
                         gives_up_at=entry.at + delay + MAX_ACTIVE_SECONDS,
-                        conversation=conversation_name(message),
+                        conversation=conversation_key(message),
                         people=people,
                     )
                 )
@@ -302,7 +303,7 @@ class Notifier:
             state = self._log.state
         return pending
 
-    # Telling
+    # Notifying
 
     async def _notify(self, end: float) -> None:
         """Send what is due until `end` (by `Log.elapsed`)."""
@@ -311,7 +312,7 @@ class Notifier:
             while True:
                 now = self._log.clock()
                 rows = await self._log.store.read(
-                    notifications.due, channel.way.value, now, AT_ONCE
+                    notifications.due, channel.method.value, now, AT_ONCE
                 )
                 if not rows:
                     break
@@ -358,8 +359,12 @@ class Notifier:
         for user_id in people:
             until = quiet.quiet_until(self._log.state, user_id, now)
             if until is not None:
-                by_time[rules.next_quiet_check(channel.way, now, until)].add(user_id)
-            elif self._is_present(channel, user_id, now):
+                by_time[rules.next_quiet_check(channel.method, now, until)].add(user_id)
+            elif (
+                (latest := self._presence.of(user_id)) is not None
+                and now - latest.active_at < ACTIVE_SECONDS
+                and rules.only_while_away(self._log.state, user_id, channel.method)
+            ):
                 present.add(user_id)
         return [
             _Postponed(present, now + RECHECK_SECONDS),
@@ -386,25 +391,17 @@ class Notifier:
             again: list[PendingNotification] = []
             for row in rows:
                 if gone := row.people & away:
-                    notifications.remove_people(connection, channel.way.value, row, gone)
+                    notifications.remove_people(connection, channel.method.value, row, gone)
                 if row.due_at > now:
                     continue
                 for one in later:
                     if waiting := row.people & one.people:
-                        notifications.remove_people(connection, channel.way.value, row, waiting)
+                        notifications.remove_people(connection, channel.method.value, row, waiting)
                         again += one.pending(row, waiting, now)
-            notifications.add(connection, channel.way.value, again)
+            notifications.add(connection, channel.method.value, again)
             enqueue(connection)
 
         await self._log.store.write(write)
-
-    def _is_present(self, channel: NotificationChannel, user_id: int, now: float) -> bool:
-        latest = self._presence.of(user_id)
-        return (
-            latest is not None
-            and now - latest.active_at < ACTIVE_SECONDS
-            and rules.only_while_away(self._log.state, user_id, channel.way)
-        )
 
     async def _notifications(
         self, channel: NotificationChannel, rows: _Pending, away: BitMap
@@ -417,17 +414,22 @@ class Notifier:
         ids = sorted(message_id for message_id, people in named.items() if people)
         if not ids:
             return []
-        loaded = await self._log.store.read(_load, ids, away)
+
+        def load(connection: Connection) -> _Loaded:
+            flags, marks = message_marks.relations_of_people(connection, away, ids)
+            return queries.messages(connection, ids), flags, marks
+
+        messages, flags, marks = await self._log.store.read(load)
         unread: dict[tuple[int, tuple[int | None, str, int | None]], list[int]] = defaultdict(list)
-        names = {one.conversation: conversation_name(one) for one in loaded.messages}
+        names = {one.conversation: conversation_key(one) for one in messages}
         looked_at = 0
-        for message in loaded.messages:
+        for message in messages:
             await asyncio.sleep(0)  # There may be hundreds of messages, each with as many flags.
             state = self._log.state
-            flags = loaded.flags[message.id]
-            concerned = rules.all_recipients(rules.recipients(state, message, flags, channel.way))
+            recipients = rules.recipients(state, message, flags[message.id], channel.method)
+            concerned = rules.all_recipients(recipients)
             for user_id in named[message.id] & concerned:
-                relation = loaded.marks[user_id].relation(message.id)
+                relation = marks[user_id].relation(message.id)
                 if rules.may_notify(state, user_id, message) and not is_read(
                     state, user_id, message, relation
                 ):
@@ -439,14 +441,3 @@ class Notifier:
             Notification(user_id=user_id, conversation=names[key], message_ids=tuple(message_ids))
             for (user_id, key), message_ids in unread.items()
         ]
-
-
-def conversation_name(message: Message) -> str:
-    """A key that is equal for the messages of one conversation."""
-    channel_id, key, direct_id = message.conversation
-    return f"d{direct_id}" if direct_id is not None else f"c{channel_id}/{key}"
-
-
-def _load(connection: Connection, ids: Sequence[int], people: BitMap) -> _Loaded:
-    flags, marks = message_marks.relations_of_people(connection, people, ids)
-    return _Loaded(queries.messages(connection, ids), flags, marks)

@@ -21,7 +21,8 @@ from tertulia.outbound.readable_html import readable
 from tertulia.outbound.texts import language_for, texts
 from tertulia.service.config import Config
 from tertulia.service.node import Node
-from tertulia.service.notifications.notifier import IDLE_SECONDS, Notification
+from tertulia.service.notifications.conversations import Notification
+from tertulia.service.notifications.notifier import IDLE_SECONDS
 from tertulia.store import pushes
 from tertulia.store.database import Connection
 from tertulia.store.pushes import PushAction
@@ -32,7 +33,7 @@ PATIENCE: Final = 0.2
 class PushChannel:
     """Notifies people by push. `wake` is called when pushes were queued."""
 
-    way = NotificationMethod.PUSH
+    method = NotificationMethod.PUSH
 
     def __init__(self, log: Log, wake: Callable[[], None]) -> None:
         self._log = log

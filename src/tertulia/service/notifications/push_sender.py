@@ -99,18 +99,19 @@ class PushSender:
         self._has_ended = True
         """Whether subscriptions may have ended that still have queued pushes."""
 
-    def follow(self, entries: Sequence[Entry]) -> bool:
-        """Note what was read or deleted. Return whether a round is needed."""
-        own = self._node.state.push_subscriptions
+    def follow(self, entries: Sequence[Entry]) -> None:
+        """Note what was read or deleted, and call `tasks.wake` if a round is needed."""
+        subscriptions = self._node.state.push_subscriptions
         for entry in entries:
             match entry.change:
-                case MessagesRead(user_id=user_id) if own.of_user.count(user_id):
+                case MessagesRead(user_id=user_id) if subscriptions.of_user.count(user_id):
                     self._readers.add(user_id)
-                case MessagesDeleted(message_ids=message_ids) if own.rows:
+                case MessagesDeleted(message_ids=message_ids) if subscriptions.rows:
                     self._deleted.update(message_ids)
                 case PushUnsubscribed() | SessionsEnded():
                     self._has_ended = True
-        return bool(self._readers or self._deleted or self._has_ended)
+        if self._readers or self._deleted or self._has_ended:
+            self.tasks.wake()
 
     async def once(self) -> float:
         """Start sending what is due. Return the seconds until the next round."""

@@ -24,11 +24,10 @@ from tertulia.model.webhooks import OutgoingService, ServiceCall, WebhookLogEntr
 from tertulia.outbound import addresses
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node
 from tertulia.service.tasks import FairTasks
 from tertulia.service.webhooks.embedded import EmbeddedBots, Interface
 from tertulia.store import webhooks

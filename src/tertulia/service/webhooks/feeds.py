@@ -18,9 +18,8 @@ from tertulia.model.webhooks import WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
 from tertulia.outbound.http_responses import NotFetched, NotModified, StreamedResponse
-from tertulia.service.caller import Caller
 from tertulia.service.messages import sending
-from tertulia.service.node import Node
+from tertulia.service.node import Caller, Node
 from tertulia.service.tasks import FairTasks
 from tertulia.state.state import State
 from tertulia.store import feeds

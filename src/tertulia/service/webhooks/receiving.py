@@ -28,8 +28,8 @@ from tertulia.model.errors import (
 )
 from tertulia.model.users import Bot, BotKind
 from tertulia.model.webhooks import IncomingOptions, WebhookLogEntry, WebhookOutcome
-from tertulia.service.caller import Caller
 from tertulia.service.messages import sending
+from tertulia.service.node import Caller
 from tertulia.service.webhooks import templates
 
 logger = logging.getLogger("tertulia.webhooks")

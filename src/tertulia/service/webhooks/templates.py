@@ -5,6 +5,7 @@ if it takes too much time or memory. Everyone shares this process, so each perso
 time.
 """
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -38,9 +39,9 @@ LOST_SECONDS: Final = 1.0
 _KNOWN: Final = 1000
 
 RENDER: Final[WorkerTask[list[str]]] = WorkerTask(
-    "tertulia.service.webhooks.template_work:rendered",
+    "tertulia.service.webhooks.templates:render_templates",
     list[str],
-    load="tertulia.service.webhooks.template_work:load",
+    load="tertulia.service.webhooks.templates:load_jinja",
 )
 
 
@@ -107,3 +108,42 @@ async def _done(shares: Shares, person_id: int, templates: list[str], payload: s
         raise Refused("The template takes too long to render.") from None
     except TaskUnavailable as error:
         raise Unavailable("Too many templates are waiting to be rendered. Try again.") from error
+
+
+def load_jinja(templates: list[str], payload: str, longest: int) -> None:
+    """Load the libraries."""
+    import jinja2.sandbox  # noqa: F401 (its time does not count)
+
+
+def render_templates(templates: list[str], payload: str, longest: int) -> list[str]:
+    """Render the templates with a JSON text, truncated to `longest` characters. Only compile them
+    if the text is empty.
+
+    The fields of an object are variables, and `payload` is all of it. Missing values are empty.
+    Raises jinja2.TemplateError, and what templates can raise.
+    """
+    from jinja2 import ChainableUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(undefined=ChainableUndefined, autoescape=False)
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "ensure_ascii": False}
+    found = [environment.from_string(template) for template in templates]
+    if not payload:
+        return []
+    value: Any = json.loads(payload)
+    names = value if isinstance(value, dict) else {}
+    variables = {name: one for name, one in names.items() if name.isidentifier()}
+    return [
+        _beginning(template.generate({**variables, "payload": value}), longest)
+        for template in found
+    ]
+
+
+def _beginning(pieces: Iterator[str], longest: int) -> str:
+    size, found = 0, []
+    for piece in pieces:
+        found.append(piece[: longest - size])
+        size += len(found[-1])
+        if size >= longest:
+            break
+    return "".join(found)

@@ -15,8 +15,8 @@ from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused
 from tertulia.model.organization import MAX_MEBIBYTES
 from tertulia.model.users import User
 from tertulia.service import links
-from tertulia.service.caller import Caller
 from tertulia.service.files.uploads import files_opened, may_open, store_upload
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.organization.objects import OptionalLimit, limit_json, optional_limit

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct, convert
 
 from tertulia.domain.organization import banners
 from tertulia.model import changes
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.organization.events import RealmUpdateEvent

@@ -7,7 +7,7 @@ from msgspec import Struct, convert, field
 from tertulia.domain import permissions
 from tertulia.domain.channels import default_groups
 from tertulia.model import changes
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody

@@ -7,7 +7,7 @@ from msgspec import Struct, convert, field
 from tertulia.domain.organization import domains
 from tertulia.model import changes
 from tertulia.model.organization import Domain
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_everybody

@@ -13,8 +13,8 @@ from tertulia.markup.addresses import custom_address
 from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
 from tertulia.model.emoji import names_by_code
 from tertulia.model.reactions import CustomEmoji, EmojiKind
-from tertulia.service.caller import Caller
 from tertulia.service.files.pictures import MAX_EMOJI_MIB, add_emoji
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.pictures import sent_picture

@@ -8,7 +8,7 @@ from tertulia.domain.channels import folders
 from tertulia.domain.channels.folders import FolderEdit
 from tertulia.model import changes
 from tertulia.model.folders import ChannelFolder
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_everybody
 from tertulia.wire.api.section import SectionContext, Sections

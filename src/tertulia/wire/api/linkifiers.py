@@ -4,10 +4,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
-from tertulia.domain.organization import linkifiers
+from tertulia.domain.organization import linkifiers as linkifiers
 from tertulia.domain.organization.linkifiers import LinkifierValues
 from tertulia.model import changes
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody

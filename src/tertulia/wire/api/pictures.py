@@ -1,7 +1,7 @@
 """Avatars, and the organization's icon and logos."""
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import avatars
+from tertulia.domain.accounts import personal
 from tertulia.model.errors import Refused
 from tertulia.service.files import pictures
 from tertulia.service.files.pictures import MAX_PICTURE_MIB, change_avatar, keep_scaled_avatar
@@ -42,7 +42,7 @@ class AvatarResponse(ApiResponse, kw_only=True):
 
 async def upload_avatar(call: Call) -> AvatarResponse:
     """Set your avatar. Upload an image as the request's only file. It's cropped to a square."""
-    call.consider(avatars.check_own)
+    call.consider(personal.check_own_avatar)
     return await _changed(call, sent_picture(call, MAX_PICTURE_MIB))
 
 

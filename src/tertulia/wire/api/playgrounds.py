@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, convert, field
 
-from tertulia.domain.organization import playgrounds
+from tertulia.domain.organization import linkifiers
 from tertulia.model import changes
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, to_everybody
@@ -47,14 +47,14 @@ class AddPlayground(Params, kw_only=True, frozen=True):
 async def add_playground(call: Caller, params: AddPlayground) -> CreatedResponse:
     """Add a code playground. Requires an administrator."""
     playground_id = await call.submit(
-        playgrounds.add, params.name, params.pygments_language, params.url_template
+        linkifiers.add_playground, params.name, params.pygments_language, params.url_template
     )
     return CreatedResponse(id=playground_id)
 
 
 async def remove_playground(call: Caller, playground_id: IntPath) -> None:
     """Remove a code playground. Requires an administrator."""
-    await call.submit(playgrounds.remove, playground_id)
+    await call.submit(linkifiers.remove_playground, playground_id)
 
 
 def _event(context: ProjectionContext, change: Any) -> Event:

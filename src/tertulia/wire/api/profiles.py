@@ -23,7 +23,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import Refused
 from tertulia.model.profiles import Choice, FieldKind, ProfileField, ProfileValue
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import (

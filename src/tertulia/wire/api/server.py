@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import account_emails, users
+from tertulia.domain.accounts import sessions, users
 from tertulia.model.errors import Refused, WrongPassword
 from tertulia.model.users import User
 from tertulia.service import credentials, mailing
@@ -100,7 +100,7 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> FetchApiKeyResponse:
     checked = await sign_in.check_password(call.node, call.request, address, params.password)
     if checked.is_new_place:
         place = sign_in.sign_in_location(call.node, call.request)
-        await call.node.log.submit(checked.user.id, account_emails.email_new_sign_in, place)
+        await call.node.log.submit(checked.user.id, sessions.email_new_sign_in, place)
     return await signed_in(call, checked.user, "password")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from starlette.requests import Request
 
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.store.uploads import ArrivedFile
 from tertulia.wire.http.forms import FORM_BYTES, Upload
 from tertulia.wire.http.node import HttpNode

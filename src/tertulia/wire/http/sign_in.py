@@ -7,7 +7,7 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from tertulia.domain.accounts import sessions, signing_out
-from tertulia.domain.accounts.account_emails import SignInLocation
+from tertulia.domain.accounts.sessions import SignInLocation
 from tertulia.model.errors import AccountDeactivated, PasswordSignInDisabled, Refused, WrongPassword
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User

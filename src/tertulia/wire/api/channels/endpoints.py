@@ -13,8 +13,8 @@ from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
-from tertulia.service.caller import Caller
 from tertulia.service.mail_in.addresses import MailAddresses, MailOptions
+from tertulia.service.node import Caller
 from tertulia.wire.api.channels.objects import ChannelObject, channel_object
 from tertulia.wire.api.groups.objects import (
     GivenChange,

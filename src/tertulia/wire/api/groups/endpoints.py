@@ -9,7 +9,7 @@ from tertulia.domain.groups import groups
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.domain.groups.groups import GroupEdit, MembersEdit, NewGroup
 from tertulia.model.errors import Refused
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.wire.api.groups.objects import (
     GivenChange,
     GivenSetting,

@@ -13,7 +13,7 @@ from tertulia.domain.organization import realms, settings
 from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, FOR_EVER, OrganizationUpdate
 from tertulia.model.errors import Refused
 from tertulia.model.settings import DeclaredSetting, Permission
-from tertulia.service.caller import Caller
+from tertulia.service.node import Caller
 from tertulia.service.video_calls import is_offered
 from tertulia.wire.api.groups.objects import GivenChange, given_change
 from tertulia.wire.api.organization.objects import (
