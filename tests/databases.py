@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Verb
-from tertulia.state.fold import fold
+from tertulia.state.folds import fold
 from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.database import Connection

@@ -26,7 +26,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.state.fold import fold
+from tertulia.state.folds import fold
 from tertulia.state.state import State
 from tertulia.store import log_entries, queries
 from tertulia.store.database import Connection

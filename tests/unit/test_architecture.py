@@ -15,7 +15,7 @@ import pytest
 import tertulia
 from tertulia.model import changes
 from tertulia.model.change import Change
-from tertulia.state import fold
+from tertulia.state.folds import FOLDS
 from tertulia.wire.api.projections import PROJECTIONS
 
 ROOT = Path(tertulia.__file__).parent
@@ -235,7 +235,7 @@ def test_every_change_can_be_logged() -> None:
 
 
 def test_every_change_has_a_fold() -> None:
-    assert [change for change in EVERY_CHANGE if change not in fold.FOLDS] == []
+    assert [change for change in EVERY_CHANGE if change not in FOLDS] == []
 
 
 def test_every_change_has_one_projection() -> None:

@@ -16,9 +16,8 @@ from tertulia.model.messages import DirectConversation
 from tertulia.model.nouns import NOUNS
 from tertulia.model.organization import Realm
 from tertulia.model.users import Bot, BotKind, Role, User
-from tertulia.state.indexes import TableIndex, Unique
 from tertulia.state.state import State
-from tertulia.state.tables import Index, StaleIndexError, Table
+from tertulia.state.tables import Index, StaleIndexError, Table, TableIndex, Unique
 
 
 def user(user_id: int, role: Role = Role.MEMBER, **more: Any) -> User:

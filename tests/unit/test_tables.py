@@ -10,11 +10,10 @@ from msgspec import Struct
 from tertulia.model import nouns
 from tertulia.model.nouns import Noun
 from tertulia.service.config import Config
-from tertulia.state import recent_writes
+from tertulia.state import messages
 from tertulia.state import state as organization
-from tertulia.state.indexes import Grouped, Ordered
 from tertulia.state.state import State
-from tertulia.state.tables import Table
+from tertulia.state.tables import Grouped, Ordered, Table
 from tertulia.store import migrations
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.schema_upgrade import migrate
@@ -116,7 +115,7 @@ def test_a_counter_from_before_names_continues(
 def test_recent_writes_are_limited_by_their_size_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recent_writes, "MAX_BYTES", 200_000)
+    monkeypatch.setattr(messages, "MAX_WRITE_BYTES", 200_000)
     items: list[tuple[Hashable, ...]] = [
         tuple(range(1_000_000, 1_003_000)),
         tuple((number, "💬" * 60 + str(number), None) for number in range(1_000_000, 1_003_000)),
@@ -124,7 +123,7 @@ def test_recent_writes_are_limited_by_their_size_in_memory(
     numbers: list[int] = []
     for some in items:
         tracemalloc.start()
-        writes = recent_writes.RecentWrites()
+        writes = messages.RecentWrites()
         for seq, item in enumerate(some, start=1):
             writes.note((item,), seq)
             writes.note((item,), seq)

@@ -16,9 +16,9 @@ from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused
 from tertulia.state import user_visibility
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.state.fold import fold
-from tertulia.state.service_calls import calls_for
+from tertulia.state.folds import fold
 from tertulia.state.state import State
+from tertulia.state.users import calls_for
 from tertulia.store.database import CommitUnknown, ConnectionLost, DatabaseUnavailable
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import LogTail

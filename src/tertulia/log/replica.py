@@ -12,8 +12,8 @@ from typing import Any, Final
 from tertulia.log.health import Freshness, described
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.nouns import NOUNS
-from tertulia.state.fold import fold
-from tertulia.state.idempotency import RECALLED
+from tertulia.state.folds import fold
+from tertulia.state.messages import RECALLED_SENDS
 from tertulia.state.state import State
 from tertulia.store import installation, log_entries, pruning, queries
 from tertulia.store.broadcast import EntryBroadcast
@@ -253,7 +253,7 @@ class Replica:
 
 
 def _stored(connection: Connection) -> _Stored:
-    return queries.records(connection), log_entries.recent_sends(connection, RECALLED)
+    return queries.records(connection), log_entries.recent_sends(connection, RECALLED_SENDS)
 
 
 _PAGE = 1000

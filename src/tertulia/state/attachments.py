@@ -15,9 +15,8 @@ from tertulia.model.attachments import (
     key_in,
     linked_paths,
 )
-from tertulia.state.folds import Folds
-from tertulia.state.indexes import Grouped, Unique
-from tertulia.state.tables import Index, Table
+from tertulia.state.folds import FOLDS
+from tertulia.state.tables import Grouped, Index, Table, Unique
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -135,9 +134,6 @@ class AttachmentIndex(Index):
         while self._oldest and self._oldest[0] not in self._unused:
             heapq.heappop(self._oldest)
         return self._oldest[0][0] if self._oldest else None
-
-
-FOLDS = Folds()
 
 
 def claim(state: State, message_id: int, attachment_ids: Iterable[int]) -> None:

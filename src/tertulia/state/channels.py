@@ -15,10 +15,9 @@ from tertulia.model import changes
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.nouns import Noun
 from tertulia.model.users import User
-from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import Grouped, Nested, TableIndex, Unique
+from tertulia.state.folds import FOLDS, revised
 from tertulia.state.shards import Shards
-from tertulia.state.tables import Index, Table
+from tertulia.state.tables import Grouped, Index, Nested, Table, TableIndex, Unique
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -246,13 +245,8 @@ class ChannelShards(Shards[Channel]):
                 self.touch(channel_id)
 
 
-FOLDS = Folds()
 FOLDS.puts(changes.ChannelCreated, "channels", "channel")
-
-
-@FOLDS.of(changes.ChannelChanged)
-def _(state: State, change: changes.ChannelChanged) -> None:
-    state.channels.put(revised(state.channels[change.channel_id], change.values))
+FOLDS.revises(changes.ChannelChanged, "channels", "channel_id")
 
 
 @FOLDS.of(changes.Subscribed)
@@ -293,11 +287,7 @@ def _(state: State, change: changes.SubscriptionChanged) -> None:
 
 
 FOLDS.puts(changes.ChannelFolderCreated, "folders", "folder")
-
-
-@FOLDS.of(changes.ChannelFolderChanged)
-def _(state: State, change: changes.ChannelFolderChanged) -> None:
-    state.folders.put(revised(state.folders[change.folder_id], change.values))
+FOLDS.revises(changes.ChannelFolderChanged, "folders", "folder_id")
 
 
 @FOLDS.of(changes.ChannelFoldersReordered)

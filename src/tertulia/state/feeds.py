@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from tertulia.model import changes
 from tertulia.model.feeds import Feed
 from tertulia.model.nouns import Noun
-from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import Grouped
-from tertulia.state.tables import Table
+from tertulia.state.folds import FOLDS, revised
+from tertulia.state.tables import Grouped, Table
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -21,7 +20,6 @@ class FeedTable(Table[Feed]):
         self.of_bot = Grouped(self, lambda feed: feed.bot_id)
 
 
-FOLDS = Folds()
 FOLDS.puts(changes.FeedAdded, "feeds", "feed")
 
 

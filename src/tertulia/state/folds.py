@@ -1,9 +1,10 @@
-"""Declaring folds."""
+"""Folding entries of the log into the state, and declaring how."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -18,8 +19,11 @@ C = TypeVar("C", bound=Change)
 R = TypeVar("R", bound=Struct)
 
 
-class Folds(dict[type[Change], "Callable[[State, Entry], None]"]):
-    """Folds by change."""
+Fold = Callable[["State", Entry], None]
+
+
+class Folds(dict[type[Change], Fold]):
+    """Folds by change. The nouns' modules declare theirs."""
 
     def of(self, kind: type[C]) -> Callable[[Callable[[State, C], None]], None]:
         """Declare the function as the fold of that change."""
@@ -33,17 +37,53 @@ class Folds(dict[type[Change], "Callable[[State, Entry], None]"]):
     def puts(self, kind: type[Change], table: str, field: str) -> None:
         """Declare that the change puts the record in its `field`, or each of them, into the table
         that is the state's attribute `table`."""
-        self[kind] = lambda state, entry: _for_each(state, entry, table, "put", field)
+
+        def put(state: State, entry: Entry) -> None:
+            for record in _each(getattr(entry.change, field)):
+                getattr(state, table).put(record)
+
+        self[kind] = put
 
     def removes(self, kind: type[Change], table: str, field: str) -> None:
         """Declare that the change removes the record with the key in its `field`, or several."""
-        self[kind] = lambda state, entry: _for_each(state, entry, table, "remove", field)
+
+        def remove(state: State, entry: Entry) -> None:
+            for key in _each(getattr(entry.change, field)):
+                getattr(state, table).remove(key)
+
+        self[kind] = remove
+
+    def revises(
+        self,
+        kind: type[C],
+        table: str,
+        field: str,
+        values: Callable[[C], Mapping[str, Any]] = attrgetter("values"),
+    ) -> None:
+        """Declare that the change gives `values` to the record with the key in its `field`, or to
+        several."""
+
+        @self.of(kind)
+        def _(state: State, change: C) -> None:
+            records = getattr(state, table)
+            for key in _each(getattr(change, field)):
+                records.put(revised(records[key], values(change)))
 
 
-def _for_each(state: State, entry: Entry, table: str, method: str, field: str) -> None:
-    values = getattr(entry.change, field)
-    for value in values if isinstance(values, tuple) else (values,):
-        getattr(getattr(state, table), method)(value)
+FOLDS: Final = Folds()
+
+
+def fold(state: State, entry: Entry) -> None:
+    """Fold the entry that follows the state's. Nothing else writes to the state."""
+    if entry.seq != state.seq + 1:
+        raise ValueError(f"entry {entry.seq} cannot follow {state.seq}")
+    state.unread.seq = entry.seq
+    FOLDS[type(entry.change)](state, entry)
+    state.seq = entry.seq
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def revised(record: R, values: Mapping[str, Any]) -> R:

@@ -13,9 +13,8 @@ from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.nouns import Noun
 from tertulia.model.organization import Realm
 from tertulia.model.users import Role, User
-from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import Grouped, TableIndex, Unique
-from tertulia.state.tables import Index, Table, next_version
+from tertulia.state.folds import FOLDS, revised
+from tertulia.state.tables import Grouped, Index, Table, TableIndex, Unique, next_version
 from tertulia.state.users import UserTable
 
 if TYPE_CHECKING:
@@ -230,13 +229,8 @@ def _decisive(user: User) -> tuple[Role, int, bool, int | None]:
     return user.role, user.joined_at, user.is_active, owner_id
 
 
-FOLDS = Folds()
 FOLDS.puts(changes.UserGroupCreated, "groups", "group")
-
-
-@FOLDS.of(changes.UserGroupChanged)
-def _(state: State, change: changes.UserGroupChanged) -> None:
-    state.groups.put(revised(state.groups[change.group_id], change.values))
+FOLDS.revises(changes.UserGroupChanged, "groups", "group_id")
 
 
 @FOLDS.of(changes.UserGroupMembersChanged)

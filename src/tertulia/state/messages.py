@@ -1,27 +1,109 @@
-"""Messages and direct conversations: table and folds."""
+"""Messages and direct conversations: tables, folds, recent writes, and sends, so that a repeated
+request doesn't send a message twice."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import hashlib
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import takewhile
+from sys import getsizeof
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from tertulia.model import changes
+from tertulia.model.changes import AnyChange, MessageSent
 from tertulia.model.channels import Topic, topic_key
-from tertulia.model.messages import DirectConversation, Flag, PendingPreview
+from tertulia.model.messages import DirectConversation, Flag, Message, PendingPreview
 from tertulia.model.nouns import Noun
 from tertulia.model.numbers import Counter
 from tertulia.model.ranges import ids_of
 from tertulia.state.attachments import claim, release
-from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import Inverted, Unique
+from tertulia.state.folds import FOLDS, revised
 from tertulia.state.pins import forget_pins, take_pins_along
-from tertulia.state.recent_writes import moving, renaming
-from tertulia.state.tables import Table
+from tertulia.state.tables import Inverted, Table, Unique
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
+
+MAX_WRITE_BYTES = 8 * 1024 * 1024
+"""Memory for remembered items, about 50,000 messages. Of forgotten ones, only `floor` is known: the
+latest entry that wrote to them. A command that read the database before `floor` reads it again."""
+_ENTRY_BYTES = 170
+"""Of an ID with its place in the dictionary (measured)."""
+
+
+def message_in(thing: Hashable) -> int | None:
+    """Return the message that the item is or belongs to; None for a conversation."""
+    match thing:
+        case int():
+            return thing
+        case (("reactions" | "submessages"), int(message_id), *_):
+            return message_id
+        case _:
+            return None
+
+
+def entries_of(message: Message) -> tuple[Hashable, ...]:
+    """Return the items that are written when the message changes, or its whole topic is renamed."""
+    channel_id, key, _ = message.conversation
+    return message.id, renaming(channel_id, key)
+
+
+def renaming(channel_id: int | None, key: str) -> Hashable:
+    """Return the item that is written when a whole topic is renamed, instead of each message."""
+    return "renamed", channel_id, key
+
+
+def moving(channel_id: int | None, key: str) -> Hashable:
+    """Return the item that is written when messages are moved to a topic or out of it, but not when
+    messages are sent."""
+    return "moved", channel_id, key
+
+
+def _size(item: Hashable) -> int:
+    """Return the bytes that the item takes in memory."""
+    if not isinstance(item, tuple):
+        return _ENTRY_BYTES
+    # Names such as "reactions" are shared.
+    return _ENTRY_BYTES + getsizeof(item) + sum(map(getsizeof, item[1:]))
+
+
+class RecentWrites:
+    """The newest entry that wrote to each item: a message by its ID, a conversation by its key,
+    additions to a message by a name, its ID, and more."""
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[Hashable, int] = OrderedDict()
+        self.size = 0
+        """Bytes of the remembered items."""
+        self.floor = 0
+
+    def note(self, things: Iterable[Hashable], seq: int) -> None:
+        """Note that the entry writes to these items."""
+        for thing in things:
+            if thing not in self._last:
+                self.size += _size(thing)
+            self._last[thing] = seq
+            self._last.move_to_end(thing)
+        while self.size > MAX_WRITE_BYTES:
+            oldest, self.floor = self._last.popitem(last=False)
+            self.size -= _size(oldest)
+
+    def since(self, seq: int, things: Iterable[Hashable]) -> bool:
+        """Whether one of the items was, or may have been, written after that entry."""
+        if self.floor > seq:
+            return True
+        return any(self._last.get(thing, 0) > seq for thing in things)
+
+    def after(self, seq: int) -> list[Hashable] | None:
+        """Return all items that were written after that entry, newest first; None if some are
+        forgotten."""
+        if self.floor > seq:
+            return None
+        newest_first = reversed(self._last.items())
+        return [thing for thing, _ in takewhile(lambda written: written[1] > seq, newest_first)]
 
 
 class DirectConversationTable(Table[DirectConversation]):
@@ -32,9 +114,6 @@ class DirectConversationTable(Table[DirectConversation]):
         self.by_members = Unique(self, lambda conversation: conversation.members)
         self.of_user = Inverted(self, lambda conversation: conversation.members)
         """The IDs of an account's conversations."""
-
-
-FOLDS = Folds()
 
 
 @FOLDS.of(changes.PreviewsGivenUp)
@@ -228,3 +307,70 @@ def _settle(
     for channel_id, first in first_message_ids.items():
         channel = state.channels[channel_id]
         state.channels.put(msgspec.structs.replace(channel, first_message_id=first))
+
+
+REMEMBERED_SENDS: Final = 10_000
+"""Remembered sends. The oldest are forgotten first."""
+RECALLED_SENDS: Final = REMEMBERED_SENDS
+"""Entries at the end of the log that are searched for sends when the state is loaded, so that sends
+are recognized after a restart."""
+
+_Key = tuple[int, str]
+"""The sender, and a digest of the request."""
+
+
+def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
+    """Return a digest of what a client asked to send, such as destination and content.
+
+    Some clients use a local ID for several messages, so the digest is part of the key. It is kept
+    with the log's entry, because the message may be edited or moved before the send is repeated;
+    the IDs are its salt.
+    """
+    parts = (queue_id, local_id, *asked)
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def channel_destination(channel_id: int, topic: str) -> tuple[str, ...]:
+    """Return a topic as part of a request's digest."""
+    return "channel", str(channel_id), topic_key(topic)
+
+
+def direct_destination(members: Iterable[int]) -> tuple[str, ...]:
+    """Return a direct conversation as part of a request's digest."""
+    return "direct", *map(str, sorted(members))
+
+
+class SentMessages:
+    """The newest messages that were sent with a queue ID and a local ID."""
+
+    def __init__(self, directs: DirectConversationTable) -> None:
+        self._directs = directs
+        self._ids: OrderedDict[_Key, int] = OrderedDict()
+
+    def note(self, change: AnyChange) -> None:
+        """Remember the message if it was sent with a queue ID and a local ID."""
+        if not isinstance(change, MessageSent) or not (change.queue_id and change.local_id):
+            return
+        digest = change.request_digest or self._digest(change, change.queue_id, change.local_id)
+        self._ids[change.message.sender_id, digest] = change.message.id
+        while len(self._ids) > REMEMBERED_SENDS:
+            self._ids.popitem(last=False)
+
+    def _digest(self, change: MessageSent, queue_id: str, local_id: str) -> str:
+        """Return the digest of a send without one, from version 0.1."""
+        message = change.message
+        if message.direct_id is not None:
+            place = direct_destination(self._directs[message.direct_id].members)
+        else:
+            place = channel_destination(message.channel_id or 0, message.topic)
+        return request_digest(queue_id, local_id, *place, message.content, "")
+
+    def recall(self, changes: Iterable[AnyChange]) -> None:
+        """Remember the sends among the log's last entries, oldest first."""
+        for change in changes:
+            self.note(change)
+
+    def find(self, sender_id: int, digest: str) -> int | None:
+        """Return the ID of the message that the same request sent before, if any."""
+        return self._ids.get((sender_id, digest))

@@ -14,8 +14,7 @@ from tertulia.model.channels import Subscription
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import PersonalSettings
 from tertulia.state.channels import SubscriptionTable
-from tertulia.state.indexes import TableIndex
-from tertulia.state.tables import Index, Table
+from tertulia.state.tables import Index, Table, TableIndex
 
 _USUAL: Final = PersonalSettings(user_id=0)
 DEFAULT_EMAIL_DELAY: Final = _USUAL.email_notifications_batching_period_seconds

@@ -8,12 +8,11 @@ import msgspec
 
 from tertulia.model import changes
 from tertulia.model.organization import OnboardingStep
-from tertulia.state.folds import Folds, revised
+from tertulia.state.folds import FOLDS, revised
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
 
-FOLDS = Folds()
 FOLDS.puts(changes.DomainAdded, "domains", "domain")
 FOLDS.puts(changes.DomainChanged, "domains", "domain")
 FOLDS.removes(changes.DomainRemoved, "domains", "domain_id")

@@ -13,12 +13,10 @@ from tertulia.model.channels import topic_key
 from tertulia.model.devices import PushSubscription
 from tertulia.model.nouns import Noun
 from tertulia.model.personal import AlertWords, MutedUser
-from tertulia.model.profiles import ProfileValue, UserStatus
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic, Visibility
-from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import Grouped, Ordered, Unique
-from tertulia.state.tables import Index, Table
+from tertulia.state.folds import FOLDS, revised
+from tertulia.state.tables import Grouped, Index, Ordered, Table, Unique
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -45,19 +43,6 @@ class UserTopicTable(PersonalTable[UserTopic]):
         super().__init__(noun)
         self.of_topic = Grouped(self, lambda topic: (topic.channel_id, topic.key))
         """By channel ID and topic key."""
-
-
-class ProfileValueTable(PersonalTable[ProfileValue]):
-    def __init__(self, noun: Noun) -> None:
-        super().__init__(noun)
-        self.of_field = Grouped(self, lambda value: value.field_id)
-
-
-class StatusTable(Table[UserStatus]):
-    def __init__(self, noun: Noun) -> None:
-        super().__init__(noun)
-        self.by_end = Ordered(self, lambda status: status.ends_at or None)
-        """Those that end."""
 
 
 class ScheduledMessageTable(PersonalTable[ScheduledMessage]):
@@ -155,9 +140,6 @@ def _is_letter(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-FOLDS = Folds()
-
-
 @FOLDS.of(changes.AlertWordsChanged)
 def _(state: State, change: changes.AlertWordsChanged) -> None:
     if change.words:
@@ -194,23 +176,17 @@ FOLDS.removes(changes.DraftDeleted, "drafts", "draft_id")
 FOLDS.puts(changes.SnippetCreated, "snippets", "snippet")
 FOLDS.puts(changes.SnippetChanged, "snippets", "snippet")
 FOLDS.removes(changes.SnippetDeleted, "snippets", "snippet_id")
-
-
 FOLDS.puts(changes.DeviceAdded, "devices", "device")
 FOLDS.removes(changes.DeviceRemoved, "devices", "device_id")
 FOLDS.puts(changes.PushTokenAdded, "push_tokens", "token")
 FOLDS.removes(changes.PushTokensRemoved, "push_tokens", "token_ids")
 FOLDS.puts(changes.PushSubscribed, "push_subscriptions", "subscription")
 FOLDS.removes(changes.PushUnsubscribed, "push_subscriptions", "subscription_ids")
-
-
 FOLDS.puts(changes.MessageScheduled, "scheduled_messages", "message")
 FOLDS.puts(changes.ScheduledMessageChanged, "scheduled_messages", "message")
 FOLDS.removes(changes.ScheduledMessageRemoved, "scheduled_messages", "scheduled_id")
 FOLDS.puts(changes.ReminderSet, "reminders", "reminder")
 FOLDS.removes(changes.ReminderRemoved, "reminders", "reminder_id")
-
-
 FOLDS.puts(changes.NavigationViewAdded, "navigation_views", "view")
 
 

@@ -11,9 +11,8 @@ from pyroaring import BitMap
 from tertulia.model import changes
 from tertulia.model.nouns import Noun
 from tertulia.model.pins import MAX_PINS, Pin
-from tertulia.state.folds import Folds
-from tertulia.state.indexes import Grouped
-from tertulia.state.tables import Table
+from tertulia.state.folds import FOLDS
+from tertulia.state.tables import Grouped, Table
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -30,7 +29,6 @@ class PinTable(Table[Pin]):
         return sorted(found, key=lambda pin: (pin.pinned_at, pin.message_id), reverse=True)
 
 
-FOLDS = Folds()
 FOLDS.puts(changes.MessagePinned, "pins", "pin")
 
 

@@ -1,17 +1,31 @@
-"""Statuses and profiles: folds."""
+"""Statuses and profiles: tables and folds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tertulia.model import changes
-from tertulia.model.profiles import NO_EMOJI, UserStatus
-from tertulia.state.folds import Folds, revised
+from tertulia.model.nouns import Noun
+from tertulia.model.profiles import NO_EMOJI, ProfileValue, UserStatus
+from tertulia.state.folds import FOLDS, revised
+from tertulia.state.personal import PersonalTable
+from tertulia.state.tables import Grouped, Ordered, Table
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
 
-FOLDS = Folds()
+
+class ProfileValueTable(PersonalTable[ProfileValue]):
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.of_field = Grouped(self, lambda value: value.field_id)
+
+
+class StatusTable(Table[UserStatus]):
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_end = Ordered(self, lambda status: status.ends_at or None)
+        """Those that end."""
 
 
 @FOLDS.of(changes.StatusChanged)

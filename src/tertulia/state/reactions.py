@@ -9,9 +9,8 @@ from tertulia.model.messages import Flag
 from tertulia.model.nouns import Noun
 from tertulia.model.numbers import Counter
 from tertulia.model.reactions import CustomEmoji, Reaction
-from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import Grouped, Unique
-from tertulia.state.tables import Table
+from tertulia.state.folds import FOLDS
+from tertulia.state.tables import Grouped, Table, Unique
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -23,9 +22,6 @@ class CustomEmojiTable(Table[CustomEmoji]):
         self.by_name = Unique(self, lambda emoji: None if emoji.deactivated else emoji.name)
         """Active ones."""
         self.of_author = Grouped(self, lambda emoji: emoji.author_id)
-
-
-FOLDS = Folds()
 
 
 def _touch(state: State, reaction: Reaction) -> None:
@@ -58,8 +54,6 @@ def _(state: State, change: changes.SubmessageAdded) -> None:
 
 
 FOLDS.puts(changes.CustomEmojiAdded, "custom_emoji", "emoji")
-
-
-@FOLDS.of(changes.CustomEmojiDeactivated)
-def _(state: State, change: changes.CustomEmojiDeactivated) -> None:
-    state.custom_emoji.put(revised(state.custom_emoji[change.emoji_id], {"deactivated": True}))
+FOLDS.revises(
+    changes.CustomEmojiDeactivated, "custom_emoji", "emoji_id", lambda _: {"deactivated": True}
+)

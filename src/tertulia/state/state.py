@@ -31,6 +31,7 @@ from tertulia.model.personal import AlertWords, NavigationView, QuietTimes
 from tertulia.model.profiles import ProfileField
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings, User
+from tertulia.state import organization  # noqa: F401 (declares folds)
 from tertulia.state.attachments import AttachmentIndex
 from tertulia.state.channels import (
     ActiveSubscribers,
@@ -42,23 +43,20 @@ from tertulia.state.channels import (
 from tertulia.state.contacts import Contacts
 from tertulia.state.feeds import FeedTable
 from tertulia.state.groups import GroupTable, Memberships
-from tertulia.state.idempotency import SentMessages
-from tertulia.state.messages import DirectConversationTable
+from tertulia.state.messages import DirectConversationTable, RecentWrites, SentMessages
 from tertulia.state.notification_choices import ChannelChoices, PersonalChoices, TopicChoices
 from tertulia.state.personal import (
     AlertWordIndex,
     MutedUserTable,
     PersonalTable,
-    ProfileValueTable,
     PushSubscriptionTable,
     ReminderTable,
     ScheduledMessageTable,
-    StatusTable,
     UserTopicTable,
 )
 from tertulia.state.pins import PinTable
+from tertulia.state.profiles import ProfileValueTable, StatusTable
 from tertulia.state.reactions import CustomEmojiTable
-from tertulia.state.recent_writes import RecentWrites
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
@@ -99,7 +97,7 @@ _NOT_OF_TABLES: Final = {"seq", "unread", "recent_writes", "sent", "_changed"}
 class State:
     """The fold of the log up to `seq`.
 
-    Anything on the event loop can read it, and only `tertulia.state.fold` writes to it. Every
+    Anything on the event loop can read it, and only `tertulia.state.folds` writes to it. Every
     attribute except those in `_NOT_OF_TABLES` is a table or an index.
     """
 

@@ -1,11 +1,16 @@
-"""Tables of records in memory that track changes, and the base of their indexes."""
+"""Tables of records, and indexes that follow them."""
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.nouns import Key, Noun
 
@@ -26,7 +31,7 @@ class StaleIndexError(RuntimeError):
 class Table(Generic[R]):
     """All records of one noun. Records are immutable; a change puts a new one in place.
 
-    Subclasses declare indexes as attributes (`tertulia.state.indexes`).
+    Subclasses declare indexes as attributes (`tertulia.state.tables`).
     """
 
     original: "Table[R] | None" = None
@@ -160,3 +165,243 @@ class Index:
         made = copy.copy(self)
         made.tables = tuple(map(instead, self.tables))
         return made
+
+
+class TableIndex(Index, ABC, Generic[R]):
+    def __init__(self, table: Table[R]) -> None:
+        self.table = table
+        self.follow(table, self._update)
+
+    @abstractmethod
+    def _update(self, before: R | None, after: R | None) -> None:
+        """Follow a record that was added, replaced (both), or removed (`after` is None)."""
+
+    @abstractmethod
+    def _detach(self, records: Collection[R]) -> None:
+        """Copy what is shared with the original index and changes with these records (before and
+        after)."""
+
+    def with_tables(self, instead: Callable[[Any], Any]) -> Self:
+        made = self._copy_over(instead)
+        made.table = instead(self.table)
+        replaced = made.table.replaced
+        made._detach([record for pair in replaced for record in pair if record is not None])
+        for before, after in replaced:
+            made._update(before, after)
+        return made
+
+
+class Unique(TableIndex[R]):
+    """The key of the record with a value of `of`. Records with None are left out."""
+
+    def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
+        self._of = of
+        self._keys: dict[Any, Key] = {}
+        super().__init__(table)
+
+    def _update(self, before: R | None, after: R | None) -> None:
+        if before is not None:
+            self._keys.pop(self._of(before), None)
+        if after is not None and (value := self._of(after)) is not None:
+            self._keys[value] = self.table.noun.key_of(after)
+
+    def _detach(self, records: Collection[R]) -> None:
+        self._keys = {**self._keys}
+
+    def __getitem__(self, value: Any) -> Key:
+        return self._keys[value]
+
+    def get(self, value: Any) -> Key | None:
+        return self._keys.get(value)
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._keys
+
+
+class Subset(TableIndex[R]):
+    """The IDs of records that pass a test."""
+
+    def __init__(self, table: Table[R], test: Callable[[R], bool]) -> None:
+        self._test = test
+        self.ids = BitMap()
+        """Don't change it."""
+        super().__init__(table)
+
+    def _update(self, before: R | None, after: R | None) -> None:
+        if after is not None and self._test(after):
+            self.ids.add(self.table.noun.key_of(after))
+        elif before is not None:
+            self.ids.discard(self.table.noun.key_of(before))
+
+    def _detach(self, records: Collection[R]) -> None:
+        self.ids = BitMap(self.ids)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self.ids
+
+
+class Grouped(TableIndex[R]):
+    """Records by a value, such as their owner. Records with None are left out."""
+
+    def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
+        self._of = of
+        self._groups: dict[Any, dict[Key, R]] = {}
+        super().__init__(table)
+
+    def _update(self, before: R | None, after: R | None) -> None:
+        if before is not None and (value := self._of(before)) is not None:
+            group = self._groups[value]
+            del group[self.table.noun.key_of(before)]
+            if not group:
+                del self._groups[value]
+        if after is not None and (value := self._of(after)) is not None:
+            self._groups.setdefault(value, {})[self.table.noun.key_of(after)] = after
+
+    def _detach(self, records: Collection[R]) -> None:
+        changed = {self._of(record) for record in records} & self._groups.keys()
+        self._groups = {**self._groups, **{value: {**self._groups[value]} for value in changed}}
+
+    def __getitem__(self, value: Any) -> Sequence[R]:
+        """Return one group's records in the order of their keys, or an empty sequence."""
+        group = self._groups.get(value)
+        return [group[key] for key in sorted(group)] if group else ()
+
+    def keys(self, value: Any) -> KeysView[Key]:
+        """Return the keys of one group's records."""
+        return self._groups.get(value, {}).keys()
+
+    def count(self, value: Any) -> int:
+        """Return the number of records in the group."""
+        return len(self._groups.get(value, ()))
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the values that have records."""
+        return iter(self._groups)
+
+
+class Nested(TableIndex[R]):
+    """Records by a field of their key, then by another one: by channel, then by user."""
+
+    def __init__(self, table: Table[R], outer: str, inner: str) -> None:
+        self._outer: Callable[[R], Any] = attrgetter(outer)
+        self._inner: Callable[[R], Any] = attrgetter(inner)
+        self._groups: dict[Any, dict[Any, R]] = {}
+        super().__init__(table)
+
+    def _update(self, before: R | None, after: R | None) -> None:
+        # The fields are part of the key, so a replaced record has the same ones.
+        if after is not None:
+            self._groups.setdefault(self._outer(after), {})[self._inner(after)] = after
+        elif before is not None:
+            outer = self._outer(before)
+            del self._groups[outer][self._inner(before)]
+            if not self._groups[outer]:
+                del self._groups[outer]
+
+    def _detach(self, records: Collection[R]) -> None:
+        changed = {self._outer(record) for record in records} & self._groups.keys()
+        self._groups = {**self._groups, **{value: {**self._groups[value]} for value in changed}}
+
+    def __getitem__(self, value: Any) -> Mapping[Any, R]:
+        """Return the records with that outer value, by the inner one."""
+        return self._groups.get(value, _NOTHING)
+
+
+_NOTHING: Mapping[Any, Any] = {}
+_NOBODY: AbstractSet[Any] = frozenset()
+
+
+class Inverted(TableIndex[R]):
+    """Keys of records by each of several values, such as their members."""
+
+    def __init__(self, table: Table[R], of: Callable[[R], Iterable[Any]]) -> None:
+        self._of = of
+        self._keys: dict[Any, set[Key]] = {}
+        super().__init__(table)
+
+    def _update(self, before: R | None, after: R | None) -> None:
+        was = set() if before is None else set(self._of(before))
+        now = set() if after is None else set(self._of(after))
+        for value in was - now:
+            self._keys[value].discard(self.table.noun.key_of(before))
+            if not self._keys[value]:
+                del self._keys[value]
+        for value in now - was:
+            self._keys.setdefault(value, set()).add(self.table.noun.key_of(after))
+
+    def _detach(self, records: Collection[R]) -> None:
+        changed = {value for record in records for value in self._of(record)} & self._keys.keys()
+        self._keys = {**self._keys, **{value: {*self._keys[value]} for value in changed}}
+
+    def __getitem__(self, value: Any) -> AbstractSet[Key]:
+        """Return the keys of the records with that value. Don't change it."""
+        return self._keys.get(value, _NOBODY)
+
+
+class Ordered(TableIndex[R]):
+    """Records in ascending order of a value, such as a time. Records with None are left out."""
+
+    def __init__(self, table: Table[R], of: Callable[[R], float | None]) -> None:
+        self._of = of
+        self._places: list[tuple[float, Key]] = []
+        super().__init__(table)
+
+    def _update(self, before: R | None, after: R | None) -> None:
+        was, now = self._place(before), self._place(after)
+        if was == now:
+            return
+        if was is not None:
+            del self._places[bisect_left(self._places, was)]
+        if now is not None:
+            insort(self._places, now)
+
+    def _detach(self, records: Collection[R]) -> None:
+        self._places = [*self._places]
+
+    def _place(self, record: R | None) -> tuple[float, Key] | None:
+        value = None if record is None else self._of(record)
+        return None if record is None or value is None else (value, self.table.noun.key_of(record))
+
+    def __iter__(self) -> Iterator[R]:
+        """Yield the records in order. They must not change in the meantime."""
+        return (self.table[key] for _, key in self._places)
+
+    @property
+    def first(self) -> R | None:
+        """The first record, if any; of equal ones, the one with the lowest key."""
+        return self.table[self._places[0][1]] if self._places else None
+
+    def between(self, after: float | None, until: float | None) -> Sequence[Key]:
+        """Return the keys, ascending, of the records with after < value <= until (None: no
+        limit)."""
+        begin = 0 if after is None else self._end_of(after)
+        end = len(self._places) if until is None else self._end_of(until)
+        return sorted(key for _, key in self._places[begin:end])
+
+    def next(self, after: float) -> float | None:
+        """Return the lowest value above this one."""
+        index = self._end_of(after)
+        return self._places[index][0] if index < len(self._places) else None
+
+    def _end_of(self, value: float) -> int:
+        return bisect_right(self._places, value, key=lambda place: place[0])
+
+
+class FieldVersion(TableIndex[R]):
+    """A number that changes with a value of any record, but not when records are added or
+    removed."""
+
+    def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
+        self._of = of
+        self.number = next_version()
+        super().__init__(table)
+
+    def _update(self, before: R | None, after: R | None) -> None:
+        if before is not None and after is not None and self._of(before) != self._of(after):
+            self.number = next_version()
+
+    def _detach(self, records: Collection[R]) -> None:
+        pass

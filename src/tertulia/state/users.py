@@ -1,21 +1,23 @@
-"""Accounts, credentials, sessions, and agent keys: tables and folds."""
+"""Accounts, sessions, and keys: tables and folds, and the bots whose services a message calls."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.agents import AgentKey
+from tertulia.model.messages import Message
 from tertulia.model.nouns import Noun
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, Role, User
-from tertulia.state.folds import Folds, revised
-from tertulia.state.indexes import FieldVersion, Grouped, Ordered, Subset, Unique
+from tertulia.model.webhooks import ServiceCall
+from tertulia.state.folds import FOLDS, revised
 from tertulia.state.personal import PersonalTable
-from tertulia.state.tables import Table
+from tertulia.state.tables import FieldVersion, Grouped, Ordered, Subset, Table, Unique
 from tertulia.state.user_visibility import bitmap
 
 if TYPE_CHECKING:
@@ -104,9 +106,6 @@ class AgentKeyTable(PersonalTable[AgentKey]):
         self.by_digest = Unique(self, lambda key: key.digest)
 
 
-FOLDS = Folds()
-
-
 @FOLDS.of(changes.UserCreated)
 def _(state: State, change: changes.UserCreated) -> None:
     state.users.put(change.user)
@@ -118,19 +117,9 @@ def _(state: State, change: changes.UserCreated) -> None:
             state.groups.put(revised(group, {"members": (*group.members, change.user.id)}))
 
 
-@FOLDS.of(changes.UserChanged)
-def _(state: State, change: changes.UserChanged) -> None:
-    state.users.put(revised(state.users[change.user_id], change.values))
-
-
-@FOLDS.of(changes.UserDeactivated)
-def _(state: State, change: changes.UserDeactivated) -> None:
-    state.users.put(revised(state.users[change.user_id], {"is_active": False}))
-
-
-@FOLDS.of(changes.UserReactivated)
-def _(state: State, change: changes.UserReactivated) -> None:
-    state.users.put(revised(state.users[change.user_id], {"is_active": True}))
+FOLDS.revises(changes.UserChanged, "users", "user_id")
+FOLDS.revises(changes.UserDeactivated, "users", "user_id", lambda _: {"is_active": False})
+FOLDS.revises(changes.UserReactivated, "users", "user_id", lambda _: {"is_active": True})
 
 
 @FOLDS.of(changes.UserVisibilityChanged)
@@ -153,30 +142,13 @@ def _(state: State, change: changes.SettingsChanged) -> None:
 
 
 FOLDS.puts(changes.AgentKeyMade, "agent_keys", "key")
-
-
-@FOLDS.of(changes.AgentKeyUsed)
-def _(state: State, change: changes.AgentKeyUsed) -> None:
-    key = state.agent_keys[change.key_id]
-    state.agent_keys.put(revised(key, {"used_at": change.at}))
-
-
+FOLDS.revises(changes.AgentKeyUsed, "agent_keys", "key_id", lambda change: {"used_at": change.at})
 FOLDS.removes(changes.AgentKeysEnded, "agent_keys", "key_ids")
-
-
 FOLDS.puts(changes.SessionBegun, "sessions", "session")
-
-
-@FOLDS.of(changes.SessionUsed)
-def _(state: State, change: changes.SessionUsed) -> None:
-    session = state.sessions[change.session_id]
-    state.sessions.put(revised(session, {"used_at": change.at}))
-
-
-@FOLDS.of(changes.SessionConfirmed)
-def _(state: State, change: changes.SessionConfirmed) -> None:
-    session = state.sessions[change.session_id]
-    state.sessions.put(revised(session, {"confirmed_at": change.at}))
+FOLDS.revises(changes.SessionUsed, "sessions", "session_id", lambda change: {"used_at": change.at})
+FOLDS.revises(
+    changes.SessionConfirmed, "sessions", "session_id", lambda change: {"confirmed_at": change.at}
+)
 
 
 @FOLDS.of(changes.SessionsEnded)
@@ -197,18 +169,57 @@ def _(state: State, change: changes.InvitationSentAgain) -> None:
     state.invitations.put(revised(invitation, {"sent_at": (*invitation.sent_at, change.at)}))
 
 
-@FOLDS.of(changes.InvitationsEnded)
-def _(state: State, change: changes.InvitationsEnded) -> None:
-    for invitation_id in change.invitation_ids:
-        invitation = state.invitations[invitation_id]
-        state.invitations.put(revised(invitation, {"status": change.status}))
-
-
-@FOLDS.of(changes.InvitationsRedacted)
-def _(state: State, change: changes.InvitationsRedacted) -> None:
-    for invitation_id in change.invitation_ids:
-        state.invitations.put(revised(state.invitations[invitation_id], {"address": ""}))
-
-
+FOLDS.revises(
+    changes.InvitationsEnded,
+    "invitations",
+    "invitation_ids",
+    lambda change: {"status": change.status},
+)
+FOLDS.revises(
+    changes.InvitationsRedacted, "invitations", "invitation_ids", lambda _: {"address": ""}
+)
 FOLDS.puts(changes.ConfirmationAsked, "confirmations", "confirmation")
 FOLDS.removes(changes.ConfirmationsEnded, "confirmations", "confirmation_ids")
+
+_NAMED: Final = re.compile(r'class="user-mention" data-user-id="(\d{1,15})"')
+_COMMAND: Final = re.compile(r"/([a-z][a-z0-9_-]{0,29})(?:\s|$)")
+
+
+def calls_for(state: State, message: Message) -> list[ServiceCall]:
+    """Return the calls for a message that was just sent: to bots that it's sent to directly, that
+    it mentions by name, or whose command it is. None for bots' messages, so that bots don't talk to
+    each other forever. The bot's access is checked later."""
+    if not state.users.services.ids:
+        return []
+    sender = state.users.get(message.sender_id)
+    if sender is None or sender.is_bot:
+        return []
+    return list(_calls(state, message))
+
+
+def _calls(state: State, message: Message) -> Iterator[ServiceCall]:
+    called: set[int] = set()
+    found = _COMMAND.match(message.content)
+    bot = _with_command(state, found[1]) if found else None
+    if bot is not None and found is not None:
+        called.add(bot.id)
+        yield ServiceCall(bot_id=bot.id, message_id=message.id, trigger="command", command=found[1])
+    if message.direct_id is not None:
+        members = state.directs[message.direct_id].members
+        for bot_id in members:
+            if bot_id in state.users.services and bot_id not in called:
+                yield ServiceCall(bot_id=bot_id, message_id=message.id, trigger="direct_message")
+        return
+    named = {int(user_id) for user_id in _NAMED.findall(message.rendered)}
+    for bot_id in sorted(named - called):
+        if bot_id in state.users.services:
+            yield ServiceCall(bot_id=bot_id, message_id=message.id, trigger="mention")
+
+
+def _with_command(state: State, name: str) -> User | None:
+    for bot_id in state.users.services:
+        user = state.users[bot_id]
+        service = user.bot.service if user.bot else None
+        if service is not None and name in service.commands:
+            return user
+    return None

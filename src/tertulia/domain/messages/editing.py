@@ -12,7 +12,7 @@ from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import Conflict, NoSuchMessage, Refused
 from tertulia.model.messages import ANY_MENTION, Flag, Message, PendingPreview, Rendered
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.state.recent_writes import entries_of
+from tertulia.state.messages import entries_of
 from tertulia.state.state import State
 
 GRACE_SECONDS: Final = 20

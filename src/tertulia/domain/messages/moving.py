@@ -33,7 +33,7 @@ from tertulia.model.ranges import (
 )
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.state.recent_writes import moving, renaming
+from tertulia.state.messages import moving, renaming
 from tertulia.state.state import State
 
 

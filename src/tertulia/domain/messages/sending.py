@@ -15,7 +15,7 @@ from tertulia.model.messages import DirectConversation, Flag, Message, Rendered,
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.state.idempotency import channel_destination, direct_destination, request_digest
+from tertulia.state.messages import channel_destination, direct_destination, request_digest
 from tertulia.state.state import State
 
 WILDCARD_FREE = 15

@@ -16,7 +16,7 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import MessageSearch
 from tertulia.model.users import User
 from tertulia.service.node import Caller, Node, retry_on_conflict
-from tertulia.state.recent_writes import entries_of
+from tertulia.state.messages import entries_of
 from tertulia.state.unread_bitmaps import ReadState
 from tertulia.store import message_marks, queries, topics
 from tertulia.store.database import Connection

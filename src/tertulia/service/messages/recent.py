@@ -16,7 +16,7 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope
 from tertulia.model.tokenizer import fold_texts
 from tertulia.model.users import User
-from tertulia.state.recent_writes import entries_of, message_in
+from tertulia.state.messages import entries_of, message_in
 from tertulia.state.state import State
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection, TimeLimitReached
@@ -78,7 +78,7 @@ class RecentMessages:
     """The newest messages of the organization.
 
     They are read from the database, and again after an entry of any node has changed them
-    (`state.recent_writes`). Permissions are checked for each reader when they are used.
+    (`state.messages`). Permissions are checked for each reader when they are used.
     """
 
     def __init__(self, messages: int = MAX_MESSAGES, characters: int = MAX_CHARACTERS) -> None:

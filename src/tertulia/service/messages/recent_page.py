@@ -17,7 +17,7 @@ from tertulia.model.users import User
 from tertulia.service.messages.reading import MessageExtras, is_loaded, readable, relations_now
 from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node, retry_on_conflict
-from tertulia.state.recent_writes import entries_of, message_in
+from tertulia.state.messages import entries_of, message_in
 from tertulia.state.state import State
 from tertulia.store import message_details, message_marks, message_search, search_walk
 from tertulia.store.database import Connection
