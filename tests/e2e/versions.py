@@ -8,7 +8,7 @@ import sys
 from tertulia.jobs import upkeep
 from tertulia.log import commits
 from tertulia.service import membership
-from tertulia.store import log_formats, migrations, schema_upgrade
+from tertulia.store import log_formats, migrations
 from tertulia.store.dialect import Dialect
 from tertulia.store.migrations import Contract, Expand
 
@@ -32,7 +32,7 @@ if __name__ == "__main__":
         migrations.MIGRATIONS = (*migrations.MIGRATIONS, Expand(_added), Contract(_taken_away))
         newer = log_formats.LOG_FORMAT + 1
         log_formats.SINCE = {NEW_KIND: newer}
-        for module in (log_formats, schema_upgrade, commits):
+        for module in (log_formats, commits):
             module.LOG_FORMAT = newer  # type: ignore[attr-defined]
     # Import once the version is known.
     from tertulia.cli import main

@@ -215,7 +215,7 @@ async def test_a_frozen_node_holds_the_head_only_for_seconds(
     await ends(began(near))  # Waits until the server has ended the other transaction.
     await ends(near.commit(Batch([entry(1)], {})))
     proxy.thaw()
-    connection = far._write_connection
+    connection = far._writing.opened
     assert connection is not None
     descriptor = connection.driver.fileno()  # type: ignore[attr-defined]
     await asyncio.to_thread(select.select, [descriptor], [], [], HANG_SECONDS)
@@ -232,7 +232,7 @@ async def test_a_frozen_node_holds_the_head_only_for_seconds(
 async def test_the_commit_of_an_aborted_transaction_raises_an_error(near: Store) -> None:
     """Even if only the commit itself is left to do."""
     await ends(began(near))
-    connection = near._write_connection
+    connection = near._writing.opened
     assert connection is not None
     connection.run("UPDATE head SET seq = 7")
     process = connection.process  # type: ignore[attr-defined]

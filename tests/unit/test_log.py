@@ -666,12 +666,12 @@ async def test_a_broken_connection_is_replaced(org: Organization) -> None:
     await org.node.log.submit(None, create, "nought")
     await asyncio.gather(*(store.read(log_entries.head) for _ in range(20)))
     for readers in (store._readers, store._log_reader):
-        for connection in list(readers._open):
-            connection.driver.close()  # type: ignore[attr-defined]
+        for slot in readers._slots:
+            slot.opened.driver.close()  # type: ignore[union-attr]
     for _ in range(20):
         assert await store.read(log_entries.head) == org.node.log.durable
     await org.node.log.catch_up()
-    written = store._write_connection
+    written = store._writing.opened
     assert written is not None
     written.driver.close()  # type: ignore[attr-defined]
     assert await org.node.log.submit(None, create, "one") == 2

@@ -16,7 +16,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NotBeforeUpgrade
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
-from tertulia.store import installation, log_formats, migrations, nodes, schema_upgrade
+from tertulia.store import installation, log_formats, migrations, nodes
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.dialect import Dialect
 from tertulia.store.installation import NewerDatabase
@@ -56,7 +56,7 @@ class Place:
     def knowing(self, *more: Any, log_format: int = LOG_FORMAT) -> "Place":
         """From now on, the program knows this many more migrations and this format."""
         self.monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *more))
-        self.monkeypatch.setattr(schema_upgrade, "LOG_FORMAT", log_format)
+        self.monkeypatch.setattr(log_formats, "LOG_FORMAT", log_format)
         return self
 
     def start(self) -> "Place":
@@ -163,7 +163,7 @@ def test_the_log_format_is_one_that_all_living_nodes_can_read(place: Place) -> N
 def newer_program(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
     """The program knows one more format, in which these are new."""
     with monkeypatch.context() as patch:
-        for module in (log_formats, schema_upgrade, commits):
+        for module in (log_formats, commits):
             patch.setattr(module, "LOG_FORMAT", LOG_FORMAT + 1)
         since = dict.fromkeys(names, LOG_FORMAT + 1)
         patch.setattr(commits, "needed_format", lambda changes: needed_format(changes, since))

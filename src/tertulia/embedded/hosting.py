@@ -24,6 +24,7 @@ from tertulia.embedded.frames import (
     StartBot,
     to_node,
 )
+from tertulia.model.numbers import retry_pause
 from tertulia.workers.process import HEADER, environment, framed
 
 logger = logging.getLogger("tertulia.embedded")
@@ -180,7 +181,7 @@ class Host:
 
     def _note_loss(self, user_id: int) -> None:
         times = self._lost.get(user_id, (0, 0.0))[0] + 1
-        pause = min(FIRST_PAUSE * 2 ** min(times - 1, 20), LONGEST_PAUSE)
+        pause = retry_pause(times, FIRST_PAUSE, LONGEST_PAUSE)
         self._lost[user_id] = (times, time.monotonic() + pause)
 
     async def _end(self, user_id: int, process: "_BotProcess") -> None:

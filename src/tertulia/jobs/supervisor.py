@@ -20,7 +20,7 @@ from typing import Final
 from tertulia.log.log import Log
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.errors import Unavailable
-from tertulia.model.numbers import counted
+from tertulia.model.numbers import counted, retry_pause
 from tertulia.service.node import JobFigures
 from tertulia.store.database import DatabaseError
 
@@ -43,7 +43,7 @@ SET_ASIDE: Final = 1000
 
 def pause_after(failures: int) -> float:
     """Seconds until the next attempt after that many failures."""
-    return float(min(FIRST_PAUSE * 2 ** min(max(failures - 1, 0), 30), LONGEST_PAUSE))
+    return retry_pause(failures, FIRST_PAUSE, LONGEST_PAUSE)
 
 
 def is_outage(error: Exception) -> bool:

@@ -1,4 +1,6 @@
-"""Numbers with units, and counters of IDs."""
+"""Numbers with units, pauses between retries, and counters of IDs."""
+
+import random
 
 from msgspec import Struct
 
@@ -10,6 +12,14 @@ def counted(number: int, one: str, several: str = "") -> str:
     """Return a number with its unit: `1 day`, `2 days`. `several` is for units that don't form
     their plural with `s`."""
     return f"{number} {one}" if number == 1 else f"{number} {several or one + 's'}"
+
+
+def retry_pause(failures: int, first: float, longest: float, *, spread: float = 0) -> float:
+    """Return the seconds until the next attempt after that many failures in a row: `first`, doubled
+    with each failure up to `longest`. `spread` is the share by which it varies at random, so that
+    things that failed together aren't retried together."""
+    pause = min(first * 2 ** min(max(failures - 1, 0), 30), longest)
+    return float(pause * random.uniform(1 - spread, 1 + spread))  # noqa: S311 (no secret)
 
 
 class Counter(Struct, frozen=True, kw_only=True):

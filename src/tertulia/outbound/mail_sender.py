@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import math
-import random
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from tertulia.model.errors import Unavailable
 from tertulia.model.mail import Mail
+from tertulia.model.numbers import retry_pause
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
 from tertulia.store import outbox
@@ -138,9 +138,8 @@ class MailSender:
         await self._store.write(lambda c: outbox.remove(c, waiting))
 
     async def _postpone(self, waiting: QueuedMail, trouble: str) -> None:
-        pause = min(FIRST_PAUSE * 2 ** (min(waiting.attempts, 20) - 1), LONGEST_PAUSE)
-        # Spread out retries of emails that failed together.
-        until = self._clock() + pause * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+        pause = retry_pause(waiting.attempts, FIRST_PAUSE, LONGEST_PAUSE, spread=0.25)
+        until = self._clock() + pause
         logger.warning(
             "mail delayed",
             extra={"fields": {**_facts(waiting), "reason": trouble}},

@@ -7,6 +7,7 @@ SQL is written once, with `?` for parameters, in the subset that SQLite and Post
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from tertulia.model.errors import Unavailable
@@ -42,6 +43,28 @@ class CommitUnknown(DatabaseUnavailable):
     """The connection was lost during a commit, so only the log tells whether it succeeded. The lost
     transaction may still be ending: look it up while holding the log's head
     (`Dialect.begin_write`)."""
+
+
+class TranslatedErrors:
+    """Within the context, raises a DatabaseError instead of a driver's error that means that the
+    database can't be used."""
+
+    def __init__(
+        self,
+        kinds: tuple[type[Exception], ...],
+        translated: Callable[[Any], DatabaseError | None],
+    ) -> None:
+        """`kinds` are the driver's errors. `translated` returns None for those to leave as they
+        are, such as mistakes in statements."""
+        self._kinds = kinds
+        self._translated = translated
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, self._kinds) and (ours := self._translated(error)) is not None:
+            raise ours from error
 
 
 class TimeLimits(NamedTuple):
@@ -161,6 +184,55 @@ class Connection(Protocol):
         otherwise."""
 
     def close(self) -> None: ...
+
+
+class ConnectionSlot:
+    """A connection that is opened when it is needed, and again after it was dropped. Used by one
+    thread at a time."""
+
+    def __init__(
+        self,
+        database: "Database",
+        *,
+        readonly: bool,
+        limits: TimeLimits,
+        prepare: Callable[[Connection], None] = lambda _: None,
+    ) -> None:
+        """`prepare` sets up a new connection."""
+        self._connect = partial(database.connect, readonly=readonly, limits=limits)
+        self._prepare = prepare
+        self.opened: Connection | None = None
+
+    def get(self) -> Connection:
+        if self.opened is None:
+            self.opened = self._connect()
+            try:
+                self._prepare(self.opened)
+            except BaseException:
+                self.drop()
+                raise
+        return self.opened
+
+    def begin_write(self) -> Connection:
+        """Return the connection in a transaction that locks out other writers."""
+        if self.opened is not None:
+            try:
+                return self._begun(self.opened)
+            except ConnectionLost:  # While nobody used it. Nothing is done yet.
+                self.drop()
+        return self._begun(self.get())
+
+    @staticmethod
+    def _begun(connection: Connection) -> Connection:
+        for statement in connection.dialect.begin_write:
+            connection.run(statement)
+        return connection
+
+    def drop(self) -> None:
+        """Close the connection, which rolls back its transaction."""
+        connection, self.opened = self.opened, None
+        if connection is not None:
+            connection.close()
 
 
 class Database(ABC):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tertulia.store import file_modes
+from tertulia.store import file_modes, log_formats, migrations
 from tertulia.store.database import Connection, DatabaseError, TextRow
 
 SCHEMA_VERSION = "schema_version"
@@ -203,6 +203,30 @@ def head_of(row: TextRow) -> Head:
     """Decode `HEAD_COLUMNS` as text."""
     seq, pruned, name, batch, noted, version, log_format = (str(one or b"", "utf-8") for one in row)
     return Head(int(seq), int(pruned), name, batch, noted, int(version), int(log_format))
+
+
+def require_known(head: Head) -> None:
+    """Raise NewerDatabase if a newer version changed the database incompatibly, or may write
+    what this one can't read."""
+    require_known_schema(head.schema_version)
+    if head.log_format > log_formats.LOG_FORMAT:
+        raise NewerDatabase(
+            f"The log has format {head.log_format}, but this version of Tertulia supports"
+            f" formats up to {log_formats.LOG_FORMAT}. The log was written by a newer version."
+            " Install that version or a later one."
+        )
+
+
+def require_known_schema(version: int) -> None:
+    """Raise NewerDatabase if this version doesn't know the schema version."""
+    newest = len(migrations.MIGRATIONS)
+    if version > newest:
+        raise NewerDatabase(
+            f"The database has schema version {version}, but this version of Tertulia supports"
+            f" versions up to {newest}. The database was written by a newer version. Install that"
+            " version or a later one, or restore a backup from before the upgrade. Nothing was"
+            " changed."
+        )
 
 
 def batch_of(connection: Connection, seq: int) -> str | None:

@@ -23,8 +23,13 @@ from tertulia.model.nouns import NOUNS
 from tertulia.store import editing, installation, queries
 from tertulia.store.codec import BLANK, NEEDS_TEXTS, decode_entry, decode_record, with_records
 from tertulia.store.database import Connection, TextRow
-from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, Position
-from tertulia.store.schema_upgrade import require_known
+from tertulia.store.installation import (
+    Head,
+    HistoryChanged,
+    HistoryPruned,
+    Position,
+    require_known,
+)
 
 _ids_decoder = msgspec.json.Decoder(list[int])
 

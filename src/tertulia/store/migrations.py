@@ -6,10 +6,12 @@ what a migration removes from the older version waits until its nodes are gone: 
 `Contract`.
 """
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
-from tertulia.store import installation, search_index
+from tertulia.store import search_index
 from tertulia.store.database import Connection
 from tertulia.store.dialect import Dialect
 
@@ -21,31 +23,31 @@ Migration = Callable[[Dialect], Sequence[Step]]
 
 
 @dataclass(frozen=True)
-class Expand:
+class _BesideOthers:
+    migration: Migration
+
+    def __call__(self, dialect: Dialect) -> Sequence[Step]:
+        return self.migration(dialect)
+
+
+class Expand(_BesideOthers):
     """A migration that the previous version works with, too: a new table, an index, a column
     with a default. It mustn't delay nodes that serve, so it waits only seconds for locks."""
 
-    migration: Migration
 
-    def __call__(self, dialect: Dialect) -> Sequence[Step]:
-        return self.migration(dialect)
-
-
-@dataclass(frozen=True)
-class Contract:
+class Contract(_BesideOthers):
     """A migration that removes what neither this version nor the previous one uses. It runs once
     no node of an older version is left."""
-
-    migration: Migration
-
-    def __call__(self, dialect: Dialect) -> Sequence[Step]:
-        return self.migration(dialect)
 
 
 def records(table: str, *keys: str) -> str:
     columns = ", ".join(f"{key} NOT NULL" for key in keys)
     names = ", ".join(key.split()[0] for key in keys)
     return f"CREATE TABLE {table} ({columns}, doc TEXT NOT NULL, PRIMARY KEY ({names}))"
+
+
+def _tables(*statements: str) -> Migration:
+    return lambda _: statements
 
 
 def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
@@ -87,10 +89,6 @@ def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _search(dialect: Dialect) -> Sequence[str]:
-    return dialect.first_search_schema
-
-
 def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     return (
         "ALTER TABLE counters RENAME TO counters_before",
@@ -99,16 +97,6 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
         ' REPLACE(doc, \'"last_message_id"\', \'"name":"messages","last"\')'
         " FROM counters_before WHERE doc LIKE '%last_message_id%'",
         "DROP TABLE counters_before",
-    )
-
-
-def _administration(dialect: Dialect) -> Sequence[str]:
-    return (
-        records("domains", "id BIGINT"),
-        records("linkifiers", "id BIGINT"),
-        records("playgrounds", "id BIGINT"),
-        records("default_channel_groups", "id BIGINT"),
-        records("onboarding_steps", "user_id BIGINT", "name TEXT"),
     )
 
 
@@ -122,19 +110,6 @@ def _profiles(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
-    """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
-    return (
-        records("drafts", "id BIGINT"),
-        records("snippets", "id BIGINT"),
-        records("scheduled_messages", "id BIGINT"),
-        records("reminders", "id BIGINT"),
-        records("navigation_views", "id BIGINT"),
-        records("devices", "id BIGINT"),
-        records("push_tokens", "id BIGINT"),
-    )
-
-
 def _edits(dialect: Dialect) -> Sequence[str]:
     return (
         "CREATE TABLE message_edits (message_id BIGINT NOT NULL, seq BIGINT NOT NULL,"
@@ -142,13 +117,6 @@ def _edits(dialect: Dialect) -> Sequence[str]:
         " was_topic TEXT, topic TEXT, was_channel_id BIGINT, channel_id BIGINT,"
         " PRIMARY KEY (message_id, seq))",
         "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
-    )
-
-
-def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
-    return (
-        records("channel_folders", "id BIGINT"),
-        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
     )
 
 
@@ -167,14 +135,6 @@ def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _attachments(dialect: Dialect) -> Sequence[str]:
-    return (
-        records("attachments", "id BIGINT"),
-        records("attachment_messages", "attachment_id BIGINT", "message_id BIGINT"),
-        records("removed_files", "id BIGINT"),
-    )
-
-
 def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     return (
         records("invitations", "id BIGINT"),
@@ -186,14 +146,6 @@ def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _link_previews(dialect: Dialect) -> Sequence[str]:
-    return (records("pending_previews", "message_id BIGINT"),)
-
-
-def _sessions(dialect: Dialect) -> Sequence[str]:
-    return (records("sessions", "id BIGINT"),)
-
-
 def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
     return (*dialect.search_schema, search_index.add_all)
 
@@ -203,10 +155,6 @@ def _parts(dialect: Dialect) -> Sequence[str]:
         f"CREATE INDEX messages_with_{part} ON messages (id) WHERE has_{part} = 1"
         for part in ("link", "image", "attachment")
     )
-
-
-def _search_in_small_pages(dialect: Dialect) -> Sequence[str]:
-    return dialect.search_tuning
 
 
 def _checkpoints(dialect: Dialect) -> Sequence[str]:
@@ -228,9 +176,9 @@ def _history(dialect: Dialect) -> Sequence[Step]:
             f"ALTER TABLE head ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0"
             for name in ("schema_version", "log_format")
         ),
-        # (Not `history.renew`: the queues that there are stay valid.)
+        # Existing queues stay valid.
         lambda connection, _: connection.run(
-            "UPDATE head SET history = ?", (installation.new_id(),)
+            "UPDATE head SET history = ?", (secrets.token_hex(8),)
         ),
     )
 
@@ -290,10 +238,6 @@ def _webhooks(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _agent_keys(dialect: Dialect) -> Sequence[str]:
-    return (records("agent_keys", "id BIGINT"),)
-
-
 def _feeds(dialect: Dialect) -> Sequence[str]:
     return (
         records("feeds", "id BIGINT"),
@@ -316,20 +260,12 @@ def _usage_counts(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _banners(dialect: Dialect) -> Sequence[str]:
-    return (records("banners", "id BIGINT"),)
-
-
 def _failing_since(dialect: Dialect) -> Sequence[str]:
     return (
         f"ALTER TABLE webhook_lanes ADD COLUMN failing_since {dialect.real} NOT NULL DEFAULT 0",
         "ALTER TABLE webhook_lanes ADD COLUMN trouble TEXT NOT NULL DEFAULT ''",
         f"ALTER TABLE push_lanes ADD COLUMN failing_since {dialect.real} NOT NULL DEFAULT 0",
     )
-
-
-def _quiet_times(dialect: Dialect) -> Sequence[str]:
-    return (records("quiet_times", "user_id BIGINT"),)
 
 
 def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
@@ -353,14 +289,6 @@ def _pushes(dialect: Dialect) -> Sequence[str]:
         " trouble TEXT NOT NULL)",
         "CREATE INDEX push_lanes_by_time ON push_lanes (due_at)",
     )
-
-
-def _pins(dialect: Dialect) -> Sequence[str]:
-    return (records("pins", "message_id BIGINT"),)
-
-
-def _search_merged_by_steps(dialect: Dialect) -> Sequence[str]:
-    return dialect.search_patience
 
 
 def _authors_and_parts_by_channel(dialect: Dialect) -> Sequence[str]:
@@ -413,47 +341,64 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
     )
 
 
-def _search_deletions_left_for_later(dialect: Dialect) -> Sequence[str]:
-    return dialect.search_deletions
-
-
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
-    _search,
+    attrgetter("first_search_schema"),
     _counters_by_name,
-    _what_one_keeps_for_writing,
+    _tables(
+        records("drafts", "id BIGINT"),
+        records("snippets", "id BIGINT"),
+        records("scheduled_messages", "id BIGINT"),
+        records("reminders", "id BIGINT"),
+        records("navigation_views", "id BIGINT"),
+        records("devices", "id BIGINT"),
+        records("push_tokens", "id BIGINT"),
+    ),
     _edits,
-    _channel_folders_and_user_topics,
+    _tables(
+        records("channel_folders", "id BIGINT"),
+        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
+    ),
     _profiles,
-    _administration,
+    _tables(
+        records("domains", "id BIGINT"),
+        records("linkifiers", "id BIGINT"),
+        records("playgrounds", "id BIGINT"),
+        records("default_channel_groups", "id BIGINT"),
+        records("onboarding_steps", "user_id BIGINT", "name TEXT"),
+    ),
     _reactions_and_widgets,
-    _attachments,
+    _tables(
+        records("attachments", "id BIGINT"),
+        records("attachment_messages", "attachment_id BIGINT", "message_id BIGINT"),
+        records("removed_files", "id BIGINT"),
+    ),
     _mails_and_invitations,
-    _link_previews,
-    _sessions,
+    _tables(records("pending_previews", "message_id BIGINT")),
+    _tables(records("sessions", "id BIGINT")),
     _search_by_our_words,
     _parts,
-    _search_in_small_pages,
+    attrgetter("search_tuning"),
     _checkpoints,
     _history,
     _records_of_moved_messages,
     _nodes,
     Expand(_bot_storage),
     Expand(_notices),
-    Expand(_agent_keys),
+    Expand(_tables(records("agent_keys", "id BIGINT"))),
     Expand(_mails_in_ranks),
     Expand(_webhooks),
     Expand(_pushes),
     Expand(_feeds),
     Expand(_usage_counts),
-    Expand(_banners),
+    Expand(_tables(records("banners", "id BIGINT"))),
     Expand(_failing_since),
-    Expand(_quiet_times),
-    Expand(_pins),
-    Expand(_search_merged_by_steps),
+    Expand(_tables(records("quiet_times", "user_id BIGINT"))),
+    Expand(_tables(records("pins", "message_id BIGINT"))),
+    Expand(attrgetter("search_patience")),
     Expand(_authors_and_parts_by_channel),
     _topics_by_id,
-    Expand(_search_deletions_left_for_later),
+    Expand(attrgetter("search_deletions")),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -13,6 +13,7 @@ from tertulia.store.database import (
     WRITING,
     CommitUnknown,
     ConnectionLost,
+    DatabaseError,
     DatabaseUnavailable,
     Query,
     ResultNeeded,
@@ -20,6 +21,7 @@ from tertulia.store.database import (
     TextRow,
     TimeLimitReached,
     TimeLimits,
+    TranslatedErrors,
     WritePipeline,
     never,
 )
@@ -85,6 +87,7 @@ class PostgresConnection:
         self._answers: list[tuple[Query, list[Row]]] = []
         """Results for queries while recording."""
         self.driver = connect(conninfo)
+        self.translating = TranslatedErrors((psycopg.Error, ServerTimeout), self._translated)
         settings = {
             **_SESSION,
             **(_WRITING_SESSION if limits == WRITING else {}),
@@ -122,51 +125,40 @@ class PostgresConnection:
         self.driver.ends = ends + _GRACE_SECONDS
         if self._is_ending:
             self._is_ending = False
-            try:
+            with self.translating:
                 self.driver.wait(drain(self.driver.pgconn))
-            except (psycopg.Error, ServerTimeout) as error:
-                self.raise_ours(error)
-                raise
 
     def _is_reading(self) -> bool:
         return self._transaction_ends != float("inf")
 
-    def raise_ours(self, error: psycopg.Error | ServerTimeout) -> None:
-        """Raise a DatabaseError for a driver error that means that the database can't be used."""
+    def _translated(self, error: psycopg.Error | ServerTimeout) -> DatabaseError | None:
         if self.driver.is_late:
             self.close()
-            raise TimeLimitReached("The database isn't responding.") from None
+            return TimeLimitReached("The database isn't responding.")
         text = f"PostgreSQL: {str(error).strip()}"
         # The server is no longer the primary. A new connection may lead to the new one.
         was_demoted = isinstance(error, errors.ReadOnlySqlTransaction) and not self._is_reading()
         if isinstance(error, _LOST) or was_demoted or self.driver.closed:
             self.close()
-            raise ConnectionLost(text) from error
+            return ConnectionLost(text)
         if isinstance(error, errors.QueryCanceled):
-            raise TimeLimitReached(text) from error
-        if isinstance(error, psycopg.OperationalError):
-            raise DatabaseUnavailable(text) from error
+            return TimeLimitReached(text)
+        return DatabaseUnavailable(text) if isinstance(error, psycopg.OperationalError) else None
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         if self._script is not None:
             return self._answered(Query(sql, parameters))
         self._allow()
-        try:
+        with self.translating:
             return self._executed(sql, parameters).fetchall()
-        except (psycopg.Error, ServerTimeout) as error:
-            self.raise_ours(error)
-            raise
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         if self._script is not None:
             self._script.append(Statement(sql, parameters))
             return
         self._allow()
-        try:
+        with self.translating:
             self._executed(sql, parameters)
-        except (psycopg.Error, ServerTimeout) as error:
-            self.raise_ours(error)
-            raise
 
     def _executed(self, sql: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
         """Run a statement, together with those that begin the transaction."""
@@ -186,14 +178,10 @@ class PostgresConnection:
     def scan(self, sql: str) -> Iterator[Row]:
         self._begin_alone()
         self._allow()
-        try:
-            with self.driver.cursor(name="stream") as cursor:
-                cursor.itersize = 1000
-                cursor.execute(to_psycopg(sql))
-                yield from cursor
-        except (psycopg.Error, ServerTimeout) as error:
-            self.raise_ours(error)
-            raise
+        with self.translating, self.driver.cursor(name="stream") as cursor:
+            cursor.itersize = 1000
+            cursor.execute(to_psycopg(sql))
+            yield from cursor
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         if self._script is not None:
@@ -201,12 +189,8 @@ class PostgresConnection:
             return
         self._begin_alone()
         self._allow()
-        try:
-            with self.driver.cursor() as cursor:
-                cursor.executemany(to_psycopg(sql), rows)
-        except (psycopg.Error, ServerTimeout) as error:
-            self.raise_ours(error)
-            raise
+        with self.translating, self.driver.cursor() as cursor:
+            cursor.executemany(to_psycopg(sql), rows)
 
     def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
         self._transaction_ends = time.monotonic() + seconds
@@ -231,30 +215,26 @@ class PostgresConnection:
             self._end_reading()
             return
         self._allow()
-        try:
-            done = self.driver.execute("COMMIT").statusmessage
-        except (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout) as error:
-            self.raise_ours(error)  # That ended it before.
-            raise
-        except (psycopg.Error, ServerTimeout) as error:
-            is_lost = self.driver.is_late or self.driver.closed
-            if is_lost or isinstance(error, _SHUT_DOWN):
-                self.close()
-                raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
-            self.raise_ours(error)
-            raise
+        with self.translating:
+            try:
+                done = self.driver.execute("COMMIT").statusmessage
+            except (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout):
+                raise  # That ended it before.
+            except (psycopg.Error, ServerTimeout) as error:
+                is_lost = self.driver.is_late or self.driver.closed
+                if is_lost or isinstance(error, _SHUT_DOWN):
+                    self.close()
+                    raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
+                raise
         if done != "COMMIT":
             self.close()
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
 
     def _end_reading(self) -> None:
         """End a read transaction without waiting, because its results are final."""
-        try:
+        with self.translating:
             self.driver.pgconn.send_query(b"COMMIT")
             self.driver.pgconn.flush()
-        except psycopg.Error as error:
-            self.raise_ours(error)
-            raise
         self._is_ending = True
 
     def rollback(self) -> None:
@@ -280,25 +260,15 @@ class PostgresConnection:
 
     async def take_head(self, batch: str, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
         query = Statement(log_entries.TAIL_QUERY, (batch, seq))
-        try:
+        with self.translating:
             answers = await self._exchanged(encoded([*map(Statement, _TAKE_HEAD), query]))
-        except psycopg.Error as error:
-            if error.sqlstate is None:
-                self.close()
-            self.raise_ours(error)
-            raise
         (head,) = answers[-2].rows
         return head, answers[-1].rows
 
     async def ask(self, questions: Sequence[Query]) -> list[list[Row]]:
-        try:
+        with self.translating:
             statements = encoded([Statement(*question) for question in questions])
             answers = await self._exchanged(statements)
-        except psycopg.Error as error:
-            if error.sqlstate is None:
-                self.close()
-            self.raise_ours(error)
-            raise
         return [answer.typed() for answer in answers]
 
     def _answered(self, question: Query) -> list[Row]:
@@ -333,18 +303,18 @@ class PostgresConnection:
             self.close()
             raise ConnectionLost(f"PostgreSQL: {str(error).strip()}") from error
         self._require_transaction()
-        try:
-            answers = await self._exchanged([*script, *encoded([Statement("COMMIT")])])
-        except psycopg.Error as error:
-            # It may have been shut down during the commit or right after.
-            is_at_end = self._pipeline.carried_out >= len(script)
-            if error.sqlstate is None or (is_at_end and isinstance(error, _SHUT_DOWN)):
-                self.close()
-                raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
-            self.raise_ours(error)
-            raise
-        except TimeLimitReached as error:
-            raise CommitUnknown(str(error)) from None
+        with self.translating:
+            try:
+                answers = await self._exchanged([*script, *encoded([Statement("COMMIT")])])
+            except psycopg.Error as error:
+                # It may have been shut down during the commit or right after.
+                is_at_end = self._pipeline.carried_out >= len(script)
+                if error.sqlstate is None or (is_at_end and isinstance(error, _SHUT_DOWN)):
+                    self.close()
+                    raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
+                raise
+            except TimeLimitReached as error:
+                raise CommitUnknown(str(error)) from None
         if answers[-1].tag != b"COMMIT":
             self.close()
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
@@ -357,10 +327,9 @@ class PostgresConnection:
         except PipelineTimeout:
             self.close()
             raise TimeLimitReached("The database isn't responding.") from None
-        except psycopg.Error:
-            raise
-        except BaseException:
-            self.close()  # Its state is unknown.
+        except BaseException as error:
+            if not isinstance(error, psycopg.Error) or error.sqlstate is None:
+                self.close()  # Its state is unknown.
             raise
 
     def _require_transaction(self) -> None:

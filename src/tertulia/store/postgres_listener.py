@@ -188,15 +188,12 @@ def _take_notifications(
     """Pass on notifications that have arrived. Doesn't block."""
     raw = connection.driver.pgconn
     payloads: list[str] = []
-    try:
+    with connection.translating:
         raw.consume_input()
         while notification := raw.notifies():
             payloads.append(notification.extra.decode())
         while has_ended(raw.socket):
             raw.consume_input()  # Raises once nothing is left.
-    except psycopg.Error as error:
-        connection.raise_ours(error)
-        raise
     if payloads:
         on_payloads(payloads)
 

@@ -24,6 +24,7 @@ from tertulia.store.database import (
     READING,
     Connection,
     ConnectionLost,
+    ConnectionSlot,
     Database,
     DatabaseUnavailable,
     TimeLimitReached,
@@ -151,8 +152,8 @@ class Readers:
         self._lines: dict[tuple[Person, bool], _Line] = {}
         """In the order of their turns."""
         self._local = threading.local()
-        self._lock = threading.Lock()
-        self._open: list[Connection] = []
+        """Each thread's connection."""
+        self._slots: list[ConnectionSlot] = []
         self._reads = 0
         self._quiet_until = 0.0
 
@@ -319,43 +320,38 @@ class Readers:
         seconds = read.ends - time.monotonic()
         if seconds <= 0:
             raise TimeLimitReached("The database is too busy. Try again.")
-        connection = self._connection()
+        slot = self._slot()
+        connection = slot.get()
         try:
             connection.begin_read(seconds, read.is_given_up)
             result = function(connection)
             connection.commit()
         except BaseException as error:
-            self._end_failed(connection, error)
+            self._end_failed(slot, connection, error)
             raise
         return result
 
-    def _end_failed(self, connection: Connection, error: BaseException) -> None:
+    def _end_failed(
+        self, slot: ConnectionSlot, connection: Connection, error: BaseException
+    ) -> None:
         """End a transaction that raised an error. The connection is kept with what it has cached,
         unless it may be what broke."""
         if isinstance(error, Refused | TimeLimitReached):
             with suppress(Exception):
                 connection.rollback()
                 return
-        self._drop_connection()
+        slot.drop()
 
-    def _connection(self) -> Connection:
-        connection: Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._database.connect(readonly=True, limits=READING)
-            self._local.connection = connection
-            with self._lock:
-                self._open.append(connection)
-        return connection
-
-    def _drop_connection(self) -> None:
-        connection: Connection = self._local.connection
-        self._local.connection = None
-        with self._lock:
-            self._open.remove(connection)
-        connection.close()
+    def _slot(self) -> ConnectionSlot:
+        slot: ConnectionSlot | None = getattr(self._local, "slot", None)
+        if slot is None:
+            slot = ConnectionSlot(self._database, readonly=True, limits=READING)
+            self._local.slot = slot
+            self._slots.append(slot)
+        return slot
 
     def close(self) -> None:
         """End the threads, when they have ended what they do, and the connections."""
         self._threads.close()
-        for connection in self._open:
-            connection.close()
+        for slot in self._slots:
+            slot.drop()

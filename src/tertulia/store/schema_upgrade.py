@@ -3,35 +3,11 @@
 import contextlib
 from collections.abc import Iterator
 
-from tertulia.store import installation, migrations, nodes
+from tertulia.store import installation, log_formats, migrations, nodes
 from tertulia.store.database import MIGRATING, Connection, Database, DatabaseError
-from tertulia.store.installation import Head, NewerDatabase
-from tertulia.store.log_formats import LOG_FORMAT
+from tertulia.store.installation import require_known, require_known_schema
 from tertulia.store.migrations import WITH_HISTORY, WITH_NODES, Contract, Expand, Report
 from tertulia.store.nodes import NodeEntry
-
-
-def require_known(head: Head) -> None:
-    """Raise NewerDatabase if a newer version changed the database incompatibly, or may write
-    what this one can't read."""
-    newest = len(migrations.MIGRATIONS)
-    if head.schema_version > newest:
-        raise NewerDatabase(_newer(head.schema_version, newest))
-    if head.log_format > LOG_FORMAT:
-        raise NewerDatabase(
-            f"The log has format {head.log_format}, but this version of Tertulia supports"
-            f" formats up to {LOG_FORMAT}. The log was written by a newer version. Install"
-            " that version or a later one."
-        )
-
-
-def _newer(version: int, newest: int) -> str:
-    return (
-        f"The database has schema version {version}, but this version of Tertulia supports"
-        f" versions up to {newest}. The database was written by a newer version. Install that"
-        " version or a later one, or restore a backup from before the upgrade. Nothing was"
-        " changed."
-    )
 
 
 def version_of(connection: Connection) -> int:
@@ -93,8 +69,8 @@ def migrate(
         before = version_of(connection)
         if before >= WITH_HISTORY:
             require_known(installation.head_position(connection))
-        elif before > len(migrations.MIGRATIONS):
-            raise NewerDatabase(_newer(before, len(migrations.MIGRATIONS)))
+        else:
+            require_known_schema(before)
         target = _wanted_at_start(before) if until is None else until
         if 0 < before < target and not beside_servers:
             _require_unserved(database)
@@ -116,7 +92,7 @@ def is_settled(connection: Connection) -> bool:
     made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     return (
         made >= len(migrations.MIGRATIONS)
-        and installation.head_position(connection).log_format >= LOG_FORMAT
+        and installation.head_position(connection).log_format >= log_formats.LOG_FORMAT
     )
 
 
@@ -162,7 +138,7 @@ def _settle(database: Database, connection: Connection, version: int, report: Re
     oldest = min((node.schema_version for node in living), default=len(migrations.MIGRATIONS))
     if oldest >= len(migrations.MIGRATIONS):
         _apply(database, connection, version, len(migrations.MIGRATIONS), report)
-    log_format = min([LOG_FORMAT, *(node.log_format for node in living)])
+    log_format = min([log_formats.LOG_FORMAT, *(node.log_format for node in living)])
     connection.run(
         "UPDATE head SET log_format = ? WHERE id = 1 AND log_format < ?", (log_format, log_format)
     )

@@ -18,10 +18,12 @@ from tertulia.store.bus import LocalBus
 from tertulia.store.database import (
     CommitUnknown,
     ConnectionLost,
+    DatabaseError,
     DatabaseUnavailable,
     Row,
     TimeLimitReached,
     TimeLimits,
+    TranslatedErrors,
     never,
 )
 from tertulia.store.sqlite_dialect import DIALECT
@@ -39,19 +41,20 @@ _READING_CACHE, _WRITING_CACHE = 2000, 8000
 operating system caches them, too."""
 
 
-def raise_ours(error: apsw.Error) -> None:
-    """Raise a DatabaseError for a driver error that means that the database can't be used."""
+def _translated(error: apsw.Error) -> DatabaseError | None:
     match error:
         case apsw.InterruptError():
-            raise TimeLimitReached("The database took too long to answer.") from error
+            return TimeLimitReached("The database took too long to answer.")
         case apsw.BusyError() | apsw.LockedError():
-            raise DatabaseUnavailable(
-                f"Another process is locking the database: {error}"
-            ) from error
+            return DatabaseUnavailable(f"Another process is locking the database: {error}")
         case apsw.FullError() | apsw.ReadOnlyError() | apsw.NoMemError():
-            raise DatabaseUnavailable(f"The database can't be written to: {error}") from error
+            return DatabaseUnavailable(f"The database can't be written to: {error}")
         case apsw.IOError() | apsw.CantOpenError() | apsw.ConnectionClosedError():
-            raise ConnectionLost(f"The database file can't be used: {error}") from error
+            return ConnectionLost(f"The database file can't be used: {error}")
+    return None
+
+
+_TRANSLATED = TranslatedErrors((apsw.Error,), _translated)
 
 
 class SqliteConnection:
@@ -72,16 +75,13 @@ class SqliteConnection:
         with contextlib.suppress(OSError):  # SQLite's own error is clearer.
             file_modes.touch(path)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        try:
+        with _TRANSLATED:
             self.driver = apsw.Connection(str(path), flags=flags, statementcachesize=200)
             try:
                 self._set_up(readonly=readonly)
             except BaseException:
                 self.driver.close()
                 raise
-        except apsw.Error as error:
-            raise_ours(error)
-            raise
 
     def _set_up(self, *, readonly: bool) -> None:
         self.driver.set_busy_timeout(self._busy_ms)
@@ -129,22 +129,16 @@ class SqliteConnection:
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         self._allow()
-        try:
+        with _TRANSLATED:
             return self.driver.execute(sql, tuple(parameters)).fetchall()
-        except apsw.Error as error:
-            raise_ours(error)
-            raise
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._allow()
-        try:
+        with _TRANSLATED:
             if self._bus is not None and sql in self.dialect.begin_write:
                 self._begin_in_turn(self._bus)
             else:
                 self.driver.execute(sql, tuple(parameters))
-        except apsw.Error as error:
-            raise_ours(error)
-            raise
         if self._is_writing and not self.driver.in_transaction:
             self._let_go()
 
@@ -177,19 +171,13 @@ class SqliteConnection:
 
     def scan(self, sql: str) -> Iterator[Row]:
         self._allow()
-        try:
+        with _TRANSLATED:
             yield from self.driver.execute(sql)
-        except apsw.Error as error:
-            raise_ours(error)
-            raise
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._allow()
-        try:
+        with _TRANSLATED:
             self.driver.executemany(sql, [tuple(row) for row in rows])
-        except apsw.Error as error:
-            raise_ours(error)
-            raise
 
     def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
         self._transaction_ends = time.monotonic() + seconds
@@ -226,16 +214,12 @@ class SqliteConnection:
     def copy_to(self, path: Path) -> None:
         """Copy the whole database consistently while others use it."""
         file_modes.touch(path)
-        try:
-            target = apsw.Connection(str(path))
-            try:
-                with target.backup("main", self.driver, "main") as backup:
-                    backup.step()
-            finally:
-                target.close()
-        except apsw.Error as error:
-            raise_ours(error)
-            raise
+        with (
+            _TRANSLATED,
+            contextlib.closing(apsw.Connection(str(path))) as target,
+            target.backup("main", self.driver, "main") as backup,
+        ):
+            backup.step()
 
     def become(self, *, readonly: bool, limits: TimeLimits) -> None:
         """Prepare the connection for another user."""

@@ -18,17 +18,18 @@ from tertulia.store.database import (
     WRITING,
     Connection,
     ConnectionLost,
+    ConnectionSlot,
     Database,
     DatabaseError,
     DatabaseUnavailable,
     ResultNeeded,
     WritePipeline,
 )
-from tertulia.store.installation import Head, Position
+from tertulia.store.installation import Head, Position, require_known
 from tertulia.store.log_entries import LogTail
 from tertulia.store.notification_reader import NotificationReader
 from tertulia.store.readers import Readers
-from tertulia.store.schema_upgrade import is_settled, migrate, require_known, settle
+from tertulia.store.schema_upgrade import is_settled, migrate, settle
 from tertulia.store.threads import Threads
 from tertulia.store.writing import Batch, prefetch_queries, row_count, text_length, write
 from tertulia.tracing import DatabaseWait
@@ -95,20 +96,24 @@ class Store:
         self._serves = serves
         self.name = secrets.token_hex(4)
         """Identifies its own broadcasts."""
-        self._looker = Threads(1, "look")
-        self._look_connection: Connection | None = None
-        self._writer = Threads(1, "writer")
         self._announcer = Threads(1, "announcer")
-        self._lister = Threads(1, "lister")
-        self._list_connection: Connection | None = None
         self._readers = Readers(database, READERS, "reader")
         # Slow reads of others mustn't delay the log.
         self._log_reader = Readers(database, 1, "log-reader")
-        self._write_connection: Connection | None = None
+        # Each of these threads has a connection of its own.
+        self._looker = Threads(1, "look")
+        self._looking = ConnectionSlot(
+            database, readonly=True, limits=READING, prepare=self._announce_serving
+        )
+        self._writer = Threads(1, "writer")
+        self._writing = ConnectionSlot(database, readonly=False, limits=WRITING)
+        self._lister = Threads(1, "lister")
+        self._listing = ConnectionSlot(
+            database, readonly=False, limits=READING, prepare=self._make_hasty
+        )
         self._housekeeper = Threads(1, "housekeeper")
         self._upkeep = Threads(UPKEEP_THREADS, "upkeep")
-        self._apart_connection: Connection | None = None
-        """For `write`."""
+        self._housekeeping = ConnectionSlot(database, readonly=False, limits=WRITING)
         self._hearing: NotificationReader | None = None
         self.told: Sequence[str] = ()
         """The last broadcast."""
@@ -165,21 +170,16 @@ class Store:
     def _look(self) -> Head:
         self.database.require_in_place()
         try:
-            if self._look_connection is None:
-                self._look_connection = self.database.connect(readonly=True, limits=READING)
-                if self._serves:
-                    self.database.say_serving(self._look_connection)
-            head = installation.head_position(self._look_connection)
+            head = installation.head_position(self._looking.get())
         except Exception:  # Whatever it was, the next look has a new connection.
-            self._drop_look_connection()
+            self._looking.drop()
             raise
         require_known(head)
         return head
 
-    def _drop_look_connection(self) -> None:
-        connection, self._look_connection = self._look_connection, None
-        if connection is not None:
-            connection.close()
+    def _announce_serving(self, connection: Connection) -> None:
+        if self._serves:
+            self.database.say_serving(connection)
 
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
@@ -189,7 +189,7 @@ class Store:
 
         If this or `commit` fails, `rollback` must follow. DatabaseUnavailable may be retried.
         """
-        connection = self._write_connection
+        connection = self._writing.opened
         if connection is not None and connection.exchanges is not None:
             try:
                 return await self._exchanged(connection, connection.exchanges, after, heard)
@@ -223,23 +223,7 @@ class Store:
         return found
 
     def _begin(self, after: Position) -> LogTail:
-        return self._since(self._locked(), after)
-
-    def _locked(self) -> Connection:
-        """Return the writer's connection in a transaction that locks out other writers."""
-        if self._write_connection is not None:
-            try:
-                return self._begun(self._write_connection)
-            except ConnectionLost:  # While nobody used it. Nothing is done yet.
-                self._drop_write_connection()
-        self._write_connection = self.database.connect(readonly=False, limits=WRITING)
-        return self._begun(self._write_connection)
-
-    @staticmethod
-    def _begun(connection: Connection) -> Connection:
-        for statement in connection.dialect.begin_write:
-            connection.run(statement)
-        return connection
+        return self._since(self._writing.begin_write(), after)
 
     @staticmethod
     def _since(connection: Connection, after: Position) -> LogTail:
@@ -254,7 +238,7 @@ class Store:
         """Write the batch and commit durably. Raises CommitUnknown if the result is unknown.
         After any other error, nothing was written. With `before`, the entries are broadcast to
         other nodes."""
-        connection = self._write_connection
+        connection = self._writing.opened
         if connection is None:
             raise RuntimeError("commit without begin")
         exchanges = connection.exchanges
@@ -314,7 +298,7 @@ class Store:
         return await self._writer.run(self._was_committed, batch, before)
 
     def _was_committed(self, batch: Batch, before: Head) -> bool | None:
-        connection = self._locked()
+        connection = self._writing.begin_write()
         try:
             if batch.entries:
                 return installation.batch_of(connection, batch.entries[0].seq) == batch.id
@@ -325,12 +309,7 @@ class Store:
 
     async def rollback(self) -> None:
         """End the transaction by closing the connection."""
-        await self._writer.run(self._drop_write_connection)
-
-    def _drop_write_connection(self) -> None:
-        connection, self._write_connection = self._write_connection, None
-        if connection is not None:
-            connection.close()
+        await self._writer.run(self._writing.drop)
 
     async def write(self, function: Callable[[Connection], T]) -> T:
         """Run the function in a write transaction apart from the log.
@@ -351,37 +330,18 @@ class Store:
     def _keep_house(self, function: Callable[[Connection], T], asked: float) -> T:
         if time.monotonic() - asked > WRITING.lock:
             raise DatabaseUnavailable("The database is too busy. Try again.")
-        connection = self._begun_apart()
         try:
+            connection = self._housekeeping.begin_write()
             result = function(connection)
             connection.commit()
         except BaseException:
-            self._drop_apart_connection()
+            self._housekeeping.drop()
             raise
         # Connecting to a server takes longer than the work. An open connection to a file could be
         # in the way of others.
         if connection.exchanges is None:
-            self._drop_apart_connection()
+            self._housekeeping.drop()
         return result
-
-    def _begun_apart(self) -> Connection:
-        """Return the housekeeping connection in a transaction that locks out other writers."""
-        try:
-            if self._apart_connection is not None:
-                try:
-                    return self._begun(self._apart_connection)
-                except ConnectionLost:  # While nobody used it. Nothing is done yet.
-                    self._drop_apart_connection()
-            self._apart_connection = self.database.connect(readonly=False, limits=WRITING)
-            return self._begun(self._apart_connection)
-        except BaseException:
-            self._drop_apart_connection()
-            raise
-
-    def _drop_apart_connection(self) -> None:
-        connection, self._apart_connection = self._apart_connection, None
-        if connection is not None:
-            connection.close()
 
     # Other nodes
 
@@ -392,19 +352,14 @@ class Store:
 
     def _tend_list(self, function: Callable[[Connection], T]) -> T:
         try:
-            if self._list_connection is None:
-                self._list_connection = self.database.connect(readonly=False, limits=READING)
-                for statement in self.database.dialect.hasty:
-                    self._list_connection.run(statement)
-            return function(self._list_connection)
+            return function(self._listing.get())
         except Exception:  # Whatever it was, the next one has a new connection.
-            self._drop_list_connection()
+            self._listing.drop()
             raise
 
-    def _drop_list_connection(self) -> None:
-        connection, self._list_connection = self._list_connection, None
-        if connection is not None:
-            connection.close()
+    def _make_hasty(self, connection: Connection) -> None:
+        for statement in self.database.dialect.hasty:
+            connection.run(statement)
 
     def watch(
         self,
@@ -469,13 +424,10 @@ class Store:
 
     def _close(self) -> None:
         self._upkeep.close(drops=True, seconds=UPKEEP_CLOSING_SECONDS)
-        self._writer.close()
-        self._drop_write_connection()
-        self._drop_look_connection()
-        self._lister.close()
-        self._drop_list_connection()
-        self._housekeeper.close()
-        self._drop_apart_connection()
+        for thread in (self._writer, self._lister, self._housekeeper):
+            thread.close()
+        for slot in (self._writing, self._looking, self._listing, self._housekeeping):
+            slot.drop()
         self._readers.close()
         self._log_reader.close()
         self._announcer.close(drops=True)

@@ -25,13 +25,14 @@ from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_transfer import add_files, restored
 from tertulia.store.files import Files
+from tertulia.store.installation import require_known
 from tertulia.store.migrations import (
     MIGRATIONS,
     SEARCHED_BY_OUR_WORDS,
     WITH_HISTORY,
     WITH_TOPIC_IDS,
 )
-from tertulia.store.schema_upgrade import migrate, require_known
+from tertulia.store.schema_upgrade import migrate
 
 FORMAT = 1
 MANIFEST = "manifest.json"

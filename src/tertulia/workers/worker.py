@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from tertulia.model.numbers import retry_pause
 from tertulia.workers.process import (
     HEADER,
     MAX_FRAME,
@@ -231,8 +232,8 @@ class TaskWorker:
             process.wait_until_ready()
         except _Lost as error:
             self._end(process)
-            pause = min(FIRST_PAUSE * 2 ** min(self._failures, 20), LONGEST_PAUSE)
             self._failures += 1
+            pause = retry_pause(self._failures, FIRST_PAUSE, LONGEST_PAUSE)
             self._not_before = time.monotonic() + pause
             logger.warning(
                 "a worker process couldn't be started",

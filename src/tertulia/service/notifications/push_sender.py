@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
@@ -22,6 +21,7 @@ from tertulia.model.changes import (
 from tertulia.model.devices import PushSubscription
 from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.model.messages import Message
+from tertulia.model.numbers import retry_pause
 from tertulia.model.users import User
 from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
 from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
@@ -238,9 +238,7 @@ class PushSender:
         now = node.clock()
         until = None
         if failed is not None:
-            pause = min(FIRST_PAUSE * 2 ** min(lane.failures, 20), LONGEST_PAUSE)
-            # Spread out retries of pushes that failed together.
-            pause *= random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+            pause = retry_pause(lane.failures + 1, FIRST_PAUSE, LONGEST_PAUSE, spread=0.25)
             until = now + max(pause, min(failed.wait, LIVES_SECONDS))
         trouble = "" if failed is None else str(failed)
         await node.store.write(

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import hmac
 import logging
-import random
 from collections.abc import Callable
 from typing import Final
 
@@ -18,7 +17,7 @@ from tertulia.embedded.hosting import BotUnavailable
 from tertulia.integrations.payloads import short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
-from tertulia.model.numbers import counted
+from tertulia.model.numbers import counted, retry_pause
 from tertulia.model.users import User
 from tertulia.model.webhooks import OutgoingService, ServiceCall, WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import addresses
@@ -143,9 +142,7 @@ class ServiceCaller:
         now = node.clock()
         until = None
         if failures:
-            # Spread out retries of calls that failed together.
-            pause = min(FIRST_PAUSE * 2 ** min(lane.failures, 20), LONGEST_PAUSE)
-            pause *= random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+            pause = retry_pause(lane.failures + 1, FIRST_PAUSE, LONGEST_PAUSE, spread=0.25)
             until = now + max(pause, *(min(one.wait, LONGEST_PAUSE) for one in failures))
         trouble = str(failures[0]) if failures else ""
         await node.store.write(lambda c: webhooks.finish_calls(c, lane, done, now, until, trouble))

@@ -14,6 +14,7 @@ from tertulia.domain.messages.sending import ToChannel
 from tertulia.integrations.payloads import address, harmless, link, paragraphs, short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.feeds import Feed
+from tertulia.model.numbers import retry_pause
 from tertulia.model.webhooks import WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
@@ -119,7 +120,7 @@ class FeedReader:
             after = msgspec.structs.replace(
                 before, failures=failures, reason=str(trouble)[:500], failing_since=since
             )
-            pause = min(interval * 2 ** min(failures - 1, 20), max(LONGEST_PAUSE, interval))
+            pause = retry_pause(failures, interval, max(LONGEST_PAUSE, interval))
             pause = max(pause, min(trouble.wait, LONGEST_PAUSE))
             if after.reason != before.reason:  # The journal holds fifty lines.
                 self._note(feed, "failed", after.title, reason=after.reason)
