@@ -187,7 +187,7 @@ async def decide(
             entry = Entry(state.seq + 1, now, command.actor_id, change)
             fold(state, entry)
             entries.append(entry)
-            if isinstance(change, MessageSent):
+            if isinstance(change, MessageSent) and not change.imported:
                 asked.extend(CallQueued(call, now) for call in calls_for(state, change.message))
             if time.perf_counter() - turn > TURN_SECONDS:
                 # The state is consistent after each entry: that is how other nodes see it, too.

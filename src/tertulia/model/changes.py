@@ -66,6 +66,7 @@ from tertulia.model.messages import (
     MessageSent,
     MessagesRead,
     MessagesUnread,
+    ReadStateImported,
 )
 from tertulia.model.organization import (
     DefaultChannelGroupRemoved,
@@ -172,6 +173,7 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | ReadStateImported
     | NavigationViewAdded
     | NavigationViewChanged
     | NavigationViewRemoved

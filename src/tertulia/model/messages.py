@@ -8,6 +8,7 @@ from msgspec import Struct
 from tertulia.model.change import Change
 from tertulia.model.channels import topic_key
 from tertulia.model.numbers import UnixSeconds
+from tertulia.model.ranges import IdRanges
 
 
 class Flag(IntFlag):
@@ -178,6 +179,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     attachment_ids: tuple[int, ...] = ()
     awaits_previews: bool = False
     request_digest: str = ""
+    imported: bool = False
 
     @property
     def readers(self) -> tuple[int, ...]:
@@ -202,6 +204,15 @@ class MessagesRead(Change, frozen=True, tag="messages_read"):
     user_id: int
     message_ids: tuple[int, ...]
     everything: bool = False
+
+
+class ReadStateImported(Change, frozen=True, tag="read_state_imported"):
+    """Users have read imported messages. `groups` are messages between the two IDs, inclusive, and
+    the users who have read them."""
+
+    first_id: int
+    last_id: int
+    groups: tuple[tuple[IdRanges, tuple[int, ...]], ...]
 
 
 class UnreadMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):

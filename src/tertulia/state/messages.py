@@ -11,6 +11,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.changes import AnyChange, MessageSent
@@ -194,6 +195,15 @@ def _(state: State, change: changes.FlagsChanged) -> None:
 @FOLDS.of(changes.MessagesRead)
 def _(state: State, change: changes.MessagesRead) -> None:
     state.unread.mark(change.user_id, change.message_ids, read=True)
+
+
+@FOLDS.of(changes.ReadStateImported)
+def _(state: State, change: changes.ReadStateImported) -> None:
+    every = BitMap(range(change.first_id, change.last_id + 1))
+    for some, user_ids in change.groups:
+        ids = ids_of(some, every)
+        for user_id in user_ids:
+            state.unread.mark(user_id, ids, read=True)
 
 
 @FOLDS.of(changes.MessagesUnread)

@@ -263,6 +263,10 @@ def _marks_of(entries: Sequence[Entry]) -> _Marks:
                     marks.read((reaction.user_id,), BitMap((reaction.message_id,)))
             case changes.MessagesRead(user_id=user):
                 marks.read((user,), BitMap(change.message_ids))
+            case changes.ReadStateImported():
+                every = BitMap(range(change.first_id, change.last_id + 1))
+                for some, users in change.groups:
+                    marks.read(users, ids_of(some, every))
             case changes.MessagesUnread(user_id=user):
                 marks.unread(user, BitMap([message.id for message in change.messages]))
             case changes.MessagesMoved():

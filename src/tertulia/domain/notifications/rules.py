@@ -199,7 +199,7 @@ def recipients_of_change(
     """Return whom the change notifies about a message: one that was sent, or that mentions them
     after an edit. None for most changes."""
     match change:
-        case MessageSent(message=message, gone=False):
+        case MessageSent(message=message, gone=False, imported=False):
             found = all_recipients(recipients(state, message, change.flags, way))
             people = found - BitMap(change.readers)
         case MessageEdited(message=message, gone=False, rendering_only=False) if change.mentioned:

@@ -49,17 +49,6 @@ def found(
         role=Role.OWNER,
         joined_at=now,
     )
-    bots = tuple(
-        User(
-            id=bot_id,
-            address=f"{local}@tertulia.invalid",
-            full_name=full,
-            joined_at=now,
-            avatar_source="J",
-            bot=Bot(kind=BotKind.GENERIC, is_system=True),
-        )
-        for bot_id, full, local in _BOTS
-    )
     realm = Realm(
         uuid=uuid,
         name=realm_name,
@@ -71,11 +60,26 @@ def found(
     return Decision(
         owner,
         (
-            RealmCreated(realm=realm, groups=SYSTEM_GROUPS, bots=bots),
+            RealmCreated(realm=realm, groups=SYSTEM_GROUPS, bots=system_bots(now)),
             UserCreated(
                 user=owner, credential=credential, settings=PersonalSettings(user_id=owner.id)
             ),
         ),
+    )
+
+
+def system_bots(now: int) -> tuple[User, ...]:
+    """Return the accounts of the server's own bots."""
+    return tuple(
+        User(
+            id=bot_id,
+            address=f"{local}@tertulia.invalid",
+            full_name=full,
+            joined_at=now,
+            avatar_source="J",
+            bot=Bot(kind=BotKind.GENERIC, is_system=True),
+        )
+        for bot_id, full, local in _BOTS
     )
 
 

@@ -97,24 +97,27 @@ EMOJI_SIZE: Final = 64
 
 async def add_emoji(caller: Caller, name: str, content: bytes) -> None:
     """Add a custom emoji. Raises BadImage, and as `tertulia.domain.organization.emoji.add`."""
+    files = caller.node.files
+    file, still = await keep_scaled_emoji(files, content)
+    try:
+        await caller.submit(emoji.add, emoji.NewEmoji(name=name, file=file, still=still))
+    except Refused:
+        await delete_unused(files, *map(emoji_place, filter(None, (file, still))))
+        raise
+
+
+async def keep_scaled_emoji(files: Files, content: bytes) -> tuple[str, str]:
+    """Store an emoji's image. Return the file's name, and that of a still image if it's animated.
+    Raises BadImage."""
     try:
         still = await pictures.squared(content, EMOJI_SIZE)
         moving = await pictures.animated(content, EMOJI_SIZE)
     except BadPicture as error:
         raise BadImage(str(error)) from None
-    files = caller.node.files
-    written: list[str] = []
-    try:
-        written.append(await keep_emoji(files, still.content, "png"))
-        if moving is not None:
-            written.append(await keep_emoji(files, moving.content, "gif"))
-        new = emoji.NewEmoji(
-            name=name, file=written[-1], still=written[0] if moving is not None else ""
-        )
-        await caller.submit(emoji.add, new)
-    except Refused:
-        await delete_unused(files, *map(emoji_place, written))
-        raise
+    file = await keep_emoji(files, still.content, "png")
+    if moving is None:
+        return file, ""
+    return await keep_emoji(files, moving.content, "gif"), file
 
 
 async def keep_emoji(files: Files, picture: bytes, ending: str) -> str:
@@ -164,15 +167,31 @@ def logo_name(*, night: bool) -> str:
     return "night_logo" if night else "logo"
 
 
+async def keep_scaled_realm_picture(files: Files, name: str, content: bytes) -> str:
+    """Store a picture of the organization, `icon`, `logo`, or `night_logo`. Return its path. Raises
+    BadImage."""
+    try:
+        if name == "icon":
+            scaled = await pictures.squared(content, ICON_PIXELS)
+        else:
+            scaled = await pictures.fitted(content, *LOGO_PIXELS)
+    except BadPicture as error:
+        raise BadImage(str(error)) from None
+    return await _keep(files, name, scaled)
+
+
+async def _keep(files: Files, name: str, scaled: Scaled) -> str:
+    file = f"{REALM_DIRECTORY}/{name}-{secrets.token_urlsafe(16)}.png"
+    await files.put(file, scaled.content)
+    return file
+
+
 async def _set(caller: Caller, name: str, scaled: Scaled | None) -> None:
     """Replace a picture, and delete the previous file when the change is on disk."""
     # Scaling took a while, so check again.
     permissions.require_administrator(caller.state, caller.user)
     files = caller.node.files
-    file = ""
-    if scaled is not None:
-        file = f"{REALM_DIRECTORY}/{name}-{secrets.token_urlsafe(16)}.png"
-        await files.put(file, scaled.content)
+    file = "" if scaled is None else await _keep(files, name, scaled)
     try:
         before = await caller.submit(settings.set_picture, name, file)
     except BaseException:

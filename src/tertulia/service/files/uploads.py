@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -52,7 +53,7 @@ async def store_upload(node: Node, user_id: int, file: ArrivedFile) -> Attachmen
         name=file.name,
         media_type=file.content_type,
         size=file.size,
-        picture=await _picture(file),
+        picture=await image_info(file.arriving.place, file.content_type, file.name),
     )
     await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
     others = await reserved_bytes(node, node.state.users[user_id], new.key)
@@ -85,15 +86,15 @@ async def reserved_bytes(node: Node, user: User, besides: str = "") -> Mapping[i
     return found
 
 
-async def _picture(file: ArrivedFile) -> ImageInfo | None:
-    """The image's properties, if the file is an image."""
-    if not attachments.media_type(file.content_type, file.name).startswith("image/"):
+async def image_info(file: Path, media_type: str, name: str) -> ImageInfo | None:
+    """Return the image's properties, if the file is an image."""
+    if not attachments.media_type(media_type, name).startswith("image/"):
         return None
     try:
-        found = await pictures.described(file.arriving.place)
+        image = await pictures.described(file)
     except BadPicture:
         return None
-    return ImageInfo(width=found.width, height=found.height, animated=found.animated)
+    return ImageInfo(width=image.width, height=image.height, animated=image.animated)
 
 
 class FileAccess:

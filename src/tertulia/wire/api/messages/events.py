@@ -110,6 +110,8 @@ class MessageSentProjection(Projection[MessageSent]):
 
     def audience(self, state: State, change: MessageSent) -> Collection[int]:
         message = change.message
+        if change.imported:
+            return ()
         if message.channel_id is None:
             return state.directs[message.direct_id].members
         return state.subscriptions.of_channel[message.channel_id]
@@ -159,6 +161,7 @@ class MessageSentProjection(Projection[MessageSent]):
         registration = viewer.registration
         if (
             change.gone
+            or change.imported
             or not (
                 state.received(user.id, message)
                 or (registration.all_public_channels and _is_public(context, message, viewer))

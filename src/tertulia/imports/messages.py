@@ -1,0 +1,402 @@
+"""The changes that write a batch of messages, with the subscriptions between them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pyroaring import BitMap
+
+from tertulia.domain import names
+from tertulia.domain.messages import reactions
+from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.organization import OrganizationChanges
+from tertulia.imports.records import SourceMessage, SourceSubscription
+from tertulia.imports.report import Report
+from tertulia.model.attachments import Attachment, linked_paths
+from tertulia.model.changes import (
+    AnyChange,
+    AttachmentAdded,
+    MessagePinned,
+    MessageSent,
+    ReadStateImported,
+    SubmessageAdded,
+    Unsubscribed,
+)
+from tertulia.model.messages import (
+    DirectConversation,
+    Flag,
+    Message,
+    MessageEdit,
+    Rendered,
+    Submessage,
+    place_of,
+)
+from tertulia.model.pins import MAX_PINS, Pin
+from tertulia.model.ranges import ranges_of
+from tertulia.model.reactions import EmojiKind, Reaction
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.state.state import State
+from tertulia.store.notes import MessageHistoryImported, Note
+
+USERS_AT_ONCE: Final = 500
+"""Users whose read state is written by one change."""
+
+
+class PreparedMessage(Struct, frozen=True, kw_only=True):
+    """A message whose files are stored and whose texts are rendered."""
+
+    source: SourceMessage
+    content: str
+    rendered: Rendered
+    before: tuple[Rendered | None, ...] = ()
+    """The rendered previous content of each edit."""
+    files: tuple[Attachment, ...] = ()
+    """Files that it brings along. Their IDs are assigned when it is written."""
+
+
+class Membership(Struct, frozen=True):
+    """A subscription that begins, or ends, after the message with that key."""
+
+    after: int
+    subscription: SourceSubscription
+    ends: bool = False
+
+
+def memberships(subscriptions: Sequence[SourceSubscription]) -> list[Membership]:
+    """Return when the subscriptions begin and end, in order."""
+    found = []
+    for one in subscriptions:
+        for after, until in one.spans:
+            found.append(Membership(after, one))
+            if until is not None:
+                found.append(Membership(until, one, ends=True))
+    found.sort(key=lambda one: (one.after, one.ends))
+    return found
+
+
+class Written(Struct, frozen=True):
+    """The result of writing a batch."""
+
+    ids: tuple[int, ...]
+    """The messages' IDs; 0 for those that were skipped."""
+    applied: int
+    """Memberships that are applied now."""
+
+
+class MessageWriter:
+    """Writes batches. A verb: the state decides the IDs."""
+
+    def __init__(
+        self,
+        ids: Identifiers,
+        organization: OrganizationChanges,
+        plan: Sequence[Membership],
+        report: Report,
+        *,
+        keep_ids: bool,
+    ) -> None:
+        self._ids = ids
+        self._organization = organization
+        self._plan = plan
+        self._report = report
+        self._keep_ids = keep_ids
+
+    def write(
+        self,
+        context: CommandContext,
+        batch: Sequence[PreparedMessage],
+        applied: int,
+        notes: list[Note],
+        progress: Callable[[Written], Note],
+    ) -> Decision[Written]:
+        """Return the changes that write the batch, after the first `applied` memberships.
+
+        `notes` are the command's, which are read after it decided: it adds the messages' history,
+        and the progress, of which `progress` makes a note.
+        """
+        decision, history = _Batch(self, context.state, applied).decided(batch)
+        notes[:] = [history, progress(decision.result)]
+        return decision
+
+    def rest(self, context: CommandContext, applied: int, most: int) -> Decision[int]:
+        """Apply up to that many memberships after the newest message. Return how many are
+        applied."""
+        changes: list[AnyChange] = []
+        until = min(applied + most, len(self._plan))
+        for one in self._plan[applied:until]:
+            changes += self._membership(context.state, one, context.state.last_message_id)
+        return Decision(until, changes)
+
+    def _membership(self, state: State, one: Membership, last_id: int) -> Iterator[AnyChange]:
+        if not one.ends:
+            yield from self._organization.subscription(one.subscription, last_id)
+            return
+        channel_id = self._ids.find("channel", one.subscription.channel)
+        user_id = self._ids.find("user", one.subscription.user)
+        if channel_id is not None and user_id is not None:
+            yield Unsubscribed(
+                channel_id=channel_id,
+                user_ids=(user_id,),
+                until=last_id,
+                name=state.channels[channel_id].name,
+            )
+
+
+class _Batch:
+    def __init__(self, writer: MessageWriter, state: State, applied: int) -> None:
+        self._writer = writer
+        self._ids = writer._ids
+        self._report = writer._report
+        self._state = state
+        self._applied = applied
+        self._last_id = state.last_message_id
+        self._next_direct = state.directs.next_id()
+        self._begun: dict[tuple[int, ...], DirectConversation] = {}
+        self._next_file = state.tables["attachments"].next_id()
+        self._next_part = reactions.next_id(state)
+        self._edits: list[MessageEdit] = []
+        self._reactions: list[Reaction] = []
+
+    def decided(
+        self, batch: Sequence[PreparedMessage]
+    ) -> tuple[Decision[Written], MessageHistoryImported]:
+        changes: list[AnyChange] = []
+        ids: list[int] = []
+        plan = self._writer._plan
+        for prepared in batch:
+            key = prepared.source.key
+            while self._applied < len(plan) and isinstance(key, int):
+                if plan[self._applied].after >= key:
+                    break
+                changes += self._writer._membership(self._state, plan[self._applied], self._last_id)
+                self._applied += 1
+            message_id = self._last_id + 1
+            if self._writer._keep_ids and isinstance(key, int):
+                message_id = max(key, message_id)
+            made = self._message(prepared, message_id)
+            if made:
+                self._last_id = message_id
+                ids.append(message_id)
+                changes += made
+            else:
+                ids.append(0)
+        history = MessageHistoryImported(tuple(self._edits), tuple(self._reactions))
+        return Decision(Written(tuple(ids), self._applied), changes), history
+
+    def _message(self, prepared: PreparedMessage, message_id: int) -> list[AnyChange]:
+        """Return the changes that write the message; none if its place didn't come along."""
+        source = prepared.source
+        sender_id = self._ids.find("user", source.sender)
+        if sender_id is None:
+            self._report.skip("messages", "The sender isn't in the export.", source.content)
+            return []
+        changes: list[AnyChange] = []
+        files = [self._file(file) for file in prepared.files]
+        changes += [AttachmentAdded(attachment=file) for file in files]
+        place = self._place(source)
+        if place is None:
+            self._report.skip("messages", "The conversation isn't in the export.", source.content)
+            return []
+        channel_id, topic, direct_id, begun = place
+        rendered = prepared.rendered
+        linked = self._linked(prepared.content, files)
+        message = Message(
+            id=message_id,
+            sender_id=sender_id,
+            sent_at=source.sent_at,
+            channel_id=channel_id,
+            topic=topic,
+            direct_id=direct_id,
+            content=prepared.content,
+            rendered=rendered.html,
+            client=source.client,
+            has_link=rendered.has_link or bool(linked),
+            has_image=rendered.has_image,
+            has_attachment=bool(linked),
+            is_me=rendered.is_me,
+            mentions_all=rendered.mentions_all and channel_id is not None,
+        )
+        parts = self._parts(source, message)
+        changes.append(
+            MessageSent(
+                message=message,
+                flags=self._flags(source),
+                widget=parts[0] if parts else None,
+                new_conversation=begun,
+                attachment_ids=linked,
+                imported=True,
+            )
+        )
+        place_ = place_of(message)
+        changes += [SubmessageAdded(submessage=part, place=place_) for part in parts[1:]]
+        if source.is_pinned and channel_id is not None:
+            changes += self._pin(message, sender_id)
+        self._history(prepared, message_id)
+        return changes
+
+    def _place(
+        self, source: SourceMessage
+    ) -> tuple[int | None, str, int | None, DirectConversation | None] | None:
+        """Return channel, topic, direct conversation, and that one if it's new."""
+        if source.channel is not None:
+            channel_id = self._ids.find("channel", source.channel)
+            return (
+                None
+                if channel_id is None
+                else (channel_id, names.topic_name(source.topic), None, None)
+            )
+        people = [self._ids.find("user", key) for key in source.people]
+        if None in people or not people:
+            return None
+        members = tuple(sorted({one for one in people if one is not None}))
+        known = self._state.directs.by_members.get(members)
+        if known is not None:
+            return None, "", known, None
+        if members in self._begun:
+            return None, "", self._begun[members].id, None
+        begun = DirectConversation(id=self._next_direct, members=members)
+        self._next_direct += 1
+        self._begun[members] = begun
+        return None, "", begun.id, begun
+
+    def _file(self, file: Attachment) -> Attachment:
+        number, self._next_file = self._next_file, self._next_file + 1
+        return replace(file, id=number)
+
+    def _linked(self, content: str, fresh: Sequence[Attachment]) -> tuple[int, ...]:
+        """Return the files that the content links: its own, and those of earlier messages."""
+        own = {file.path: file.id for file in fresh}
+        found = []
+        for paths in linked_paths(content):
+            for path in paths:
+                known = self._state.uploads.at_path(path)
+                number = own.get(path) or (known.id if known is not None else 0)
+                if number:
+                    found.append(number)
+                    break
+        return tuple(dict.fromkeys(found))
+
+    def _flags(self, source: SourceMessage) -> dict[int, Flag]:
+        flags = {}
+        for key, flag in source.flags.items():
+            user_id = self._ids.find("user", key)
+            if user_id is not None and flag:
+                flags[user_id] = flag
+        return dict(sorted(flags.items()))
+
+    def _parts(self, source: SourceMessage, message: Message) -> list[Submessage]:
+        given = [(one.user, one.kind, one.content) for one in source.submessages]
+        if not given:
+            begun = reactions.begun_by(message.content)
+            if begun is not None:
+                given = [(source.sender, reactions.WIDGET, begun)]
+        parts = []
+        for user, kind, content in given:
+            user_id = self._ids.find("user", user)
+            if user_id is None:
+                continue
+            number, self._next_part = self._next_part, self._next_part + 1
+            parts.append(
+                Submessage(
+                    id=number,
+                    message_id=message.id,
+                    sender_id=user_id,
+                    kind=kind,
+                    content=content,
+                )
+            )
+        return parts
+
+    def _pin(self, message: Message, user_id: int) -> Iterator[AnyChange]:
+        assert message.channel_id is not None  # noqa: S101
+        if self._state.pins.of_channel.count(message.channel_id) >= MAX_PINS:
+            self._report.skip("pins", f"A channel can have at most {MAX_PINS}.", message.content)
+            return
+        yield MessagePinned(
+            pin=Pin(
+                message_id=message.id,
+                channel_id=message.channel_id,
+                topic=message.topic,
+                pinned_by=user_id,
+                pinned_at=message.sent_at,
+            )
+        )
+
+    def _history(self, prepared: PreparedMessage, message_id: int) -> None:
+        source = prepared.source
+        for n, (edit, before) in enumerate(zip(source.edits, prepared.before, strict=True), 1):
+            self._edits.append(
+                MessageEdit(
+                    message_id=message_id,
+                    seq=n,
+                    at=edit.at,
+                    user_id=self._ids.find("user", edit.user),
+                    was_content=edit.was_content,
+                    was_rendered=before.html if before is not None else None,
+                    was_topic=edit.was_topic,
+                    topic=edit.topic,
+                    was_channel_id=self._ids.find("channel", edit.was_channel),
+                    channel_id=self._ids.find("channel", edit.channel),
+                )
+            )
+        for one in source.reactions:
+            user_id = self._ids.find("user", one.user)
+            code = one.code
+            if one.kind is EmojiKind.CUSTOM:
+                emoji_id = self._ids.find("emoji", int(code) if code.isdecimal() else code)
+                if emoji_id is None:
+                    self._report.skip("reactions", "The emoji isn't in the export.", one.name)
+                    continue
+                code = str(emoji_id)
+            if user_id is None:
+                self._report.skip("reactions", "The person isn't in the export.", one.name)
+                continue
+            self._reactions.append(
+                Reaction(
+                    message_id=message_id, user_id=user_id, kind=one.kind, code=code, name=one.name
+                )
+            )
+            self._report.count("reactions")
+
+
+class ReadState:
+    """Who has read which imported messages, until it is written."""
+
+    def __init__(self) -> None:
+        self._every = BitMap()
+        self._unread: dict[int, BitMap] = {}
+
+    @property
+    def size(self) -> int:
+        """Messages whose state isn't written yet."""
+        return len(self._every)
+
+    def add(self, message_id: int, unread_by: Sequence[int]) -> None:
+        self._every.add(message_id)
+        for user_id in unread_by:
+            self._unread.setdefault(user_id, BitMap()).add(message_id)
+
+    def clear(self) -> None:
+        """Forget what has been written."""
+        self._every.clear()
+        self._unread.clear()
+
+    def changes(self, user_ids: Sequence[int]) -> list[ReadStateImported]:
+        """Return the changes that mark them as read by these users, but for what is unread."""
+        if not self._every:
+            return []
+        first, last = self._every.min(), self._every.max()
+        whole = BitMap(range(first, last + 1))
+        groups: dict[bytes, list[int]] = {}
+        for user_id in user_ids:
+            groups.setdefault(self._unread.get(user_id, BitMap()).serialize(), []).append(user_id)
+        found = []
+        for unread, users in groups.items():
+            read = ranges_of(whole - BitMap.deserialize(unread), whole)
+            for begin in range(0, len(users), USERS_AT_ONCE):
+                some = tuple(users[begin : begin + USERS_AT_ONCE])
+                found.append(
+                    ReadStateImported(first_id=first, last_id=last, groups=((read, some),))
+                )
+        return found

@@ -1,0 +1,134 @@
+"""Rendering of imported messages in other processes, since it takes longer than writing them."""
+
+import asyncio
+import contextlib
+import logging
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Final
+
+import msgspec
+
+from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.render import Renderer
+from tertulia.model.messages import Rendered
+from tertulia.model.nouns import NOUNS
+from tertulia.state.decision import CommandContext
+from tertulia.state.state import State
+
+logger = logging.getLogger("tertulia.imports")
+
+MAX_SECONDS: Final = 2.0
+"""CPU time for one message. After that, its code and formulas become plain text."""
+BATCH_SECONDS: Final = 120.0
+"""The longest that a batch is waited for before its processes are killed."""
+_NEEDED: Final = frozenset(
+    {"realm", "users", "user_groups", "channels", "custom_emoji", "linkifiers", "channel_folders"}
+)
+"""Tables that rendering looks at. Topics and attachments are taken as they are linked."""
+
+Text = tuple[int, str]
+"""A user's ID and their content."""
+
+
+class RenderPool:
+    """Renders batches of messages, in the state at the time when it was created."""
+
+    def __init__(self, state: State, site: str, processes: int | None = None) -> None:
+        self._records = {
+            noun.table: msgspec.msgpack.encode(list(state.tables[noun.table]))
+            for noun in NOUNS
+            if noun.table in _NEEDED
+        }
+        self._site = site
+        self._processes = processes or max(1, (os.cpu_count() or 2) - 1)
+        self._plain = Renderer(site)
+        self._state = state
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self._processes,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(self._records, self._site),
+        )
+
+    async def render(self, texts: Sequence[Text]) -> list[Rendered]:
+        """Render the texts. Never raises for what is in them."""
+        size = max(1, -(-len(texts) // (self._processes * 2)))
+        parts = [texts[first : first + size] for first in range(0, len(texts), size)]
+        loop = asyncio.get_running_loop()
+        try:
+            done = await asyncio.wait_for(
+                asyncio.gather(*(loop.run_in_executor(self._pool, _render, p) for p in parts)),
+                BATCH_SECONDS,
+            )
+        except Exception:
+            logger.warning("rendering a batch failed; its code and formulas become plain text")
+            self.close()
+            self._pool = self._new_pool()
+            context = CommandContext(self._state, 0, None)
+            return [self._plain.render(context, text) for _, text in texts]
+        return [one for part in done for one in msgspec.msgpack.decode(part, type=list[Rendered])]
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        for process in list((self._pool._processes or {}).values()):
+            process.kill()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Slow(Exception):
+    pass
+
+
+_own: "_Worker"
+
+
+class _Worker:
+    def __init__(self, records: Mapping[str, bytes], site: str) -> None:
+        types = {noun.table: noun.type for noun in NOUNS}
+        decoded: dict[str, list[Any]] = {
+            table: msgspec.msgpack.decode(rows, type=list[types[table]])  # type: ignore[valid-type]
+            for table, rows in records.items()
+        }
+        self.context = CommandContext(State.load(0, decoded), 0, None)
+        self.full = Renderer(site, ExternalMedia(), in_place=True)
+        self.plain = Renderer(site)
+
+
+def _begin(records: Mapping[str, bytes], site: str) -> None:
+    global _own
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _own = _Worker(records, site)
+
+
+def _render(texts: Sequence[Text]) -> bytes:
+    return msgspec.msgpack.encode([_one(*text) for text in texts])
+
+
+def _one(user_id: int, content: str) -> Rendered:
+    context = CommandContext(_own.context.state, 0, user_id)
+    try:
+        with _limited():
+            return _own.full.render(context, content)
+    except _Slow:
+        return _own.plain.render(context, content)
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    def interrupt(*_: object) -> None:
+        raise _Slow
+
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

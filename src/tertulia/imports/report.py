@@ -1,0 +1,64 @@
+"""What an import did: counts by kind, and what it skipped or changed, with reasons."""
+
+from collections import Counter
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+SAMPLES: Final = 5
+"""Examples that are kept for each reason."""
+MAX_REASONS: Final = 500
+"""Different reasons that are told apart."""
+SAMPLE_LENGTH: Final = 200
+"""Characters of an example."""
+
+
+class Remark(Struct):
+    """Records of one kind that were skipped or changed for the same reason."""
+
+    kind: str
+    """The plural noun: `people`, `messages`, …"""
+    reason: str
+    """A sentence."""
+    count: int = 0
+    samples: list[str] = field(default_factory=list)
+
+
+class Report(Struct):
+    imported: Counter[str] = field(default_factory=Counter)
+    """By plural noun."""
+    skipped: dict[str, Remark] = field(default_factory=dict)
+    changed: dict[str, Remark] = field(default_factory=dict)
+
+    def count(self, kind: str, number: int = 1) -> None:
+        """Count imported records."""
+        self.imported[kind] += number
+
+    def skip(self, kind: str, reason: str, sample: object = "", number: int = 1) -> None:
+        """Note that records don't come along."""
+        _note(self.skipped, kind, reason, sample, number)
+
+    def change(self, kind: str, reason: str, sample: object = "", number: int = 1) -> None:
+        """Note that records come along otherwise than they were."""
+        _note(self.changed, kind, reason, sample, number)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "imported": dict(sorted(self.imported.items())),
+            "skipped": msgspec.to_builtins(list(self.skipped.values())),
+            "changed": msgspec.to_builtins(list(self.changed.values())),
+        }
+
+
+def _note(remarks: dict[str, Remark], kind: str, reason: str, sample: object, number: int) -> None:
+    key = f"{kind}: {reason}"
+    remark = remarks.get(key)
+    if remark is None:
+        if len(remarks) >= MAX_REASONS:
+            key, reason = f"{kind}: …", "There are other reasons, too many to list."
+        remark = remarks.setdefault(key, Remark(kind=kind, reason=reason))
+    remark.count += number
+    text = str(sample)[:SAMPLE_LENGTH]
+    if text and len(remark.samples) < SAMPLES and text not in remark.samples:
+        remark.samples.append(text)

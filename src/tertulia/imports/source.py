@@ -1,0 +1,67 @@
+"""Where an import comes from."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, Protocol
+
+from msgspec import Struct
+
+from tertulia.imports.records import Key, SourceMessage, SourceOrganization
+from tertulia.imports.report import Report
+
+
+class SourceError(Exception):
+    """The export can't be used. `str(error)` says why, and what to do."""
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What is known before anything is imported."""
+
+    fingerprint: str
+    """Identifies the export, so that an interrupted import of it can be resumed."""
+    name: str
+    """The organization's name."""
+    origin: str
+    """The kind and version of the other server, such as `Zulip 10.1`."""
+    messages: int
+    """Their number, or an estimate."""
+    files: int = 0
+    file_bytes: int = 0
+
+
+class Batch(Struct, frozen=True):
+    """Consecutive messages, and where the source continues after them."""
+
+    messages: tuple[SourceMessage, ...]
+    position: str
+    """Opaque; empty for the beginning."""
+
+
+class Source(Protocol):
+    """An export, or a running server. Everything is yielded in the same order each time."""
+
+    kind: str
+    """`zulip`, `slack`, …"""
+    keeps_ids: bool
+    """Whether integer keys become IDs in a new organization."""
+
+    def survey(self) -> Survey:
+        """Look at all of it once, in bounded memory. Raises SourceError."""
+
+    def organization(self, report: Report) -> SourceOrganization:
+        """Return everything but messages. What can't come along goes into the report. Raises
+        SourceError."""
+
+    def messages(self, after: str, report: Report) -> Iterator[Batch]:
+        """Yield batches of at most 500 messages after that position. Raises SourceError."""
+
+    def open(self, place: str) -> BinaryIO:
+        """Open a file. Raises FileNotFoundError."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+def require_unique(keys: list[Key], what: str) -> None:
+    """Raise SourceError if two records have the same key."""
+    if len(set(keys)) != len(keys):
+        raise SourceError(f"The export has two {what} with the same ID. It is damaged.")
