@@ -16,7 +16,7 @@ COMMANDS: Final = (
     *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "invitations"),
     *("groups", "channels", "folders", "settings", "defaults", "default-groups"),
     *("fields", "domains", "pictures", "emoji", "linkifiers", "playgrounds", "files"),
-    *("announce", "mail", "backup", "backups", "restore"),
+    *("announce", "mail", "backup", "backups", "restore", "import"),
     *("move-files", "check", "top", "nodes", "end-queues", "usage", "config"),
 )
 """In the order in which help lists them."""
@@ -32,6 +32,7 @@ _MODULES: Final = {
     **dict.fromkeys(("linkifiers", "playgrounds", "announce", "reactivate"), "organization"),
     **dict.fromkeys(("backup", "restore", "end-queues"), "backups"),
     "move-files": "files",
+    "import": "imports",
 }
 """Modules of commands whose module has another name."""
 

@@ -89,6 +89,30 @@ class Progress(Struct, kw_only=True):
     report: Report = field(default_factory=Report)
 
 
+def dry_run(source: Source, tell: "Tell") -> Progress:
+    """Read everything and count what would be imported, without an organization. Raises
+    SourceError."""
+    survey = source.survey()
+    progress = Progress(
+        fingerprint=survey.fingerprint,
+        kind=source.kind,
+        origin=survey.origin,
+        expected=survey.messages,
+    )
+    report = progress.report
+    organization = source.organization(report)
+    for kind in ("users", "groups", "folders", "channels", "emoji", "linkifiers", "drafts"):
+        report.count(kind, len(getattr(organization, kind)))
+    progress.step = "messages"
+    for batch in source.messages("", report):
+        progress.messages += len(batch.messages)
+        report.count("messages", len(batch.messages))
+        report.count("reactions", sum(len(one.reactions) for one in batch.messages))
+        report.count("files", sum(len(one.attachments) for one in batch.messages))
+        tell(progress)
+    return progress
+
+
 class ImportRefused(Exception):
     """The import can't begin. `str(error)` says why."""
 
@@ -167,6 +191,8 @@ class Importer:
                 self._progress = before
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
                 self._is_fresh = False
+                if before.step == "founding":
+                    self._next("accounts")
                 return
             if before.step != "done":
                 raise ImportRefused(
@@ -197,10 +223,6 @@ class Importer:
         if self._is_fresh:
             if progress.step == "founding":
                 await self._submit(made.founding(str(uuid.uuid4())))
-                fingerprint = self._vault.fingerprint
-                await self._log.store.write(
-                    lambda c: installation.put(c, installation.SECRET, fingerprint)
-                )
             self._next("accounts")
         steps: tuple[tuple[Step, Step, Callable[[], Iterator[AnyChange]]], ...] = (
             ("accounts", "groups", made.accounts),
@@ -227,6 +249,7 @@ class Importer:
         notes = (
             self._noted(),
             FactSet(IDS_FACT, msgspec.json.encode(self._ids.stored()).decode()),
+            FactSet(installation.SECRET, self._vault.fingerprint),
         )
         await self._log.submit(None, verb, notes=notes)
         self._tell(self._progress)

@@ -428,10 +428,9 @@ class OrganizationChanges:
         for message in source.scheduled:
             user_id = ids.find("user", message.user)
             scheduled_id = ids.find("scheduled", message.key)
-            if user_id is not None and scheduled_id not in {
-                None,
-                *self._state.tables["scheduled_messages"].rows,
-            }:
+            if scheduled_id is None or scheduled_id in self._state.tables["scheduled_messages"]:
+                continue
+            if user_id is not None:
                 yield changes.MessageScheduled(
                     user_id=user_id,
                     message=ScheduledMessage(

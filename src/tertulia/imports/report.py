@@ -1,6 +1,5 @@
 """What an import did: counts by kind, and what it skipped or changed, with reasons."""
 
-from collections import Counter
 from typing import Any, Final
 
 import msgspec
@@ -26,14 +25,15 @@ class Remark(Struct):
 
 
 class Report(Struct):
-    imported: Counter[str] = field(default_factory=Counter)
+    imported: dict[str, int] = field(default_factory=dict)
     """By plural noun."""
     skipped: dict[str, Remark] = field(default_factory=dict)
     changed: dict[str, Remark] = field(default_factory=dict)
 
     def count(self, kind: str, number: int = 1) -> None:
         """Count imported records."""
-        self.imported[kind] += number
+        if number:
+            self.imported[kind] = self.imported.get(kind, 0) + number
 
     def skip(self, kind: str, reason: str, sample: object = "", number: int = 1) -> None:
         """Note that records don't come along."""

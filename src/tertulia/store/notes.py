@@ -10,7 +10,7 @@ from tertulia.model.messages import MessageEdit
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
 from tertulia.model.webhooks import ServiceCall
-from tertulia.store import bots, editing, installation, outbox, webhooks
+from tertulia.store import bots, installation, outbox, webhooks
 from tertulia.store.bots import StorageChanged
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
@@ -110,25 +110,6 @@ _OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
 """Frequent notes, which are written by one statement: it, and its parameters."""
 
 
-def _write_history(connection: Connection, note: MessageHistoryImported) -> None:
-    columns = [name.strip() for name in editing.EDIT_COLUMNS.split(",")]
-    places = ", ".join("?" * len(columns))
-    connection.run_many(
-        f"INSERT INTO message_edits ({editing.EDIT_COLUMNS}) VALUES ({places})"
-        " ON CONFLICT (message_id, seq) DO NOTHING",
-        [tuple(getattr(edit, name) for name in columns) for edit in note.edits],
-    )
-    connection.run_many(
-        "INSERT INTO reactions (message_id, user_id, kind, code, name, neutral, seq)"
-        " VALUES (?, ?, ?, ?, ?, 0, ?)"
-        " ON CONFLICT (message_id, user_id, kind, code) DO NOTHING",
-        [
-            (one.message_id, one.user_id, one.kind.value, one.code, one.name, n)
-            for n, one in enumerate(note.reactions)
-        ],
-    )
-
-
 def _write_note(connection: Connection, note: Note) -> None:
     match note:
         case QueueRecord():
@@ -149,8 +130,6 @@ def _write_note(connection: Connection, note: Note) -> None:
             bots.write(connection, note)
         case FactSet(key=key, value=value):
             installation.put(connection, key, value)
-        case MessageHistoryImported():
-            _write_history(connection, note)
         case MailQueued(mail=mail, at=at, id=mail_id):
             outbox.add(connection, mail, at, mail_id)
         case CallQueued(call=call, at=at, id=call_id):

@@ -21,7 +21,7 @@ from tertulia.store.bitmaps import Chunks
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection, Query
 from tertulia.store.dialect import Dialect
-from tertulia.store.notes import _OFTEN, Note, _write_note
+from tertulia.store.notes import _OFTEN, MessageHistoryImported, Note, _write_note
 
 
 class Batch(Struct):
@@ -52,7 +52,29 @@ def write(connection: Connection, batch: Batch) -> None:
             connection.run_many(statement, [parameters(note) for note in notes])
         else:
             for note in notes:
-                _write_note(connection, note)
+                if isinstance(note, MessageHistoryImported):
+                    _write_history(connection, note)
+                else:
+                    _write_note(connection, note)
+
+
+def _write_history(connection: Connection, note: MessageHistoryImported) -> None:
+    columns = [name.strip() for name in editing.EDIT_COLUMNS.split(",")]
+    places = ", ".join("?" * len(columns))
+    connection.run_many(
+        f"INSERT INTO message_edits ({editing.EDIT_COLUMNS}) VALUES ({places})"
+        " ON CONFLICT (message_id, seq) DO NOTHING",
+        [tuple(getattr(edit, name) for name in columns) for edit in note.edits],
+    )
+    connection.run_many(
+        "INSERT INTO reactions (message_id, user_id, kind, code, name, neutral, seq)"
+        " VALUES (?, ?, ?, ?, ?, 0, ?)"
+        " ON CONFLICT (message_id, user_id, kind, code) DO NOTHING",
+        [
+            (one.message_id, one.user_id, one.kind.value, one.code, one.name, n)
+            for n, one in enumerate(note.reactions)
+        ],
+    )
 
 
 def row_count(batch: Batch) -> int:

@@ -1,0 +1,150 @@
+"""The importer: what comes along, and that an interrupted import loses and doubles nothing."""
+
+from contextlib import closing
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.app.founding import opened_log
+from tertulia.imports.importer import ImportRefused, Progress
+from tertulia.log.replica import replay_differences
+from tertulia.service.config import Config
+from tertulia.store import message_details
+from tertulia.store.database import READING
+from tertulia.store.store import database_at
+from tests.imports.invented import Invented, imported
+
+pytestmark = pytest.mark.anyio
+
+
+class Killed(Exception):
+    pass
+
+
+async def contents(config: Config) -> dict[str, Any]:
+    """Return everything of the organization that an import decides."""
+    with closing(
+        database_at(config.data_path, config.database_url).connect(readonly=True, limits=READING)
+    ) as connection:
+        assert replay_differences(connection) == []
+        messages = connection.query(
+            "SELECT m.id, sender_id, sent_at, m.channel_id, t.name, direct_id, content, rendered"
+            " FROM messages AS m LEFT JOIN message_topics AS t ON t.id = m.topic_id ORDER BY m.id"
+        )
+        edits = connection.query("SELECT message_id, at, user_id, was_content FROM message_edits")
+        reactions = connection.query("SELECT message_id, user_id, name FROM reactions")
+    async with opened_log(config, print) as log:
+        state = log.state
+        await log.store.read(lambda c: message_details)
+        return {
+            "messages": [tuple(row) for row in messages],
+            "edits": sorted(map(tuple, edits)),
+            "reactions": sorted(map(tuple, reactions)),
+            "users": {one.id: (one.full_name, one.role, one.is_active) for one in state.users},
+            "channels": {one.id: (one.name, one.is_private) for one in state.channels},
+            "spans": {
+                (one.channel_id, one.user_id): one.spans for one in state.tables["subscriptions"]
+            },
+        }
+
+
+async def unread_ids(config: Config, user_id: int) -> set[int]:
+    with closing(
+        database_at(config.data_path, config.database_url).connect(readonly=True, limits=READING)
+    ) as connection:
+        ids = {row[0] for row in connection.query("SELECT id FROM messages")}
+        rows = connection.query(
+            "SELECT chunk, bitmap FROM read_state WHERE user_id = ?", (user_id,)
+        )
+    from pyroaring import BitMap
+
+    read = {
+        (chunk << 16) + low for chunk, bitmap in rows for low in BitMap.deserialize(bytes(bitmap))
+    }
+    return ids - read
+
+
+async def test_a_new_organization_has_what_the_source_has(config: Config) -> None:
+    source = Invented(60)
+    progress = await imported(config, source)
+    assert progress.step == "done"
+    found = await contents(config)
+    assert [row[0] for row in found["messages"]] == list(range(101, 161))
+    assert found["users"][11] == ("Ann", 100, True)
+    assert found["users"][13] == ("Cleo", 400, False)
+    assert found["channels"][22] == ("office", True)
+    assert found["spans"][22, 12] == ((110, 120), (130, None))
+    assert len(found["edits"]) == len([n for n in range(60) if n % 7 == 0])
+    assert {row[0] for row in found["reactions"]} == {101 + n for n in range(0, 60, 5)}
+    assert 'data-user-id="12"' in found["messages"][0][7]
+    assert await unread_ids(config, 12) == {101 + n for n in range(0, 60, 3)}
+    assert await unread_ids(config, 11) == set()
+    report = progress.report.to_json()
+    assert report["imported"]["messages"] == 60
+    assert [one["kind"] for one in report["skipped"]] == [
+        "invoices",
+        "settings of the organization",
+    ]
+
+
+@pytest.mark.parametrize("commits", [1, 2, 4, 6, 7, 9])
+async def test_an_interrupted_import_ends_as_one_that_was_not(
+    config: Config, tmp_path: Any, commits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tertulia.imports.importer.READ_AT_ONCE", 25)
+    whole = msgspec.structs.replace(config, data_dir=str(tmp_path / "whole"), database_url="")
+    await imported(whole, Invented(60))
+    expected = await contents(whole)
+    left = commits
+
+    def kill(_: Progress) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Killed
+
+    with pytest.raises(Killed):
+        await imported(config, Invented(60), kill)
+    progress = await imported(config, Invented(60))
+    assert progress.report.imported["messages"] == 60
+    assert await contents(config) == expected
+    assert await unread_ids(config, 12) == {101 + n for n in range(0, 60, 3)}
+
+
+async def test_a_finished_import_is_not_repeated(config: Config) -> None:
+    await imported(config, Invented(20))
+    before = await contents(config)
+    again = await imported(config, Invented(20))
+    assert again.report.imported["messages"] == 20
+    assert await contents(config) == before
+
+
+async def test_another_export_must_wait_for_an_unfinished_import(config: Config) -> None:
+    def kill(progress: Progress) -> None:
+        if progress.messages:
+            raise Killed
+
+    with pytest.raises(Killed):
+        await imported(config, Invented(20), kill)
+    with pytest.raises(ImportRefused, match="isn't finished"):
+        await imported(config, Invented(30))
+
+
+async def test_people_with_an_account_keep_it(config: Config) -> None:
+    await imported(config, Invented(12))
+    await imported(config, Invented(24, keeps_ids=False))
+    found = await contents(config)
+    assert sorted(name for name, _, _ in found["users"].values() if " " not in name) == [
+        "Ann",
+        "Ben",
+        "Cleo",
+        "Cleo",
+    ]
+    assert sorted(name for name, _ in found["channels"].values()) == [
+        "kitchen",
+        "kitchen (2)",
+        "office",
+        "office (2)",
+    ]
+    assert [row[0] for row in found["messages"]] == [*range(101, 113), *range(113, 137)]
