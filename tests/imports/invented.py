@@ -16,8 +16,8 @@ from tertulia.imports.records import (
     SourceSubscription,
     SourceUser,
 )
-from tertulia.imports.report import Report
-from tertulia.imports.source import Batch, Survey
+from tertulia.imports.report import ImportReport
+from tertulia.imports.source import MessageBatch, Survey
 from tertulia.model.reactions import EmojiKind
 from tertulia.model.users import Role
 from tertulia.service.config import Config
@@ -46,7 +46,7 @@ class Invented:
             messages=self._messages,
         )
 
-    def organization(self, report: Report) -> SourceOrganization:
+    def organization(self, report: ImportReport) -> SourceOrganization:
         report.skip("invoices", "There is no place for them here.", "May")
         return SourceOrganization(
             name="Harbor Café",
@@ -70,10 +70,10 @@ class Invented:
             ),
         )
 
-    def messages(self, after: str, report: Report) -> Iterator[Batch]:
+    def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         for first in range(int(after or 0), self._messages, self._size):
             last = min(first + self._size, self._messages)
-            yield Batch(tuple(map(self.message, range(first, last))), str(last))
+            yield MessageBatch(tuple(map(self.message, range(first, last))), str(last))
 
     def message(self, n: int) -> SourceMessage:
         """Return the message of that number, with ID 101 for the first one."""

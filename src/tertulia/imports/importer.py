@@ -18,9 +18,9 @@ from tertulia.domain import names
 from tertulia.domain.messages import attachments
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.messages import (
+    ImportedReads,
     MessageWriter,
     PreparedMessage,
-    ReadState,
     Written,
     memberships,
 )
@@ -32,8 +32,8 @@ from tertulia.imports.organization import (
 )
 from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage, SourceOrganization
 from tertulia.imports.rendering import RenderPool, Text
-from tertulia.imports.report import Report
-from tertulia.imports.source import Batch, Source, Survey
+from tertulia.imports.report import ImportReport
+from tertulia.imports.source import MessageBatch, Source, Survey
 from tertulia.log.log import Log
 from tertulia.model.attachments import Attachment
 from tertulia.model.changes import AnyChange
@@ -86,7 +86,7 @@ class Progress(Struct, kw_only=True):
     keep_ids: bool = False
     started_at: float = 0
     ended_at: float = 0
-    report: Report = field(default_factory=Report)
+    report: ImportReport = field(default_factory=ImportReport)
 
 
 def dry_run(source: Source, tell: "Tell") -> Progress:
@@ -158,7 +158,7 @@ class Importer:
         report = self._progress.report
         # What the source reports is the same each time: it isn't counted again after a restart.
         organization = await asyncio.to_thread(
-            self._source.organization, report if self._is_fresh else Report()
+            self._source.organization, report if self._is_fresh else ImportReport()
         )
         if self._is_fresh:
             keep = self._progress.keep_ids
@@ -328,7 +328,7 @@ class Importer:
             progress.report,
             keep_ids=progress.keep_ids,
         )
-        read = ReadState()
+        read = ImportedReads()
         pool = RenderPool(self._log.state, self._site, self._processes)
         try:
             written: asyncio.Task[None] | None = None
@@ -356,7 +356,7 @@ class Importer:
             await self._submit(())
         self._next("end")
 
-    async def _batches(self, after: str) -> AsyncIterator[Batch]:
+    async def _batches(self, after: str) -> AsyncIterator[MessageBatch]:
         batches = self._source.messages(after, self._progress.report)
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
             yield batch
@@ -448,9 +448,9 @@ class Importer:
     async def _write(
         self,
         writer: MessageWriter,
-        batch: Batch,
+        batch: MessageBatch,
         prepared: Sequence[PreparedMessage],
-        read: ReadState,
+        read: ImportedReads,
     ) -> None:
         """Write the batch in one commit, with its position."""
         progress = self._progress
@@ -473,13 +473,13 @@ class Importer:
             await self._write_read_state(read)
 
     def _add_read(
-        self, read: ReadState, messages: Sequence[SourceMessage], ids: Iterable[int]
+        self, read: ImportedReads, messages: Sequence[SourceMessage], ids: Iterable[int]
     ) -> None:
         for one, message_id in zip(messages, ids, strict=True):
             if message_id:
                 read.add(message_id, self._ids.several("user", one.unread_by))
 
-    async def _write_read_state(self, read: ReadState) -> None:
+    async def _write_read_state(self, read: ImportedReads) -> None:
         self._progress.read_position = self._progress.position
         self._progress.unread_ids = []
         for some in _chunks(read.changes(self._ids.all("user")), READ_CHANGES_AT_ONCE):

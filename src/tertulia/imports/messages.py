@@ -12,7 +12,7 @@ from tertulia.domain.messages import reactions
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.organization import OrganizationChanges
 from tertulia.imports.records import SourceMessage, SourceSubscription
-from tertulia.imports.report import Report
+from tertulia.imports.report import ImportReport
 from tertulia.model.attachments import Attachment, linked_paths
 from tertulia.model.changes import (
     AnyChange,
@@ -55,7 +55,7 @@ class PreparedMessage(Struct, frozen=True, kw_only=True):
     """Files that it brings along. Their IDs are assigned when it is written."""
 
 
-class Membership(Struct, frozen=True):
+class MembershipStep(Struct, frozen=True):
     """A subscription that begins, or ends, after the message with that key."""
 
     after: int
@@ -63,14 +63,14 @@ class Membership(Struct, frozen=True):
     ends: bool = False
 
 
-def memberships(subscriptions: Sequence[SourceSubscription]) -> list[Membership]:
+def memberships(subscriptions: Sequence[SourceSubscription]) -> list[MembershipStep]:
     """Return when the subscriptions begin and end, in order."""
     found = []
     for one in subscriptions:
         for after, until in one.spans:
-            found.append(Membership(after, one))
+            found.append(MembershipStep(after, one))
             if until is not None:
-                found.append(Membership(until, one, ends=True))
+                found.append(MembershipStep(until, one, ends=True))
     found.sort(key=lambda one: (one.after, one.ends))
     return found
 
@@ -91,8 +91,8 @@ class MessageWriter:
         self,
         ids: Identifiers,
         organization: OrganizationChanges,
-        plan: Sequence[Membership],
-        report: Report,
+        plan: Sequence[MembershipStep],
+        report: ImportReport,
         *,
         keep_ids: bool,
     ) -> None:
@@ -128,7 +128,7 @@ class MessageWriter:
             changes += self._membership(context.state, one, context.state.last_message_id)
         return Decision(until, changes)
 
-    def _membership(self, state: State, one: Membership, last_id: int) -> Iterator[AnyChange]:
+    def _membership(self, state: State, one: MembershipStep, last_id: int) -> Iterator[AnyChange]:
         if not one.ends:
             yield from self._organization.subscription(one.subscription, last_id)
             return
@@ -360,7 +360,7 @@ class _Batch:
             self._report.count("reactions")
 
 
-class ReadState:
+class ImportedReads:
     """Who has read which imported messages, until it is written."""
 
     def __init__(self) -> None:

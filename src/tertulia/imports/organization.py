@@ -19,7 +19,7 @@ from tertulia.imports.records import (
     SourceSubscription,
     SourceUser,
 )
-from tertulia.imports.report import Report
+from tertulia.imports.report import ImportReport
 from tertulia.markup.render import Renderer
 from tertulia.model import changes
 from tertulia.model.changes import AnyChange
@@ -59,7 +59,7 @@ class Pictures(Struct, kw_only=True):
 
 
 def assign_ids(
-    state: State, source: SourceOrganization, ids: Identifiers, *, keep: bool, report: Report
+    state: State, source: SourceOrganization, ids: Identifiers, *, keep: bool, report: ImportReport
 ) -> None:
     """Give every record its ID. People whose address has an account are that account."""
     tables: Mapping[str, tuple[str, Iterable[Any]]] = {
@@ -106,7 +106,7 @@ class OrganizationChanges:
         ids: Identifiers,
         pictures: Pictures,
         new_credential: Callable[[int], Credential],
-        report: Report,
+        report: ImportReport,
         now: float,
     ) -> None:
         self._state = state

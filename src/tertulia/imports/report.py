@@ -24,7 +24,7 @@ class Remark(Struct):
     samples: list[str] = field(default_factory=list)
 
 
-class Report(Struct):
+class ImportReport(Struct):
     imported: dict[str, int] = field(default_factory=dict)
     """By plural noun."""
     skipped: dict[str, Remark] = field(default_factory=dict)

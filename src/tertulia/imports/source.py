@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol
 from msgspec import Struct
 
 from tertulia.imports.records import Key, SourceMessage, SourceOrganization
-from tertulia.imports.report import Report
+from tertulia.imports.report import ImportReport
 
 
 class SourceError(Exception):
@@ -28,7 +28,7 @@ class Survey(Struct, frozen=True, kw_only=True):
     file_bytes: int = 0
 
 
-class Batch(Struct, frozen=True):
+class MessageBatch(Struct, frozen=True):
     """Consecutive messages, and where the source continues after them."""
 
     messages: tuple[SourceMessage, ...]
@@ -47,11 +47,11 @@ class Source(Protocol):
     def survey(self) -> Survey:
         """Look at all of it once, in bounded memory. Raises SourceError."""
 
-    def organization(self, report: Report) -> SourceOrganization:
+    def organization(self, report: ImportReport) -> SourceOrganization:
         """Return everything but messages. What can't come along goes into the report. Raises
         SourceError."""
 
-    def messages(self, after: str, report: Report) -> Iterator[Batch]:
+    def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         """Yield batches of at most 500 messages after that position. Raises SourceError."""
 
     def open(self, place: str) -> BinaryIO:

@@ -11,7 +11,7 @@ from tertulia.domain.messages import flags
 from tertulia.domain.messages.flags import FlagUpdate
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.domain.names import topic_name
-from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread
+from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, ReadStateImported
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Flag, Message
 from tertulia.model.users import User
@@ -24,7 +24,14 @@ from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flag_objects import flag_names
 from tertulia.wire.api.messages.pages import GetMessages
-from tertulia.wire.api.projection import ProjectionContext, Projections, owner, projected, to_owner
+from tertulia.wire.api.projection import (
+    ProjectionContext,
+    Projections,
+    owner,
+    projected,
+    to_owner,
+    unseen,
+)
 from tertulia.wire.api.topics import display_topic
 from tertulia.wire.http.parameters import Alias, Int, NoParams, Params, Path, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
@@ -265,6 +272,7 @@ def _visible_readers(
 PROJECTIONS: Final[Projections] = (
     to_owner(FlagsChanged, _flag_changed),
     to_owner(MessagesRead, _read),
+    unseen(ReadStateImported),  # Clients hear of no imported message.
     projected(
         MessagesUnread,
         lambda _, __, viewer: viewer.registration.capabilities.empty_topic_name,
