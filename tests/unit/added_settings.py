@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta
-
 from tertulia.model import organization as organization
 from tertulia.model import users as users
 from tertulia.model.settings import Setting
@@ -35,7 +33,7 @@ from tertulia.service import config as config  # noqa: E402
 
 
 class Config(config.Config, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    closing_bell: Annotated[bool, Meta(description="Rings at midnight.")] = False
+    closing_bell: Annotated[bool, "Rings at midnight."] = False
 
 
 config.Config = Config  # type: ignore[misc]

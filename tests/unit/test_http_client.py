@@ -361,7 +361,7 @@ async def test_a_truncated_response_is_an_error(there: ExternalWeb, said: bytes)
 async def test_a_refused_connection_is_an_error(there: ExternalWeb) -> None:
     async with external_web() as gone:
         url = gone.url("/")
-    with pytest.raises(NotFetched, match="Connect"):
+    with pytest.raises(NotFetched, match="refused the connection"):
         await fetched(there.web(gone.port), url)
 
 

@@ -277,12 +277,11 @@ async def test_a_failing_bot_does_no_harm(
     assert await outcome("hi") == "delivered: "
     first = host.process_id(bot.user_id)
     assert first is not None
-    assert await outcome("raise") == "given up: The bot failed: RuntimeError: no idea"
+    assert await outcome("raise") == "given up: The bot failed: no idea"
     assert await outcome("many") == (
-        "given up: The bot failed: RequestLimitReached: it made more than 100 requests for one"
-        " message"
+        "given up: The bot failed: it made more than 100 requests for one message"
     )
-    assert (await outcome("eat")).startswith("given up: The bot failed: MemoryError")
+    assert (await outcome("eat")).startswith("given up: The bot failed: it ran out of memory")
     # However much it prints, only a part is logged.
     looked_at: list[str] = []
     masked = hosting._masked
@@ -307,7 +306,7 @@ async def test_a_failing_bot_does_no_harm(
     await run_bots(org, caller)
     ended, after = reversed((await deliveries(org, bot))[:2])
     assert (ended["reason"], after["outcome"]) == (
-        "The bot failed: SystemExit: enough",
+        "The bot failed: enough",
         "delivered",
     )
     assert await newest_contents(org) == ["1 k"]
@@ -383,9 +382,7 @@ async def test_invalid_settings_are_reported(
     await run_bots(org, caller)
     (line,) = await deliveries(org, bot)
     assert line["outcome"] == "failed"
-    assert line["reason"] == (
-        "The bot couldn't start: ConfigValidationError: that key is not right"
-    )
+    assert line["reason"] == ("The bot couldn't start: that key is not right")
     # The message is retried and not lost.
     (await org["ben"].patch(f"/bots/{bot.user_id}", config_data={"key": "right"})).ok
     await run_bots(org, caller, clock)
@@ -393,7 +390,7 @@ async def test_invalid_settings_are_reported(
     # Settings are secret, both in errors and in the database.
     await org["ben"].write([bot.user_id], "leak")
     await run_bots(org, caller, clock)
-    assert (await deliveries(org, bot))[0]["reason"] == "The bot failed: RuntimeError: key=…"
+    assert (await deliveries(org, bot))[0]["reason"] == "The bot failed: key=…"
     record = org.node.state.users[bot.user_id].bot
     assert record is not None
     assert record.embedded is not None

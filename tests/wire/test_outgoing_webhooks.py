@@ -321,7 +321,8 @@ async def test_a_bot_does_not_wait_for_another(org: Organization, service: Servi
     await org["ben"].write([good.user_id], "hello")
     await called(org)
     assert service.last["data"] == "hello"
-    assert "ConnectError" in (await outcomes(org, dead))[0][2]
+    reason = (await outcomes(org, dead))[0][2]
+    assert reason == "Couldn't reach the service: it refused the connection."
 
 
 async def test_one_person_s_many_bots_do_not_delay_others(

@@ -3,7 +3,6 @@
 import os
 import re
 import tomllib
-import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,7 @@ from msgspec import Struct
 
 from tertulia.model.site_addresses import site
 from tertulia.outbound.addresses import networks
-from tertulia.service.config import S3, SECRETS, Config, without_password
+from tertulia.service.config import S3, SECRETS, Config, declared_server_settings, without_password
 from tertulia.store import backups as encrypted_backups
 from tertulia.store.s3_addresses import S3Address, s3_address
 
@@ -275,10 +274,11 @@ def _shown(given: ConfigValue) -> str:
 
 def expected(name: str) -> str:
     """Return what the setting accepts, in words."""
-    kind, meta, *_ = typing.get_args(typing.get_type_hints(Config, include_extras=True)[name])
-    if kind is bool:
+    declared = declared_server_settings(Config)[name]
+    meta = declared.limits
+    if declared.type is bool:
         return "true or false"
-    if kind is int:
+    if declared.type is int:
         return f"a number from {meta.ge} to {meta.le}"
     if meta.extra:
         return str(meta.extra["expected"])

@@ -1,6 +1,5 @@
 """`tertulia config`: what can be set, and what is."""
 
-import typing
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +10,13 @@ from tertulia.app.config import PREFIX, load
 from tertulia.cli.commands import Printed
 from tertulia.cli.commands import show as print_
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.service.config import MASK, SECRETS, Config, without_password
+from tertulia.service.config import (
+    MASK,
+    SECRETS,
+    Config,
+    declared_server_settings,
+    without_password,
+)
 
 EXAMPLE = (
     "Example: `tertulia config --show --data-dir data`\n\nA setting in tertulia.toml: `port ="
@@ -65,21 +70,18 @@ class DescribedSetting(Struct, frozen=True, kw_only=True):
 
 def described_settings() -> list[DescribedSetting]:
     """Every setting of the server, as `tertulia config` lists it."""
-    hints = typing.get_type_hints(Config, include_extras=True)
-    found = []
-    for field in msgspec.structs.fields(Config):
-        kind, meta, *_ = typing.get_args(hints[field.name])
-        found.append(
-            DescribedSetting(
-                name=field.name,
-                type=kind.__name__,
-                limits=_limits(meta),
-                default=field.default,
-                variable=f"{PREFIX}{field.name.upper()}",
-                about=meta.description or "",
-            )
+    declared = declared_server_settings(Config)
+    return [
+        DescribedSetting(
+            name=field.name,
+            type=declared[field.name].type.__name__,
+            limits=_limits(declared[field.name].limits),
+            default=field.default,
+            variable=f"{PREFIX}{field.name.upper()}",
+            about=declared[field.name].about,
         )
-    return found
+        for field in msgspec.structs.fields(Config)
+    ]
 
 
 def _list() -> None:

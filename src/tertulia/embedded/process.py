@@ -118,7 +118,7 @@ def main() -> None:
             _failed(pipe, error)
         except Exception as error:
             traceback.print_exc()
-            pipe.send(Finished(error=_said(error)))
+            pipe.send(Finished(error=_reason(error)))
         else:
             pipe.send(Finished())
 
@@ -177,13 +177,16 @@ def _handle(message: dict[str, Any], handler: BotHandler, bot: Any) -> None:
 
 def _failed(pipe: _Pipe, error: BaseException) -> NoReturn:
     traceback.print_exception(error)
-    pipe.send(Finished(error=_said(error), ends=True))
+    pipe.send(Finished(error=_reason(error), ends=True))
     sys.stderr.flush()
     os._exit(1)
 
 
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:300]
+def _reason(error: BaseException) -> str:
+    """Return what went wrong, in words for the bot's owner. The log has the traceback."""
+    if isinstance(error, MemoryError):
+        return "it ran out of memory"
+    return str(error)[:300] or "an unexpected error occurred"
 
 
 def _timed(seconds: float, processor: float) -> None:

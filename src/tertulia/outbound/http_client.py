@@ -428,11 +428,18 @@ def _host_of(site: str) -> str:
 
 
 def _reason(error: Exception) -> str:
+    """Return what went wrong, in words for the owners of bots and feeds."""
     import httpcore
 
-    if isinstance(error, httpcore.TimeoutException):
-        return "it took too long"
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    match error:
+        case httpcore.TimeoutException():
+            return "it took too long"
+        case httpcore.ConnectError():
+            return str(error)
+        case httpcore.NetworkError():
+            return "the connection was lost"
+        case _:
+            return f"the response isn't valid HTTP: {error}"
 
 
 def _joined(url: str, location: str) -> str:

@@ -132,8 +132,12 @@ async def connected(
                 )
         except TimeoutError:
             reason = "it took too long"
+        except ssl.SSLCertVerificationError as error:
+            reason = f"its certificate isn't valid: {error.verify_message}"
+        except ConnectionRefusedError:
+            reason = "it refused the connection"
         except OSError as error:
-            reason = str(error)
+            reason = f"the connection failed: {error.strerror or error}"
         else:
             writer = asyncio.StreamWriter(transport, protocol, reader, loop)
             return HttpConnection(reader, writer, origin)

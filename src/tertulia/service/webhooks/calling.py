@@ -29,6 +29,7 @@ from tertulia.service.messages.history import one_message
 from tertulia.service.node import Caller, Node
 from tertulia.service.tasks import FairTasks
 from tertulia.service.webhooks.embedded import EmbeddedBots, Interface
+from tertulia.service.webhooks.journal import INTERNAL_ERROR
 from tertulia.store import webhooks
 from tertulia.store.database import DatabaseError
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
@@ -160,9 +161,9 @@ class ServiceCaller:
                 self._note(call.bot_id, call, "failed", str(failed))
                 return failed
             outcome, reason = "given up", str(failed)
-        except Exception as error:  # A bug must not be retried forever.
+        except Exception:  # A bug must not be retried forever.
             logger.exception("could not call a bot's service")
-            outcome, reason = "given up", f"Internal server error: {type(error).__name__}."
+            outcome, reason = "given up", INTERNAL_ERROR
         self._note(call.bot_id, call, outcome, reason)
         return None
 

@@ -22,6 +22,7 @@ from tertulia.outbound.http_responses import NotFetched, NotModified, StreamedRe
 from tertulia.service.messages import sending
 from tertulia.service.node import Caller, Node
 from tertulia.service.tasks import FairTasks
+from tertulia.service.webhooks.journal import INTERNAL_ERROR
 from tertulia.state.state import State
 from tertulia.store import feeds
 from tertulia.store.database import DatabaseError
@@ -265,4 +266,4 @@ def _failure(error: Exception) -> _FeedFailure:
             return _FeedFailure("The server was too busy.")
         case _:  # A bug: log it.
             logger.exception("could not read a feed", exc_info=error)
-            return _FeedFailure(f"Internal server error: {type(error).__name__}.")
+            return _FeedFailure(INTERNAL_ERROR)

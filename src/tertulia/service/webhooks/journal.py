@@ -17,6 +17,8 @@ from tertulia.store.webhooks import MAX_JOURNAL
 
 MAX_BOTS: Final = 1000
 """Bots with unwritten lines. Beyond this, lines of the bot that waits longest are dropped."""
+INTERNAL_ERROR: Final = "An internal error occurred. The server's log has the details."
+"""The reason of an outcome that a bug caused."""
 
 
 class Journal:
