@@ -21,7 +21,7 @@ from tertulia.markup import markdown
 from tertulia.outbound import http_client
 from tertulia.service.credentials import Vault
 from tertulia.store import readers
-from tertulia.wire.http import request_head, request_log
+from tertulia.wire.http import node, request_head
 
 
 def take() -> None:
@@ -36,7 +36,7 @@ def take() -> None:
     # (Not an overload, and not exported: Starlette's own module imported it.)
     routing.is_async_callable = _is_async_callable  # type: ignore[attr-defined,assignment]
     # The same paths each time.
-    request_log.groups = cache(request_log.groups)  # type: ignore[assignment]
+    node.groups = cache(node.groups)  # type: ignore[assignment]
     # Users of a copied organization have the same keys in each copy.
     Vault._opened = _opened  # type: ignore[assignment,method-assign]
     # It keeps no references to what it parses.

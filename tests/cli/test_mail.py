@@ -67,7 +67,7 @@ def test_test_email_is_written_to_a_file_without_a_server(place: Place) -> None:
     assert result.exit_code == 0
     assert "Wrote a test email to you@example.com" in result.stdout
     (letter,) = email_files(place)
-    assert "Emails from this server reach you." in letter.read_text()
+    assert "Your server can send email." in letter.read_text()
 
 
 def test_failed_test_email_says_why(place: Place) -> None:

@@ -20,7 +20,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store.database import Connection
 from tertulia.store.writing import Batch
-from tertulia.wire.http import fragments
+from tertulia.wire.http import responses
 from tests.property.test_message_rows import changes_of, subscribed_channel
 from tests.support import Listener, Organization, until
 
@@ -245,17 +245,17 @@ async def test_a_register_response_is_built_in_several_turns(
         await org["ben"].send(name, "t", "unread")
     usual = (await ann.register()).data
     org.node.fragments.clear()
-    monkeypatch.setattr(fragments, "TURN_SECONDS", -1)
+    monkeypatch.setattr(responses, "TURN_SECONDS", -1)
     made: list[int] = []
-    in_one_turn = fragments.Fragments.in_one_turn
+    in_one_turn = responses.Fragments.in_one_turn
 
-    def turn(shared_org: fragments.Fragments, make: Any) -> Any:
+    def turn(shared_org: responses.Fragments, make: Any) -> Any:
         try:
             return in_one_turn(shared_org, make)
         finally:
             made.append(shared_org._made)
 
-    monkeypatch.setattr(fragments.Fragments, "in_one_turn", turn)
+    monkeypatch.setattr(responses.Fragments, "in_one_turn", turn)
     before = await org.node.store.read(changes_of)
     slow = (await ann.register()).data
     assert len(made) > 4

@@ -10,7 +10,7 @@ from tertulia.model.users import User
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Table
 from tertulia.wire.api.shard_ranges import shard_ranges
-from tertulia.wire.http.fragments import Fragments, Part, body_of, json_array
+from tertulia.wire.http.responses import Fragments, Part, body_of, json_array
 
 
 def shards_of(*user_ids: int) -> Shards[User]:

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.service.config import Config
-from tertulia.wire.http.request_log import RequestLog
+from tertulia.wire.http.node import RequestLog
 
 
 async def nothing() -> Message:

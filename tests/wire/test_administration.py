@@ -29,8 +29,8 @@ from tertulia.store.feeds import FeedStatus
 from tertulia.store.nodes import SlowRequest
 from tertulia.store.pushes import PushAction
 from tertulia.store.usage import UsageProgress
-from tertulia.wire.http import request_log
-from tertulia.wire.http.request_log import RequestLog, RequestMeasures, SlowRequests
+from tertulia.wire.http import node as request_log
+from tertulia.wire.http.node import RequestLog, RequestMeasures, SlowRequests
 from tests.support import Organization, TestClock, new_organization
 from tests.wire.test_tus import ask, create_upload, piece
 

@@ -9,7 +9,7 @@ import pytest
 
 from tertulia.model.changes import UserCreated
 from tertulia.model.users import Credential, PersonalSettings, User
-from tertulia.wire.http.fragments import MIN_COMPRESSED, Fragments
+from tertulia.wire.http.responses import MIN_COMPRESSED, Fragments
 from tests.support import Organization
 
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.service.config import Config
-from tertulia.wire.http.request_log import RequestLog
+from tertulia.wire.http.node import RequestLog
 from tests.support import Organization
 
 

@@ -9,7 +9,7 @@ from tertulia.model.changes import AgentKeysEnded, RealmChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.wire.mcp.catalog import TOOLS
+from tertulia.wire.mcp.methods import TOOLS
 from tests import mcp_client
 from tests.mcp_client import MODES, agent_of, agent_with
 from tests.support import Organization, new_organization

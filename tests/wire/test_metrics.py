@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
 from tertulia.store.database import DatabaseUnavailable
-from tertulia.wire.http.request_log import OTHERS, RequestMeasures
+from tertulia.wire.http.node import OTHERS, RequestMeasures
 from tertulia.wire.metrics import families, page
 from tertulia.wire.metrics.families import Family, NodeMetrics, Sample
 from tertulia.wire.protocol.connections import ConnectionLimits, Connections, HttpGauges

@@ -6,7 +6,7 @@ from tertulia.model.changes import (
     SubscriptionChanged,
 )
 from tertulia.wire.api.messages.unread import unread_messages
-from tertulia.wire.http.fragments import Fragments, body_of
+from tertulia.wire.http.responses import Fragments, body_of
 from tests.support import Listener, Organization
 from tests.wire.sample_organization import Data, flag
 

@@ -12,7 +12,7 @@ from tertulia.service.messages import reading
 from tertulia.store import topics as topics_store
 from tertulia.store.database import Connection
 from tertulia.wire.api import topics as resource
-from tertulia.wire.http.fragments import array_items
+from tertulia.wire.http.responses import array_items
 from tests.support import Organization, Person, row
 
 

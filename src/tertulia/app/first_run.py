@@ -30,9 +30,9 @@ from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
 from tertulia.wire.http.limiters import Limiters
+from tertulia.wire.http.node import RequestLog
 from tertulia.wire.http.rate_limits import SignInLimits
 from tertulia.wire.http.request_head import client_network
-from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.sign_in import log_failed_sign_in, log_sign_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field

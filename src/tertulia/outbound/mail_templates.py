@@ -89,12 +89,12 @@ class MailTemplates:
 
 
 def test_mail(state: State, to: str, site: str) -> RenderedMail:
-    """A test email."""
-    parts = _Content(
-        subject=f"Test email from {state.realm.name}",
-        paragraphs=("This is a test. Emails from this server reach you.",),
-    )
-    return _rendered(state.realm.name, to, site, parts)
+    """A test email, in the organization's language."""
+    organization = state.realm.name
+    text = texts(language_of(state.realm.default_language), "emails")
+    subject = text("test_subject", organization=organization)
+    parts = _Content(subject=subject, paragraphs=(text("test_body"),))
+    return _rendered(organization, to, site, parts)
 
 
 def _rendered(organization: str, to: str, site: str, parts: _Content) -> RenderedMail:

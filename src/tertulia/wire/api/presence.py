@@ -14,9 +14,9 @@ from tertulia.model.users import User
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import objects as people
 from tertulia.wire.api.users.objects import presence_email
-from tertulia.wire.http.fragments import JsonParts, json_object, object_fields
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import Int, IntPath, Params, TextPath
+from tertulia.wire.http.responses import JsonParts, json_object, object_fields
 from tertulia.wire.http.routing import ApiResponse, Call
 
 DAY = 86400

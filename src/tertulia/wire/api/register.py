@@ -19,8 +19,8 @@ from tertulia.state.state import State
 from tertulia.store.notes import QueueDeleted
 from tertulia.wire.api import narrow, sections
 from tertulia.wire.api.section import SectionContext
-from tertulia.wire.http.fragments import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.parameters import Params, Reads
+from tertulia.wire.http.responses import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.routing import ApiResponse, Call, OpenApiResponse
 
 MOBILE_IDLE_SECONDS = 12 * 3600

@@ -11,8 +11,8 @@ from tertulia.model.queues import Registration
 from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.api.channels.objects import weekly_traffic
-from tertulia.wire.http.fragments import Fragment
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.responses import Fragment
 
 
 @dataclass(frozen=True)

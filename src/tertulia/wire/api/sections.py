@@ -36,7 +36,7 @@ from tertulia.wire.api.messages import unread
 from tertulia.wire.api.organization import sections as organization
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import sections as users
-from tertulia.wire.http.fragments import Fragment
+from tertulia.wire.http.responses import Fragment
 
 READS: Final = frozenset({"update_message_flags", "starred_messages"})
 """Fetch types whose sections need the viewer's read state to be loaded."""

@@ -22,8 +22,8 @@ from tertulia.wire.api.projection import ProjectionContext, Projections, to_ever
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users.objects import AccountVisibility, by_visibility
 from tertulia.wire.api.visibility import sees_account
-from tertulia.wire.http.fragments import json_object, object_fields
 from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.responses import json_object, object_fields
 from tertulia.wire.http.routing import ApiResponse, Call
 
 

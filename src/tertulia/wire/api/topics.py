@@ -9,8 +9,8 @@ from msgspec import Struct
 from tertulia.domain.names import EMPTY_TOPIC_NAME
 from tertulia.service.messages.reading import topics_of
 from tertulia.state.state import State
-from tertulia.wire.http.fragments import array_items, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.responses import array_items, fragmented, json_array
 from tertulia.wire.http.routing import ApiResponse, Call
 
 

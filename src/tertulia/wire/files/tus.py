@@ -31,10 +31,9 @@ from tertulia.wire.files.tus_headers import (
 from tertulia.wire.http.authentication import authenticate
 from tertulia.wire.http.errors import TusRefused, error_response
 from tertulia.wire.http.forms import MIB, Body, drained
-from tertulia.wire.http.fragments import body_of
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import POSITION, PREFIX
-from tertulia.wire.http.responses import EXPOSED, JsonResponse, failure, success
+from tertulia.wire.http.responses import EXPOSED, JsonResponse, body_of, failure, success
 
 logger = logging.getLogger("tertulia.http")
 

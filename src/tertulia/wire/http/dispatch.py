@@ -31,12 +31,18 @@ from tertulia.wire.http.authentication import (
 )
 from tertulia.wire.http.errors import MethodNotAllowed, NotFound
 from tertulia.wire.http.forms import MIB, Upload, drained, received, received_file, received_payload
-from tertulia.wire.http.fragments import body_of, compress_fragments, plain
-from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.node import HttpNode, RequestLog, SlowRequests
 from tertulia.wire.http.parameters import call_endpoint, decode
 from tertulia.wire.http.request_head import BROWSER_PREFIX, PREFIX, Paths, header
-from tertulia.wire.http.request_log import RequestLog, SlowRequests
-from tertulia.wire.http.responses import Failure, JsonResponse, failure, success
+from tertulia.wire.http.responses import (
+    Failure,
+    JsonResponse,
+    body_of,
+    compress_fragments,
+    failure,
+    plain,
+    success,
+)
 from tertulia.wire.http.routing import Access, ApiResponse, Call, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")

@@ -1,5 +1,6 @@
-"""The methods of MCP that this server supports."""
+"""The protocol's methods, and all tools with the rights that each needs."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from tertulia.model.errors import (
     TooOften,
     WrongApiKey,
 )
-from tertulia.wire.mcp.catalog import TOOLS
+from tertulia.wire.mcp import listing, reading, writing
 from tertulia.wire.mcp.objects import failed, succeeded
 from tertulia.wire.mcp.rpc import (
     INVALID_PARAMS,
@@ -27,7 +28,48 @@ from tertulia.wire.mcp.rpc import (
     RpcRequest,
     negotiated,
 )
-from tertulia.wire.mcp.tool import Json, ToolCall
+from tertulia.wire.mcp.tool import Json, Tool, ToolCall
+
+_WRITE: Final = frozenset({AgentCapability.WRITE})
+_DIRECTS: Final = frozenset({AgentCapability.DIRECTS})
+
+_ALL: Final = (
+    Tool("who_am_i", "Who am I", listing.who_am_i),
+    Tool("list_channels", "List channels", listing.list_channels),
+    Tool("list_topics", "List topics", listing.list_topics),
+    Tool("list_people", "List people", listing.list_people),
+    Tool("list_unread", "List unread messages", listing.list_unread),
+    Tool("search_messages", "Search messages", reading.search_messages),
+    Tool("read_topic", "Read a topic", reading.read_topic),
+    Tool("read_message", "Read a message", reading.read_message),
+    Tool(
+        "read_direct_messages",
+        "Read direct messages",
+        reading.read_direct_messages,
+        needs=_DIRECTS,
+    ),
+    Tool("send_message", "Send a message", writing.send_message, needs=_WRITE),
+    Tool(
+        "send_direct_message",
+        "Send a direct message",
+        writing.send_direct_message,
+        needs=_WRITE | _DIRECTS,
+    ),
+    Tool("reply", "Reply", writing.reply, needs=_WRITE),
+    Tool(
+        "edit_own_message",
+        "Edit your message",
+        writing.edit_own_message,
+        needs=_WRITE,
+        repeatable=True,
+    ),
+    Tool("react", "React", writing.react, needs=_WRITE),
+    Tool("mark_as_read", "Mark as read", writing.mark_as_read, needs=_WRITE, repeatable=True),
+    Tool("follow_topic", "Follow a topic", writing.follow_topic, needs=_WRITE, repeatable=True),
+)
+
+TOOLS: Final[Mapping[str, Tool]] = {tool.name: tool for tool in _ALL}
+"""By name, in the order of `tools/list`."""
 
 LIST_SECONDS: Final = 60
 """How long clients may cache the list of tools. A key's rights never change, but its owner's

@@ -26,9 +26,8 @@ from tertulia.wire.http.authentication import (
     without_basic_challenge,
 )
 from tertulia.wire.http.errors import TooMuchUnread
-from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.node import HttpNode, log_request, logs_polls
 from tertulia.wire.http.request_head import POLLS, Headers, first_of_each
-from tertulia.wire.http.request_log import log_request, logs_polls
 from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, SUCCESS, failure
 from tertulia.wire.protocol.exchange import Outgoing
 

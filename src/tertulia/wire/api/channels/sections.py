@@ -19,7 +19,7 @@ from tertulia.wire.api.channels.objects import (
 )
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
-from tertulia.wire.http.fragments import Fragment, array_items, encode, json_array, object_fields
+from tertulia.wire.http.responses import Fragment, array_items, encode, json_array, object_fields
 
 
 class _Relation(Enum):

@@ -19,8 +19,8 @@ from tertulia.wire.api.groups.objects import (
     given_settings,
 )
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.fragments import fragmented
 from tertulia.wire.http.parameters import Int, Params, Path, with_optional
+from tertulia.wire.http.responses import fragmented
 from tertulia.wire.http.routing import ApiResponse, Call
 
 

@@ -7,8 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS, PermissionUpdate
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.state.state import State
-from tertulia.wire.http.fragments import Fragments, JsonParts, encode
 from tertulia.wire.http.parameters import Int, Params
+from tertulia.wire.http.responses import Fragments, JsonParts, encode
 
 
 class MembersObject(Struct, kw_only=True):

@@ -28,9 +28,15 @@ from tertulia.wire.api.messages.objects import (
     add_history,
     subject_of,
 )
-from tertulia.wire.http.fragments import Fragments, JsonParts, encode, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
-from tertulia.wire.http.responses import making_large_response
+from tertulia.wire.http.responses import (
+    Fragments,
+    JsonParts,
+    encode,
+    fragmented,
+    json_array,
+    making_large_response,
+)
 from tertulia.wire.http.routing import ApiResponse, Call
 
 

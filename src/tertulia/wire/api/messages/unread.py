@@ -19,11 +19,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.messages.objects import unread_key
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.topics import display_topic
-from tertulia.wire.http.fragments import (
-    Fragments,
-    JsonParts,
-    encode,
-)
+from tertulia.wire.http.responses import Fragments, JsonParts, encode
 
 MAX_UNREAD: Final = 50_000
 """If there are more unread messages, only the newest are sent."""

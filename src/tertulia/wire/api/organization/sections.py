@@ -26,7 +26,7 @@ from tertulia.wire.api.organization.objects import (
 )
 from tertulia.wire.api.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.fragments import Fragment, object_fields
+from tertulia.wire.http.responses import Fragment, object_fields
 
 JITSI_URL: Final = "https://meet.jit.si"
 """The server of video calls if the organization doesn't have one."""

@@ -25,8 +25,8 @@ from tertulia.wire.api.users.objects import (
     user_object,
 )
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.fragments import array_items, fragmented, json_array
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
+from tertulia.wire.http.responses import array_items, fragmented, json_array
 from tertulia.wire.http.routing import ApiResponse, Call
 
 RoleNumber = Literal[100, 200, 300, 400, 600]

@@ -16,7 +16,7 @@ from tertulia.model.users import AddressVisibility, Role, User
 from tertulia.state.state import State
 from tertulia.wire.api.profiles import ProfileValueObject, profile_data
 from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
-from tertulia.wire.http.fragments import Fragments, Part, array_items
+from tertulia.wire.http.responses import Fragments, Part, array_items
 
 AVATARS_PATH: Final = "/user_avatars/1"
 """The path of uploaded pictures."""

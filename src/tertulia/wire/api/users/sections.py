@@ -18,7 +18,7 @@ from tertulia.wire.api.users.objects import (
     full_avatar_url,
     user_object,
 )
-from tertulia.wire.http.fragments import JsonParts, json_array
+from tertulia.wire.http.responses import JsonParts, json_array
 
 MAX_CONVERSATIONS: Final = 250
 """If the list of accounts is limited, it has the participants of this many of the viewer's newest
