@@ -37,7 +37,7 @@ BASES = {
     "protocol": Base(
         lambda: HttpToolsProtocol(_config(), ServerState(), {}, Mock()),
         "config server_state app_state _loop",
-        ("wire/protocol/http1.py",),
+        ("wire/protocol/http1.py", "wire/protocol/client_connection.py"),
         used="_start_asgi_task _unset_keepalive_if_required access_logger app app_state"
         " asgi_version client cycle expect_100_continue flow headers logger loop on_body on_header"
         " on_headers_complete on_message_begin on_message_complete on_response_complete on_url"
@@ -51,7 +51,11 @@ BASES = {
         lambda: RequestResponseCycle(*[Mock()] * 11),
         "scope transport flow logger access_logger access_log default_headers message_event"
         " expect_100_continue keep_alive on_response",
-        ("wire/protocol/http1.py", "wire/protocol/exchange.py"),
+        (
+            "wire/protocol/http1.py",
+            "wire/protocol/client_connection.py",
+            "wire/protocol/exchange.py",
+        ),
         used="access_logger body chunked_encoding default_headers disconnected"
         " expected_content_length flow keep_alive logger message_event more_body on_response"
         " response_complete response_started run_asgi scope send transport"
@@ -61,7 +65,7 @@ BASES = {
     "flow": Base(
         lambda: FlowControl(Mock()),
         "transport",
-        ("wire/protocol/http1.py",),
+        ("wire/protocol/http1.py", "wire/protocol/client_connection.py"),
         used="_transport pause_reading read_paused resume_reading write_paused",
         unused="_is_writable_event drain",
     ),

@@ -29,7 +29,7 @@ LIMIT: Final = "X-RateLimit-Limit"
 REMAINING: Final = "X-RateLimit-Remaining"
 RESET: Final = "X-RateLimit-Reset"
 GONE: Final = "gone"
-"""The key in a request's state that marks a closed connection (`wire/protocol/http1.py`)."""
+"""The key in a request's state that marks a closed connection (`ClientConnection`)."""
 _LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAINING, RESET))
 _LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
 _MINUTE: Final = 60.0

@@ -2,14 +2,12 @@
 polls that wait without a task."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.wire.http.errors import (
@@ -17,16 +15,16 @@ from tertulia.wire.http.errors import (
     HeadTooLarge,
     Overloaded,
     TooManyAtOnce,
-    TooManyConnections,
 )
-from tertulia.wire.http.rate_limits import GONE
 from tertulia.wire.http.request_head import METRICS, POLLS
-from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, failure
-from tertulia.wire.protocol.addresses import unmapped
-from tertulia.wire.protocol.connections import Admission, Connections, TlsHandshake, Wait
-from tertulia.wire.protocol.exchange import AsgiExchange, Outgoing
-from tertulia.wire.protocol.load import Load
-from tertulia.wire.protocol.polling import TARGET, Polls, RepeatedPoll, WaitingPoll, head_of
+from tertulia.wire.protocol.client_connection import (
+    ClientConnection,
+    ReadingFlow,
+    RejectedRequest,
+    nothing,
+)
+from tertulia.wire.protocol.exchange import AsgiExchange
+from tertulia.wire.protocol.polling import TARGET, Polls, RepeatedPoll, WaitingPoll
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 
 MAX_PIPELINED: Final = 32
@@ -40,53 +38,7 @@ _NEVER_REFUSED: Final = _HEALTH | {POLLS.encode(), METRICS.encode()}
 checks, which would report a busy node as broken, and metrics, which show the load."""
 
 
-class RejectedRequest:
-    """A request that is refused with `Overloaded`. To uvicorn it looks like one in progress."""
-
-    __slots__ = ("has_body", "keep_alive", "response_complete")
-
-    def __init__(self, *, keep_alive: bool, has_body: bool) -> None:
-        self.keep_alive = keep_alive
-        self.has_body = has_body
-        """Whether the response has a body."""
-        self.response_complete = False
-
-
-Exchange = AsgiExchange | WaitingPoll | RejectedRequest
-"""A request and its response."""
-
-
-class _Flow(FlowControl):
-    """Flow control that resumes reading only if no request waits for its turn, or to read ahead."""
-
-    def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:
-        super().__init__(transport)
-        self._pipeline = pipeline
-        self._has_ended = False
-
-    def pause_reading(self) -> None:
-        if not self._transport.is_closing():
-            super().pause_reading()
-
-    def resume_reading(self) -> None:
-        # Called for each request, and reading is rarely paused.
-        if self.read_paused and not (
-            self._pipeline or self._has_ended or self._transport.is_closing()
-        ):
-            super().resume_reading()
-
-    def read_ahead(self) -> None:
-        """Resume reading although requests wait for their turns."""
-        if self.read_paused and not (self._has_ended or self._transport.is_closing()):
-            super().resume_reading()
-
-    def end_reading(self) -> None:
-        """Stop reading for good."""
-        self._has_ended = True
-        self.pause_reading()
-
-
-class TertuliaHttp(HttpToolsProtocol):
+class TertuliaHttp(ClientConnection):
     """uvicorn's protocol, which in addition
 
     - closes connections that would fill memory without end,
@@ -97,81 +49,16 @@ class TertuliaHttp(HttpToolsProtocol):
     - refuses requests under too high a `load`, and connections beyond their limits.
     """
 
-    turn = 0
-    received = 0
-    _is_in_head = False
-    _is_in_body = False
     _unused = 0
     """The bytes that were received since the parser last used some."""
-    _is_counted = False
-    """Whether the load counts a request of this connection."""
     usual: RepeatedPoll | None = None
-    _current: Exchange | None = None
-    """The request that is being answered, or was last."""
-    handshake: TlsHandshake | None = None
-    """The TLS handshake that preceded this protocol, if any."""
-    _is_reserved = False
-    _ahead = b""
-    """What was read while requests waited for their turns (`READ_AHEAD`)."""
-    _has_ended = False
-    """Whether nothing more is read."""
     _has_answered = False
     """Whether a request in the received data was already answered."""
-    _refusal: Exception = BadHttp()
-    """Why reading ended. Sent after all earlier requests are answered."""
-    _release: Callable[[], None] | None = None
-    """Called when the client has taken what was written."""
 
-    def __init__(
-        self,
-        polls: Callable[[], Polls | None],
-        load: Load,
-        connections: Connections,
-        *arguments: Any,
-        **named: Any,
-    ) -> None:
+    def __init__(self, polls: Callable[[], Polls | None], *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._polls = polls
-        self._load = load
-        self._connections = connections
         self._head = RequestHead()
-
-    # uvicorn narrows the type, too.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.outgoing = Outgoing(
-            transport,
-            self._on_response_begins,
-            self._watch,
-            self.loop.time,
-            is_secure=self.handshake is not None,
-        )
-        super().connection_made(cast(asyncio.Transport, self.outgoing))
-        if self.client is not None:
-            self.client = unmapped(self.client[0]), self.client[1]
-        self.flow = _Flow(self.transport, self.pipeline)
-        match self._admitted():
-            case Admission.WELCOME:
-                self._watch()
-            case Admission.RESERVED:
-                self._is_reserved = True
-                self._watch()
-            case Admission.TOO_MANY:
-                self._hang_up(TooManyConnections())
-            case Admission.FULL:
-                self._load.refused()
-                self._hang_up(Overloaded())
-
-    def _admitted(self) -> Admission:
-        if self.handshake is None:
-            return self._connections.admit(self, self._client_host)
-        # It was already counted, under this address.
-        self.handshake.is_over = True
-        self.client = self.handshake.client
-        return self._connections.replace(self.handshake, self)
-
-    @property
-    def _client_host(self) -> str | None:
-        return self.client[0] if self.client else None
 
     def data_received(self, data: bytes) -> None:
         if self._has_ended or self.transport.is_closing():
@@ -310,7 +197,7 @@ class TertuliaHttp(HttpToolsProtocol):
             isinstance(current, AsgiExchange) and current.scope["path"] == POLLS
         )
         if is_poll and len(self._ahead) < READ_AHEAD:
-            cast(_Flow, self.flow).read_ahead()
+            cast(ReadingFlow, self.flow).read_ahead()
         else:
             self.flow.pause_reading()
 
@@ -399,106 +286,6 @@ class TertuliaHttp(HttpToolsProtocol):
             self._pause_or_read_ahead()
         return True
 
-    def _unset_keepalive_if_required(self) -> None:
-        """Keep the timer: when it fires, it is restarted if there were requests in the meantime."""
-
-    def _wait_for_next(self, seconds: float) -> None:
-        self.timeout_keep_alive_task = self.loop.call_later(
-            seconds, self.timeout_keep_alive_handler
-        )
-
-    def timeout_keep_alive_handler(self) -> None:
-        self.timeout_keep_alive_task = None
-        if self._is_in_head or not self._is_first:
-            self._wait_for_next(self.timeout_keep_alive)
-            return
-        left = self.outgoing.answered_at + self.timeout_keep_alive - self.loop.time()
-        if left > 0:
-            self._wait_for_next(left)
-        else:
-            super().timeout_keep_alive_handler()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.timeout_keep_alive_task is not None:
-            self.timeout_keep_alive_task.cancel()
-            self.timeout_keep_alive_task = None
-        self._on_response_begins()
-        self._release_answer()
-        self._connections.lost(self, self._client_host)
-        # Cancel the current request; those behind it never begin.
-        current, self._current = self._current, None
-        if isinstance(current, WaitingPoll):
-            if not current.response_complete:
-                current.cancel()
-        elif isinstance(current, RequestResponseCycle):
-            current.disconnected = not current.response_complete
-            current.scope["state"][GONE] = True
-            current.message_event.set()
-        for cycle, _ in self.pipeline:
-            cycle.on_response = _nothing
-        self.pipeline.clear()
-        self._ahead = b""
-        self.cycle = None  # type: ignore[assignment]  # as it is before the first request
-        self.outgoing.lost()
-        super().connection_lost(exc)
-
-    # What the connection keeps the server waiting for
-
-    def _watch(self) -> None:
-        self._connections.watch(self)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._watch()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._release_answer()
-
-    def on_taken(self, release: Callable[[], None]) -> None:
-        self._release_answer()
-        self._release = release
-        self.loop.call_soon(self._release_if_taken)
-
-    def _release_if_taken(self) -> None:
-        # Beyond this size the transport pauses writing, and calls `resume_writing` later.
-        if self.unsent <= PART_BYTES:
-            self._release_answer()
-
-    def _release_answer(self) -> None:
-        release, self._release = self._release, None
-        if release is not None:
-            release()
-
-    def eof_received(self) -> None:
-        # The transport closes when everything was written and taken.
-        self._watch()
-
-    @property
-    def waits_for(self) -> Wait:
-        is_closing = self.transport.is_closing()
-        if (is_closing or self.flow.write_paused) and self.unsent:
-            return Wait.ANSWER
-        if is_closing:
-            # TLS waits for the other end to confirm the close.
-            return Wait.ANSWER if self.handshake is not None else Wait.NOTHING
-        if self.flow.read_paused or self.pipeline:
-            return Wait.SERVER
-        if self._is_in_body:
-            return Wait.BODY
-        return Wait.HEAD if self._is_in_head or not self.turn else Wait.NOTHING
-
-    @property
-    def sent(self) -> int:
-        return self.outgoing.written - self.unsent - self.outgoing.in_kernel
-
-    @property
-    def unsent(self) -> int:
-        return self.transport.get_write_buffer_size()
-
-    def give_up(self) -> None:
-        self.transport.abort()
-
     # Load
 
     def _must_reject(self) -> bool:
@@ -514,28 +301,6 @@ class TertuliaHttp(HttpToolsProtocol):
         self._load.refused()
         head, body = self._encoded_error(Overloaded())
         self.reply(rejected, head, body if rejected.has_body else b"")
-
-    def _count(self, cycle: RequestResponseCycle) -> None:
-        """Count the connection's next request as in progress, from when it was received completely
-        until its response begins. The rest is its client's time."""
-        if not (
-            self._is_counted
-            or cycle.more_body
-            or cycle.response_started
-            or cycle.scope["path"] == POLLS
-        ):
-            self._is_counted = True
-            self._load.begin()
-
-    def _on_response_begins(self) -> None:
-        if self._is_counted:
-            self._is_counted = False
-            self._load.end()
-
-    @property
-    def _is_first(self) -> bool:
-        """Whether all earlier requests are answered."""
-        return self.cycle is None or self.cycle.response_complete
 
     # Polls
 
@@ -580,10 +345,6 @@ class TertuliaHttp(HttpToolsProtocol):
         self._current = poll
         return True
 
-    @property
-    def is_leaving(self) -> bool:
-        return self._connections.is_leaving
-
     def reply(self, to: WaitingPoll | RejectedRequest, head: bytes, *body: bytes) -> None:
         to.response_complete = self._has_answered = True
         if self.transport.is_closing():
@@ -604,11 +365,11 @@ class TertuliaHttp(HttpToolsProtocol):
         """Stop reading. Earlier requests are answered, then the refusal is sent."""
         self._has_ended = True
         self._refusal = refusal
-        cast(_Flow, self.flow).end_reading()
+        cast(ReadingFlow, self.flow).end_reading()
         broken = self.cycle if self._is_in_body else None
         if broken is not None and broken is not self._current:
             self.pipeline.popleft()  # It never comes to its end.
-            broken.on_response = _nothing
+            broken.on_response = nothing
         current = self._current
         if self.pipeline and (current is None or current.response_complete):
             return  # The next one waits for its turn.
@@ -621,19 +382,3 @@ class TertuliaHttp(HttpToolsProtocol):
                 self.transport.close()
             else:
                 self._hang_up(refusal)
-
-    def _hang_up(self, error: Exception) -> None:
-        self._has_ended = True
-        head, body = self._encoded_error(error)
-        self.transport.write(b"%bconnection: close\r\n\r\n%b" % (head, body))
-        self.transport.close()
-
-    def _encoded_error(self, error: Exception) -> tuple[bytes, bytes]:
-        """Return the error's head, without the final empty line, and its body."""
-        response = failure(error)
-        headers = [*self.server_state.default_headers, *response.raw_headers, *HEADERS_API]
-        return head_of(response.status_code, headers), bytes(response.body)
-
-
-def _nothing() -> None:
-    """Do nothing."""
