@@ -118,13 +118,13 @@ def test_init_asks_on_a_terminal_and_applies_the_answers(
     place = Place(tmp_path / "data")
     tried: list[tuple[str, int, str]] = []
 
-    async def send_trial(config: Config, address: str) -> str:
+    async def send_test(config: Config, address: str) -> str:
         tried.append((config.smtp_host, config.smtp_port, address))
         if len(tried) == 1:
             raise CommandFailed("The email couldn't be sent. Nobody is there.")
         return "It was sent."
 
-    monkeypatch.setattr(mail, "send_trial", send_trial)
+    monkeypatch.setattr(mail, "send_test", send_test)
     answers = (
         *("Café Central", "Ann", "not an address", "ann@example.com"),
         *("chat.example.com", "https://chat.example.com", ""),

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tertulia.cli.commands import Printed
 from tertulia.cli.options import ROLES, RoleName
+from tertulia.cli.tables import contains
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role, User
 from tertulia.service.credentials import Vault
@@ -104,14 +105,12 @@ def id_in(text: str) -> int | None:
 
 def having(users: Iterable[User], words: Sequence[str] | None) -> list[User]:
     """Accounts whose name or address contains all words, by ID, without the server's own bots."""
-    wanted = [word.casefold() for word in words or ()]
-    found = (
+    matches = (
         one
         for one in users
-        if not one.is_system_bot
-        and all(word in f"{one.full_name}\n{one.address}".casefold() for word in wanted)
+        if not one.is_system_bot and contains(f"{one.full_name}\n{one.address}", words)
     )
-    return sorted(found, key=lambda one: one.id)
+    return sorted(matches, key=lambda one: one.id)
 
 
 def role_name(role: Role) -> str:

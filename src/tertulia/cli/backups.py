@@ -134,14 +134,18 @@ backups = typer.Typer(
 
 
 @configured
-def list_backups(config: Config) -> Printed:
+async def list_backups(config: Config) -> Printed:
     """List the backups in the location set by backup_to, oldest first.
 
     Each backup was verified when it was made. Use `tertulia restore` to restore one.
     """
     _require_place(config)
-    found = asyncio.run(_found(config))
-    return Printed({"backups": found}, list(map(_line, found)))
+    place = config.opened_backups()
+    try:
+        stored = await kept_backups.stored_backups(place)
+    finally:
+        await place.close()
+    return Printed({"backups": stored}, list(map(_line, stored)))
 
 
 @configured
@@ -194,14 +198,6 @@ def new_key(
 def _require_place(config: Config) -> None:
     if not config.backup_to:
         raise UsageError("backup_to isn't set. Set it to a directory or an S3 bucket.")
-
-
-async def _found(config: Config) -> list[StoredBackup]:
-    place = config.opened_backups()
-    try:
-        return await kept_backups.stored_backups(place)
-    finally:
-        await place.close()
 
 
 def _line(one: StoredBackup) -> str:

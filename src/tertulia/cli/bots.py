@@ -1,12 +1,10 @@
 """`tertulia bots` and `tertulia create-bot`: the accounts of programs."""
 
-import asyncio
 from typing import Annotated, Any, Final
 
 import typer
 
 from tertulia.cli.accounts import (
-    Account,
     Who,
     Words,
     account_of,
@@ -51,7 +49,7 @@ bots = group("bots", "Manage bots: list, create, change, deactivate, and reactiv
 
 
 @configured
-def create_bot(
+async def create_bot(
     config: Config,
     owner: Annotated[str, typer.Option(help="Email address of the owner.")],
     short_name: Annotated[str, typer.Option(help="First part of the bot's email address.")],
@@ -62,23 +60,19 @@ def create_bot(
     Prints the bot's user ID, email address, and API key, which are all that a program needs. The
     server can keep running.
     """
-
-    async def create() -> Account:
-        async with opened(config) as (log, vault):
-            person = log.state.user_with_address(owner)
-            if person is None:
-                raise CommandFailed(f"No account has the address '{owner}'.")
-            new = verbs.NewBot(
-                full_name=full_name,
-                short_name=short_name,
-                kind=BotKind.GENERIC,
-                host=config.address_host,
-                credential=await vault.credential(0, None),
-            )
-            bot = await log.submit(person.id, verbs.create, new)
-            return account_of(log.state, vault, bot)
-
-    return asyncio.run(create()).printed()
+    async with opened(config) as (log, vault):
+        person = log.state.user_with_address(owner)
+        if person is None:
+            raise CommandFailed(f"No account has the address '{owner}'.")
+        new = verbs.NewBot(
+            full_name=full_name,
+            short_name=short_name,
+            kind=BotKind.GENERIC,
+            host=config.address_host,
+            credential=await vault.credential(0, None),
+        )
+        bot = await log.submit(person.id, verbs.create, new)
+        return account_of(log.state, vault, bot).printed()
 
 
 bots.command("create", epilog=EXAMPLES["create-bot"])(create_bot)

@@ -11,7 +11,7 @@ from tertulia.cli.assignments import NONE, Shown
 from tertulia.cli.commands import Printed, done, listing
 from tertulia.cli.errors import UsageError
 from tertulia.cli.nouns import ManagedNoun, by_id
-from tertulia.cli.tables import cell, day, facts, yes
+from tertulia.cli.tables import cell, contains, day, facts, yes
 from tertulia.domain.channels import channels as verbs
 from tertulia.domain.channels.channels import FOR_EVER, ChannelEdit, NewChannel
 from tertulia.domain.channels.subscriptions import SubscribeRequest
@@ -144,13 +144,12 @@ async def list_channels(
     ] = False,
 ) -> Printed:
     """List channels, including private ones, or find some by words in their names."""
-    wanted = [word.casefold() for word in words or ()]
-    found = [
+    matches = [
         one
         for one in _channels.records(caller.state)
-        if one.is_archived is archived and all(word in one.name.casefold() for word in wanted)
+        if one.is_archived is archived and contains(one.name, words)
     ]
-    return _channels.listed(caller.state, found)
+    return _channels.listed(caller.state, matches)
 
 
 _channels.show("general")

@@ -92,36 +92,33 @@ def command(app: typer.Typer, name: str, example: str) -> Callable[[Act], Act]:
 def runnable(act: Act) -> Callable[..., None]:
     """Turn a function of a caller into one that Typer can run."""
 
-    async def carry_out(config: Config, given: dict[str, Any]) -> Printed:
+    async def carry_out(config: Config, **given: Any) -> Printed:
         async with opened_caller(config, report) as caller:
             return await act(caller, **given)
 
-    return _command(act, lambda config, **given: asyncio.run(carry_out(config, given)))
+    return _command(act, carry_out)
 
 
-def configured(act: Callable[..., Printed | None]) -> Callable[..., None]:
-    """Turn a function of the server's settings into one that Typer can run. If it has a parameter
-    `as_json`, it prints by itself."""
+def configured(act: Callable[..., Any]) -> Callable[..., None]:
+    """Turn a function of the server's settings into one that Typer can run. It can be asynchronous,
+    unless it asks questions: it could not be interrupted then. If it has a parameter `as_json`, it
+    prints by itself."""
     return _command(act, act)
 
 
 def add_default_command(app: typer.Typer, run: Callable[..., None], example: str) -> None:
     """Add `list`, which the group also does without a command."""
 
-    def by_itself(context: typer.Context, **given: Any) -> None:
+    def run_group(context: typer.Context, **given: Any) -> None:
         if context.invoked_subcommand is None:
             run(**given)
         elif any(given.values()):
             raise UsageError(f"Put options after `{context.invoked_subcommand}`.")
 
-    parameter = inspect.Parameter(
-        "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
-    )
-    own = inspect.signature(run).parameters.values()
-    by_itself.__signature__ = inspect.Signature([parameter, *own])  # type: ignore[attr-defined]
-    by_itself.__doc__ = inspect.cleandoc(run.__doc__ or "").partition("\n\n")[0]
-    by_itself.__annotations__ = {}
-    app.callback(epilog=example, invoke_without_command=True)(by_itself)
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    _declare(run_group, [context, *inspect.signature(run).parameters.values()])
+    run_group.__doc__ = inspect.cleandoc(run.__doc__ or "").partition("\n\n")[0]
+    app.callback(epilog=example, invoke_without_command=True)(run_group)
     app.command("list", epilog=example)(run)
 
 
@@ -134,24 +131,28 @@ def _place(
     return load({"data_dir": data_dir, "database_url": database_url}, file=config), as_json
 
 
-def _command(
-    act: Callable[..., Any], carry_out: Callable[..., Printed | None]
-) -> Callable[..., None]:
-    own = inspect.signature(act).parameters
+def _command(act: Callable[..., Any], carry_out: Callable[..., Any]) -> Callable[..., None]:
+    parameters = inspect.signature(act).parameters
     common = inspect.signature(_place).parameters
 
     def run(**given: Any) -> None:
         config, as_json = _place(**{name: given.pop(name) for name in common})
-        if "as_json" in own:
+        if "as_json" in parameters:
             given["as_json"] = as_json
         printed = carry_out(config, **given)
+        if inspect.iscoroutine(printed):
+            printed = asyncio.run(printed)
         if printed is not None:
             show(printed, as_json=as_json)
 
-    typed = [one for one in list(own.values())[1:] if one.name not in common]
-    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*typed, *common.values())]
+    typed = [one for one in list(parameters.values())[1:] if one.name not in common]
+    _declare(run, [one.replace(kind=one.KEYWORD_ONLY) for one in (*typed, *common.values())])
     run.__name__, run.__doc__ = act.__name__, act.__doc__
-    # Typer reads the options from it; a function's type doesn't say that it can have one.
+    return run
+
+
+def _declare(run: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> None:
+    """Declare the parameters of a function of `**given`, which Typer reads as options."""
+    # `inspect` documents `__signature__`, but the type of functions doesn't have it.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {}
-    return run

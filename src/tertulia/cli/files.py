@@ -10,7 +10,7 @@ from tertulia.cli.accounts import account_called
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing
 from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import finite
-from tertulia.cli.tables import day, mib
+from tertulia.cli.tables import contains, day, mib
 from tertulia.cli.terminal import progress_bars
 from tertulia.model.attachments import Attachment
 from tertulia.model.errors import Refused
@@ -101,21 +101,20 @@ async def list_files(
     """List uploaded files, largest first, or find some by name, person, type, size, or age."""
     state = caller.state
     whose = None if of is None else account_called(state, of).id
-    wanted = [word.casefold() for word in words or ()]
-    found = [
+    matches = [
         one
         for one in (state.attachments if whose is None else state.uploads.of_user[whose])
         if one.size >= least * _MIB
         and one.media_type.startswith(kind)
         and one.created_at <= caller.now - older * _DAY
-        and all(word in one.name.casefold() for word in wanted)
+        and contains(one.name, words)
         and not (unlinked and state.uploads.claims_of.count(one.id))
     ]
-    found.sort(key=lambda one: (-one.size, one.id))
-    size = sum(one.size for one in found)
-    rows = [_shown(state, one) for one in found[:limit]]
-    total = f"{counted(len(found), 'file')}, {mib(size)}"
-    if len(found) > limit:
+    matches.sort(key=lambda one: (-one.size, one.id))
+    size = sum(one.size for one in matches)
+    rows = [_shown(state, one) for one in matches[:limit]]
+    total = f"{counted(len(matches), 'file')}, {mib(size)}"
+    if len(matches) > limit:
         total += f"; showing the largest {limit}"
     return Printed({"files": rows, "bytes": size}, [*listing("files", _COLUMNS, rows).lines, total])
 

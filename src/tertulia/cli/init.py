@@ -267,7 +267,7 @@ def _security(text: str) -> str:
 def _try_mail(config: Config, owner: str) -> bool:
     """Send the owner a test email, and return whether it worked."""
     try:
-        say(f"  {asyncio.run(mail.send_trial(config, owner))}")
+        say(f"  {asyncio.run(mail.send_test(config, owner))}")
     except CommandFailed as error:
         say(f"  {error}")
         return False

@@ -1,6 +1,5 @@
 """`tertulia invitations` and `tertulia invite`: links that people join with."""
 
-import asyncio
 from typing import Annotated, Final
 
 import typer
@@ -26,7 +25,7 @@ invitations = group("invitations", "Manage pending invitations: list, create, an
 
 
 @configured
-def invite(
+async def invite(
     config: Config,
     email: Annotated[
         str | None,
@@ -56,17 +55,13 @@ def invite(
     if days is not None:
         minutes = days * _MINUTES_PER_DAY or None
     terms = InvitationTerms(minutes=minutes, role=ROLES[role], default_channels=True)
-
-    async def create() -> str:
-        async with opened(config) as (log, vault):
-            inviter_id, nonce = first_owner(log.state), vault.nonce()
-            if email is None:
-                made = await log.submit(inviter_id, verbs.create_server_link, terms, nonce)
-            else:
-                made = await log.submit(inviter_id, verbs.create_personal_link, email, terms, nonce)
-            return Links(vault).invitation(config.mail_site, made)
-
-    link = asyncio.run(create())
+    async with opened(config) as (log, vault):
+        inviter_id, nonce = first_owner(log.state), vault.nonce()
+        if email is None:
+            made = await log.submit(inviter_id, verbs.create_server_link, terms, nonce)
+        else:
+            made = await log.submit(inviter_id, verbs.create_personal_link, email, terms, nonce)
+        link = Links(vault).invitation(config.mail_site, made)
     return Printed({"invite_link": link}, [link])
 
 

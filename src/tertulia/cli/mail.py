@@ -1,6 +1,5 @@
 """`tertulia mail`: pending emails, and test emails."""
 
-import asyncio
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +20,7 @@ EXAMPLE = "Example: `tertulia mail --data-dir data --test you@example.com`"
 
 
 @configured
-def mail(
+async def mail(
     config: Config,
     test: Annotated[
         str | None,
@@ -38,20 +37,16 @@ def mail(
     they're written to the directory `mail` in the data directory.
     """
     if test is not None:
-        return done(asyncio.run(send_trial(config, names.address(test))))
-    found = asyncio.run(_waiting(config))
-    lines = [] if found else ["No pending emails."]
-    for one in found:
+        return done(await send_test(config, names.address(test)))
+    async with opened(config) as (log, _):
+        emails = [_shown(one) for one in await log.store.read(outbox.queued)]
+    lines = [] if emails else ["No pending emails."]
+    for one in emails:
         lines.append(f"{utc(one['asked_at'])}  {one['kind']:<16} {one['to']}")
         if one["trouble"]:
             tried = counted(one["attempts"], "time")
             lines.append(f"  tried {tried}, next attempt at {utc(one['due_at'])}: {one['trouble']}")
-    return Printed({"waiting": found}, lines)
-
-
-async def _waiting(config: Config) -> list[dict[str, Any]]:
-    async with opened(config) as (log, _):
-        return [_shown(one) for one in await log.store.read(outbox.queued)]
+    return Printed({"waiting": emails}, lines)
 
 
 def _shown(waiting: QueuedMail) -> dict[str, Any]:
@@ -66,7 +61,7 @@ def _shown(waiting: QueuedMail) -> dict[str, Any]:
     }
 
 
-async def send_trial(config: Config, address: str) -> str:
+async def send_test(config: Config, address: str) -> str:
     """Send a test email, and return a sentence about where it went. Failed if it wasn't sent."""
     async with opened(config) as (log, vault):
         try:

@@ -15,7 +15,7 @@ from tertulia.cli.accounts import id_in
 from tertulia.cli.assignments import Shown
 from tertulia.cli.commands import Act, Column, Printed, cells_of, command, done, group, listing
 from tertulia.cli.errors import UsageError
-from tertulia.cli.tables import cell, facts
+from tertulia.cli.tables import cell, contains, facts
 from tertulia.model.errors import Refused
 from tertulia.service.node import Caller
 from tertulia.state.state import State
@@ -138,15 +138,11 @@ class ManagedNoun:
         """Add `list`: all of them, or those that contain words."""
 
         async def list_them(caller: Caller, words: Words = None) -> Printed:
-            wanted = [word.casefold() for word in words or ()]
-
             def matches(record: Any) -> bool:
                 cells = cells_of(self.full(caller.state, record), self._columns)
-                text = "\n".join(cells).casefold()
-                return all(word in text for word in wanted)
+                return contains("\n".join(cells), words)
 
-            found = [one for one in self.records(caller.state) if matches(one)]
-            return self.listed(caller.state, found)
+            return self.listed(caller.state, list(filter(matches, self.records(caller.state))))
 
         self._add("list", list_them, f"List {self._several}, or find some by words.", "")
 

@@ -1,7 +1,6 @@
 """What administrators set up: profile fields, email domains, linkifiers, playgrounds, and
 announcements. `tertulia reactivate` opens a deactivated organization."""
 
-import asyncio
 from collections.abc import Mapping
 from operator import attrgetter
 from typing import Annotated, Any, Final
@@ -33,18 +32,14 @@ EXAMPLES = {"reactivate": "Example: `tertulia reactivate --data-dir data`"}
 
 
 @configured
-def reactivate(config: Config) -> Printed:
+async def reactivate(config: Config) -> Printed:
     """Reactivate the organization after an owner deactivated it.
 
     Everyone can use it as before. The server can keep running.
     """
-
-    async def submit() -> str:
-        async with opened(config) as (log, _):
-            await log.submit(None, realms.reactivate)
-            return log.state.realm.name
-
-    return done(f"Reactivated '{asyncio.run(submit())}'.")
+    async with opened(config) as (log, _):
+        await log.submit(None, realms.reactivate)
+        return done(f"Reactivated '{log.state.realm.name}'.")
 
 
 # Profile fields

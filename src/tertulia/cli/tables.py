@@ -37,6 +37,12 @@ def cell(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+def contains(text: str, words: Sequence[str] | None) -> bool:
+    """Whether the text contains all words, in any case."""
+    text = text.casefold()
+    return all(word.casefold() in text for word in words or ())
+
+
 def day(at: float | None) -> str:
     """The UTC date of a UNIX time, or `-`."""
     return "-" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")

@@ -42,7 +42,7 @@ class By(StrEnum):
 
 
 @configured
-def usage(
+async def usage(
     config: Config,
     by: Annotated[
         By | None,
@@ -64,7 +64,7 @@ def usage(
     takes long. The server counts, too, and shows the same statistics in the browser.
     """
     if by is not None:
-        return asyncio.run(_detailed(config, by, days))
+        return await _detailed(config, by, days)
     with founded_database(config) as connection:
         require_usable(connection)
         today = counts.day_of(time.time())

@@ -125,19 +125,15 @@ def password(config: Config, email: _Address, password: Password = None) -> Prin
 
 
 @configured
-def sign_out(config: Config, email: _Address) -> Printed:
+async def sign_out(config: Config, email: _Address) -> Printed:
     """Sign a person out of all browsers and programs. Their API key is replaced.
 
     The password doesn't change. The server can keep running.
     """
-
-    async def end_access() -> int:
-        async with opened(config) as (log, vault):
-            user = person_with(log.state, email)
-            return await log.submit(None, sessions.end_access, user.id, vault.new_key())
-
-    count = counted(asyncio.run(end_access()), "browser")
-    return done(f"Signed {email} out of {count} and all programs.")
+    async with opened(config) as (log, vault):
+        user = person_with(log.state, email)
+        ended = await log.submit(None, sessions.end_access, user.id, vault.new_key())
+    return done(f"Signed {email} out of {counted(ended, 'browser')} and all programs.")
 
 
 async def _last_active(caller: Caller) -> dict[int, int]:
