@@ -6,7 +6,7 @@ import type { Message } from "../data/data";
 import { quotation } from "../data/messageParts";
 import { conversationIn, fragmentOf, narrowOf, ALL } from "../data/narrow";
 import { messageActions } from "../messages/actions.svelte";
-import { channelHere } from "../shell/navigation";
+import { currentChannel } from "../shell/navigation";
 import { register } from "../shell/shortcuts";
 import { messageSource } from "../live/messages";
 import { errorMessage } from "../wire/http";
@@ -38,7 +38,7 @@ function conversationFor(app: App, message: Message): Conversation {
 /** Register the keyboard shortcuts. Returns a function that removes them. */
 export function registerKeys(app: App): () => void {
   /** Only in a conversation; elsewhere the key isn't handled. */
-  const here = () => {
+  const openConversation = () => {
     const { route } = app.router;
     const shown = route.view === "narrow" ? conversationIn(route.narrow) : null;
     if (!shown) return false;
@@ -46,10 +46,10 @@ export function registerKeys(app: App): () => void {
     return true;
   };
   return register({
-    c: () => begin(() => composing.topic(channelHere(app))),
+    c: () => begin(() => composing.topic(currentChannel(app))),
     x: () => begin(() => composing.direct()),
-    r: here,
-    Enter: here,
+    r: openConversation,
+    Enter: openConversation,
     ArrowLeft: () => editLast(app),
   });
 }

@@ -13,8 +13,8 @@ export async function callLink(
 ): Promise<string | null> {
   const provider = callProvider(store.realm);
   if (!provider) return null;
-  const said = isVoice ? words.media.joinVoice : words.media.joinVideo;
-  if (provider === "jitsi") return `[${said}](${jitsiLink(store.realm, callName(), isVoice)})`;
+  const label = isVoice ? words.media.joinVoice : words.media.joinVideo;
+  if (provider === "jitsi") return `[${label}](${jitsiLink(store.realm, callName(), isVoice)})`;
   const { url } = await get<{ url: string }>("/calls/bigbluebutton/create", {
     // The conversation's name.
     meeting_name: to
@@ -22,7 +22,7 @@ export async function callLink(
       : words.media.videoCall,
     voice_only: isVoice,
   });
-  return `[${said}](${url})`;
+  return `[${label}](${url})`;
 }
 
 /** Link to a new Jitsi room with an unguessable name. */
@@ -34,11 +34,11 @@ export function jitsiLink(realm: Realm, name: string, isVoice: boolean): string 
 export function callName(): string {
   const letters = "abcdefghijklmnopqrstuvwxyz";
   // 234 is the largest multiple of 26 in a byte: larger values would favor some letters.
-  const found: string[] = [];
-  while (found.length < 20) {
+  const links: string[] = [];
+  while (links.length < 20) {
     for (const one of crypto.getRandomValues(new Uint8Array(32))) {
-      if (one < 234 && found.length < 20) found.push(letters[one % 26]!);
+      if (one < 234 && links.length < 20) links.push(letters[one % 26]!);
     }
   }
-  return found.join("");
+  return links.join("");
 }

@@ -131,8 +131,8 @@ export class Completer {
   }
 
   #channelOf(token: Token): number | null {
-    const wanted = normalized(token.channel ?? "");
-    return this.#known.channels.find((one) => one.plain === wanted)?.channel.stream_id ?? null;
+    const needle = normalized(token.channel ?? "");
+    return this.#known.channels.find((one) => one.plain === needle)?.channel.stream_id ?? null;
   }
 
   #address(channelId: number, topic?: string): string {

@@ -105,9 +105,9 @@ class Composing {
 
   /** Write to a conversation, in its own box if it's in view. */
   in(to: Conversation): void {
-    const here = this.#boxes.find((box) => box.key === keyOf(to));
-    if (here && !this.fresh) {
-      here.focus();
+    const openBox = this.#boxes.find((box) => box.key === keyOf(to));
+    if (openBox && !this.fresh) {
+      openBox.focus();
       return;
     }
     if (to.kind === "topic") this.topic(to.channelId, to.topic);
@@ -127,9 +127,9 @@ class Composing {
 
   #within(to: Conversation, call: (box: ComposeBox) => void, stays: boolean): void {
     const key = keyOf(to);
-    const here = this.fresh ? undefined : this.#boxes.find((box) => box.key === key);
+    const openBox = this.fresh ? undefined : this.#boxes.find((box) => box.key === key);
     this.in(to);
-    if (here) call(here);
+    if (openBox) call(openBox);
     else this.#awaited = [...this.#staying, { key, call, stays }];
   }
 

@@ -63,7 +63,8 @@ export class Drafting {
 
   /** Replace a placeholder in the draft after the box is gone. */
   put(what: string, by: string): void {
-    const kept = this.#id === null ? undefined : this.drafts.all.get(this.#id);
-    if (kept) this.drafts.keep(kept.localId, { ...kept, content: kept.content.replace(what, by) });
+    const stored = this.#id === null ? undefined : this.drafts.all.get(this.#id);
+    if (stored)
+      this.drafts.keep(stored.localId, { ...stored, content: stored.content.replace(what, by) });
   }
 }

@@ -120,7 +120,7 @@ export function peopleFor(
 }
 
 function scoredPeople(
-  wanted: string,
+  needle: string,
   known: Known,
   participants: readonly number[],
   me: number,
@@ -130,8 +130,8 @@ function scoredPeople(
   return bestMatches(
     known.people,
     ({ user, plain: name }) => {
-      let how = matchRank(name, wanted);
-      if (how === null && wanted && emailFits(user, wanted)) how = 3;
+      let how = matchRank(name, needle);
+      if (how === null && needle && emailFits(user, needle)) how = 3;
       if (how === null) return null;
       // Names that begin with the query come first, then people nearby; bots come last.
       const group = how <= 2 ? 0 : how;
@@ -148,19 +148,19 @@ function scoredPeople(
   );
 }
 
-function emailFits(user: User, wanted: string): boolean {
-  return user.delivery_email?.toLowerCase().startsWith(wanted) ?? false;
+function emailFits(user: User, needle: string): boolean {
+  return user.delivery_email?.toLowerCase().startsWith(needle) ?? false;
 }
 
 function mentions(token: Token, scene: Scene): Choice[] {
-  const wanted = normalized(token.query);
+  const needle = normalized(token.query);
   const at = token.silent ? "@_" : "@";
-  const people = scoredPeople(wanted, scene.known, scene.participants, scene.me, MOST);
-  const groups = bestMatches(scene.known.groups, ({ plain: name }) => matchRank(name, wanted), 4);
+  const people = scoredPeople(needle, scene.known, scene.participants, scene.me, MOST);
+  const groups = bestMatches(scene.known.groups, ({ plain: name }) => matchRank(name, needle), 4);
   const wildcards = (["all", "topic"] as const).filter((name) => {
     if (name === "topic" && !scene.inTopic) return false;
     const names = name === "all" ? ["all", "everyone", "channel"] : ["topic"];
-    return wanted && names.some((one) => one.startsWith(wanted));
+    return needle && names.some((one) => one.startsWith(needle));
   });
   const found: Choice[] = [
     ...people.map(({ user, isTwin }): Choice => {
@@ -179,17 +179,17 @@ function mentions(token: Token, scene: Scene): Choice[] {
     text: `${at}**${name}** `,
   }));
   // An exact wildcard comes first.
-  const exact = general.filter((one) => one.kind === "wildcard" && one.name === wanted);
+  const exact = general.filter((one) => one.kind === "wildcard" && one.name === needle);
   const rest = general.filter((one) => !exact.includes(one));
   return [...exact, ...found.slice(0, MOST - general.length), ...rest];
 }
 
 export function channelsFor(query: string, known: Known, most = MOST): Channel[] {
-  const wanted = normalized(query);
+  const needle = normalized(query);
   return bestMatches(
     known.channels,
     ({ channel, plain: name }) => {
-      const how = matchRank(name, wanted);
+      const how = matchRank(name, needle);
       if (how === null) return null;
       return how * 10 + (channel.subscription ? 0 : 5) + (channel.subscription?.is_muted ? 2 : 0);
     },
@@ -198,11 +198,11 @@ export function channelsFor(query: string, known: Known, most = MOST): Channel[]
 }
 
 export function topicsFor(query: string, topics: readonly string[], most = MOST): string[] {
-  const wanted = normalized(query.trim());
+  const needle = normalized(query.trim());
   return bestMatches(
     topics,
     (topic) => {
-      const how = matchRank(normalized(topic.replace(/^✔ /, "")), wanted);
+      const how = matchRank(normalized(topic.replace(/^✔ /, "")), needle);
       return how === null ? null : how + (topic.startsWith("✔ ") ? 1.5 : 0);
     },
     most,
@@ -210,8 +210,8 @@ export function topicsFor(query: string, topics: readonly string[], most = MOST)
 }
 
 function topicLinks(token: Token, scene: Scene): Choice[] {
-  const wanted = normalized(token.channel ?? "");
-  const channel = scene.known.channels.find((one) => one.plain === wanted)?.channel;
+  const needle = normalized(token.channel ?? "");
+  const channel = scene.known.channels.find((one) => one.plain === needle)?.channel;
   if (!channel) return [];
   const topics = scene.topics ?? [];
   const link = (topic: string) => `${linkText(channel, topic, scene)} `;

@@ -81,15 +81,15 @@ export function fitDimensions(
   width: number,
   height: number,
 ): { width: number; height: number } | null {
-  const found = /^(\d+)x(\d+)$/.exec(dimensions);
-  const [w, h] = [Number(found?.[1]), Number(found?.[2])];
+  const match = /^(\d+)x(\d+)$/.exec(dimensions);
+  const [w, h] = [Number(match?.[1]), Number(match?.[2])];
   if (!w || !h) return null;
   const scale = Math.min(1, width / w, height / h);
   return { width: Math.max(1, Math.round(w * scale)), height: Math.max(1, Math.round(h * scale)) };
 }
 
 /** The fragment of a link into this organization; null for any other link. */
-export function internalFragment(href: string, own: readonly string[]): string | null {
+export function internalFragment(href: string, origins: readonly string[]): string | null {
   if (href.startsWith("#")) return href.slice(1);
   const hash = href.indexOf("#");
   if (hash < 0) return null;
@@ -97,6 +97,6 @@ export function internalFragment(href: string, own: readonly string[]): string |
   const isOwn =
     page === "/" ||
     page === "/app/" ||
-    own.some((origin) => page === origin || page === `${origin}/` || page === `${origin}/app/`);
+    origins.some((origin) => page === origin || page === `${origin}/` || page === `${origin}/app/`);
   return isOwn ? href.slice(hash + 1) : null;
 }

@@ -9,7 +9,6 @@ import {
   mergeDrafts,
   draftFingerprint,
   type LocalDraft,
-  conversationOfDraft,
 } from "./drafts";
 
 const TOPIC = { kind: "topic", channelId: 7, topic: "Cake" } as const;
@@ -111,21 +110,10 @@ describe("own versions", () => {
   });
 });
 
-describe("draft conversations", () => {
-  it("come from the recipients", () => {
-    expect(draftConversation(draftContentFor(TOPIC, ""), 1)).toEqual(TOPIC);
-    expect(draftConversation({ type: "private", to: [3, 1], topic: "", content: "" }, 1)).toEqual({
-      kind: "direct",
-      people: [3],
-    });
-    expect(draftConversation({ type: "", to: [], topic: "", content: "" }, 1)).toBeNull();
-  });
-
-  it("find the newest draft", () => {
-    const drafts = [local("old"), local("new", { localId: "b", at: 2000 })];
-    const key = draftKey(draftContentFor({ ...TOPIC, topic: "cake" }, ""), 1);
-    expect(draftFor(drafts, key!, 1)?.content).toBe("new");
-  });
+it("the newest draft of a conversation is found", () => {
+  const drafts = [local("old"), local("new", { localId: "b", at: 2000 })];
+  const key = draftKey(draftContentFor({ ...TOPIC, topic: "cake" }, ""), 1);
+  expect(draftFor(drafts, key!, 1)?.content).toBe("new");
 });
 
 describe("a draft's conversation", () => {
@@ -137,6 +125,6 @@ describe("a draft's conversation", () => {
     ["private", [], null],
     ["", [], null],
   ] as const)("%s %j", (type, to, expected) => {
-    expect(conversationOfDraft({ type, to: [...to], topic: "x" } as Draft, 1)).toEqual(expected);
+    expect(draftConversation({ type, to: [...to], topic: "x" } as Draft, 1)).toEqual(expected);
   });
 });

@@ -3,7 +3,7 @@
  * sides changed, the newer one wins and the other becomes a separate draft. Sent and deleted
  * drafts are remembered for a while. */
 
-import type { Draft as ServerDraft, Draft, ScheduledMessage } from "../wire/objects";
+import type { Draft as ServerDraft, ScheduledMessage } from "../wire/objects";
 import { keyOf, others, topicKey, type Conversation, type ConversationKey } from "./conversations";
 
 /** A draft's content and recipients. */
@@ -82,15 +82,16 @@ export function draftContentFor(to: Conversation, content: string): DraftContent
 }
 
 /** The draft's conversation; null if undecided. */
-export function draftConversation(draft: DraftContent, me: number): Conversation | null {
-  const [channelId] = draft.to;
+export function draftConversation(
+  draft: Pick<DraftContent, "type" | "to" | "topic"> | ScheduledMessage,
+  me: number,
+): Conversation | null {
+  const to = Array.isArray(draft.to) ? draft.to : [draft.to];
+  const [channelId] = to;
   if (draft.type === "stream" && channelId !== undefined) {
-    return { kind: "topic", channelId, topic: draft.topic };
+    return { kind: "topic", channelId, topic: draft.topic ?? "" };
   }
-  if (draft.type === "private" && draft.to.length) {
-    return { kind: "direct", people: others(draft.to, me) };
-  }
-  return null;
+  return draft.type === "private" && to.length ? { kind: "direct", people: others(to, me) } : null;
 }
 
 export function draftKey(draft: DraftContent, me: number): ConversationKey | null {
@@ -183,17 +184,4 @@ export function mergeDrafts(
     if (!seen.has(theirs.id)) found.push(taken(theirs, name(theirs.id)));
   }
   return found;
-}
-
-/** Null if a draft has no recipient yet. */
-export function conversationOfDraft(
-  one: Pick<Draft, "type" | "to" | "topic"> | ScheduledMessage,
-  me: number,
-): Conversation | null {
-  const to = Array.isArray(one.to) ? one.to : [one.to];
-  const [first] = to;
-  if (one.type === "stream") {
-    return first === undefined ? null : { kind: "topic", channelId: first, topic: one.topic ?? "" };
-  }
-  return one.type === "private" && to.length ? { kind: "direct", people: others(to, me) } : null;
 }

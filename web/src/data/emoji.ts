@@ -200,11 +200,11 @@ function folded(text: string): string {
 }
 
 /** How well a name matches: lower is better; null: not at all. */
-export function emojiRank(name: string, wanted: string): number | null {
-  if (name === wanted) return 0;
-  if (name.startsWith(wanted)) return 1;
-  if (name.includes(`_${wanted}`)) return 2;
-  return name.includes(wanted) ? 3 : null;
+export function emojiRank(name: string, needle: string): number | null {
+  if (name === needle) return 0;
+  if (name.startsWith(needle)) return 1;
+  if (name.includes(`_${needle}`)) return 2;
+  return name.includes(needle) ? 3 : null;
 }
 
 /** Emoji whose names match, best first. */
@@ -214,16 +214,16 @@ export function searchEmoji(
   text: string,
   most = 120,
 ): Emoji[] {
-  const wanted = folded(text);
+  const needle = folded(text);
   const found: [number, number, Emoji][] = [];
   for (const emoji of own) {
-    const how = emojiRank(emoji.name.toLowerCase(), wanted);
+    const how = emojiRank(emoji.name.toLowerCase(), needle);
     if (how !== null) found.push([how, 0, emoji]);
   }
   for (const { code, names } of all) {
     let best: number | null = null;
     for (const name of names) {
-      const how = emojiRank(name, wanted);
+      const how = emojiRank(name, needle);
       if (how !== null && (best === null || how < best)) best = how;
     }
     if (best !== null) {

@@ -24,7 +24,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   amp: "&",
 };
 /** Elements to drop, and the icon that replaces them. */
-const LEFT_OUT: [wanted: RegExp, sign: ExcerptIcon | null][] = [
+const LEFT_OUT: [pattern: RegExp, sign: ExcerptIcon | null][] = [
   [/\bspoiler-content\b/, "hidden"],
   [/\bmessage_inline_image\b/, "picture"],
   [/\bmessage_embed\b/, null],
@@ -38,13 +38,13 @@ const ORDER: readonly ExcerptIcon[] = ["hidden", "picture", "file"];
  * files are named, and spoilers stay hidden. */
 export function excerpt(html: string): Excerpt {
   const signs = new Set<ExcerptIcon>();
-  let own = "";
+  let written = "";
   let quoted = "";
   let quotes = 0;
   let skipped: { name: string; depth: number } | null = null;
   const add = (text: string) => {
     if (quotes) quoted += text;
-    else own += text;
+    else written += text;
   };
   for (const [, end, name = "", rest = "", text] of html.matchAll(PART)) {
     if (skipped) {
@@ -54,7 +54,7 @@ export function excerpt(html: string): Excerpt {
     }
     if (text !== undefined) {
       add(text);
-      if (own.length > LONGEST) break;
+      if (written.length > LONGEST) break;
       continue;
     }
     if (name === "blockquote") quotes = Math.max(0, quotes + (end ? -1 : 1));
@@ -62,9 +62,9 @@ export function excerpt(html: string): Excerpt {
       if (!/^(?:a|span|strong|em|del|code|time)$/.test(name)) add(" ");
       continue;
     }
-    const found = LEFT_OUT.find(([wanted]) => wanted.test(rest));
-    if (found) {
-      if (found[1]) signs.add(found[1]);
+    const leftOut = LEFT_OUT.find(([pattern]) => pattern.test(rest));
+    if (leftOut) {
+      if (leftOut[1]) signs.add(leftOut[1]);
       skipped = { name, depth: 1 };
       continue;
     }
@@ -82,7 +82,7 @@ export function excerpt(html: string): Excerpt {
       signs.add("file");
     } else if (name === "br") add(" ");
   }
-  const said = plain(own) || plain(quoted);
+  const said = plain(written) || plain(quoted);
   return { text: said, sign: ORDER.find((sign) => signs.has(sign)) ?? null };
 }
 

@@ -23,8 +23,8 @@ const GROUP = /(?<![\w*])@\*([^*\n]{1,120})\*(?!\*)/g;
 export function groupMentions(content: string): string {
   if (!content.includes("@*")) return "";
   const groups = [...content.matchAll(GROUP)]
-    .filter((found) => !isInFence(content.slice(0, found.index)))
-    .map((found) => `@*${found[1]}*`);
+    .filter((reaches) => !isInFence(content.slice(0, reaches.index)))
+    .map((reaches) => `@*${reaches[1]}*`);
   const wildcards = mentionedIn(content).wildcards.map((name) => `@**${name}**`);
   return [...new Set([...wildcards, ...groups])].join(" ");
 }
@@ -45,25 +45,25 @@ export function mentionReach(
     if (id === data.me || !user) return id !== data.me && isIncomplete;
     return user.is_active !== false && !user.is_bot;
   };
-  const found: MentionReach[] = [];
+  const reaches: MentionReach[] = [];
   const { wildcards } = mentionedIn(calls);
   const all = wildcards.find((name) => name !== "topic");
   if (all) {
     const channel = data.channels.get(to.channelId);
     const others = (channel?.subscriber_count ?? 0) - (channel?.subscription ? 1 : 0);
     const count = there ? [...there].filter(hears).length : others;
-    found.push({ kind: "all", name: all, count });
+    reaches.push({ kind: "all", name: all, count });
   }
-  if (wildcards.includes("topic")) found.push(topicTell(data, to, hears, there));
+  if (wildcards.includes("topic")) reaches.push(topicTell(data, to, hears, there));
   const byName = new Map([...data.groups.values()].map((group) => [group.name, group]));
   for (const [, name = ""] of calls.matchAll(GROUP)) {
     const group = byName.get(name);
     if (!group || group.deactivated) continue;
     const members = membersOf(data.groups, group.id).filter(hears);
     const count = there ? members.filter((id) => there.has(id)).length : members.length;
-    found.push({ kind: "group", name, count, absent: members.length - count });
+    reaches.push({ kind: "group", name, count, absent: members.length - count });
   }
-  return found;
+  return reaches;
 }
 
 function topicTell(

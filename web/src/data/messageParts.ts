@@ -41,15 +41,15 @@ export function splitParts(content: string): MessageParts {
   const quotes: QuotePart[] = [];
   const files: FilePart[] = [];
   let text = content;
-  for (let found = QUOTE.exec(text); found; found = QUOTE.exec(text)) {
-    const [whole, who = "", , said = ""] = found;
+  for (let match = QUOTE.exec(text); match; match = QUOTE.exec(text)) {
+    const [whole, who = "", , said = ""] = match;
     quotes.push({ markdown: whole.replace(/\n$/, ""), who, text: said.trim() });
     text = text.slice(whole.length);
   }
-  for (let found = FILE.exec(text); found; found = FILE.exec(text)) {
-    const [, markdown = "", name = "", url = ""] = found;
+  for (let match = FILE.exec(text); match; match = FILE.exec(text)) {
+    const [, markdown = "", name = "", url = ""] = match;
     files.unshift({ markdown, name, url });
-    text = text.slice(0, found.index);
+    text = text.slice(0, match.index);
   }
   const parts = { quotes, text, files };
   // Opening and saving an edit must not change the message.

@@ -244,9 +244,9 @@ export function operandOf(operator: string, text: string, data: Data): Term["ope
 }
 
 function userWith(address: string, data: Data): number | null {
-  const wanted = address.toLowerCase();
+  const needle = address.toLowerCase();
   for (const user of data.users.values()) {
-    if (user.email.toLowerCase() === wanted || user.delivery_email?.toLowerCase() === wanted) {
+    if (user.email.toLowerCase() === needle || user.delivery_email?.toLowerCase() === needle) {
       return user.user_id;
     }
   }

@@ -101,8 +101,8 @@ function cause(
     const policy = known.topicPolicies.get(message.key)?.visibility_policy;
     return policy === TopicPolicy.muted ? "topicMuted" : "channelMuted";
   }
-  const own = channelOverride(channel, way);
-  if (own === null || own === undefined) {
+  const override = channelOverride(channel, way);
+  if (override === null || override === undefined) {
     // Followed topics notify by one setting, which turned them off.
     return !reason && isFollowed(known, message.key) ? "followed" : "general";
   }
@@ -113,7 +113,7 @@ function cause(
 export function decidingSettings(
   notifies: readonly Outcome[],
 ): { cause: DecidingSetting; ways: NotificationChannel[] }[] {
-  const found = new Map<DecidingSetting, NotificationChannel[]>();
-  for (const one of notifies) found.set(one.cause, [...(found.get(one.cause) ?? []), one.way]);
-  return [...found].map(([cause, ways]) => ({ cause, ways }));
+  const causes = new Map<DecidingSetting, NotificationChannel[]>();
+  for (const one of notifies) causes.set(one.cause, [...(causes.get(one.cause) ?? []), one.way]);
+  return [...causes].map(([cause, ways]) => ({ cause, ways }));
 }

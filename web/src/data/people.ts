@@ -31,11 +31,11 @@ export function isMarkedGuest(known: Pick<Data, "realm" | "users">, userId: numb
 export const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
 
 /** Whether the query's words begin words of the name. */
-export function matchesPerson(user: Pick<User, "full_name" | "email">, wanted: string): boolean {
+export function matchesPerson(user: Pick<User, "full_name" | "email">, needle: string): boolean {
   const name = normalized(user.full_name);
-  if (name.startsWith(wanted)) return true;
-  if (user.email.toLowerCase().startsWith(wanted)) return true;
-  const typed = wanted.split(/\s+/);
+  if (name.startsWith(needle)) return true;
+  if (user.email.toLowerCase().startsWith(needle)) return true;
+  const typed = needle.split(/\s+/);
   // Most names contain none of the words.
   if (!typed.every((word) => name.includes(word))) return false;
   const parts = name.split(/[\s\-_.'’(]+/);

@@ -41,27 +41,27 @@ export function peopleList(
 ): { near: PeopleGroup; others: PeopleGroup } {
   // Read each slice once: a reactive store would be asked thousands of times.
   const { me, users, presences, mutedUsers, directs } = known;
-  const wanted = normalized(filter.trim());
+  const needle = normalized(filter.trim());
   const spoken = new Set<number>();
   for (const key of directs.keys()) {
     const alone = /^d(\d+)$/.exec(key)?.[1];
     if (alone) spoken.add(Number(alone));
   }
-  const found: Record<"near" | "others", Ranked[]> = { near: [], others: [] };
+  const groups: Record<"near" | "others", Ranked[]> = { near: [], others: [] };
   for (const user of users.values()) {
     const id = user.user_id;
     const isNear = near.has(id);
     if (user.is_active === false || ((user.is_bot || user.is_system_bot) && !isNear)) continue;
-    if (mutedUsers.has(id) && !wanted && !isNear) continue;
-    if (wanted && !matchesPerson(user, wanted)) continue;
+    if (mutedUsers.has(id) && !needle && !isNear) continue;
+    if (needle && !matchesPerson(user, needle)) continue;
     const presence = presences.get(id);
     const state = id === me ? "active" : presenceState(presence, now, threshold);
     const rank =
       (id === me ? 0 : 16) + (user.is_bot ? 8 : 0) + ORDER[state] * 2 + (spoken.has(id) ? 0 : 1);
-    found[isNear ? "near" : "others"].push({ user, state, seen: lastSeen(presence), rank });
+    groups[isNear ? "near" : "others"].push({ user, state, seen: lastSeen(presence), rank });
   }
   const group = (rows: Ranked[]) => ({ rows: topItems(rows, most, byRank), count: rows.length });
-  return { near: group(found.near), others: group(found.others) };
+  return { near: group(groups.near), others: group(groups.others) };
 }
 
 type Users = ReadonlyMap<number, User>;
@@ -104,15 +104,15 @@ function renewed({ users: before, compare, sorted }: Ordered, users: Users): Use
   const stayed = sorted.filter((user) => users.get(user.user_id) === user);
   if (!come.length) return stayed;
   come.sort(order(compare));
-  const found: User[] = [];
+  const groups: User[] = [];
   let from = 0;
   for (const user of come) {
     const to = placeOf(user, stayed, from, compare);
-    for (; from < to; from += 1) found.push(stayed[from] as User);
-    found.push(user);
+    for (; from < to; from += 1) groups.push(stayed[from] as User);
+    groups.push(user);
   }
-  for (; from < stayed.length; from += 1) found.push(stayed[from] as User);
-  return found;
+  for (; from < stayed.length; from += 1) groups.push(stayed[from] as User);
+  return groups;
 }
 
 /** Index in the sorted list, at `from` or after. */

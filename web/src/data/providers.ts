@@ -14,8 +14,8 @@ export function callProvider(realm: Realm): CallProvider | null {
 }
 
 export function jitsiServer(realm: Realm): string | null {
-  const own = realm["realm_jitsi_server_url"];
-  const address = own ?? realm["server_jitsi_server_url"] ?? realm["jitsi_server_url"];
+  const server = realm["realm_jitsi_server_url"];
+  const address = server ?? realm["server_jitsi_server_url"] ?? realm["jitsi_server_url"];
   const isOne = typeof address === "string" && /^https?:\/\/./.test(address);
   return isOne ? address.replace(/\/+$/, "") : null;
 }

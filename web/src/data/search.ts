@@ -196,11 +196,11 @@ function operandIn(operator: Operator, text: string, data: Data): Found {
     case "has": {
       const lower = text.toLowerCase();
       const known = operator === "has" ? (HAS_PLURALS[lower] ?? lower) : lower;
-      const wanted = known === "private" && operator === "is" ? "dm" : known;
+      const needle = known === "private" && operator === "is" ? "dm" : known;
       const choices = CHOICES[operator] ?? [];
       const offered = choicesFor(data, operator) ?? [];
-      const could = choices.filter((one) => one.startsWith(wanted));
-      const one = choices.includes(wanted) ? wanted : could.length === 1 ? could[0] : undefined;
+      const could = choices.filter((one) => one.startsWith(needle));
+      const one = choices.includes(needle) ? needle : could.length === 1 ? could[0] : undefined;
       return one === undefined ? { why: "choice", could: offered } : { operand: one };
     }
     default:
@@ -228,10 +228,10 @@ const MOST_NAMED = 4;
 function channelOf(text: string, data: Data): Found {
   const operand = operandOf("channel", text, data);
   if (typeof operand === "number" && data.channels.has(operand)) return { operand };
-  const wanted = normalized(text);
+  const needle = normalized(text);
   const found = [...data.channels.values()].filter((one) => {
     const name = normalized(one.name);
-    return name.startsWith(wanted) || name.split(/[\s\-_/.]+/).some((w) => w.startsWith(wanted));
+    return name.startsWith(needle) || name.split(/[\s\-_/.]+/).some((w) => w.startsWith(needle));
   });
   const present = found.filter((one) => !one.is_archived);
   return onlyOne(
@@ -244,13 +244,13 @@ function channelOf(text: string, data: Data): Found {
 
 /** Find a user by name or prefix, email, ID, or `me`. Active users come first. */
 function personOf(text: string, data: Data): Found {
-  const wanted = text.toLowerCase();
-  if (wanted === "me" && data.me) return { operand: data.me };
+  const needle = text.toLowerCase();
+  if (needle === "me" && data.me) return { operand: data.me };
   const id = /^(\d+)(?:-|$)/.exec(text)?.[1] ?? /\|(\d+)$/.exec(text)?.[1];
   if (id && data.users.has(Number(id))) return { operand: Number(id) };
   const all = [...data.users.values()];
   const exact = all.filter((user) =>
-    [user.full_name, user.email, user.delivery_email].some((one) => one?.toLowerCase() === wanted),
+    [user.full_name, user.email, user.delivery_email].some((one) => one?.toLowerCase() === needle),
   );
   const found = exact.length ? exact : all.filter((user) => matchesPerson(user, normalized(text)));
   const present = found.filter((user) => user.is_active !== false);

@@ -101,13 +101,13 @@ export function findArrived(
   me: number,
   claimed: ReadonlySet<number>,
 ): number | null {
-  const wanted = trimMessage(pending.content);
+  const trimmed = trimMessage(pending.content);
   const found = messages.find(
     (message) =>
       message.sender_id === me &&
       message.id > (pending.after ?? 0) &&
       !claimed.has(message.id) &&
-      trimMessage(message.content) === wanted,
+      trimMessage(message.content) === trimmed,
   );
   return found?.id ?? null;
 }

@@ -21,15 +21,15 @@ const MANY = 30;
 
 /** Subscribed channels: pinned, folders, others, and inactive. */
 export function sidebarSections(known: SidebarState, filter = ""): ChannelSection[] {
-  const wanted = filter.trim().toLowerCase();
-  const own = [...known.channels.values()].filter(
+  const needle = filter.trim().toLowerCase();
+  const subscribed = [...known.channels.values()].filter(
     (channel) => channel.subscription && !channel.is_archived,
   );
-  const found = own.filter((channel) => channel.name.toLowerCase().includes(wanted));
-  const isQuiet = quietness(known, own.length);
+  const matches = subscribed.filter((channel) => channel.name.toLowerCase().includes(needle));
+  const isQuiet = quietness(known, subscribed.length);
   const foldered = known.settings["web_left_sidebar_show_channel_folders"] !== false;
   const by = new Map<string, Channel[]>();
-  for (const channel of found) {
+  for (const channel of matches) {
     const id = placeOf(channel);
     const there = by.get(id);
     if (there) there.push(channel);
@@ -96,8 +96,8 @@ const byChannel = new WeakMap<Unread, ReadonlyMap<number, readonly ConversationK
 
 /** Unread topics of a channel, computed once for all channels. */
 function unreadIn(by: Unread, channelId: number): readonly ConversationKey[] {
-  let found = byChannel.get(by);
-  if (!found) {
+  let byId = byChannel.get(by);
+  if (!byId) {
     const all = new Map<number, ConversationKey[]>();
     for (const key of by.keys()) {
       const id = channelOfKey(key);
@@ -106,9 +106,9 @@ function unreadIn(by: Unread, channelId: number): readonly ConversationKey[] {
       if (keys) keys.push(key);
       else all.set(id, [key]);
     }
-    byChannel.set(by, (found = all));
+    byChannel.set(by, (byId = all));
   }
-  return found.get(channelId) ?? [];
+  return byId.get(channelId) ?? [];
 }
 
 /** A channel's topics with unread counts, newest first, including topics known only from unread

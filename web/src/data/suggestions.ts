@@ -60,20 +60,20 @@ const MOST = {
 export const RANK_WITHIN = 3;
 
 /** How well a name matches: 0 is best; null: not at all. */
-export function nameRank(name: string, wanted: string): number | null {
+export function nameRank(name: string, needle: string): number | null {
   const plain = normalized(name);
-  if (plain === wanted) return 0;
-  if (plain.startsWith(wanted)) return 1;
-  const words = wanted.split(/\s+/);
+  if (plain === needle) return 0;
+  if (plain.startsWith(needle)) return 1;
+  const words = needle.split(/\s+/);
   const parts = plain.split(/[\s\-_/.:]+/);
   if (words.every((word) => parts.some((part) => part.startsWith(word)))) return 2;
-  return plain.includes(wanted) ? RANK_WITHIN : null;
+  return plain.includes(needle) ? RANK_WITHIN : null;
 }
 
-function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, most: number): T[] {
+function best<T>(items: Iterable<T>, needle: string, name: (item: T) => string, most: number): T[] {
   const found: [T, number][] = [];
   for (const item of items) {
-    const at = nameRank(name(item), wanted);
+    const at = nameRank(name(item), needle);
     if (at !== null) found.push([item, at]);
   }
   return topItems(found, most, (one, other) => one[1] - other[1]).map(([item]) => item);
@@ -84,9 +84,9 @@ export function commandSuggestions(
   all: readonly { name: string; run: () => unknown }[],
   text: string,
 ): Suggestion[] {
-  const wanted = normalized(text.trim());
-  if (!wanted) return [];
-  return best(all, wanted, (one) => one.name, MOST.command).map((one) => ({
+  const needle = normalized(text.trim());
+  if (!needle) return [];
+  return best(all, needle, (one) => one.name, MOST.command).map((one) => ({
     kind: "command",
     ...one,
   }));
@@ -100,17 +100,19 @@ export function placeSuggestions(
   only?: "people",
   lately: readonly string[] = [],
 ): Place[] {
-  const wanted = normalized(text.trim().replace(/^[#@]/, ""));
+  const needle = normalized(text.trim().replace(/^[#@]/, ""));
   // Visitors can't write to anyone.
-  const people = data.me ? peopleIn(data, wanted) : [];
+  const people = data.me ? peopleIn(data, needle) : [];
   if (only === "people" || text.startsWith("@")) return people;
-  const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
+  const unarchived = [...data.channels.values()].filter((channel) => !channel.is_archived);
   const seen = seenLately(data, lately);
-  const mine = (one: (typeof own)[number]) =>
+  const mine = (one: (typeof unarchived)[number]) =>
     Number(!one.subscription) * 2 + Number(!seen.channels.has(one.stream_id));
   const channels = best(
-    own.sort((one, other) => mine(one) - mine(other) || BY_NAME.compare(one.name, other.name)),
-    wanted,
+    unarchived.sort(
+      (one, other) => mine(one) - mine(other) || BY_NAME.compare(one.name, other.name),
+    ),
+    needle,
     (channel) => channel.name,
     MOST.channel,
   ).map((channel) => ({
@@ -120,12 +122,12 @@ export function placeSuggestions(
     fragment: fragmentOf(channelNarrow(channel.stream_id), data),
   }));
   if (text.startsWith("#")) return channels;
-  const found = best(views, wanted, (view) => view.name, MOST.view).map((view) => ({
+  const found = best(views, needle, (view) => view.name, MOST.view).map((view) => ({
     kind: "view" as const,
     ...view,
   }));
-  if (!wanted) return [...found, ...channels, ...people];
-  return [...found, ...channels, ...topicsIn(data, wanted, seen.topics), ...people];
+  if (!needle) return [...found, ...channels, ...people];
+  return [...found, ...channels, ...topicsIn(data, needle, seen.topics), ...people];
 }
 
 /** Recently visited places without `here`, each once, even if renamed. `named` returns the names of
@@ -205,13 +207,13 @@ export function splitPlaces(
   found: readonly Suggestion[],
   text: string,
 ): [Suggestion[], Suggestion[]] {
-  const wanted = normalized(text.trim().replace(/^[#@]/, ""));
+  const needle = normalized(text.trim().replace(/^[#@]/, ""));
   const taken = new Map<string, number>();
   const first: Suggestion[] = [];
   const rest: Suggestion[] = [];
   for (const one of found) {
     const count = taken.get(one.kind) ?? 0;
-    const fits = !("name" in one) || (nameRank(one.name, wanted) ?? 0) < RANK_WITHIN;
+    const fits = !("name" in one) || (nameRank(one.name, needle) ?? 0) < RANK_WITHIN;
     const isFirst = fits && count < (AT_FIRST[one.kind] ?? 0);
     if (isFirst) taken.set(one.kind, count + 1);
     (isFirst ? first : rest).push(one);
@@ -234,7 +236,7 @@ function seenLately(data: SuggestionState, lately: readonly string[]) {
 
 function topicsIn(
   data: SuggestionState,
-  wanted: string,
+  needle: string,
   lately: ReadonlySet<ConversationKey>,
 ): Place[] {
   const newest = [...data.topicNames].reverse();
@@ -244,13 +246,13 @@ function topicsIn(
   ];
   return best(
     known,
-    wanted,
+    needle,
     ([key, name]) => {
       const conversation = conversationOf(key);
       const channel =
         conversation.kind === "topic" ? channelName(data.channels, conversation.channelId) : "";
       // "general hello" finds the topic "hello" in general.
-      return wanted.includes(" ") ? `${name} ${channel}` : name;
+      return needle.includes(" ") ? `${name} ${channel}` : name;
     },
     MOST.topic,
   ).flatMap(([key, name]) => {
@@ -270,15 +272,15 @@ function topicsIn(
   });
 }
 
-function peopleIn(data: SuggestionState, wanted: string): (Place & { kind: "person" })[] {
+function peopleIn(data: SuggestionState, needle: string): (Place & { kind: "person" })[] {
   const found = [];
   for (const user of data.users.values()) {
-    if (user.is_active === false || (wanted && !matchesPerson(user, wanted))) continue;
+    if (user.is_active === false || (needle && !matchesPerson(user, needle))) continue;
     found.push({ user, latest: data.directs.get(`d${user.user_id}`) ?? 0 });
   }
   return topItems(
     found,
-    wanted ? MOST.person : 4,
+    needle ? MOST.person : 4,
     (one, other) =>
       Number(one.user.is_bot) - Number(other.user.is_bot) ||
       other.latest - one.latest ||
@@ -339,7 +341,7 @@ function operands(
   typed: string,
   negated: boolean,
 ): Suggestion[] {
-  const wanted = normalized(typed);
+  const needle = normalized(typed);
   const term = (operand: string): Suggestion => ({
     kind: "term",
     text: withLastTerm(text, operator, operand),
@@ -348,10 +350,10 @@ function operands(
     negated,
   });
   const choices = choicesFor(data, operator);
-  if (choices) return choices.filter((choice) => choice.startsWith(wanted)).map(term);
+  if (choices) return choices.filter((choice) => choice.startsWith(needle)).map(term);
   switch (operator) {
     case "channel":
-      return best(data.channels.values(), wanted, (one) => one.name, MOST.operand).map((one) =>
+      return best(data.channels.values(), needle, (one) => one.name, MOST.operand).map((one) =>
         term(/^\d+(-|$)/.test(one.name) ? String(one.stream_id) : one.name),
       );
     case "topic": {
@@ -361,7 +363,7 @@ function operands(
         .filter(([key]) => channelId === undefined || key.startsWith(`c${String(channelId)}/`))
         .map(([, name]) => name)
         .reverse();
-      return best(new Set(names), wanted, (name) => name, MOST.operand).map(term);
+      return best(new Set(names), needle, (name) => name, MOST.operand).map(term);
     }
     case "dm":
     case "dm-including":

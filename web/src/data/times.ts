@@ -49,17 +49,17 @@ export function dayOf(at: Seconds): number {
 export function dayName(at: Seconds, now: Seconds, language: string): string {
   const days = daysBetween(at, now);
   if (days === 0 || days === 1) {
-    const said = relativeFormat(language).format(-days, "day");
-    return said.charAt(0).toLocaleUpperCase(language) + said.slice(1);
+    const text = relativeFormat(language).format(-days, "day");
+    return text.charAt(0).toLocaleUpperCase(language) + text.slice(1);
   }
   const sameYear = new Date(at * 1000).getFullYear() === new Date(now * 1000).getFullYear();
-  const said = dateFormat(language, {
+  const text = dateFormat(language, {
     weekday: "long",
     day: "numeric",
     month: "long",
     ...(sameYear ? {} : { year: "numeric" }),
   }).format(at * 1000);
-  return said.charAt(0).toLocaleUpperCase(language) + said.slice(1);
+  return text.charAt(0).toLocaleUpperCase(language) + text.slice(1);
 }
 
 function daysBetween(at: Seconds, now: Seconds): number {
@@ -90,7 +90,7 @@ export function isSameClock(one: string, other: string, now: Seconds): boolean {
   }
 }
 
-function kept<Format, How = undefined>(make: (language: string, how?: How) => Format) {
+function cached<Format, How = undefined>(make: (language: string, how?: How) => Format) {
   const known = new Map<string, Format>();
   return (language: string, how?: How): Format => {
     const name = language + JSON.stringify(how);
@@ -100,14 +100,14 @@ function kept<Format, How = undefined>(make: (language: string, how?: How) => Fo
   };
 }
 
-export const dateFormat = kept(
+export const dateFormat = cached(
   (language, how?: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(language, how),
 );
 /** "Yesterday" instead of "1 day ago". */
-export const relativeFormat = kept(
+export const relativeFormat = cached(
   (language) => new Intl.RelativeTimeFormat(language, { numeric: "auto" }),
 );
-export const listFormat = kept((language) => new Intl.ListFormat(language));
+export const listFormat = cached((language) => new Intl.ListFormat(language));
 
 type TimePreset = "hour" | "threeHours" | "evening" | "tomorrow" | "monday";
 

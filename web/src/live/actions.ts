@@ -239,7 +239,7 @@ export async function markManyAsRead(
 ): Promise<void> {
   const marker = readMarkerOf(store);
   let ids: readonly number[] = [];
-  const done = await toasts.attempt(read(marker).then((found) => (ids = found)));
+  const done = await toasts.attempt(read(marker).then((loaded) => (ids = loaded)));
   if (!done || !ids.length) return;
   toasts.undoable(words.shell.markedRead({ count: ids.length }), () => {
     const { route } = router;

@@ -123,8 +123,8 @@ export class Connection {
         }
         failures += 1;
         this.online = false;
-        const told = error instanceof ApiError ? (error.retryAfter ?? 0) * 1000 : 0;
-        await this.#pause(Math.max(told, Math.min(LONGEST_PAUSE, 500 * 2 ** failures)));
+        const delay = error instanceof ApiError ? (error.retryAfter ?? 0) * 1000 : 0;
+        await this.#pause(Math.max(delay, Math.min(LONGEST_PAUSE, 500 * 2 ** failures)));
       }
     }
   }

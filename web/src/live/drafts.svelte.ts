@@ -106,7 +106,7 @@ export class Drafts {
       topic,
       content,
       at: Date.now(),
-      window: this.#windows?.own,
+      window: this.#windows?.windowId,
     };
     this.#put(draft);
     this.#later();
@@ -190,8 +190,8 @@ export class Drafts {
     const work: LocalDraft[] = [];
     for (const draft of this.#records.values()) {
       if (!isDirty(draft) || this.#refused.has(draftFingerprint(draft))) continue;
-      const { window: by = windows.own } = draft;
-      if (by === windows.own || !(await windows.isOpen(by))) work.push(draft);
+      const { window: by = windows.windowId } = draft;
+      if (by === windows.windowId || !(await windows.isOpen(by))) work.push(draft);
     }
     return work;
   }

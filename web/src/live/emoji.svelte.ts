@@ -17,7 +17,7 @@ const KEPT = "tertulia.emoji";
 class EmojiBook {
   /** Every Unicode emoji; empty until loaded. */
   all = $state.raw<readonly UnicodeEmoji[]>([]);
-  lately = $state.raw<readonly Emoji[]>(kept());
+  lately = $state.raw<readonly Emoji[]>(stored());
   #tone = new LocalSetting<number>("skin tone", 0);
   #asked: Promise<void> | null = null;
 
@@ -66,7 +66,7 @@ class EmojiBook {
   }
 }
 
-function kept(): readonly Emoji[] {
+function stored(): readonly Emoji[] {
   try {
     return JSON.parse(localStorage.getItem(KEPT) ?? "[]") as Emoji[];
   } catch {

@@ -21,25 +21,25 @@ const KEPT = 500;
 const GATHERING = 30;
 
 const known = new Map<string, Promise<FileMetadata | null>>();
-let wanted = new Map<string, Answer>();
+let queued = new Map<string, Answer>();
 
 /** Metadata by `path_id`; null if the file was deleted or isn't accessible. */
 export function fileMetadata(path: string): Promise<FileMetadata | null> {
   const before = known.get(path);
   if (before) return before;
-  const found = new Promise<FileMetadata | null>((resolve) => {
-    if (!wanted.size) setTimeout(ask, GATHERING);
-    wanted.set(path, resolve);
+  const metadata = new Promise<FileMetadata | null>((resolve) => {
+    if (!queued.size) setTimeout(ask, GATHERING);
+    queued.set(path, resolve);
   });
-  known.set(path, found);
+  known.set(path, metadata);
   const [oldest] = known.keys();
   if (known.size > KEPT && oldest !== undefined) known.delete(oldest);
-  return found;
+  return metadata;
 }
 
 function ask(): void {
-  const all = [...wanted];
-  wanted = new Map();
+  const all = [...queued];
+  queued = new Map();
   for (let at = 0; at < all.length; at += TOGETHER) void askFor(all.slice(at, at + TOGETHER));
 }
 
@@ -51,9 +51,9 @@ async function askFor(some: readonly (readonly [string, Answer])[]): Promise<voi
   } catch {
     // Best effort: the next card tries again.
   }
-  const found = new Map(files.map((one) => [one.path_id, one]));
+  const metadata = new Map(files.map((one) => [one.path_id, one]));
   for (const [path, answer] of some) {
-    const facts = found.get(path) ?? null;
+    const facts = metadata.get(path) ?? null;
     // It may become accessible later.
     if (!facts) known.delete(path);
     answer(facts);

@@ -165,14 +165,14 @@ class OfflineWriter {
       }
     }
     for (const [name, one] of [...this.#records]) {
-      const kept = one.page.messages.flatMap((message) => {
+      const readable = one.page.messages.flatMap((message) => {
         const found = now.get(message.id);
         // Moved messages belong to another list.
         return found && found.key === message.key ? found : [];
       });
-      if (!kept.length) await this.#drop(name);
-      else if (JSON.stringify(kept) !== JSON.stringify(one.page.messages)) {
-        await this.#put(name, { ...one.page, messages: kept });
+      if (!readable.length) await this.#drop(name);
+      else if (JSON.stringify(readable) !== JSON.stringify(one.page.messages)) {
+        await this.#put(name, { ...one.page, messages: readable });
       }
     }
   }

@@ -158,11 +158,11 @@ export class Outbox {
 
   /** Adopt messages of closed windows. */
   async #takeUp(): Promise<void> {
-    const { own, isOpen } = await claimWindow();
-    this.#window = own;
+    const { windowId, isOpen } = await claimWindow();
+    this.#window = windowId;
     const left: Pending[] = [];
     for (const name of this.#kept.names()) {
-      if (name !== own && (await isOpen(name))) continue;
+      if (name !== windowId && (await isOpen(name))) continue;
       for (const one of this.#kept.read<Pending[]>(name) ?? []) {
         // Messages stored by earlier versions have no queue.
         const queueId = one.queueId ?? this.connection.queueId;

@@ -100,9 +100,9 @@ function say(subscription: PushSubscription): Promise<unknown> {
 
 /** A readable device name such as "Firefox, Android". */
 export function deviceName(agent: string): string {
-  const found = (names: readonly (readonly [string, RegExp])[]) =>
+  const matching = (names: readonly (readonly [string, RegExp])[]) =>
     names.find(([, sign]) => sign.test(agent))?.[0];
-  const browser = found([
+  const browser = matching([
     ["Zulip Desktop", /ZulipElectron/],
     ["Edge", /Edg/],
     ["Opera", /OPR\//],
@@ -111,7 +111,7 @@ export function deviceName(agent: string): string {
     ["Chrome", /Chrom|CriOS/],
     ["Safari", /Safari|AppleWebKit/],
   ]);
-  const system = found([
+  const system = matching([
     ["Android", /Android/],
     ["iPhone", /iPhone/],
     ["iPad", /iPad/],
@@ -181,8 +181,8 @@ export function offerPush({ store, toasts }: App): void {
 export function startPush({ store, router }: App): () => void {
   const container = navigator.serviceWorker as ServiceWorkerContainer | undefined;
   const go = ({ data }: MessageEvent) => {
-    const told = data as { type?: string; url?: string } | null;
-    const [, fragment] = told?.type === "go" ? (told.url ?? "").split("#") : [];
+    const payload = data as { type?: string; url?: string } | null;
+    const [, fragment] = payload?.type === "go" ? (payload.url ?? "").split("#") : [];
     if (fragment) router.go(fragment);
   };
   container?.addEventListener("message", go);

@@ -14,13 +14,13 @@ export async function offerTimeZone(app: App): Promise<void> {
   const { store, toasts } = app;
   if (store.settings["web_suggest_update_timezone"] === false) return;
   const before = String(store.settings["timezone"] ?? store.self?.timezone ?? "");
-  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (!before || !here || offered.value === here) return;
-  if (isSameClock(before, here, Date.now() / 1000)) return;
+  const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (!before || !deviceZone || offered.value === deviceZone) return;
+  if (isSameClock(before, deviceZone, Date.now() / 1000)) return;
   await words.with(Promise.resolve(), "settings");
-  offered.value = here;
-  toasts.offer(words.settings.otherZone({ here, before }), {
+  offered.value = deviceZone;
+  toasts.offer(words.settings.otherZone({ device: deviceZone, profile: before }), {
     label: words.settings.updateZone,
-    run: () => void setSetting(app, "timezone", here),
+    run: () => void setSetting(app, "timezone", deviceZone),
   });
 }

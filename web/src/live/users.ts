@@ -111,8 +111,8 @@ function heard(store: Known): { events: ServerEvent[]; stop: () => void } {
 /** `groups` has all groups once no user is missing. */
 function take(store: Known, people: User[], events: ServerEvent[], groups?: UserGroup[]): void {
   store.change((data) => {
-    const kept = groups ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users;
-    const users = new Map(kept);
+    const remaining = groups ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users;
+    const users = new Map(remaining);
     for (const user of people) users.set(user.user_id, user);
     const rest = groups && {
       groups: new Map(groups.map((group) => [group.id, group])),

@@ -8,7 +8,7 @@ const LOCK = "tertulia-window-";
 
 export interface Windows {
   /** This window's ID; it survives reloads. */
-  own: string;
+  windowId: string;
   /** Whether the window with that ID is open. */
   isOpen(name: string): Promise<boolean>;
 }
@@ -22,18 +22,18 @@ export function claimWindow(): Promise<Windows> {
 }
 
 async function claim(): Promise<Windows> {
-  let own = newId();
+  let windowId = newId();
   try {
     const before = sessionStorage.getItem(NAME);
     // A duplicated window has the original's ID.
-    if (before && (!hasLocks() || (await hold(before)))) own = before;
-    else if (hasLocks()) await hold(own);
-    sessionStorage.setItem(NAME, own);
+    if (before && (!hasLocks() || (await hold(before)))) windowId = before;
+    else if (hasLocks()) await hold(windowId);
+    sessionStorage.setItem(NAME, windowId);
   } catch {
     // Without storage, nothing is stored anyway.
   }
   return {
-    own,
+    windowId,
     isOpen: async (name) => {
       if (!hasLocks()) return false;
       const { held } = await navigator.locks.query();

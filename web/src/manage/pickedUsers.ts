@@ -9,11 +9,11 @@ export async function pickedUsers(
   groups: Data["groups"],
   keys: readonly string[],
 ): Promise<number[]> {
-  const found = new Set(idsIn(keys, "u"));
-  for (const id of idsIn(keys, "g")) for (const one of membersOf(groups, id)) found.add(one);
+  const picked = new Set(idsIn(keys, "u"));
+  for (const id of idsIn(keys, "g")) for (const one of membersOf(groups, id)) picked.add(one);
   for (const id of idsIn(keys, "c")) {
     const { subscribers } = await get<{ subscribers: number[] }>(`/streams/${id}/members`);
-    for (const one of subscribers) found.add(one);
+    for (const one of subscribers) picked.add(one);
   }
-  return [...found];
+  return [...picked];
 }

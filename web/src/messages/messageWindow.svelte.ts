@@ -173,8 +173,8 @@ export class MessageWindow {
     if (isHere) return this.#aim(anchor, list.ids.at(-1) ?? null, how, light);
     this.trouble = "";
     try {
-      const found = await loadAround(this.app.store, this.narrow, anchor, isWanted);
-      if (isWanted()) this.#aim(anchor, found, how, light);
+      const anchored = await loadAround(this.app.store, this.narrow, anchor, isWanted);
+      if (isWanted()) this.#aim(anchor, anchored, how, light);
     } catch (error) {
       if (!isWanted()) return;
       // Offline: use what's loaded.
@@ -197,26 +197,26 @@ export class MessageWindow {
 
   #aim(
     anchor: Anchor,
-    found: number | null,
+    anchored: number | null,
     how: "unread" | "near" | ScrollPosition,
     light: boolean,
   ): void {
     const { ids } = this;
-    const id = typeof anchor === "number" ? anchor : found;
+    const id = typeof anchor === "number" ? anchor : anchored;
     const isAtEnd = anchor === "first_unread" && id !== null && !this.#isUnread(id);
     this.opening = false;
     this.#failures = 0;
-    const here = ids[Math.min(sortedIndex(ids, id ?? 0), ids.length - 1)];
-    if (here === undefined) return;
+    const visibleId = ids[Math.min(sortedIndex(ids, id ?? 0), ids.length - 1)];
+    if (visibleId === undefined) return;
     if (anchor === "newest" || id === null || isAtEnd) {
-      this.focus = ids[Math.max(0, ids.length - BEFORE)] ?? here;
+      this.focus = ids[Math.max(0, ids.length - BEFORE)] ?? visibleId;
       this.target = "end";
       return;
     }
-    if (anchor === "first_unread") this.marker ??= here;
-    this.focus = here;
-    this.target = { id: here, how };
-    if (light) this.lit = here;
+    if (anchor === "first_unread") this.marker ??= visibleId;
+    this.focus = visibleId;
+    this.target = { id: visibleId, how };
+    if (light) this.lit = visibleId;
   }
 
   #isUnread(id: number): boolean {
@@ -307,8 +307,8 @@ export class MessageWindow {
     this.top = scroller.held?.id ?? 0;
     if (ids.length > MAX_LENGTH) {
       // Trim the far end, so that memory stays bounded.
-      const here = scroller.atEnd ? ids.at(-1) : this.top;
-      trimList(this.app.store, this.name, here ?? 0);
+      const visibleId = scroller.atEnd ? ids.at(-1) : this.top;
+      trimList(this.app.store, this.name, visibleId ?? 0);
       this.heights.keep(this.ids);
       return;
     }

@@ -38,8 +38,8 @@ export function enhanceContent(
   each<HTMLTimeElement>("<time", "time", (one) => dressTime(one, store));
   const mentions = ".user-mention, .user-group-mention, .topic-mention";
   each("-mention", mentions, (one) => dressMention(one, store));
-  const own = [window.location.origin, String(store.realm["realm_url"] ?? "")];
-  each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, own));
+  const origins = [window.location.origin, String(store.realm["realm_url"] ?? "")];
+  each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, origins));
   if (html.includes("image")) dressPictures(node, store, messageId);
   if (html.includes("/user_uploads/")) makeFileCards(node);
   each("<table", "table", frameTable);
@@ -138,8 +138,8 @@ function dressMention(mention: HTMLElement, store: Store): void {
   pressable(mention);
 }
 
-function dressLink(link: HTMLAnchorElement, own: readonly string[]): void {
-  const fragment = internalFragment(link.getAttribute("href") ?? "", own);
+function dressLink(link: HTMLAnchorElement, origins: readonly string[]): void {
+  const fragment = internalFragment(link.getAttribute("href") ?? "", origins);
   if (fragment !== null) {
     link.setAttribute("href", `#${fragment}`);
     link.classList.add("inside");

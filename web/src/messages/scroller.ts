@@ -49,13 +49,13 @@ export class Scroller {
   /** The first row visible below a position. */
   firstBelow(line: number): HTMLElement | null {
     const all = this.rows.children;
-    const wanted = this.frame.scrollTop + line;
+    const target = this.frame.scrollTop + line;
     let low = 0;
     let high = all.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       const row = all[middle] as HTMLElement;
-      if (row.offsetTop + row.offsetHeight <= wanted) low = middle + 1;
+      if (row.offsetTop + row.offsetHeight <= target) low = middle + 1;
       else high = middle;
     }
     return (all[low] as HTMLElement | undefined) ?? null;
@@ -69,14 +69,14 @@ export class Scroller {
 
   /** Rows whose bottom is visible. */
   seen(): number[] {
-    const found: number[] = [];
+    const heights: number[] = [];
     const { scrollTop, clientHeight } = this.frame;
     for (let row = this.firstBelow(0); row; row = row.nextElementSibling as HTMLElement | null) {
       const bottom = row.offsetTop + row.offsetHeight;
       if (bottom > scrollTop + clientHeight + 4) break;
-      found.push(this.idOf(row));
+      heights.push(this.idOf(row));
     }
-    return found;
+    return heights;
   }
 
   /** Rows are about to change; `keep` or `put` follows before the user can scroll. */

@@ -7,7 +7,13 @@ import { channelNarrow, narrowOf } from "../data/narrow";
 import { toggleFollowed, toggleMuted } from "../live/actions";
 import { bufferTyping } from "../ui/typeAhead";
 import { layout, searchBox } from "./layout.svelte";
-import { channelHere, conversationHere, goToChannel, goToNext, topicsFragment } from "./navigation";
+import {
+  currentChannel,
+  currentConversation,
+  goToChannel,
+  goToNext,
+  topicsFragment,
+} from "./navigation";
 import { register } from "./shortcuts";
 
 export function registerKeys(app: App): () => void {
@@ -15,7 +21,7 @@ export function registerKeys(app: App): () => void {
 
   /** The conversation in view, or that of the selected message. */
   const meant = () => {
-    const here = conversationHere(app);
+    const here = currentConversation(app);
     if (here) return here;
     const chosen = document.querySelector<HTMLElement>("article.selected[data-message]");
     const message = store.data.messages.get(Number(chosen?.dataset["message"]));
@@ -52,13 +58,13 @@ export function registerKeys(app: App): () => void {
     },
     S: () => {
       const here = meant();
-      const channelId = here?.kind === "topic" ? here.channelId : channelHere(app);
+      const channelId = here?.kind === "topic" ? here.channelId : currentChannel(app);
       if (channelId === null) return false;
       router.toNarrow(channelNarrow(channelId));
       return true;
     },
     T: () => {
-      const channelId = channelHere(app);
+      const channelId = currentChannel(app);
       if (channelId === null) return false;
       router.go(topicsFragment(app, channelId));
       return true;

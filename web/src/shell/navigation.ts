@@ -30,7 +30,7 @@ import type { Route } from "../live/router.svelte";
 const ChannelView = { topTopic: 1, feed: 2, topics: 3, topUnread: 4 } as const;
 
 /** The conversation in view, if any. */
-export function conversationHere({ router }: App): Conversation | null {
+export function currentConversation({ router }: App): Conversation | null {
   const { route } = router;
   return route.view === "narrow" ? conversationIn(route.narrow) : null;
 }
@@ -49,18 +49,18 @@ export function followTopic(app: App): () => void {
     const move = wholeMove(event);
     const { route } = router;
     if (!move || route.view !== "narrow" || !isOfChannel(route.narrow)) return;
-    if (keyHere(app) !== move.from || !store.data.channels.has(move.to.channelId)) return;
+    if (currentKey(app) !== move.from || !store.data.channels.has(move.to.channelId)) return;
     router.replace(fragmentOf(narrowOf(move.to), store.data));
   });
 }
 
-export function keyHere(app: App): ConversationKey | null {
-  const conversation = conversationHere(app);
+export function currentKey(app: App): ConversationKey | null {
+  const conversation = currentConversation(app);
   return conversation && keyOf(conversation);
 }
 
 /** The channel in view, whole or in part. */
-export function channelHere({ router }: App): number | null {
+export function currentChannel({ router }: App): number | null {
   const { route } = router;
   if (route.view === "topics") return route.channelId;
   return route.view === "narrow" ? channelIn(route.narrow) : null;
@@ -92,7 +92,7 @@ export function topicsFragment({ store }: App, channelId: number): string {
 
 /** Go to the next unread conversation, or tell the user that there isn't any. */
 export function goToNext(app: App, kind: "topic" | "direct"): void {
-  const row = nextUnread(app.store.data, keyHere(app), kind);
+  const row = nextUnread(app.store.data, currentKey(app), kind);
   if (row) app.router.toNarrow(narrowOf(row.conversation));
   else app.toasts.note(kind === "topic" ? words.shell.noUnreadTopic : words.shell.noUnreadDirect);
 }
@@ -102,7 +102,7 @@ export function goToChannel(app: App, step: 1 | -1): void {
   const ids = sidebarSections(app.store.data).flatMap((section) =>
     section.channels.map((channel) => channel.stream_id),
   );
-  const here = channelHere(app);
+  const here = currentChannel(app);
   const at = here === null ? (step > 0 ? -1 : 0) : ids.indexOf(here);
   const id = ids[(at + step + ids.length) % ids.length];
   if (id !== undefined) void openChannel(app, id);

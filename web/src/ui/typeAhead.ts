@@ -19,14 +19,14 @@ const KEYS = ["Backspace", "Enter", "Tab", "ArrowDown", "ArrowUp"];
 
 /** Loading components, newest last. */
 const coming: { cancel: () => void }[] = [];
-let kept: string[] = [];
+let pending: string[] = [];
 /** The element that had the focus at the start. */
 let origin: Element | null = null;
 
 /** Start buffering. Escape calls `cancel`. */
 export function bufferTyping(cancel: () => void): TypingBuffer {
   if (!coming.length) {
-    kept = [];
+    pending = [];
     origin = document.activeElement;
     window.addEventListener("keydown", keep, { capture: true });
   }
@@ -53,27 +53,27 @@ function keep(event: KeyboardEvent): void {
     return;
   // The user moved to another field: don't interfere.
   if (target !== origin && takesText(target)) {
-    kept = [];
+    pending = [];
     return;
   }
   if (key === "Escape") coming.at(-1)?.cancel();
   else if (key.length > 1 && !KEYS.includes(key)) return;
   // The shortcut's key may still be held down.
-  else if (!event.repeat && kept.length < MOST) kept.push(key);
+  else if (!event.repeat && pending.length < MOST) pending.push(key);
   event.preventDefault();
   event.stopPropagation();
 }
 
 async function typeKept(): Promise<void> {
-  for (let key = kept.shift(); key !== undefined; key = kept.shift()) {
+  for (let key = pending.shift(); key !== undefined; key = pending.shift()) {
     const { activeElement: field } = document;
     // No field: discard the buffer.
-    if (!takesText(field)) kept = [];
+    if (!takesText(field)) pending = [];
     else if (key.length === 1) document.execCommand("insertText", false, key);
     else if (field?.dispatchEvent(pressed(key))) {
       if (key === "Backspace") document.execCommand("delete");
       // Tab can't be simulated.
-      else if (key === "Tab") kept = [];
+      else if (key === "Tab") pending = [];
     }
     await tick();
   }

@@ -85,8 +85,8 @@ class Texts {
       const from = this.#from;
       const missing = parts.filter((name) => !this.#later[name]);
       if (!missing.length) return;
-      const news = await fetched(from, missing);
-      if (from === this.#from) this.#later = { ...this.#later, ...news };
+      const loadedParts = await fetched(from, missing);
+      if (from === this.#from) this.#later = { ...this.#later, ...loadedParts };
     }
   }
 }

@@ -189,11 +189,11 @@ async function csrfToken(): Promise<string> {
 /** Focus a window and navigate, or open a new one. */
 async function open(url: string): Promise<void> {
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const own = windows.find((one) => new URL(one.url).pathname === "/");
-  if (!own) {
+  const clients = windows.find((one) => new URL(one.url).pathname === "/");
+  if (!clients) {
     await self.clients.openWindow(url);
     return;
   }
-  own.postMessage({ type: "go", url });
-  await own.focus().catch(() => undefined);
+  clients.postMessage({ type: "go", url });
+  await clients.focus().catch(() => undefined);
 }

@@ -48,7 +48,7 @@ export function watchVersion(newer: () => void): Watch {
     );
     container
       .register(WORKER, { scope: "/" })
-      .then((found) => (registration = found))
+      .then((active) => (registration = active))
       // Some browsers block storage, for example in private windows.
       .catch(() => undefined);
   }

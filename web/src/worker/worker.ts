@@ -49,8 +49,10 @@ async function install(): Promise<void> {
 
 /** Keep the files of this version and the previous one. */
 async function activate(): Promise<void> {
-  const own = (await caches.keys()).filter((name) => name.startsWith(PREFIX) && name !== CACHE);
-  await Promise.all(own.slice(0, -1).map((name) => caches.delete(name)));
+  const outdated = (await caches.keys()).filter(
+    (name) => name.startsWith(PREFIX) && name !== CACHE,
+  );
+  await Promise.all(outdated.slice(0, -1).map((name) => caches.delete(name)));
   await self.clients.claim();
 }
 

@@ -36,8 +36,8 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
     const before = next.data.users.get(user_id);
     if (!before) return;
     // Ignore fields that aren't part of the record.
-    const told = Object.entries(changes).filter(([name]) => name in before);
-    const user: User = { ...before, ...Object.fromEntries(told) };
+    const changed = Object.entries(changes).filter(([name]) => name in before);
+    const user: User = { ...before, ...Object.fromEntries(changed) };
     if (new_email !== undefined) user.email = new_email;
     if (changes.role !== undefined) Object.assign(user, withRole(changes.role));
     if (custom_profile_field) {
@@ -56,9 +56,9 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
     const known = new Set(fields.map((field) => String(field.id)));
     for (const user of next.data.users.values()) {
       const filled = Object.entries(user.profile_data ?? {});
-      const kept = filled.filter(([id]) => known.has(id));
-      if (kept.length < filled.length) {
-        next.change("users", user.user_id, { profile_data: Object.fromEntries(kept) });
+      const filledIn = filled.filter(([id]) => known.has(id));
+      if (filledIn.length < filled.length) {
+        next.change("users", user.user_id, { profile_data: Object.fromEntries(filledIn) });
       }
     }
   },
@@ -67,17 +67,17 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
     const { id: _id, type: _type, user_id, ...changes } = event;
     const before = next.data.statuses.get(user_id as number);
     const status = { ...before, ...changes } as Record<string, unknown>;
-    const kept = Object.entries(status).filter(([, value]) => Boolean(value));
+    const filledIn = Object.entries(status).filter(([, value]) => Boolean(value));
     const statuses = next.map("statuses");
-    if (kept.length) statuses.set(user_id as number, Object.fromEntries(kept) as Status);
+    if (filledIn.length) statuses.set(user_id as number, Object.fromEntries(filledIn) as Status);
     else statuses.delete(user_id as number);
   },
 
   presence: (next, event) => {
     // Either by user ID, or in the legacy format for one person.
-    const told = event["presences"] as Record<string, Presence> | undefined;
+    const changed = event["presences"] as Record<string, Presence> | undefined;
     const presences = next.map("presences");
-    for (const [id, presence] of Object.entries(told ?? {})) presences.set(Number(id), presence);
+    for (const [id, presence] of Object.entries(changed ?? {})) presences.set(Number(id), presence);
   },
 
   "realm_bot/add": (next, event) => {
@@ -108,12 +108,12 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
   "user_group/remove_subgroups": members("direct_subgroup_ids", "direct_subgroup_ids", false),
 };
 
-function members(field: "members" | "direct_subgroup_ids", told: string, added: boolean): Fold {
+function members(field: "members" | "direct_subgroup_ids", changed: string, added: boolean): Fold {
   return (next, event) => {
     const group = next.data.groups.get(event["group_id"] as number);
     if (!group) return;
     const after = new Set(group[field]);
-    for (const id of event[told] as number[]) {
+    for (const id of event[changed] as number[]) {
       if (added) after.add(id);
       else after.delete(id);
     }

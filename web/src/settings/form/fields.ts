@@ -97,7 +97,7 @@ export function findFields(
 ): FoundField[] {
   const searchWords = normalized(query).split(/\s+/).filter(Boolean);
   if (!searchWords.length) return [];
-  const found: FoundField[] = [];
+  const results: FoundField[] = [];
   for (const [page, groups] of Object.entries(pages)) {
     for (const group of groups) {
       for (const { name } of group.fields) {
@@ -107,11 +107,11 @@ export function findFields(
           [label, say.hints[name] ?? "", say.groups[group.name] ?? "", ...choices].join(" "),
         );
         if (searchWords.every((word) => all.includes(word)))
-          found.push({ page, field: name, label });
+          results.push({ page, field: name, label });
       }
     }
   }
-  return found;
+  return results;
 }
 
 /** If nothing can be changed: the most common reason. */
