@@ -315,7 +315,7 @@ async def test_operator_sets_a_new_password(place: Place) -> None:
         assert reply.ok["api_key"] != owner["api_key"]
 
 
-def test_operator_cant_set_a_name_as_password(tmp_path: Path) -> None:
+def test_operator_cannot_set_a_name_as_password(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.create_organization()
     name, email = "Bernadette Longname-Featherstone", "bernadette@example.com"
@@ -344,7 +344,7 @@ async def test_operator_signs_a_person_out_everywhere(place: Place) -> None:
         ("w-bot@tertulia.invalid", "account is a bot"),
     ],
 )
-def test_unknown_person_cant_be_signed_out(
+def test_unknown_person_cannot_be_signed_out(
     tmp_path: Path, command: str, email: str, sentence: str
 ) -> None:
     place = Place(tmp_path / "data")

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import anyio
+import msgspec
 from PIL import Image
 
 from tertulia.domain.accounts import navigation
@@ -768,6 +769,8 @@ STEPS: dict[Step, int] = {
 async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
     """A new organization with `PEOPLE` and two channels."""
     clock = TestClock()
+    # Queues don't expire on a slow machine.
+    config = msgspec.structs.replace(config, queue_idle_seconds=86400)
     async with new_organization(config, clock=clock, web=SilentWeb()) as org:
         await org.do(RealmChanged(values={"inline_url_embed_preview": True}))
         await org.add("ben")

@@ -50,6 +50,7 @@ PAGES = (
     "docs/translating.md",
     "docs/using.md",
 )
+CODE = ("src/tertulia", "tests", "bench")
 TEXTS = sorted(
     [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/outbound/texts/en.json"]
 )
@@ -105,11 +106,18 @@ def prose(source: str) -> Iterator[str]:
             yield token.string
 
 
+def names(source: str) -> Iterator[str]:
+    """The words of the names of functions and classes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name.replace("_", " ")
+
+
 IN_CODE = re.compile("(?:in|by|of) which|(?:there )?is none", re.IGNORECASE)
 """Phrases that comments may use: a reference, and Python's None."""
 
 
-@pytest.mark.parametrize("directory", ["src/tertulia", "tests", "bench"])
+@pytest.mark.parametrize("directory", CODE)
 def test_docstrings_and_comments_avoid_them(directory: str) -> None:
     wrong = [
         (path.name, text[:80], phrases)
@@ -150,10 +158,18 @@ def test_pages_avoid_these_phrases(page: str) -> None:
     assert found_in((ROOT / page).read_text("utf-8")) == []
 
 
-def test_spelling_is_correct() -> None:
-    files = [str(path) for path in (*TEXTS, *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"))]
+def test_spelling_is_correct(tmp_path: Path) -> None:
+    """Of texts, pages, and the names, docstrings, and comments of the code."""
+    code = tmp_path / "code"
+    with code.open("w", encoding="utf-8") as lines:
+        for directory in CODE:
+            for path in sorted((ROOT / directory).rglob("*.py")):
+                source = path.read_text("utf-8")
+                for text in (*prose(source), *names(source)):
+                    lines.write(f"{path}: {' '.join(text.split())}\n")
+    pages = (*TEXTS, *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "bench/README.md")
     done = subprocess.run(
-        [sys.executable, "-m", "codespell_lib", "-L", "inout,beginin,tryin", *files],
+        [sys.executable, "-m", "codespell_lib", "-L", "inout,beginin,tryin", *pages, code],
         capture_output=True,
         text=True,
         check=False,

@@ -370,13 +370,15 @@ async def test_a_move_that_cannot_be_completed_delays_no_other(
     assert job.set_aside.reasons().keys() == {str(first)}
 
 
-def among_others(connection: Connection) -> None:
-    """Add messages in other channels and topics, and update the database's statistics."""
+def among_others(connection: Connection, channel: int | None = None) -> None:
+    """Add messages in other topics, of this channel or of others, and update the database's
+    statistics."""
     columns = "sender_id, sent_at, content, rendered, client, has_link, has_image, has_attachment"
     for number in range(1000, 101_000, 1000):
         connection.run(
             f"INSERT INTO messages (id, channel_id, topic_id, is_me, mentions_all, {columns})"
-            f" SELECT id + {number}, {number}, {number} + id, is_me, mentions_all, {columns}"
+            f" SELECT id + {number}, {channel or number}, {number} + id, is_me, mentions_all,"
+            f" {columns}"
             " FROM messages WHERE id < 1000"
         )
     if connection.dialect.name == "postgresql":
@@ -391,7 +393,8 @@ async def test_a_page_of_a_channel_is_an_index_scan(
     channel = await org.channel("lounge", "ann")
     await send_messages(org, "tea", 3)
     connection = org.node.store.database.connect(readonly=False)
-    among_others(connection)
+    # If the topic is most of its channel, both indexes are equally good.
+    among_others(connection, channel if "topic" in terms else None)
     connection.close()
     scope = Scope(user_id=org["ann"].user_id, channel_ids=frozenset({channel}))
     conditions: dict[str, narrow.Condition] = {
@@ -404,8 +407,8 @@ async def test_a_page_of_a_channel_is_an_index_scan(
         sql, values = narrow_condition(connection, scope, [Term(conditions[t]) for t in terms])
         if connection.dialect.name == "postgresql":
             # With so few rows, the planner would prefer other plans.
-            for way in ("seqscan", "bitmapscan", "sort"):
-                connection.run(f"SET LOCAL enable_{way} = off")
+            for plan_type in ("seqscan", "bitmapscan", "sort"):
+                connection.run(f"SET LOCAL enable_{plan_type} = off")
         rows = connection.query(
             f"{explain} SELECT id FROM messages WHERE {sql} AND id < ? ORDER BY id DESC LIMIT 9",
             [*values, 1_000_000],
