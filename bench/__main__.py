@@ -63,6 +63,8 @@ def main() -> None:
         raise SystemExit(str(error)) from None
     if options.json:
         options.json.write_text(json.dumps(report.figures(lines, about), indent=2) + "\n")
+    if options.markdown:
+        options.markdown.write_text(report.markdown(lines, about) + "\n")
     sys.stdout.write(report.table(lines, about))
     sys.stdout.write(f"{report.summary(lines)}\n")
     if failures:
@@ -97,6 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--list", action="store_true", help="say which cases there are, and end")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table there as well"
+    )
     parser.add_argument(
         "--directory",
         type=Path,

@@ -42,6 +42,14 @@ def form(method: str, target: str, authorization: str, values: Mapping[str, Any]
     )
 
 
+def request(method: str, target: str, authorization: str, **values: Any) -> str:
+    """A request with parameters: in the query of GET, and in a form otherwise."""
+    if method != "GET":
+        return form(method, target, authorization, values)
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+    return get(f"{target}?{urlencode(texts)}" if texts else target, authorization)
+
+
 def empty(authorization: str) -> str:
     """An authenticated request that needs no database."""
     return get("/users/me", authorization)
@@ -93,14 +101,14 @@ def poll_around(authorization: str, queue_id: str) -> tuple[bytes, bytes]:
     return before.encode(), after.encode()
 
 
-def end_of(answer: bytes, expected: frozenset[bytes] = frozenset({OK})) -> int:
+def end_of(answer: bytes | bytearray, expected: frozenset[bytes] | None = frozenset({OK})) -> int:
     """The length of the complete response, or 0 if its headers are incomplete. Raises BadAnswer for
     an unexpected status."""
     end = answer.find(b"\r\n\r\n")
     if end < 0:
         return 0
     length = _LENGTH.search(answer, 0, end + 2)
-    if answer[9:12] not in expected or length is None:
+    if length is None or (expected is not None and bytes(answer[9:12]) not in expected):
         raise BadAnswer(answer.decode(errors="replace")[:2000])
     return end + 4 + int(length[1])
 

@@ -162,6 +162,15 @@ def _table(lines: Sequence[Line]) -> list[str]:
     return [*text, ""]
 
 
+def markdown(lines: Sequence[Line], about: dict[str, str]) -> str:
+    """The lines as a Markdown table for the documentation, without spread and generator."""
+    columns = [n for n, head in enumerate(_HEADS) if head not in {"spread", "generator"}]
+    rows = [[row[n] for n in columns] for row in (_HEADS, *(_row(line) for line in lines))]
+    rows.insert(1, ["---" if head in _LEFT else "---:" for head in rows[0]])
+    text = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([*text, "", summary(lines), "", *(f"- {k}: {v}" for k, v in about.items())])
+
+
 def _row(line: Line) -> tuple[str, ...]:
     limit = of_limit = ""
     if line.limit is not None and line.of_limit is not None:

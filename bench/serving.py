@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,25 +22,47 @@ class BenchError(Exception):
     """Something can't be measured. `str(error)` is shown to the user."""
 
 
-@dataclass(frozen=True)
-class Running:
+class _Talking:
+    """A process that answers each line of its standard input by one of JSON."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._input: IO[str] = process.stdin
+        self._output: IO[str] = process.stdout
+        self._process = process
+
+    def ask(self, text: str) -> dict[str, Any]:
+        """Send a line and return the answer. Raises BenchError if the process has ended."""
+        self._input.write(f"{text}\n")
+        self._input.flush()
+        line = self._output.readline()
+        if not line:
+            raise BenchError(f"A process ended ({self._process.wait()}); see above.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class Running(_Talking):
     """A listening process."""
 
-    port: int
-    pid: int
-    processes: Sequence[int]
-    """The server's processes when it was ready: itself and its workers."""
+    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+        super().__init__(process)
+        self.port, self.pid = port, process.pid
+        self.processes: Sequence[int] = processes.family(process.pid)
+        """The server's processes when it was ready: itself and its workers."""
 
     def cpu(self) -> float:
         """Seconds of processor time so far."""
         return sum(map(processes.cpu, self.processes))
 
 
-def environment() -> dict[str, str]:
-    """The environment of a server with default settings and no rate limits, from this source."""
+def environment(*, rate_limits: bool = False) -> dict[str, str]:
+    """The environment of a server with default settings, except for rate limits, from this
+    source."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    return {**kept, "PYTHONPATH": path, "TERTULIA_RATE_LIMITS": "false"}
+    return {**kept, "PYTHONPATH": path, "TERTULIA_RATE_LIMITS": str(rate_limits).lower()}
 
 
 def server_command(data_dir: Path, database_url: str = "", *more: str) -> list[str]:
@@ -54,28 +75,31 @@ def server_command(data_dir: Path, database_url: str = "", *more: str) -> list[s
 
 
 @contextmanager
-def running(command: list[str], log: Path, given: str | None = None) -> Iterator[Running]:
-    """The program, from when it prints its port to the end of the context. Raises BenchError with
-    its standard error (kept at `log`) if it doesn't start."""
+def running(
+    command: list[str], log: Path, given: str = "", *, rate_limits: bool = False
+) -> Iterator[Running]:
+    """The program, from when it prints its port to the end of the context. Its input is `given`, or
+    stays open. Raises BenchError with its standard error (kept at `log`) if it doesn't start."""
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command,
-            env=environment(),
+            env=environment(rate_limits=rate_limits),
             cwd=ROOT,
-            stdin=subprocess.PIPE if given is not None else subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
+            start_new_session=True,  # Ctrl-C reaches only this process, which stops the others.
         )
+    assert process.stdin is not None
     assert process.stdout is not None
     try:
-        if given is not None:
-            assert process.stdin is not None
+        if given:
             process.stdin.write(given)
             process.stdin.close()
         for line in process.stdout:
             if found := re.search(r"ready at http://127\.0\.0\.1:(\d+)", line):
-                yield Running(int(found[1]), process.pid, processes.family(process.pid))
+                yield Running(process, int(found[1]))
                 break
         else:
             raise BenchError(f"{' '.join(command)} did not start:\n{log.read_text()}")
@@ -121,25 +145,12 @@ def started(command: list[str], port: int, request: str, log: Path) -> float:
         process.wait(60)
 
 
-class Generator:
+class Generator(_Talking):
     """A generator process; see bench/load.py for its jobs."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._input: IO[str] = process.stdin
-        self._output: IO[str] = process.stdout
-        self._process = process
 
     def do(self, job: str, **arguments: Any) -> dict[str, Any]:
         """Run a job and return its result. Raises BenchError if that fails."""
-        self._input.write(json.dumps({"job": job, **arguments}) + "\n")
-        self._input.flush()
-        line = self._output.readline()
-        if not line:
-            raise BenchError(f"The generator ended ({self._process.wait()}); see above.")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        return self.ask(json.dumps({"job": job, **arguments}))
 
 
 @contextmanager

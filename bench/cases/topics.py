@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from bench import archive
 from bench.cases import Case
-from bench.cases.holding import Company, measured, measured_line
+from bench.company import Company, measured, measured_line
 from bench.context import Bench
 from bench.datasets import COMPANY
 from bench.listeners import listening
@@ -18,33 +19,22 @@ LISTENERS = 50
 QUIET_SECONDS = 3.0
 
 
-def _nothing(company: Company) -> None:
-    """Measure how long others wait when nothing else happens."""
-    time.sleep(QUIET_SECONDS)  # The other clients send and read during this time.
-
-
-def _deleted(company: Company, topic: str) -> None:
-    values = {"topic_name": topic}
-    while not company.do("POST", f"/streams/{company.large}/delete_topic", **values)["complete"]:
-        pass
-
-
 def _names(size: int) -> list[str]:
     return [f"{which} {size}" for which in ("first", "second", "third", "last")]
 
 
-def _operations(size: int) -> Iterator[tuple[str, Callable[[Company], Any]]]:
+def _operations(c: Company, size: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     one, other, third, last = _names(size)
-    yield "nothing", _nothing
-    yield f"resolve {size:,}", lambda c: c.move(one, name=f"✔ {one}")
-    yield f"rename {size:,}", lambda c: c.move(one, name=f"renamed {size}")
-    yield (
-        f"a page of {size:,}",
-        lambda c: c.messages(c.owner, ("channel", LARGE), ("topic", f"renamed {size}")),
-    )
-    yield f"merge {size:,} with another", lambda c: c.move(one, name=other)
-    yield f"move {size:,} to a private channel", lambda c: c.move(third, to=c.private)
-    yield f"delete {size:,}", lambda c: _deleted(c, last)
+    # The other clients send and read during this time.
+    yield "nothing", partial(time.sleep, QUIET_SECONDS)
+    yield f"resolve {size:,}", partial(c.move, one, topic=f"✔ {one}")
+    yield f"rename {size:,}", partial(c.move, one, topic=f"renamed {size}")
+    narrow = ("channel", LARGE), ("topic", f"renamed {size}")
+    yield f"a page of {size:,}", partial(c.page, None, *narrow)
+    yield f"merge {size:,} with another", partial(c.move, one, topic=other)
+    yield f"move {size:,} to a private channel", partial(c.move, third, stream_id=c.private)
+    delete = f"POST /streams/{c.large}/delete_topic"
+    yield f"delete {size:,}", partial(c.repeat, delete, topic_name=last)
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -59,9 +49,8 @@ def _measure(bench: Bench) -> Iterator[Line]:
             topics.update(zip(names, ranges, strict=True))
         with measured(made) as server:
             company = Company(made, server, topics)
-            company.set_up()
             with listening(server.port, [company.owner, *company.people[:LISTENERS]]):
-                every = (one for size in SIZES for one in _operations(size))
+                every = (one for size in SIZES for one in _operations(company, size))
                 for number, (title, operation) in enumerate(every):
                     began = time.perf_counter()
                     line = measured_line(bench, number, title, company, operation)

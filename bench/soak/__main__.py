@@ -17,24 +17,17 @@ from typing import Any
 import msgspec
 
 from bench import machine
-from bench.soak import judgement, town
-from bench.soak.crowd import Job
-from bench.soak.mirrors import Mirrors
-from bench.soak.picture import Curve, Panel, drawn
-from bench.soak.server import (
-    ROOT,
-    Server,
-    allow_files,
-    checked,
-    complaints,
-    environment,
-    serving,
-)
+from bench.serving import ROOT, BenchError, Running, environment, running, server_command
+from bench.soak import checks, organization
+from bench.soak.chart import Curve, Panel, drawn
+from bench.soak.load import Job
+from bench.soak.reference_clients import ReferenceClients
+from bench.soak.server import allow_files, checked, complaints, queues, sampled
 from tertulia.service.config import Config
 
 WINDOW = 5.0
 """Seconds between two samples."""
-MIRRORS = 20
+FULL_CLIENTS = 20
 """The number of full clients."""
 RATE = 40.0
 """Messages per second. With 2,000 clients, each message causes about 140 events."""
@@ -55,7 +48,7 @@ class Soak:
         self.windows: list[dict[str, Any]] = []
         self.wrong: list[str] = []
         self.verdict: dict[str, Any] = {}
-        self.said: dict[str, Any] = {}
+        self.notes: dict[str, Any] = {}
         self._over = asyncio.Event()
         self._began = 0.0
 
@@ -65,25 +58,27 @@ class Soak:
         loop.add_signal_handler(signal.SIGINT, self._over.set)
         loop.add_signal_handler(signal.SIGTERM, self._over.set)
         clients, chance = self.options.clients, random.Random(self.options.seed)
-        _print(f"founding an organization of {clients + MIRRORS:,} people")
-        place = await town.founded(self.config, clients, MIRRORS, chance)
-        with serving(self.config) as server:
-            await self._serve(server, place)
+        _print(f"founding an organization of {clients + FULL_CLIENTS:,} people")
+        created = await organization.founded(self.config, clients, FULL_CLIENTS, chance)
+        command = server_command(self.config.data_path, self.config.database_url)
+        log = self.config.data_path / "serve.log"
+        with running(command, log, rate_limits=True) as server:
+            await self._serve(server, created)
         _print("checking the data directory")
         self.wrong += [f"tertulia check: {found}" for found in checked(self.config)]
         self.wrong += [f"the server logged: {line}" for line in complaints(self.config)[:20]]
 
-    async def _serve(self, server: Server, place: town.Town) -> None:
-        mirrors = Mirrors(server.port)
-        await mirrors.begin(place.mirrored)
-        before = server.sample()
-        job = Job(server.port, place, self.options.rate, WINDOW)
-        async with _crowd(job) as (lines, say):
+    async def _serve(self, server: Running, created: organization.Organization) -> None:
+        full_clients = ReferenceClients(server.port)
+        await full_clients.begin(created.full)
+        before = sampled(server.pid)
+        job = Job(server.port, created, self.options.rate, WINDOW)
+        async with _load(job) as (lines, say):
             _print(f"{self.options.clients:,} clients arrive")
             while (await _next(lines))["kind"] != "arrived":
                 pass
             self._began = time.monotonic()
-            following = asyncio.create_task(mirrors.follow())
+            following = asyncio.create_task(full_clients.follow())
             await self._watch(server, lines)
             following.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -98,29 +93,29 @@ class Soak:
             self.wrong += line["failures"]
             if line["failed"] > len(line["failures"]):
                 self.wrong.append(f"and {line['failed'] - len(line['failures'])} more of the like")
-            looked_at = await mirrors.compare()
-            self.wrong += mirrors.failures
-            await self._await_queues(server, {*line["queues"], *mirrors.queues})
-            connected = server.sample()
+            compared = await full_clients.compare()
+            self.wrong += full_clients.failures
+            await self._await_queues(server, {*line["queues"], *full_clients.queues})
+            connected = sampled(server.pid)
             say("close")
-        await mirrors.close()
-        allowed = before.fds + judgement.FILES
-        await _settled(lambda: server.sample().fds <= allowed)
-        after = server.sample()
-        connections = line["connections"] + mirrors.connections
-        self.wrong += judgement.of_files(before.fds, connected.fds, connections, after.fds)
-        said, wrong = judgement.of_memory([(w["minutes"], w["heap"]) for w in self.windows])
+        await full_clients.close()
+        allowed = before.fds + checks.FILES
+        await _settled(lambda: sampled(server.pid).fds <= allowed)
+        after = sampled(server.pid)
+        connections = line["connections"] + full_clients.connections
+        self.wrong += checks.of_files(before.fds, connected.fds, connections, after.fds)
+        note, wrong = checks.of_memory([(w["minutes"], w["heap"]) for w in self.windows])
         self.wrong += wrong
-        self.said |= {
-            "memory": said,
+        self.notes |= {
+            "memory": note,
             "files": f"{before.fds} open files before, {connected.fds} with {connections:,}"
             f" connections, {after.fds} after",
-            "full_clients": f"{MIRRORS} full clients, {looked_at:,} messages with reactions",
+            "full_clients": f"{FULL_CLIENTS} full clients, {compared:,} messages with reactions",
         }
 
-    async def _watch(self, server: Server, lines: asyncio.StreamReader) -> None:
+    async def _watch(self, server: Running, lines: asyncio.StreamReader) -> None:
         """Sample every few seconds until the time is over or a signal arrives."""
-        used = server.sample().cpu
+        used = sampled(server.pid).cpu
         until = self._began + self.options.minutes * 60
         over = asyncio.create_task(self._over.wait())
         while time.monotonic() < until and not over.done():
@@ -128,10 +123,10 @@ class Soak:
             await asyncio.wait({coming, over}, return_when=asyncio.FIRST_COMPLETED)
             if not coming.done():
                 # Read the line to its end, so that nothing is lost.
-                self.said["ended"] = "early, by a signal"
+                self.notes["ended"] = "early, by a signal"
             window = await coming
             try:
-                sample = server.sample()
+                sample = sampled(server.pid)
             except OSError:
                 raise SystemExit("the server ended by itself") from None
             self.windows.append(
@@ -140,23 +135,23 @@ class Soak:
                     **{name: getattr(sample, name) for name in QUANTITIES},
                     "minutes": round((time.monotonic() - self._began) / 60, 3),
                     "server_cpu": (sample.cpu - used) / WINDOW,
-                    "queues": len(server.queues()),
+                    "queues": len(queues(self.config)),
                 }
             )
             used = sample.cpu
             _print(_progress(self.windows[-1]))
         over.cancel()
 
-    async def _await_queues(self, server: Server, alive: set[str]) -> None:
+    async def _await_queues(self, server: Running, alive: set[str]) -> None:
         """Queues without polls must expire by themselves."""
-        await _settled(lambda: server.queues() == alive)
-        there = server.queues()
-        self.wrong += judgement.of_queues(there, alive)
-        self.said["queues"] = f"{len(there):,} queues in the database, {len(alive):,} alive"
+        await _settled(lambda: queues(self.config) == alive)
+        stored = queues(self.config)
+        self.wrong += checks.of_queues(stored, alive)
+        self.notes["queues"] = f"{len(stored):,} queues in the database, {len(alive):,} alive"
 
     def figures(self) -> dict[str, Any]:
         """All results as JSON."""
-        told = {
+        results = {
             n: v for n, v in self.verdict.items() if n in {"done", "put_off", "acknowledged", "due"}
         }
         return {
@@ -165,8 +160,8 @@ class Soak:
             "rate": self.options.rate,
             "holds": not self.wrong,
             "wrong": self.wrong,
-            "said": self.said,
-            **told,
+            "notes": self.notes,
+            **results,
             "windows": self.windows,
         }
 
@@ -201,9 +196,9 @@ class Soak:
             ],
         )
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The final report."""
-        lines = [f"  {said}" for said in self.said.values()]
+        lines = [f"  {note}" for note in self.notes.values()]
         if self.verdict:
             done = ", ".join(f"{n} {count:,}" for n, count in self.verdict["done"].items())
             lines.append(f"  done: {done}")
@@ -240,7 +235,7 @@ def _progress(w: dict[str, Any]) -> str:
         f"{w['minutes']:5.1f} min  {w['pss'] / 1024:6.1f} MiB  {w['fds']} files"
         f"  {w['queues']} queues  {w['here']} wait  {w['sent']:.0f} sent/s"
         f"  {w['events']:,.0f} events/s  delivery {milliseconds('delivered_p50')} /"
-        f" {milliseconds('delivered_p99')} ms  CPU {w['server_cpu']:.0%} + {w['crowd_cpu']:.0%}"
+        f" {milliseconds('delivered_p99')} ms  CPU {w['server_cpu']:.0%} + {w['load_cpu']:.0%}"
     )
     return text + (f"  FAILED {w['failed']}: {w['failure'][:200]}" if w["failed"] else "")
 
@@ -251,14 +246,14 @@ def _mean(windows: list[dict[str, Any]], name: str) -> float:
 
 
 @contextlib.asynccontextmanager
-async def _crowd(job: Job) -> AsyncIterator[tuple[asyncio.StreamReader, Any]]:
+async def _load(job: Job) -> AsyncIterator[tuple[asyncio.StreamReader, Any]]:
     """The process with the clients: its output, and a function that sends it a command."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "bench.soak.crowd"),
+        *("-m", "bench.soak.load"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env=environment(),
+        env=environment(rate_limits=True),
         cwd=ROOT,
         limit=1 << 26,
         start_new_session=True,
@@ -284,7 +279,7 @@ async def _crowd(job: Job) -> AsyncIterator[tuple[asyncio.StreamReader, Any]]:
 async def _next(lines: asyncio.StreamReader) -> dict[str, Any]:
     line = await lines.readline()
     if not line:
-        raise SystemExit("the crowd's process ended by itself")
+        raise SystemExit("the load generator ended by itself")
     said: dict[str, Any] = json.loads(line)
     return said
 
@@ -313,12 +308,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="soak-", dir=options.directory) as name:
         config = Config(data_dir=name, database_url=options.database_url)
         soak = Soak(options, config)
-        asyncio.run(soak.run())
+        try:
+            asyncio.run(soak.run())
+        except BenchError as error:
+            raise SystemExit(str(error)) from None
         if options.json:
             options.json.write_text(json.dumps(soak.figures(), indent=2) + "\n")
         if options.picture:
             options.picture.write_text(soak.picture())
-    _print(soak.told())
+    _print(soak.summary())
     raise SystemExit(1 if soak.wrong else 0)
 
 

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,16 +79,23 @@ def full_browser(driver: Playwright) -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the demonstration, shared by the module."""
-    server = Server(tmp_path_factory.mktemp("cafe"))
+@contextmanager
+def demonstration(directory: Path) -> Iterator[Server]:
+    """A server with the demonstration."""
+    server = Server(directory)
     made = databases.copied(Config(data_dir=str(server.data_dir)), prepared)
     # In a thread, because the browser's event loop may be running in this one.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, made).result()
     with ended(server):
         server.start("/ready", "--demo")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the demonstration, shared by the module."""
+    with demonstration(tmp_path_factory.mktemp("cafe")) as server:
         yield server
 
 

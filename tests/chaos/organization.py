@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.soak.town import join, open_channel
+from bench.soak.organization import join, open_channel
 
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.model.users import Credential, User

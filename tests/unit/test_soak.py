@@ -1,7 +1,7 @@
 """The soak test finds violations, and only those."""
 
 import pytest
-from bench.soak.judgement import of_files, of_memory, of_queues
+from bench.soak.checks import of_files, of_memory, of_queues
 from bench.soak.record import Record, Watch
 
 CHANNEL = 7

@@ -61,6 +61,21 @@ async def move(org: Organization, message_id: int, **more: Any) -> None:
     assert (await org["ann"].patch(f"/messages/{message_id}", **values)).ok
 
 
+async def accepted_move(
+    org: Organization, monkeypatch: pytest.MonkeyPatch, message_id: int, **more: Any
+) -> TopicMove:
+    """A move in pieces that was accepted and interrupted before its first piece."""
+    with monkeypatch.context() as patch:
+
+        async def interrupted(*_: Any) -> None:
+            pass
+
+        patch.setattr(editing, "finish_move", interrupted)
+        await move(org, message_id, **more)
+    *_, accepted = org.node.state.topic_moves
+    return accepted
+
+
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a few messages."""
@@ -203,16 +218,10 @@ async def test_a_large_topic_is_respelled_in_pieces(
     events = [one for one in await ben.events() if one["type"] == "update_message"]
     assert [one["message_ids"] for one in events] == [mids[6:], mids[2:6], mids[1:2]]
     assert {(one["orig_subject"], one["subject"]) for one in events} == {("tea", "Tea")}
-    with monkeypatch.context() as patch:
-
-        async def interrupted(*_: Any) -> None:
-            pass
-
-        patch.setattr(editing, "finish_move", interrupted)
-        await move(org, mids[1], topic="TEA", propagate_mode="change_later")
-    (under_way,) = org.node.state.topic_moves
-    found = await preconditions.to_move_next(org.node.log, under_way)
-    await org.node.log.submit(None, moving.move_batch, found, org.node.renderer.render)
+    later = {"topic": "TEA", "propagate_mode": "change_later"}
+    accepted = await accepted_move(org, monkeypatch, mids[1], **later)
+    piece = await preconditions.to_move_next(org.node.log, accepted)
+    await org.node.log.submit(None, moving.move_batch, piece, org.node.renderer.render)
     assert await spellings(org) == ["tea", *["Tea"] * 5, *["TEA"] * 5]
     # All messages have the current name.
     await move(org, mids[0], topic="tEa")
@@ -298,14 +307,8 @@ async def test_an_interrupted_move_is_completed(
     await org.channel("lounge", "ann", "ben")
     mids = await send_messages(org, "tea", 10)
     await send_messages(org, "coffee", 1)
-    with monkeypatch.context() as patch:
-
-        async def interrupted(*_: Any) -> None:
-            pass
-
-        patch.setattr(editing, "finish_move", interrupted)
-        await move(org, mids[0], topic="coffee")
-        await move(org, mids[0], topic="coffee")
+    for _ in range(2):
+        await accepted_move(org, monkeypatch, mids[0], topic="coffee")
     assert len(org.node.state.topic_moves) == 1
     await move(org, mids[0], topic="✔ tea")
     job = topic_moves(org.node)
@@ -347,20 +350,14 @@ async def test_a_move_that_cannot_be_completed_delays_no_other(
     for topic in ("tea", "milk"):
         mids = await send_messages(org, topic, 10)
         await send_messages(org, f"more {topic}", 1)
-        with monkeypatch.context() as patch:
-
-            async def interrupted(*_: Any) -> None:
-                pass
-
-            patch.setattr(editing, "finish_move", interrupted)
-            await move(org, mids[0], topic=f"more {topic}")
+        await accepted_move(org, monkeypatch, mids[0], topic=f"more {topic}")
     first, _ = [one.id for one in org.node.state.topic_moves]
     real = preconditions.to_move_next
 
-    async def broken(log: Log, found: TopicMove) -> moving.MoveBatch:
-        if found.id == first:
+    async def broken(log: Log, topic_move: TopicMove) -> moving.MoveBatch:
+        if topic_move.id == first:
             raise RuntimeError("on purpose")
-        return await real(log, found)
+        return await real(log, topic_move)
 
     monkeypatch.setattr(preconditions, "to_move_next", broken)
     job = topic_moves(org.node)
@@ -511,21 +508,6 @@ async def test_the_history_of_a_renamed_topic_is_stored_by_channel(org: Organiza
     assert gone == [mids]
 
 
-async def accepted_move(
-    org: Organization, monkeypatch: pytest.MonkeyPatch, message_id: int, **more: Any
-) -> TopicMove:
-    """An accepted move in pieces, before its first piece."""
-    with monkeypatch.context() as patch:
-
-        async def interrupted(*_: Any) -> None:
-            pass
-
-        patch.setattr(editing, "finish_move", interrupted)
-        await move(org, message_id, **more)
-    (under_way,) = org.node.state.topic_moves
-    return under_way
-
-
 @pytest.mark.usefixtures("pieces")
 async def test_messages_sent_in_the_meantime_do_not_delay_a_move(
     org: Organization, monkeypatch: pytest.MonkeyPatch
@@ -537,8 +519,8 @@ async def test_messages_sent_in_the_meantime_do_not_delay_a_move(
     later: list[int] = []
     real = preconditions.to_move_next
 
-    async def busy(log: Log, found: TopicMove) -> moving.MoveBatch:
-        piece = await real(log, found)
+    async def busy(log: Log, topic_move: TopicMove) -> moving.MoveBatch:
+        piece = await real(log, topic_move)
         reads.append(len(piece.ids))
         later.append(await org["ben"].send("lounge", "Tea", "me too"))
         return piece
@@ -565,8 +547,8 @@ async def test_repeated_requests_to_move_a_topic_are_one_move(
     reads: list[int] = []
     real = preconditions.to_move_next
 
-    async def counted(log: Log, found: TopicMove) -> moving.MoveBatch:
-        piece = await real(log, found)
+    async def counted(log: Log, topic_move: TopicMove) -> moving.MoveBatch:
+        piece = await real(log, topic_move)
         reads.append(len(piece.ids))
         if len(reads) == 3:  # With so few messages left, one piece would be enough.
             repeated = asyncio.create_task(move(org, mids[0], topic="coffee"))
@@ -627,9 +609,9 @@ async def test_the_newest_moved_messages_are_delivered_if_the_very_newest_was_de
     lounge = await org.channel("lounge", "ann", "ben")
     mids = await send_messages(org, "tea", 10, to="den")
     ben = await org["ben"].register()
-    under_way = await accepted_move(org, monkeypatch, mids[0], stream_id=lounge)
+    accepted = await accepted_move(org, monkeypatch, mids[0], stream_id=lounge)
     assert (await org["ann"].delete(f"/messages/{mids[-1]}")).ok
-    await editing.finish_move(org.node, under_way.id)
+    await editing.finish_move(org.node, accepted.id)
     came = [one["message"]["id"] for one in await ben.events() if one["type"] == "message"]
     assert came == mids[1:9]
 
@@ -641,10 +623,10 @@ async def test_a_move_to_the_current_name_of_the_whole_topic_is_complete(
     await org.channel("lounge", "ann", "ben")
     mids = await send_messages(org, "tea", 10)
     later = {"topic": "coffee", "propagate_mode": "change_later"}
-    under_way = await accepted_move(org, monkeypatch, mids[1], **later)
+    accepted = await accepted_move(org, monkeypatch, mids[1], **later)
     await move(org, mids[0], topic="Coffee")
     assert len(org.node.state.topic_moves) == 0
-    await editing.finish_move(org.node, under_way.id)
+    await editing.finish_move(org.node, accepted.id)
     assert await history(org, mids[5]) == [("tea", "Coffee")]
     assert await spellings(org, "coffee") == ["Coffee"] * 11
 

@@ -2,19 +2,15 @@
 `shared_page`. Each test looks only at what it created itself, in topics named after the test. Tests
 that need an organization of their own belong in the parent folder."""
 
-import asyncio
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Browser
 
-from tertulia.demo import prepared
-from tertulia.service.config import Config
-from tests import databases
+from tests.browser.conftest import demonstration
 from tests.browser.shared_pages import SharedPages
 from tests.e2e.conftest import Site
-from tests.e2e.server import Server, ended
+from tests.e2e.server import Server
 
 
 @pytest.fixture(scope="package")
@@ -33,11 +29,5 @@ def sqlite_site(gif_site: Site) -> Site:
 @pytest.fixture(scope="package")
 def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The demonstration."""
-    server = Server(tmp_path_factory.mktemp("cafe"))
-    made = databases.copied(Config(data_dir=str(server.data_dir)), prepared)
-    # In a thread: in that of the tests, the browser's event loop may run.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, made).result()
-    with ended(server):
-        server.start("/ready", "--demo")
+    with demonstration(tmp_path_factory.mktemp("cafe")) as server:
         yield server

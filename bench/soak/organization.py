@@ -21,7 +21,7 @@ BATCH = 500
 CHANNELS = 100
 HOMES = 2
 """Permanent channels of each person, besides the channel of everyone."""
-MIRRORED = 6
+FULL_CHANNELS = 6
 """The same for people with full clients."""
 EVERYBODY = "everybody"
 
@@ -40,11 +40,11 @@ class Person(msgspec.Struct):
         return basic(self.email, self.api_key)
 
 
-class Town(msgspec.Struct):
+class Organization(msgspec.Struct):
     """The people and channels."""
 
     people: list[Person]
-    mirrored: list[Person]
+    full: list[Person]
     """People with full clients."""
     channels: dict[int, str]
     """Names by ID, without the channel of everyone."""
@@ -52,7 +52,7 @@ class Town(msgspec.Struct):
     """The channel of everyone."""
 
 
-async def founded(config: Config, people: int, mirrored: int, chance: random.Random) -> Town:
+async def founded(config: Config, people: int, full: int, chance: random.Random) -> Organization:
     """Create the organization and fill it through the log."""
     vault = opened_vault(config, create=True)
     found: list[Person] = []
@@ -61,7 +61,7 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
         uuid = "00000000-0000-4000-8000-000000000000"
         await log.submit(None, realms.found, "Soak", uuid, "o@example.com", "Owner", owner)
         first = log.state.users.next_id()
-        total = people + mirrored
+        total = people + full
         for start in range(0, total, BATCH):
             batch: dict[User, Credential] = {}
             for number in range(start, min(start + BATCH, total)):
@@ -72,7 +72,7 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
             await log.submit(None, join, list(batch.items()))
         inhabitants: list[list[int]] = [[] for _ in range(CHANNELS)]
         for number, person in enumerate(found):
-            homes = HOMES if number < people else MIRRORED
+            homes = HOMES if number < people else FULL_CHANNELS
             for place in chance.sample(range(CHANNELS), homes):
                 inhabitants[place].append(person.id)
         channels: dict[int, str] = {}
@@ -83,7 +83,7 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
                 found[user_id - first].homes.append(channel_id)
         everybody = await log.submit(None, open_channel, EVERYBODY, [person.id for person in found])
     vault.close()
-    return Town(found[:people], found[people:], channels, everybody)
+    return Organization(found[:people], found[people:], channels, everybody)
 
 
 def join(context: CommandContext, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bench.soak.line import LOST, Line, request
+from bench.asking import request
+from bench.soak.connection import LOST, Connection
+from bench.soak.organization import Person
 from bench.soak.record import Record, Watch
-from bench.soak.town import Person
 
 EVENT_TYPES = [
     *("message", "update_message", "delete_message", "update_message_flags", "reaction"),
@@ -69,7 +70,7 @@ class Tally:
     answered: list[float] = field(default_factory=list)
 
 
-class Visitor:
+class Client:
     """A client of a person."""
 
     def __init__(self, port: int, person: Person, record: Record, tally: Tally) -> None:
@@ -85,29 +86,29 @@ class Visitor:
         self._last_event_id = -1
         self._late = False
         self._leaves: asyncio.Event | None = None
-        self.line: Line | None = None
+        self.connection: Connection | None = None
         self.watch: Watch | None = None
 
     async def arrive(self) -> None:
         """Connect, register, and wait from now on."""
-        if self.line is not None:
-            self.line.drop()
-        self.line = await Line.to(self._port)
+        if self.connection is not None:
+            self.connection.drop()
+        self.connection = await Connection.to(self._port)
         await self._register()
 
-    async def vanish(self) -> None:
+    async def disconnect(self) -> None:
         """Cut the connection during a poll, and return with the same queue."""
-        if self.line is None:
+        if self.connection is None:
             return
         self.here = False
-        self.line.drop()
-        self.line = None
+        self.connection.drop()
+        self.connection = None
         await asyncio.sleep(random.uniform(*AWAY))
-        self.line = await Line.to(self._port)
+        self.connection = await Connection.to(self._port)
         self._late = True
         self._poll()
 
-    async def renew(self, other: Line) -> None:
+    async def renew(self, other: Connection) -> None:
         """Delete the queue on another connection, and register again."""
         self._leaves = asyncio.Event()
         self.here = False
@@ -122,7 +123,7 @@ class Visitor:
         await self.arrive()
 
     async def _register(self) -> None:
-        assert self.line is not None
+        assert self.connection is not None
         asked = request(
             "POST",
             "/register",
@@ -130,7 +131,7 @@ class Visitor:
             event_types=EVENT_TYPES,
             fetch_event_types=["subscription"],
         )
-        status, body = await self.line.answer(asked)
+        status, body = await self.connection.answer(asked)
         if status != 200:
             self._record.fail(f"POST /register: {status} {body.decode(errors='replace')}")
             return
@@ -144,10 +145,10 @@ class Visitor:
         self._poll()
 
     def _poll(self) -> None:
-        assert self.line is not None
+        assert self.connection is not None
         self.here = True
         target = f"/events?queue_id={self.queue_id}&last_event_id={self._last_event_id}"
-        self.line.ask(request("GET", target, self.person.authorization), self._heard)
+        self.connection.ask(request("GET", target, self.person.authorization), self._heard)
 
     def _heard(self, status: int, body: bytes) -> None:
         if status == 200:

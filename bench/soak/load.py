@@ -1,6 +1,6 @@
 """A process with all clients and their actions.
 
-`python -m bench.soak.crowd` reads a job (one line of JSON) from standard input, and later the words
+`python -m bench.soak.load` reads a job (one line of JSON) from standard input, and later the words
 `stop` and `close`. It prints lines of JSON: a summary of each window, and the result.
 """
 
@@ -14,11 +14,12 @@ from typing import Any
 
 import msgspec
 
-from bench.soak.doings import Doings
-from bench.soak.line import Line, request
+from bench.asking import request
+from bench.soak.actions import Actions
+from bench.soak.clients import Client, Tally
+from bench.soak.connection import Connection
+from bench.soak.organization import Organization, Person
 from bench.soak.record import Record, Watch
-from bench.soak.town import Person, Town
-from bench.soak.visitors import Tally, Visitor
 
 ARRIVING = 32
 """Clients that register concurrently."""
@@ -34,60 +35,60 @@ class Job(msgspec.Struct):
     """The job."""
 
     port: int
-    town: Town
+    organization: Organization
     rate: float
     """Messages per second."""
     window: float
     """Seconds between two lines."""
 
 
-class Crowd:
+class Load:
     """All clients."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.record = Record()
         self.tally = Tally()
-        self.visitors = [
-            Visitor(job.port, person, self.record, self.tally) for person in job.town.people
+        self.clients = [
+            Client(job.port, person, self.record, self.tally) for person in job.organization.people
         ]
-        self.doings = Doings(job.port, job.town, self.visitors, self.record, self.tally)
+        self.actions = Actions(job.port, job.organization, self.clients, self.record, self.tally)
 
     async def run(self, words: asyncio.StreamReader) -> None:
-        """Connect, act until told to stop, and check the results."""
+        """Connect, act until readable to stop, and check the results."""
         gate = asyncio.Semaphore(ARRIVING)
 
-        async def arrive(visitor: Visitor) -> None:
+        async def arrive(client: Client) -> None:
             async with gate:
-                await visitor.arrive()
+                await client.arrive()
 
-        await asyncio.gather(*(arrive(visitor) for visitor in self.visitors))
+        await asyncio.gather(*(arrive(client) for client in self.clients))
         _say(kind="arrived")
-        telling = asyncio.create_task(self._tell())
-        await self.doings.begin(self.job.rate)
+        reporting = asyncio.create_task(self._report_windows())
+        await self.actions.begin(self.job.rate)
         await words.readline()
-        telling.cancel()
-        await self.doings.stop()
-        await self._come_to_rest()
+        reporting.cancel()
+        await self.actions.stop()
+        await self._settle()
         due = self.record.judge()
         await self._compare()
-        self.doings.close()
+        self.actions.close()
         _say(
             kind="verdict",
             failed=self.record.failed,
             failures=self.record.failures,
-            done=self.doings.done,
-            put_off=self.doings.put_off,
+            done=self.actions.done,
+            put_off=self.actions.put_off,
             acknowledged=len(self.record.acknowledged),
             due=due,
             watches=len(self.record.watches),
-            queues=[visitor.queue_id for visitor in self.visitors],
-            forsaken=self.doings.forsaken,
-            connections=len(self.visitors),
+            queues=[client.queue_id for client in self.clients],
+            abandoned=self.actions.abandoned,
+            connections=len(self.clients),
         )
         await words.readline()
 
-    async def _tell(self) -> None:
+    async def _report_windows(self) -> None:
         """Print a line for each window."""
         window = self.job.window
         loop = asyncio.get_running_loop()
@@ -107,29 +108,29 @@ class Crowd:
                 delivered_p99=_quantile(delivered, 0.99),
                 answered_p50=_quantile(answered, 0.5),
                 answered_p99=_quantile(answered, 0.99),
-                here=sum(visitor.here for visitor in self.visitors),
-                put_off=self.doings.put_off,
-                unfinished=self.doings.unfinished,
-                forsaken=len(self.doings.forsaken),
+                here=sum(client.here for client in self.clients),
+                put_off=self.actions.put_off,
+                unfinished=self.actions.unfinished,
+                abandoned=len(self.actions.abandoned),
                 failed=self.record.failed,
                 failure=self.record.failures[0] if self.record.failures else "",
-                crowd_cpu=(now - used) / window,
+                load_cpu=(now - used) / window,
             )
             used = now
             tally.events = tally.polls = tally.sent = tally.requests = 0
             tally.delivered.clear()
             tally.answered.clear()
 
-    async def _come_to_rest(self) -> None:
+    async def _settle(self) -> None:
         """Wait until all clients have returned and no more events arrive."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE_SECONDS
         while loop.time() < until:
             before = self.tally.polls
             await asyncio.sleep(QUIET_SECONDS)
-            if before == self.tally.polls and all(visitor.here for visitor in self.visitors):
+            if before == self.tally.polls and all(client.here for client in self.clients):
                 return
-        missing = [visitor.person.id for visitor in self.visitors if not visitor.here]
+        missing = [client.person.id for client in self.clients if not client.here]
         if missing:
             self.record.fail(f"{len(missing)} clients are without a queue: users {missing[:8]}")
         else:
@@ -140,24 +141,24 @@ class Crowd:
         first: dict[int, Watch] = {}
         for watch in self.record.watches:
             first.setdefault(watch.user_id, watch)
-        steady = [v for v in self.visitors if v.watch is first.get(v.person.id)]
-        line = await Line.to(self.job.port)
-        for visitor in random.sample(steady, min(COMPARED, len(steady))):
-            assert visitor.watch is not None
-            received = set(visitor.watch.received) - self.record.excused
-            stays = visitor.watch.stays
+        steady = [v for v in self.clients if v.watch is first.get(v.person.id)]
+        connection = await Connection.to(self.job.port)
+        for client in random.sample(steady, min(COMPARED, len(steady))):
+            assert client.watch is not None
+            received = set(client.watch.received) - self.record.excused
+            stays = client.watch.stays
             fetched: set[int] = set()
             for place in stays:
-                fetched |= await self._fetched(line, visitor.person, place)
-            told = fetched & self.record.acknowledged.keys() - self.record.excused
-            who = f"user {visitor.person.id}"
+                fetched |= await self._fetched(connection, client.person, place)
+            readable = fetched & self.record.acknowledged.keys() - self.record.excused
+            who = f"user {client.person.id}"
             # In a public channel, more can be read than what arrived while subscribed.
-            unheard = {m for m in told - received if self._was_due(m, visitor.watch)}
-            if unheard:
-                self.record.fail(f"{who} can fetch and did not get {sorted(unheard)[:8]}")
+            missing = {m for m in readable - received if self._was_due(m, client.watch)}
+            if missing:
+                self.record.fail(f"{who} can fetch and did not get {sorted(missing)[:8]}")
             if received - fetched:
                 self.record.fail(f"{who} got and cannot fetch {sorted(received - fetched)[:8]}")
-        line.drop()
+        connection.drop()
 
     def _was_due(self, message_id: int, watch: Watch) -> bool:
         event_id = self.record.event_of[message_id]
@@ -167,7 +168,7 @@ class Crowd:
             for since, until in watch.stays.get(place, ())
         )
 
-    async def _fetched(self, line: Line, person: Person, place: int) -> set[int]:
+    async def _fetched(self, connection: Connection, person: Person, place: int) -> set[int]:
         """All messages in a channel, or all direct messages, that the person can read."""
         operator, operand = ("is", "dm") if place < 0 else ("channel", place)
         narrow = [{"operator": operator, "operand": operand}]
@@ -185,7 +186,7 @@ class Crowd:
                 num_after=PAGE,
                 apply_markdown=False,
             )
-            status, body = await line.answer(asked)
+            status, body = await connection.answer(asked)
             if status != 200:
                 self.record.fail(f"GET /messages: {status} {body!r}")
                 return found
@@ -210,13 +211,13 @@ async def _main() -> None:
     words = asyncio.StreamReader(limit=1 << 26)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(words), sys.stdin)
     job = msgspec.json.decode(await words.readline(), type=Job)
-    crowd = Crowd(job)
+    load = Load(job)
 
     def broke(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        crowd.record.fail(f"{context['message']}: {context.get('exception')!r}")
+        load.record.fail(f"{context['message']}: {context.get('exception')!r}")
 
     loop.set_exception_handler(broke)
-    await crowd.run(words)
+    await load.run(words)
 
 
 def main() -> None:

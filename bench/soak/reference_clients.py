@@ -9,14 +9,14 @@ from tests.reference_client import WAYS, ReferenceClient, differences
 from tests.support import Listener
 from tests.support import Person as Asker
 
-from bench.soak.town import Person
+from bench.soak.organization import Person
 
 PAUSE_SECONDS = 3.0
 HUNG = 400
 """The newest messages whose reactions are compared."""
 
 
-class Mirrors:
+class ReferenceClients:
     """The full clients. Every response is checked against the OpenAPI document."""
 
     connections = 4

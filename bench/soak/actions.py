@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from bench.soak.line import Line, request
+from bench.asking import request
+from bench.soak.clients import Client, Tally, stamp
+from bench.soak.connection import Connection
+from bench.soak.organization import Organization, Person
 from bench.soak.record import Record
-from bench.soak.town import Person, Town
-from bench.soak.visitors import Tally, Visitor, stamp
 
 PER_MESSAGE = {
     "edit": 0.05,
@@ -20,26 +21,26 @@ PER_MESSAGE = {
     "delete": 0.02,
     "react": 0.1,
     "flag": 0.05,
-    "roam": 0.01,
+    "switch_channel": 0.01,
     "type": 0.05,
     "report": 0.02,
 }
 """The number of times that each action happens per sent message."""
-PER_VISITOR = {"vanish": 1 / 500, "renew": 1 / 1000, "forsake": 1 / 4000}
+PER_CLIENT = {"disconnect": 1 / 500, "renew": 1 / 1000, "abandon": 1 / 4000}
 """The number of times per second and client."""
 DIRECT, LARGE, BETWEEN_CHANNELS = 0.1, 0.01, 0.1
 """The shares of messages that are direct or go to everyone, and of moves that change the
 channel."""
 TOPICS = 8
 """In each channel."""
-LINES = 16
+CONNECTIONS = 16
 """Connections for all actions."""
 UNFINISHED = 200
 """The most actions in progress: a server that is slower than the rate gets fewer, without a backlog
 at the end."""
 REMEMBERED = 3000
 """Messages that can still be changed."""
-FORSAKEN_SECONDS = 20
+ABANDONED_SECONDS = 20
 """The idle timeout of abandoned queues."""
 PRESENT = 60
 """People who report presence."""
@@ -59,15 +60,15 @@ class Sent:
 
 
 @dataclass
-class Doings:
+class Actions:
     """All actions, until told to stop."""
 
     port: int
-    town: Town
-    visitors: list[Visitor]
+    organization: Organization
+    clients: list[Client]
     record: Record
     tally: Tally
-    forsaken: list[str] = field(default_factory=list)
+    abandoned: list[str] = field(default_factory=list)
     """Queues that nobody will poll again."""
     done: dict[str, int] = field(default_factory=dict)
     """How often each action was done."""
@@ -75,7 +76,7 @@ class Doings:
     """Actions that weren't started because too many were in progress."""
 
     def __post_init__(self) -> None:
-        self._lines: asyncio.Queue[Line] = asyncio.Queue()
+        self._connections: asyncio.Queue[Connection] = asyncio.Queue()
         self._recent: deque[Sent] = deque(maxlen=REMEMBERED)
         self._roaming: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,13 +84,13 @@ class Doings:
 
     async def begin(self, rate: float) -> None:
         """Start all actions, with this many messages per second."""
-        for _ in range(LINES):
-            self._lines.put_nowait(await Line.to(self.port))
+        for _ in range(CONNECTIONS):
+            self._connections.put_nowait(await Connection.to(self.port))
         kinds: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {"send": (self._send, rate)}
         for name, part in PER_MESSAGE.items():
             kinds[name] = (getattr(self, f"_{name}"), part * rate)
-        for name, part in PER_VISITOR.items():
-            kinds[name] = (getattr(self, f"_{name}"), part * len(self.visitors))
+        for name, part in PER_CLIENT.items():
+            kinds[name] = (getattr(self, f"_{name}"), part * len(self.clients))
         for name, (do, often) in kinds.items():
             self._loops.append(asyncio.create_task(self._repeat(name, do, often)))
 
@@ -102,8 +103,8 @@ class Doings:
 
     def close(self) -> None:
         """Close the connections."""
-        while not self._lines.empty():
-            self._lines.get_nowait().drop()
+        while not self._connections.empty():
+            self._connections.get_nowait().drop()
 
     @property
     def unfinished(self) -> int:
@@ -133,38 +134,38 @@ class Doings:
     async def _ask(self, method: str, target: str, by: Person, **parameters: Any) -> dict[str, Any]:
         """Return the response. An error fails the soak test. Content starts with the time when it's
         sent."""
-        line = await self._line()
+        connection = await self._connection()
         try:
             began = stamp()
             if "content" in parameters:
                 parameters["content"] = f"{began} {parameters['content']}"
-            status, body = await line.answer(
+            status, body = await connection.answer(
                 request(method, target, by.authorization, **parameters)
             )
             self.tally.answered.append((stamp() - began) / 1000)
             self.tally.requests += 1
         finally:
-            self._lines.put_nowait(line)
+            self._connections.put_nowait(connection)
         if status != 200:
             raise RuntimeError(f"{method} {target} {parameters}: {status} {body!r}")
         answer: dict[str, Any] = msgspec.json.decode(body)
         return answer
 
-    async def _line(self) -> Line:
+    async def _connection(self) -> Connection:
         """An idle connection."""
-        line = await self._lines.get()
-        if line.is_fresh:
-            return line
-        line.drop()
-        return await Line.to(self.port)
+        connection = await self._connections.get()
+        if connection.is_fresh:
+            return connection
+        connection.drop()
+        return await Connection.to(self.port)
 
-    def _anybody(self) -> Person:
-        return random.choice(self.town.people)
+    def _any_person(self) -> Person:
+        return random.choice(self.organization.people)
 
-    def _a_visitor(self) -> Visitor | None:
+    def _any_client(self) -> Client | None:
         """A waiting client without another action in progress."""
-        visitor = random.choice(self.visitors)
-        return None if visitor.busy or not visitor.here else visitor
+        client = random.choice(self.clients)
+        return None if client.busy or not client.here else client
 
     def _pick(self) -> Sent | None:
         """Take a message, which nobody else changes until it's put back."""
@@ -178,14 +179,14 @@ class Doings:
     # Messages
 
     async def _send(self) -> None:
-        sender = self._anybody()
+        sender = self._any_person()
         if random.random() < DIRECT:
-            to = self._anybody()
+            to = self._any_person()
             answer = await self._post(sender, type="direct", to=[to.id])
             self.record.acknowledged[answer["id"]] = (-sender.id, -to.id)
             return
         is_large = random.random() < LARGE
-        channel_id = self.town.everybody if is_large else random.choice(sender.homes)
+        channel_id = self.organization.everybody if is_large else random.choice(sender.homes)
         topic = f"topic {random.randrange(TOPICS)}"
         answer = await self._post(sender, type="channel", to=channel_id, topic=topic)
         self.record.acknowledged[answer["id"]] = (channel_id,)
@@ -243,7 +244,7 @@ class Doings:
             target = "/messages/flags"
             await self._ask("POST", target, sent.sender, messages=[sent.id], op=op, flag="starred")
             sent.starred = not sent.starred
-            reader = self._anybody()
+            reader = self._any_person()
             own = [one.id for one in self._recent if one.channel_id in reader.homes]
             if own:
                 await self._ask("POST", target, reader, messages=own, op="add", flag="read")
@@ -251,14 +252,18 @@ class Doings:
 
     # Channels
 
-    async def _roam(self) -> None:
+    async def _switch_channel(self) -> None:
         """Join a channel, or leave the one joined before."""
-        visitor = self._a_visitor()
-        if visitor is None:
+        client = self._any_client()
+        if client is None:
             return
-        visitor.busy = True
+        client.busy = True
         try:
-            person, channels, target = visitor.person, self.town.channels, "/users/me/subscriptions"
+            person, channels, target = (
+                client.person,
+                self.organization.channels,
+                "/users/me/subscriptions",
+            )
             left = self._roaming.pop(person.id, None)
             if left is not None:
                 await self._ask("DELETE", target, person, subscriptions=[channels[left]])
@@ -267,58 +272,58 @@ class Doings:
             await self._ask("POST", target, person, subscriptions=[{"name": channels[joined]}])
             self._roaming[person.id] = joined
         finally:
-            visitor.busy = False
+            client.busy = False
 
     # Unlogged events
 
     async def _type(self) -> None:
-        person = self._anybody()
+        person = self._any_person()
         channel_id, topic = random.choice(person.homes), f"topic {random.randrange(TOPICS)}"
         where = {"type": "channel", "stream_id": channel_id, "topic": topic}
         await self._ask("POST", "/typing", person, op="start", **where)
         await self._ask("POST", "/typing", person, op="stop", **where)
 
     async def _report(self) -> None:
-        person = random.choice(self.town.people[:PRESENT])
+        person = random.choice(self.organization.people[:PRESENT])
         status = random.choice(["active", "idle"])
         await self._ask("POST", "/users/me/presence", person, status=status, ping_only=True)
 
     # Queues
 
-    async def _vanish(self) -> None:
-        if visitor := self._a_visitor():
-            visitor.busy = True
-            await visitor.vanish()
-            visitor.busy = False
+    async def _disconnect(self) -> None:
+        if client := self._any_client():
+            client.busy = True
+            await client.disconnect()
+            client.busy = False
 
     async def _renew(self) -> None:
-        if visitor := self._a_visitor():
-            visitor.busy = True
-            line = await Line.to(self.port)
+        if client := self._any_client():
+            client.busy = True
+            connection = await Connection.to(self.port)
             try:
-                await visitor.renew(line)
+                await client.renew(connection)
             finally:
-                line.drop()
-            visitor.busy = False
+                connection.drop()
+            client.busy = False
 
-    async def _forsake(self) -> None:
+    async def _abandon(self) -> None:
         """Open one more client for someone, which waits and never returns."""
-        person = self._anybody()
-        line = await Line.to(self.port)
+        person = self._any_person()
+        connection = await Connection.to(self.port)
         asked = request(
             "POST",
             "/register",
             person.authorization,
             event_types=["message"],
             fetch_event_types=["message"],
-            idle_queue_timeout=FORSAKEN_SECONDS,
+            idle_queue_timeout=ABANDONED_SECONDS,
         )
-        status, body = await line.answer(asked)
+        status, body = await connection.answer(asked)
         if status != 200:
             raise RuntimeError(f"POST /register: {status} {body!r}")
         queue = msgspec.json.decode(body)
-        self.forsaken.append(queue["queue_id"])
+        self.abandoned.append(queue["queue_id"])
         target = f"/events?queue_id={queue['queue_id']}&last_event_id={queue['last_event_id']}"
-        line.ask(request("GET", target, person.authorization), lambda status, body: None)
+        connection.ask(request("GET", target, person.authorization), lambda status, body: None)
         await asyncio.sleep(random.uniform(0.0, 2.0))
-        line.drop()
+        connection.drop()
