@@ -35,25 +35,25 @@ async def replace_key(caller: Caller, who: Who) -> Printed:
     People get an email about it, and their agents' keys are revoked. Browsers stay signed in;
     `tertulia sign-out` ends all access.
     """
-    found = _usable(caller, who)
+    user = _usable(caller, who)
     new, site = caller.node.vault.new_key(), caller.node.config.mail_site
-    await caller.submit(users.replace_key, found.id, new, site)
-    return _key(caller, found)
+    await caller.submit(users.replace_key, user.id, new, site)
+    return _key(caller, user)
 
 
 def _usable(caller: Caller, who: str) -> User:
-    found = account_called(caller.state, who)
-    if found.is_system_bot:
+    user = account_called(caller.state, who)
+    if user.is_system_bot:
         raise Refused("The server's own bots don't have an API key that programs can use.")
-    if not found.is_active:
+    if not user.is_active:
         raise Refused(
             "The account is deactivated, so its API key doesn't work. Reactivate the account first."
         )
-    return found
+    return user
 
 
-def _key(caller: Caller, found: User) -> Printed:
-    account = account_of(caller.state, caller.node.vault, found)
+def _key(caller: Caller, user: User) -> Printed:
+    account = account_of(caller.state, caller.node.vault, user)
     pairs = [(name, str(getattr(account, name))) for name in account.__struct_fields__]
     return Printed(account, facts(pairs))
 

@@ -28,16 +28,16 @@ Shown = bool | int | str | list[str] | dict[str, Any] | None
 
 def split(typed: Sequence[str], known: Collection[str]) -> dict[str, str]:
     """Parse `NAME=VALUE`s. UsageError for a name that isn't known."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for one in typed:
         name, equals, value = one.partition("=")
         if not equals:
             raise UsageError(f"'{one}' isn't in the form NAME=VALUE.")
         require_known(name, known)
-        if name in found:
+        if name in settings:
             raise UsageError(f"'{name}' is set twice.")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def require_known(name: str, known: Collection[str]) -> None:
@@ -56,7 +56,7 @@ def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> 
     UsageError if one is invalid or missing."""
     try:
         places = {one.name: sent.get(one.name, "0") for one in declared(params) if one.in_path}
-        found, _ = decode(params, sent, places)
+        parsed, _ = decode(params, sent, places)
     except BadParameter as error:
         name = names.get(error.name, error.name)
         taken = kind_of(parameter(params, error.name))
@@ -65,7 +65,7 @@ def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> 
         ) from None
     except MissingParameter as error:
         raise UsageError(f"{names.get(error.name, error.name)} is required.") from None
-    return found
+    return parsed
 
 
 def parameter(params: type[P], name: str) -> Parameter:
@@ -121,11 +121,11 @@ def group_named(state: State, text: str) -> str:
     if text.startswith("{") or _NUMBER.fullmatch(text):
         return text
     by_name = state.groups.by_name
-    found = by_name.get(text.casefold()) or by_name.get(_ROLES + text.casefold())
-    if found is None:
+    group_id = by_name.get(text.casefold()) or by_name.get(_ROLES + text.casefold())
+    if group_id is None:
         system = ", ".join(one.name.removeprefix(_ROLES) for one in state.groups if one.is_system)
         raise UsageError(f"Group '{text}' doesn't exist. The built-in groups are {system}.")
-    return str(found)
+    return str(group_id)
 
 
 def group_shown(state: State, setting: GroupSetting) -> Shown:

@@ -78,18 +78,18 @@ async def create_bot(
 bots.command("create", epilog=EXAMPLES["create-bot"])(create_bot)
 
 
-def _shown(state: State, found: User) -> dict[str, Any]:
-    bot = found.bot
+def _shown(state: State, account: User) -> dict[str, Any]:
+    bot = account.bot
     owner = None if bot is None else state.users.get(bot.owner_id)
     return {
-        "user_id": found.id,
-        "email": found.address,
-        "full_name": found.full_name,
+        "user_id": account.id,
+        "email": account.address,
+        "full_name": account.full_name,
         "kind": "" if bot is None else _KINDS[bot.kind],
-        "role": role_name(found.role),
+        "role": role_name(account.role),
         "owner": None if owner is None else owner.address,
-        "status": status_of(found),
-        "created_at": found.joined_at,
+        "status": status_of(account),
+        "created_at": account.joined_at,
     }
 
 
@@ -103,11 +103,11 @@ async def list_bots(
 ) -> Printed:
     """List active and deactivated bots, or find some by words or owner."""
     state = caller.state
-    wanted = None if owner is None else account_of_person(state, owner).id
+    owner_id = None if owner is None else account_of_person(state, owner).id
     rows = [
         _shown(state, one)
         for one in having(state.users, words)
-        if one.bot is not None and wanted in {None, one.bot.owner_id}
+        if one.bot is not None and owner_id in {None, one.bot.owner_id}
     ]
     return listing("bots", _COLUMNS, rows)
 
@@ -126,15 +126,15 @@ async def change(
     """
     if full_name is None and owner is None and role is None:
         raise UsageError("Nothing to change. Use --full-name, --owner, or --role.")
-    found = account_of_bot(caller.state, who)
+    account = account_of_bot(caller.state, who)
     revision = verbs.BotUpdate(
         full_name=full_name,
         host=caller.node.config.address_host,
         role=role_called(role),
         owner_id=None if owner is None else account_of_person(caller.state, owner).id,
     )
-    await caller.submit(verbs.change, found.id, revision)
-    shown = _shown(caller.state, caller.state.users[found.id])
+    await caller.submit(verbs.change, account.id, revision)
+    shown = _shown(caller.state, caller.state.users[account.id])
     sentence = f"{shown['full_name']} <{shown['email']}> belongs to {shown['owner']}."
     return Printed(shown, [sentence])
 
@@ -142,9 +142,9 @@ async def change(
 @command(bots, "deactivate", "bots deactivate weather-bot@example.com --data-dir data")
 async def deactivate(caller: Caller, who: Who) -> Printed:
     """Deactivate a bot. Its messages are kept."""
-    found = account_of_bot(caller.state, who)
-    await caller.submit(verbs.deactivate, found.id)
-    return done(f"{found.address} is deactivated.")
+    account = account_of_bot(caller.state, who)
+    await caller.submit(verbs.deactivate, account.id)
+    return done(f"{account.address} is deactivated.")
 
 
 @command(bots, "reactivate", "bots reactivate weather-bot@example.com --data-dir data")
@@ -153,6 +153,6 @@ async def reactivate(caller: Caller, who: Who) -> Printed:
 
     If its owner is deactivated, the organization's first owner becomes its owner.
     """
-    found = account_of_bot(caller.state, who)
-    await caller.submit(deactivation.reactivate, found.id, caller.node.vault.new_key())
-    return done(f"{found.address} is active.")
+    account = account_of_bot(caller.state, who)
+    await caller.submit(deactivation.reactivate, account.id, caller.node.vault.new_key())
+    return done(f"{account.address} is active.")

@@ -179,7 +179,7 @@ async def create(
     ] = False,
 ) -> Printed:
     """Create a channel. Use `tertulia channels change` for its other settings."""
-    wanted = CreateChannel(
+    request = CreateChannel(
         name=name,
         description=description,
         invite_only=private,
@@ -189,7 +189,7 @@ async def create(
         announce=announce,
         send_new_subscription_messages=False,
     )
-    made = await create_channel(caller, wanted)
+    made = await create_channel(caller, request)
     return _channels.printed(caller.state, caller.state.channels[made.id])
 
 
@@ -249,12 +249,12 @@ async def subscribe(
 ) -> Printed:
     """Subscribe accounts to a channel."""
     channel = _channels.found(caller.state, which)
-    wanted = SubscribeRequest(
+    request = SubscribeRequest(
         channels=(NewChannel(name=channel.name),),
         principals=tuple(user_ids(caller.state, people)),
         notify_subscribed=tell,
     )
-    outcome = await bulk_subscriptions.subscribe(caller, wanted)
+    outcome = await bulk_subscriptions.subscribe(caller, request)
     return _changed(f"subscribed to #{channel.name}", len(outcome.subscribed))
 
 

@@ -111,14 +111,14 @@ def _backups(settings: Config) -> Finding:
     """Check that the last automatic backup is recent."""
     try:
         now = time.time()
-        found = backups.backups_made(asyncio.run(_kept(settings)), now)
+        made = backups.backups_made(asyncio.run(_kept(settings)), now)
     except (FilesUnavailable, OSError) as error:
         return Finding(check="backups", ok=False, detail=str(error))
-    if not found:
+    if not made:
         return Finding(check="backups", ok=False, detail=f"no backups in {settings.backup_to}")
-    hours = (now - found[-1].at) / 3600
-    detail = f"{counted(len(found), 'backup')}, the last one {counted(round(hours), 'hour')} old"
-    ok = not backups.is_old(found[-1].at, now)
+    hours = (now - made[-1].at) / 3600
+    detail = f"{counted(len(made), 'backup')}, the last one {counted(round(hours), 'hour')} old"
+    ok = not backups.is_old(made[-1].at, now)
     return Finding(check="backups", ok=ok, detail=detail)
 
 
@@ -146,17 +146,17 @@ def _schema(connection: Connection) -> Finding:
 
 
 def _secret(connection: Connection, settings: Config) -> Finding:
-    kept = installation.value(connection, installation.SECRET)
+    stored_secret = installation.value(connection, installation.SECRET)
     try:
         secret = load_secret(settings.data_path, settings.secret or None, create=False)
     except VaultError as error:
         return Finding(check="secret", ok=False, detail=str(error))
     with contextlib.closing(Vault(secret)) as vault:
-        if kept is None:
+        if stored_secret is None:
             return Finding(
                 check="secret", ok=True, detail="present; compared when the server first starts"
             )
-        fits = vault.fits(kept)
+        fits = vault.fits(stored_secret)
     detail = "matches this installation" if fits else founding.WRONG_SECRET
     return Finding(check="secret", ok=fits, detail=detail)
 
@@ -222,31 +222,30 @@ def _files(connection: Connection, settings: Config) -> Finding:
 
 def _permissions(settings: Config) -> Finding:
     by_everybody, by_group = file_modes.exposed(settings.data_path)
-    found = by_everybody or by_group
-    if not found:
+    readable = by_everybody or by_group
+    if not readable:
         detail = "only their owner can read the data directory and its files"
         return Finding(check="permissions", ok=True, detail=detail)
-    named = ", ".join(map(str, found[:3])) + (", …" if len(found) > 3 else "")
+    named = ", ".join(map(str, readable[:3])) + (", …" if len(readable) > 3 else "")
     if not by_everybody:
         detail = f"the owner and the group can read {named}"
         return Finding(check="permissions", ok=True, detail=detail)
-    detail = (
-        f"everyone on this machine can read {named}; to fix this, run {file_modes.remedy(found[0])}"
-    )
+    remedy = file_modes.remedy(readable[0])
+    detail = f"everyone on this machine can read {named}; to fix this, run {remedy}"
     return Finding(check="permissions", ok=False, detail=detail)
 
 
 def _jobs(connection: Connection) -> tuple[bool, str]:
-    found = troubles(connection)
-    if not found:
+    failing = troubles(connection)
+    if not failing:
         return True, "no job is failing"
-    return False, "; ".join(f"{name}: {trouble}" for name, trouble in sorted(found.items()))
+    return False, "; ".join(f"{name}: {trouble}" for name, trouble in sorted(failing.items()))
 
 
 def _nodes(connection: Connection) -> Finding:
-    found = nodes.list_nodes(connection)
-    wrong = [*_node_problems(found), *_differing_settings(found)]
-    living = [node for node in found if node.is_living]
+    listed = nodes.list_nodes(connection)
+    wrong = [*_node_problems(listed), *_differing_settings(listed)]
+    living = [node for node in listed if node.is_living]
     if wrong:
         return Finding(check="nodes", ok=False, detail="; ".join(wrong))
     versions = sorted({node.entry.version for node in living})
@@ -256,9 +255,9 @@ def _nodes(connection: Connection) -> Finding:
     return Finding(check="nodes", ok=True, detail=detail)
 
 
-def _node_problems(found: Sequence[ListedNode]) -> Iterator[str]:
+def _node_problems(listed: Sequence[ListedNode]) -> Iterator[str]:
     """Problems of single nodes."""
-    for node in found:
+    for node in listed:
         figures = node.figures
         if not node.is_living:
             yield (
@@ -279,14 +278,14 @@ def _node_problems(found: Sequence[ListedNode]) -> Iterator[str]:
                 f"the clock of {node.name} is {abs(figures.clock_ahead):.0f} s {way} the"
                 " database's: synchronize the machine's clock with NTP"
             )
-    versions = {n.entry.version: n.entry.schema_version for n in found if n.is_living}
+    versions = {n.entry.version: n.entry.schema_version for n in listed if n.is_living}
     if len(versions) > VERSIONS:
         yield f"nodes with more than two versions are serving: {', '.join(sorted(versions))}"
 
 
-def _differing_settings(found: Sequence[ListedNode]) -> Iterator[str]:
+def _differing_settings(listed: Sequence[ListedNode]) -> Iterator[str]:
     """Settings that differ between nodes."""
-    settings = {node.name: node.entry.settings for node in found if node.is_living}
+    settings = {node.name: node.entry.settings for node in listed if node.is_living}
     # Nodes with different versions may have different settings.
     known = set.intersection(*map(set, settings.values())) if settings else set()
     for name in sorted(known):

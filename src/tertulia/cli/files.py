@@ -125,11 +125,11 @@ async def remove(
     file_id: Annotated[int, typer.Argument(metavar="ID", help="ID, as shown by `files list`.")],
 ) -> Printed:
     """Delete a file. Messages keep their links to it, which no longer work."""
-    found = caller.state.attachments.get(file_id)
-    if found is None:
+    file = caller.state.attachments.get(file_id)
+    if file is None:
         raise Refused(f"No file has the ID {file_id}.")
     await delete_attachment(caller, file_id)
-    return done(f"{found.name} is deleted.")
+    return done(f"{file.name} is deleted.")
 
 
 @configured

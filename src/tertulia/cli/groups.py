@@ -125,13 +125,13 @@ async def _edit(
     names: tuple[str, str],
 ) -> Printed:
     state = caller.state
-    found = _groups.found(state, which)
+    group = _groups.found(state, which)
     if not people and not several:
         raise UsageError("Name at least one person or bot, or use --group.")
     ids = (user_ids(state, people or ()), _group_ids(state, several or ()))
-    params = UpdateMembers(user_group_id=found.id, **dict(zip(names, ids, strict=True)))
+    params = UpdateMembers(user_group_id=group.id, **dict(zip(names, ids, strict=True)))
     await update_group_members(caller, params)
-    return _groups.printed(caller.state, caller.state.groups[found.id])
+    return _groups.printed(caller.state, caller.state.groups[group.id])
 
 
 _groups.end(
@@ -145,6 +145,6 @@ _groups.end(
 @_groups.add("reactivate", "baristas")
 async def reactivate(caller: Caller, which: _Which) -> Printed:
     """Reactivate a group with its members."""
-    found = _groups.found(caller.state, which)
-    await caller.submit(verbs.change, found.id, verbs.GroupEdit(reactivate=True))
-    return _groups.printed(caller.state, caller.state.groups[found.id])
+    group = _groups.found(caller.state, which)
+    await caller.submit(verbs.change, group.id, verbs.GroupEdit(reactivate=True))
+    return _groups.printed(caller.state, caller.state.groups[group.id])

@@ -223,14 +223,14 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
         "Leave it empty if you don't have one. You can then share invitation links yourself.",
     )
     while host := ask("Mail server"):
-        wanted = _mail_server(host)
+        settings = _mail_server(host)
         try:
-            tried = new.with_(**wanted)
+            tried = new.with_(**settings)
         except ConfigError as error:
             say(f"  {error}")
             continue
         if _try_mail(tried, owner) or not agree("Try different settings?", default=True):
-            new.take(**wanted)
+            new.take(**settings)
             try:
                 new.write()
             except (ConfigError, OSError) as error:  # The organization exists.
@@ -247,9 +247,13 @@ def _mail_server(host: str) -> dict[str, str | int]:
     user = ask("User name (leave empty if not required)")
     password = ask("Password", hidden=True, default=None) if user else ""
     sender = ask("Sender, such as Chat <chat@example.com> (leave empty for noreply@ your host)")
-    found: dict[str, str | int] = {"smtp_host": host, "smtp_port": int(port), "smtp_security": kind}
-    found |= {"smtp_user": user, "smtp_password": password, "mail_from": sender}
-    return {name: value for name, value in found.items() if value}
+    values: dict[str, str | int] = {
+        "smtp_host": host,
+        "smtp_port": int(port),
+        "smtp_security": kind,
+    }
+    values |= {"smtp_user": user, "smtp_password": password, "mail_from": sender}
+    return {name: value for name, value in values.items() if value}
 
 
 def _port(text: str) -> str:
@@ -284,9 +288,9 @@ def _ask_for_channels(config: Config) -> None:
     asyncio.run(_create_channels(config, several(ask("Channels"))))
 
 
-async def _create_channels(config: Config, wanted: Sequence[str]) -> None:
+async def _create_channels(config: Config, names: Sequence[str]) -> None:
     async with opened_caller(config, say) as caller:
-        for name in wanted:
+        for name in names:
             new = CreateChannel(
                 name=name,
                 description="",
@@ -303,19 +307,19 @@ async def _create_channels(config: Config, wanted: Sequence[str]) -> None:
 
 def _ask_for_people(config: Config) -> None:
     say("", "People to invite: their email addresses, separated by commas.")
-    wanted = several(ask("People"))
-    for address, link in asyncio.run(_invite(config, wanted)):
+    people = several(ask("People"))
+    for address, link in asyncio.run(_invite(config, people)):
         say(f"  {address}  {link}")
-    if wanted:
+    if people:
         say("  No emails were sent. Share each link with the person it's for.")
 
 
-async def _invite(config: Config, wanted: Sequence[str]) -> list[tuple[str, str]]:
+async def _invite(config: Config, people: Sequence[str]) -> list[tuple[str, str]]:
     minutes = config.invitation_link_validity_minutes
     terms = InvitationTerms(minutes=minutes, role=Role.MEMBER, default_channels=True)
     links = []
     async with opened_caller(config, say) as caller:
-        for address in wanted:
+        for address in people:
             nonce = caller.node.vault.nonce()
             try:
                 made = await caller.submit(invitations.create_personal_link, address, terms, nonce)

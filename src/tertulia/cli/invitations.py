@@ -105,9 +105,9 @@ async def revoke(
     invitation_id: Annotated[int, typer.Argument(help="ID, as shown by `invitations list`.")],
 ) -> Printed:
     """Revoke an invitation. People who have already joined keep their accounts."""
-    found = caller.state.invitations.get(invitation_id)
-    if found is None:
+    invitation = caller.state.invitations.get(invitation_id)
+    if invitation is None:
         raise Refused(f"No invitation has the ID {invitation_id}.")
-    verb = verbs.revoke_link if found.is_reusable else verbs.revoke
+    verb = verbs.revoke_link if invitation.is_reusable else verbs.revoke
     await caller.submit(verb, invitation_id)
     return done(f"Invitation {invitation_id} is revoked.")

@@ -44,7 +44,7 @@ def list_nodes(config: Config) -> Printed:
     shown as gone for a day.
     """
     with _opened(config) as connection:
-        found = store.list_nodes(connection)
+        listed = store.list_nodes(connection)
         head = installation.head_position(connection)
         applied = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     answer = {
@@ -52,9 +52,9 @@ def list_nodes(config: Config) -> Printed:
         "required_schema_version": head.schema_version,
         "log_format": head.log_format,
         "head": head.seq,
-        "nodes": list(map(_shown, found)),
+        "nodes": list(map(_shown, listed)),
     }
-    lines = table(_HEADINGS, map(_row, found)) if found else ["No nodes are running."]
+    lines = table(_HEADINGS, map(_row, listed)) if listed else ["No nodes are running."]
     return Printed(answer, lines)
 
 
@@ -149,9 +149,9 @@ def _opened(config: Config, *, readonly: bool = True) -> Iterator[Connection]:
 
 
 def _named(connection: Connection, name: str) -> list[ListedNode]:
-    found = store.list_nodes(connection)
-    exact = [node for node in found if node.name == name]
-    return exact or [node for node in found if node.name.startswith(f"{name}{WORKER}")]
+    listed = store.list_nodes(connection)
+    exact = [node for node in listed if node.name == name]
+    return exact or [node for node in listed if node.name.startswith(f"{name}{WORKER}")]
 
 
 _HEADINGS = ("NAME", "STATE", "VERSION", "LAG", "POLLS", "QUEUES", "STARTED", "PROCESS")

@@ -102,15 +102,15 @@ class ManagedNoun:
         """Return the record with that name or ID. Refused if it doesn't exist, or if several have
         the name."""
         records = self.records(state)
-        found = [one for one in records if self.called(one).casefold() == which.casefold()]
-        if not found and (record_id := id_in(which)) is not None:
-            found = [one for one in records if one.id == record_id]
-        if not found:
+        matches = [one for one in records if self.called(one).casefold() == which.casefold()]
+        if not matches and (record_id := id_in(which)) is not None:
+            matches = [one for one in records if one.id == record_id]
+        if not matches:
             raise Refused(f"{self._one.capitalize()} '{which}' doesn't exist.")
-        if len(found) > 1:
-            ids = " or ".join(str(one.id) for one in found)
+        if len(matches) > 1:
+            ids = " or ".join(str(one.id) for one in matches)
             raise Refused(f"Several {self._several} are named '{which}'. Use an ID: {ids}.")
-        return found[0]
+        return matches[0]
 
     def printed(self, state: State, record: Any) -> Printed:
         """One record with all its values."""

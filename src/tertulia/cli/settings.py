@@ -75,9 +75,9 @@ def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str
     of = app.info.name
 
     def printed(state: State, names: Collection[str]) -> Printed:
-        found = {name: those.value(state, name) for name in names}
-        lines = facts((name, assignments.line_of(value)) for name, value in found.items())
-        return Printed(Settings(settings=found), lines)
+        values = {name: those.value(state, name) for name in names}
+        lines = facts((name, assignments.line_of(value)) for name, value in values.items())
+        return Printed(Settings(settings=values), lines)
 
     async def list_settings(caller: Caller) -> Printed:
         return printed(caller.state, those.names())
@@ -103,8 +103,8 @@ def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str
         names = those.names()
         typed = assignments.split(assigned, names)
         sent = {names[name]: those.sent(caller.state, name, text) for name, text in typed.items()}
-        here = {there: name for name, there in names.items()}
-        await those.change(caller, assignments.read(those.params, sent, here))
+        renamed = {there: name for name, there in names.items()}
+        await those.change(caller, assignments.read(those.params, sent, renamed))
         return printed(caller.state, typed)
 
     list_settings.__doc__ = f"List {those.whose} and their values."
@@ -126,8 +126,8 @@ _METHODS: Final = "authentication_methods"
 
 def _organization_names() -> dict[str, str]:
     settings = api_settings().items()
-    found = {field: wire_name(field) for field, one in settings if not one.setting.read_only}
-    return dict(sorted({**found, SIGN_IN_SETTING: _METHODS}.items()))
+    names = {field: wire_name(field) for field, one in settings if not one.setting.read_only}
+    return dict(sorted({**names, SIGN_IN_SETTING: _METHODS}.items()))
 
 
 def _sent(state: State, name: str, text: str) -> str:
@@ -153,8 +153,8 @@ def _organization_value(state: State, name: str) -> Shown:
         return "default" if value is None else str(value)
     if value is None or (name == "message_retention_days" and value == FOR_EVER):
         return UNLIMITED
-    found: Shown = value
-    return found
+    shown: Shown = value
+    return shown
 
 
 add_commands(
@@ -187,15 +187,15 @@ _OF_THE_ORGANIZATION: Final = "default_language"
 
 
 def _default_names() -> dict[str, str]:
-    found = {field: there for there, field in field_names().items()}
-    del found[_OF_THE_ORGANIZATION]
-    return dict(sorted(found.items()))
+    names = {field: there for there, field in field_names().items()}
+    del names[_OF_THE_ORGANIZATION]
+    return dict(sorted(names.items()))
 
 
 def _default_value(state: State, name: str) -> Shown:
     value = getattr(state.default_settings, name)
-    found: Shown = value.value if isinstance(value, Enum) else value
-    return _AUTOMATIC if found is None else found
+    shown: Shown = value.value if isinstance(value, Enum) else value
+    return _AUTOMATIC if shown is None else shown
 
 
 async def _change_defaults(caller: Caller, params: SettingParams) -> None:

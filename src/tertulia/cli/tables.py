@@ -18,9 +18,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """A line for each name and value."""
-    found = list(pairs)
-    width = max((len(name) for name, _ in found), default=0)
-    return [f"{name:<{width}}  {plain(value)}".rstrip() for name, value in found]
+    rows = list(pairs)
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"{name:<{width}}  {plain(value)}".rstrip() for name, value in rows]
 
 
 def plain(text: str) -> str:

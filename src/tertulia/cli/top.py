@@ -180,17 +180,17 @@ def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
     """Parse metrics by node, name, and labels. Failed if the text isn't valid."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    found: dict[str, dict[str, dict[Labels, float]]] = defaultdict(lambda: defaultdict(dict))
+    by_node: dict[str, dict[str, dict[Labels, float]]] = defaultdict(lambda: defaultdict(dict))
     try:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 labels = dict(sample.labels)
                 node = labels.pop("node", None)
                 if node is not None:
-                    found[node][sample.name][tuple(sorted(labels.items()))] = sample.value
+                    by_node[node][sample.name][tuple(sorted(labels.items()))] = sample.value
     except (ValueError, KeyError):
         raise CommandFailed("The server's response to /metrics isn't valid.") from None
-    return {node: dict(samples) for node, samples in found.items()}
+    return {node: dict(samples) for node, samples in by_node.items()}
 
 
 def figures(before: Scrape, after: Scrape) -> Figures:
@@ -239,8 +239,8 @@ class _Between:
 
     def now(self, name: str) -> float | None:
         """The sum of a gauge's samples, or None if it has none."""
-        found = self._after.get(name)
-        return None if found is None else sum(found.values())
+        series = self._after.get(name)
+        return None if series is None else sum(series.values())
 
     def count(self, name: str) -> int:
         return int(self.now(name) or 0)
@@ -301,31 +301,31 @@ _HEADINGS: Final = (
 )
 
 
-def _show(found: Figures, *, as_json: bool, clear: bool) -> None:
+def _show(figures: Figures, *, as_json: bool, clear: bool) -> None:
     if as_json:
-        typer.echo(msgspec.json.encode(found).decode())
+        typer.echo(msgspec.json.encode(figures).decode())
         return
-    typer.echo((_CLEAR if clear else "") + "\n".join(shown(found)))
+    typer.echo((_CLEAR if clear else "") + "\n".join(shown(figures)))
 
 
-def shown(found: Figures) -> list[str]:
+def shown(figures: Figures) -> list[str]:
     """The figures as a table."""
-    lines = table(_HEADINGS, map(_row, found.nodes))
+    lines = table(_HEADINGS, map(_row, figures.nodes))
     waiting = [
         counted(number, one, several)
         for number, one, several in (
-            (found.mails, "email", "emails"),
-            (found.notices, "notification", "notifications"),
-            (found.service_calls, "service call", "service calls"),
+            (figures.mails, "email", "emails"),
+            (figures.notices, "notification", "notifications"),
+            (figures.service_calls, "service call", "service calls"),
         )
         if number is not None
     ]
     lines.append(
         f"Pending: {', '.join(waiting) or 'unknown, because the database is unavailable'}."
     )
-    if found.jobs_in_trouble:
-        lines.append(f"Failing jobs (see the log): {', '.join(found.jobs_in_trouble)}.")
-    return [*lines, *found.unreachable]
+    if figures.jobs_in_trouble:
+        lines.append(f"Failing jobs (see the log): {', '.join(figures.jobs_in_trouble)}.")
+    return [*lines, *figures.unreachable]
 
 
 def _row(one: NodeRow) -> tuple[str, ...]:

@@ -69,9 +69,9 @@ async def usage(
         require_usable(connection)
         today = counts.day_of(time.time())
         spans = {"today": today, "days_7": today - 6, "days_30": today - 29}
-        found = {name: queries.users_since(connection, day) for name, day in spans.items()}
+        active = {name: queries.users_since(connection, day) for name, day in spans.items()}
     labels = {"today": "today", "days_7": "7 days", "days_30": "30 days"}
-    return Printed(found, [f"{labels[name]:<7}  {number}" for name, number in found.items()])
+    return Printed(active, [f"{labels[name]:<7}  {number}" for name, number in active.items()])
 
 
 async def _detailed(config: Config, by: By, days: int) -> Printed:
@@ -82,8 +82,8 @@ async def _detailed(config: Config, by: By, days: int) -> Printed:
         first = until - days
         if by in {By.DAY, By.WEEK}:
             step = counts.WEEK_DAYS if by is By.WEEK else 1
-            found = await store.read(counts.periods, first, until, days=step)
-            return _by_time(found[::-1], weekly=by is By.WEEK)
+            periods = await store.read(counts.periods, first, until, days=step)
+            return _by_time(periods[::-1], weekly=by is By.WEEK)
         if by is By.PERSON:
             return _by_person(caller.state, await store.read(counts.messages_by_author, first))
         messages = await store.read(counts.messages_by_channel, first)

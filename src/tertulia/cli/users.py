@@ -141,16 +141,16 @@ async def _last_active(caller: Caller) -> dict[int, int]:
     return {one.user_id: int(one.active_at) for one in seen if one.active_at}
 
 
-def _shown(found: User, last_active: dict[int, int]) -> dict[str, Any]:
+def _shown(account: User, last_active: dict[int, int]) -> dict[str, Any]:
     return {
-        "user_id": found.id,
-        "email": found.address,
-        "full_name": found.full_name,
-        "role": role_name(found.role),
-        "status": status_of(found),
+        "user_id": account.id,
+        "email": account.address,
+        "full_name": account.full_name,
+        "role": role_name(account.role),
+        "status": status_of(account),
         # An account that someone else created has no one yet.
-        "joined_at": None if found.awaits_arrival else found.joined_at,
-        "last_active_at": last_active.get(found.id),
+        "joined_at": None if account.awaits_arrival else account.joined_at,
+        "last_active_at": last_active.get(account.id),
     }
 
 
@@ -179,14 +179,16 @@ async def list_users(
 async def show(caller: Caller, who: Who) -> Printed:
     """Show a person's account, channels, bots, sessions, and agents."""
     state = caller.state
-    found = account_of_person(state, who)
-    person = _shown(found, await _last_active(caller))
+    account = account_of_person(state, who)
+    person = _shown(account, await _last_active(caller))
     longest = caller.node.config.session_seconds
     belongings: dict[str, Any] = {
-        "channels": sorted(state.channels[one].name for one in state.channel_ids_of(found.id)),
-        "bots": [bot.address for bot in state.users.bots_of(found.id)],
-        "sessions": sum(one.lasts(caller.now, longest) for one in state.sessions.of_user[found.id]),
-        "agents": len(state.agent_keys.of_user[found.id]),
+        "channels": sorted(state.channels[one].name for one in state.channel_ids_of(account.id)),
+        "bots": [bot.address for bot in state.users.bots_of(account.id)],
+        "sessions": sum(
+            one.lasts(caller.now, longest) for one in state.sessions.of_user[account.id]
+        ),
+        "agents": len(state.agent_keys.of_user[account.id]),
     }
     pairs = {
         **{name: str(person[name]) for name in ("user_id", "email", "full_name", "role", "status")},
@@ -215,15 +217,15 @@ async def change(
     """
     if full_name is None and email is None and role is None:
         raise UsageError("Nothing to change. Use --full-name, --email, or --role.")
-    found = account_of_person(caller.state, who)
+    account = account_of_person(caller.state, who)
     revision = verbs.AccountUpdate(
         full_name=full_name,
         address=email,
         role=role_called(role),
         site=caller.node.config.mail_site,
     )
-    await caller.submit(verbs.change, found.id, revision)
-    changed = caller.state.users[found.id]
+    await caller.submit(verbs.change, account.id, revision)
+    changed = caller.state.users[account.id]
     sentence = f"{changed.full_name} <{changed.address}> is {role_name(changed.role)}."
     return Printed(_shown(changed, await _last_active(caller)), [sentence])
 
@@ -245,19 +247,19 @@ async def quota(
 
     Files of the person's bots count, too. Existing files are kept.
     """
-    found = account_of_person(caller.state, who)
+    account = account_of_person(caller.state, who)
     if limit is not None:
-        sent = {"user_id": str(found.id), "upload_quota_mib": limit}
+        sent = {"user_id": str(account.id), "upload_quota_mib": limit}
         given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
         await set_upload_quota(caller, given)
-    room = caller.consider(attachments.get_storage_use, found.id)
+    room = caller.consider(attachments.get_storage_use, account.id)
     optional_limit = limit_json(room.own_limit_mib, attachments.UNLIMITED)
     pairs = {
         "used": mib(room.used),
         "limit": "unlimited" if room.limit is None else mib(room.limit),
         "upload_quota_mib": str(optional_limit),
     }
-    shown = {"email": found.address, "used": room.used, "limit": room.limit}
+    shown = {"email": account.address, "used": room.used, "limit": room.limit}
     return Printed({**shown, "upload_quota_mib": optional_limit}, facts(pairs.items()))
 
 
@@ -276,9 +278,9 @@ async def deactivate(
 
     Their browsers and programs are signed out, and their invitations are revoked.
     """
-    found = account_of_person(caller.state, who)
-    await leave(caller, found.id, DeletionScope(), erased=False, comment=comment)
-    return done(f"{found.address} is deactivated.")
+    account = account_of_person(caller.state, who)
+    await leave(caller, account.id, DeletionScope(), erased=False, comment=comment)
+    return done(f"{account.address} is deactivated.")
 
 
 @command(users, "reactivate", "users reactivate ben@example.com --data-dir data")
@@ -287,9 +289,9 @@ async def reactivate(caller: Caller, who: Who) -> Printed:
 
     The person's bots stay deactivated: see `tertulia bots reactivate`.
     """
-    found = account_of_person(caller.state, who)
-    await caller.submit(deactivation.reactivate, found.id, caller.node.vault.new_key())
-    return done(f"{found.address} is active.")
+    account = account_of_person(caller.state, who)
+    await caller.submit(deactivation.reactivate, account.id, caller.node.vault.new_key())
+    return done(f"{account.address} is active.")
 
 
 @command(users, "erase", "users erase ben@example.com --messages all --data-dir data")
@@ -314,24 +316,24 @@ async def erase(
     required.
     """
     places = _places(messages or [])
-    found = account_of_person(caller.state, who)
+    account = account_of_person(caller.state, who)
     if not sure:
         if not sys.stdin.isatty():
             raise UsageError("This can't be undone. Use --yes to confirm.")
-        question = f"Permanently erase {found.full_name} <{found.address}>?"
+        question = f"Permanently erase {account.full_name} <{account.address}>?"
         if not typer.confirm(question, err=True):
             raise CommandFailed("Canceled. Nothing was changed.")
-    while not await leave(caller, found.id, places, erased=True, comment=None):
+    while not await leave(caller, account.id, places, erased=True, comment=None):
         typer.echo("Still deleting messages…", err=True)
-    return done(f"{found.address} is erased.")
+    return done(f"{account.address} is erased.")
 
 
 _PLACES: Final = {"public": "open", "private": "closed", "direct": "direct"}
 
 
-def _places(wanted: list[str]) -> DeletionScope:
-    for one in wanted:
+def _places(kinds: list[str]) -> DeletionScope:
+    for one in kinds:
         if one not in {*_PLACES, "all"}:
             raise UsageError(f"--messages: expected public, private, direct, or all, not '{one}'.")
-    kinds = _PLACES if "all" in wanted else wanted
-    return DeletionScope(**{_PLACES[kind]: True for kind in kinds})
+    chosen = _PLACES if "all" in kinds else kinds
+    return DeletionScope(**{_PLACES[kind]: True for kind in chosen})

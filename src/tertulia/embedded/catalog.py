@@ -48,24 +48,24 @@ def is_installed() -> bool:
 
 def offered(setting: str) -> Mapping[str, Program]:
     """Return the bots that the operator's setting names and that can be run, by name."""
-    wanted = _names(setting)
-    found = runnable() if wanted else {}  # Most servers look for none.
-    return found if EVERY in wanted else {n: p for n, p in found.items() if n in wanted}
+    names = _names(setting)
+    programs = runnable() if names else {}  # Most servers look for none.
+    return programs if EVERY in names else {n: p for n, p in programs.items() if n in names}
 
 
 def not_offered(setting: str) -> Mapping[str, str]:
     """Return the bots that the operator's setting names and that can't be run, with the reason.
     Slow: for startup only."""
-    wanted = _names(setting)
-    if not wanted:
+    names = _names(setting)
+    if not names:
         return {}
     if not is_installed():
         reason = "the package zulip_bots isn't installed: run pip install 'tertulia[bots]'"
-        return dict.fromkeys(wanted, reason)
+        return dict.fromkeys(names, reason)
     missing = "no such bot exists, or a package that it needs isn't installed"
-    found = runnable()
+    programs = runnable()
     return {
-        name: NEVER.get(name, missing) for name in wanted if name != EVERY and name not in found
+        name: NEVER.get(name, missing) for name in names if name != EVERY and name not in programs
     }
 
 
@@ -103,44 +103,44 @@ def runnable() -> Mapping[str, Program]:
     """All bots whose dependencies are installed, except `NEVER`. They are parsed, not imported."""
     spec = find_spec("zulip_bots")
     places = [] if spec is None else list(spec.submodule_search_locations or ())
-    found: dict[str, Program] = {}
+    programs: dict[str, Program] = {}
     for place in places:
         for directory in sorted(Path(place, "bots").iterdir()):
             name, source = directory.name, directory / f"{directory.name}.py"
             if name not in NEVER and source.is_file() and _has_packages(source):
-                found[name] = Program(
+                programs[name] = Program(
                     name=name,
                     module=f"zulip_bots.bots.{name}.{name}",
                     settings=_example(directory / f"{name}.conf"),
                     settings_needed=name not in _WITHOUT,
                 )
-    return found | (_registered() if places else {})
+    return programs | (_registered() if places else {})
 
 
 def _registered() -> dict[str, Program]:
     """Bots of other packages."""
-    found: dict[str, Program] = {}
+    programs: dict[str, Program] = {}
     for entry in entry_points(group=REGISTRY):
         path = entry.module.replace(".", "/")
         beside = entry.dist.locate_file(path) if entry.dist is not None else path
-        found[entry.name] = Program(
+        programs[entry.name] = Program(
             name=entry.name,
             module=entry.module,
             settings=_example(Path(str(beside)).parent / f"{entry.name}.conf"),
             settings_needed=True,
         )
-    return found
+    return programs
 
 
 def _has_packages(source: Path) -> bool:
     """Return whether all packages that the module imports are installed."""
-    wanted: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            wanted |= {one.name.partition(".")[0] for one in node.names}
+            modules |= {one.name.partition(".")[0] for one in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            wanted.add(node.module.partition(".")[0])
-    return all(find_spec(name) is not None for name in wanted)
+            modules.add(node.module.partition(".")[0])
+    return all(find_spec(name) is not None for name in modules)
 
 
 def _example(file: Path) -> Mapping[str, str]:

@@ -107,13 +107,13 @@ def main() -> None:
     pipe.send(Finished())
     while True:
         _timed(0, 0)
-        told = pipe.receive()
-        if not isinstance(told, HandleMessage):
+        order = pipe.receive()
+        if not isinstance(order, HandleMessage):
             raise TypeError("the node tells something else")
         _timed(begin.seconds, begin.processor)
         try:
             handler.begin_message()
-            _handle(told.message, handler, bot)
+            _handle(order.message, handler, bot)
         except SystemExit as error:
             _failed(pipe, error)
         except Exception as error:

@@ -27,8 +27,8 @@ def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> Signat
     """The body's HMAC in hexadecimal, with a prefix."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
-        wanted = prefix + hex_of(secret, request.body, algorithm)
-        return same(wanted, request.header(header).strip())
+        expected = prefix + hex_of(secret, request.body, algorithm)
+        return same(expected, request.header(header).strip())
 
     return check
 
@@ -64,9 +64,9 @@ def versions(header: str) -> SignatureCheck:
     """`v1=…`, separated by commas: one of them must match."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
-        wanted = f"v1={hex_of(secret, request.body)}"
+        expected = f"v1={hex_of(secret, request.body)}"
         sent = request.header(header).split(",")[:20]
-        return any(same(wanted, one.strip()) for one in sent)
+        return any(same(expected, one.strip()) for one in sent)
 
     return check
 
@@ -79,8 +79,8 @@ def timed(header: str) -> SignatureCheck:
         sent_at = next((value for name, _, value in pairs if name == "t"), "")
         if not sent_at.isdecimal() or len(sent_at) > 15 or abs(now - int(sent_at)) > TOLERANCE:
             return False
-        wanted = hex_of(secret, sent_at.encode() + b"." + request.body)
-        return any(same(wanted, value) for name, _, value in pairs if name == "v1")
+        expected = hex_of(secret, sent_at.encode() + b"." + request.body)
+        return any(same(expected, value) for name, _, value in pairs if name == "v1")
 
     return check
 
@@ -91,8 +91,8 @@ def web_token(header: str) -> SignatureCheck:
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         said, _dot, signature = request.header(header).strip().rpartition(".")
         digest = hmac.new(secret.encode(), said.encode(), "sha256").digest()
-        wanted = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-        if not same(wanted, signature.rstrip("=")):
+        expected = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        if not same(expected, signature.rstrip("=")):
             return False
         body = hashlib.sha256(request.body).hexdigest()
         return same(body, str(_claims(said).get("sha256", "")))

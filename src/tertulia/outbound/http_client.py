@@ -168,13 +168,13 @@ class Web:
     ) -> WebResponse:
         headers = {"Accept": "application/json", "Content-Length": str(len(body)), **headers}
         async with self._response(connection, target, "POST", headers, body) as response:
-            found = _headers_of(response)
-            content = await StreamedResponse(target.url, found, response.aiter_stream).content(
+            received = _headers_of(response)
+            content = await StreamedResponse(target.url, received, response.aiter_stream).content(
                 limit
             )
         if self._keeps:
             self._keep(connection)
-        return WebResponse(response.status, found, content)
+        return WebResponse(response.status, received, content)
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
@@ -245,9 +245,9 @@ class Web:
             target = self._target(url)
             connection = await self._connected(target)
             async with self._response(connection, target, "GET", headers) as response:
-                found = _headers_of(response)
-                if response.status in _REDIRECTS and "location" in found:
-                    url = _joined(url, found["location"])
+                received = _headers_of(response)
+                if response.status in _REDIRECTS and "location" in received:
+                    url = _joined(url, received["location"])
                     continue
                 if response.status == 304:
                     raise NotModified("it hasn't changed", response.status)
@@ -255,11 +255,11 @@ class Web:
                     raise NotFetched(
                         f"the server responded with status {response.status}",
                         response.status,
-                        seconds_to_wait(found),
+                        seconds_to_wait(received),
                     )
-                if found.get("content-encoding", "identity") != "identity":
+                if received.get("content-encoding", "identity") != "identity":
                     raise NotFetched("the response is compressed, although that wasn't requested")
-                yield StreamedResponse(url, found, response.aiter_stream)
+                yield StreamedResponse(url, received, response.aiter_stream)
                 return
         raise NotFetched("there are too many redirects")
 

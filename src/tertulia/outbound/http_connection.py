@@ -47,22 +47,22 @@ class StreamedResponse:
 
     async def beginning(self, size: int) -> bytes:
         """At most the first `size` bytes of the body."""
-        found = bytearray()
+        content = bytearray()
         async for chunk in self._chunks():
-            found += chunk
-            if len(found) >= size:
+            content += chunk
+            if len(content) >= size:
                 break
-        return bytes(found[:size])
+        return bytes(content[:size])
 
     async def content(self, limit: int) -> bytes:
         """The whole body. Raises NotFetched if it is larger than `limit` bytes."""
         length = self.headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > limit:
             raise NotFetched("it is too large")
-        found = await self.beginning(limit + 1)
-        if len(found) > limit:
+        content = await self.beginning(limit + 1)
+        if len(content) > limit:
             raise NotFetched("it is too large")
-        return found
+        return content
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,9 @@ def _content_length(response: httpcore.Response) -> int | None:
     """The length of the body where it is certain, without chunks; None otherwise."""
     if response.status == 204:
         return 0
-    found = {name.lower(): value for name, value in response.headers}
-    length = found.get(b"content-length", b"")
-    return int(length) if length.isdigit() and b"transfer-encoding" not in found else None
+    headers = {name.lower(): value for name, value in response.headers}
+    length = headers.get(b"content-length", b"")
+    return int(length) if length.isdigit() and b"transfer-encoding" not in headers else None
 
 
 def _is_readable(writer: asyncio.StreamWriter) -> bool:

@@ -107,21 +107,21 @@ def _block(code: str) -> str:
 
 def _inline(text: str) -> str:
     """References first come away: what is in them is no markup."""
-    kept: list[str] = []
+    references: list[str] = []
 
-    def keep(found: re.Match[str]) -> str:
-        kept.append(_reference(found))
-        return f"\x00{len(kept) - 1}\x00"
+    def keep(match: re.Match[str]) -> str:
+        references.append(_reference(match))
+        return f"\x00{len(references) - 1}\x00"
 
     text = _REFERENCE.sub(keep, text)
     text = _BOLD.sub("\x01\\1\x01", text)
     text = _ITALIC.sub(r"*\1*", text)
     text = _STRUCK.sub(r"~~\1~~", text).replace("\x01", "**")
-    return _KEPT.sub(lambda found: kept[int(found[1])], _unescaped(text))
+    return _KEPT.sub(lambda match: references[int(match[1])], _unescaped(text))
 
 
-def _reference(found: re.Match[str]) -> str:
-    target, _, label = found[1].partition("|")
+def _reference(match: re.Match[str]) -> str:
+    target, _, label = match[1].partition("|")
     kind, rest = target[:1], target[1:]
     if kind == "@":
         return f"@{label or rest}"
@@ -135,7 +135,7 @@ def _reference(found: re.Match[str]) -> str:
     if target.startswith("mailto:"):
         return label or target.removeprefix("mailto:")
     if not target.startswith(("http://", "https://")):
-        return found[0]
+        return match[0]
     return link(label, _unescaped(target)) if label and label != target else target
 
 

@@ -60,8 +60,8 @@ def _pagerduty(request: WebhookRequest) -> Translated:
     who = event.line("agent.summary", incident.line("service.summary", "PagerDuty"))
     what = f"{_PAGERDUTY[kind]} {link(shown, incident.url('html_url'))}"
     people = [one.line("summary", "someone") for one in incident.parts("assignees")]
-    told = {"incident.triggered", "incident.reassigned", "incident.escalated"}
-    if people and kind in told:
+    with_assignees = {"incident.triggered", "incident.reassigned", "incident.escalated"}
+    if people and kind in with_assignees:
         what += f" (assigned to {listed(people[:10])})"
     if kind == "incident.priority_updated":
         what += f" to {incident.line('priority.summary', 'none')}"

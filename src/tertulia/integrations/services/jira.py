@@ -30,7 +30,7 @@ _SHOWN: Final = {
     *("assignee", "status", "priority", "summary", "resolution", "issuetype", "fix version"),
     *("duedate", "sprint"),
 }
-"""Fields whose changes are told."""
+"""Fields whose changes are posted."""
 
 
 def _site(url: str) -> str:

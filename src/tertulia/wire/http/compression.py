@@ -87,13 +87,13 @@ def accepts(encoding: str, accepted: str) -> bool:
 
 def _product(one: int, other: int) -> int:
     """Multiply two polynomials modulo that of the checksum."""
-    found = 0
+    product = 0
     while one:
         if one & _ONE:
-            found ^= other
+            product ^= other
         one = one << 1 & 0xFFFFFFFF
         other = other >> 1 ^ (_POLYNOMIAL if other & 1 else 0)
-    return found
+    return product
 
 
 def _doublings() -> Iterable[int]:
@@ -109,8 +109,8 @@ _POWERS: Final = tuple(_doublings())
 
 def _shift(size: int) -> int:
     """Return x^(8 size)."""
-    found = _ONE
+    factor = _ONE
     for place, power in enumerate(_POWERS):
         if size >> place & 1:
-            found = _product(power, found)
-    return found
+            factor = _product(power, factor)
+    return factor

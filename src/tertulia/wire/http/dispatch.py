@@ -274,11 +274,11 @@ def dispatcher(
         path = scope["path"]
         if path.startswith(BROWSER_PREFIX):
             path = f"{PREFIX}/{path.removeprefix(BROWSER_PREFIX)}"
-        found = interface.find(path) if scope["type"] == "http" else None
-        if found is None:
+        match = interface.find(path) if scope["type"] == "http" else None
+        if match is None:
             await others(scope, receive, send)
             return
-        methods, scope["path_params"] = found
+        methods, scope["path_params"] = match
         scope["state"]["route"] = methods.path
         await Endpoint(node, methods.routes)(scope, receive, send)
 

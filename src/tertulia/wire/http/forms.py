@@ -150,16 +150,16 @@ def urlencoded(raw: bytes) -> dict[str, str]:
         raw, bare = _BARE_PERCENT_SIGN.subn(b"%25", raw, _MAX_BARE_PERCENT_SIGNS + 1)
         if bare > _MAX_BARE_PERCENT_SIGNS:
             raise BadBody("Too many percent signs don't encode anything. Write them as '%25'.")
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     try:
         # Some clients send UTF-8 without percent-encoding it.
         for pair in raw.replace(b"+", b" ").split(b"&"):
             if pair:
                 name, _, value = pair.partition(b"=")
-                found[_unquoted(name)] = _unquoted(value)
+                fields[_unquoted(name)] = _unquoted(value)
     except UnicodeDecodeError:
         raise BadBody("The parameters aren't valid UTF-8.") from None
-    return found
+    return fields
 
 
 _BARE_PERCENT_SIGN: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")

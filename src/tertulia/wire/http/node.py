@@ -132,7 +132,7 @@ class SlowRequests:
         if not self._after or seconds < self._after:
             return
         self._measures.slow += 1
-        found = SlowRequest(
+        slow = SlowRequest(
             at=int(self._clock()),
             method=method,
             route=route,
@@ -142,11 +142,11 @@ class SlowRequests:
             database_ms=round(min(on_database, seconds) * 1000),
             loop_ms=round(min(self.lag - lag, seconds) * 1000),
         )
-        self._kept.append(found)
-        said = msgspec.structs.asdict(found)
-        del said["at"]
-        said["user"] = said.pop("user_id") or "-"
-        logger.warning("slow request", extra={"fields": said})
+        self._kept.append(slow)
+        fields = msgspec.structs.asdict(slow)
+        del fields["at"]
+        fields["user"] = fields.pop("user_id") or "-"
+        logger.warning("slow request", extra={"fields": fields})
 
 
 _LONGEST_AGENT: Final = 200
@@ -336,12 +336,12 @@ class HttpNode(Node):
 async def problems_of(node: HttpNode) -> list[str]:
     """Return what keeps the node from working, one sentence each for the operator. Takes up to
     several seconds."""
-    found = await node.log.probed_problems()
+    problems = await node.log.probed_problems()
     if node.lifecycle.is_draining:
-        found.append("The node is shutting down.")
+        problems.append("The node is shutting down.")
     if node.state.is_empty:
-        found.append("No organization has been created yet.")
-    return found
+        problems.append("No organization has been created yet.")
+    return problems
 
 
 def readiness_pages(node: HttpNode) -> list[BaseRoute]:

@@ -72,12 +72,12 @@ class Positions:
         None if it isn't behind; positions of another history and malformed ones are ignored."""
         if not self.is_on:
             return None
-        found = [
+        positions = [
             int(seq)
             for history, seq in self._named(headers)
             if history == self.log.position.history.encode()
         ]
-        newest = max(found, default=0)
+        newest = max(positions, default=0)
         return newest if newest > self.log.durable else None
 
     def _named(self, headers: Headers) -> Iterator[tuple[bytes, bytes]]:

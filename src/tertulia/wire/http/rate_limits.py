@@ -120,8 +120,8 @@ class RequestLimits:
         """Return the current header lines of a response to GET /events."""
         if not self._is_on:
             return b""
-        found = [(one, one.ahead(who)) for one, who in self._limiters(user, polls=True)]
-        return _LINES % _state_of(*_least(found), self._clock())
+        charges = [(one, one.ahead(who)) for one, who in self._limiters(user, polls=True)]
+        return _LINES % _state_of(*_least(charges), self._clock())
 
     def _limiters(self, user: User, *, polls: bool) -> Charged:
         """Return the limiters that count the user's requests."""
@@ -136,19 +136,19 @@ class RequestLimits:
 def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
     """Count an attempt with each limiter, or with none if one refuses. Returns the limiter with the
     least left, its result, and the seconds to wait."""
-    found: list[tuple[RateLimiter, float]] = []
+    charges: list[tuple[RateLimiter, float]] = []
     for limiter, who in charged:
         ahead = limiter.charge(who)
         if wait := limiter.excess(ahead):
-            for before, whose in charged[: len(found)]:
+            for before, whose in charged[: len(charges)]:
                 before.forgive(whose)
             return (limiter, ahead), wait
-        found.append((limiter, ahead))
-    return _least(found), 0.0
+        charges.append((limiter, ahead))
+    return _least(charges), 0.0
 
 
-def _least(found: Sequence[tuple[RateLimiter, float]]) -> tuple[RateLimiter, float]:
-    return min(found, key=lambda one: one[0].left(one[1]))
+def _least(charges: Sequence[tuple[RateLimiter, float]]) -> tuple[RateLimiter, float]:
+    return min(charges, key=lambda one: one[0].left(one[1]))
 
 
 def read_for(request: Request, user: User | None) -> None:

@@ -107,18 +107,18 @@ class Fragments:
 
     def find(self, key: Hashable, version: object) -> Fragment | None:
         """Return the cached fragment of this key and version, if any."""
-        kept = self._kept.get(key)
-        if kept is None or kept[0] != version:
+        entry = self._kept.get(key)
+        if entry is None or entry[0] != version:
             return None
         self._kept.move_to_end(key)
-        return kept[1]
+        return entry[1]
 
     def get(self, key: Hashable, version: object, make: Callable[[], bytes]) -> Fragment:
         """Return the cached fragment of this key and version (any comparable value), or make
         one."""
-        found = self.find(key, version)
-        if found is not None:
-            return found
+        value = self.find(key, version)
+        if value is not None:
+            return value
         if key in self._kept:
             self._drop(key)
         if self._left is not None and self._made and self._left < 0:
@@ -174,11 +174,11 @@ def json_object(parts: Iterable[Part]) -> JsonParts:
 
 
 def _enclosed(begin: bytes, parts: Iterable[Part], end: bytes) -> JsonParts:
-    found: list[Part] = []
+    enclosed: list[Part] = []
     for part in parts:
         if part if isinstance(part, bytes) else part.content:
-            found += (b"," if found else begin, part)
-    return JsonParts([*found, end] if found else [begin + end])
+            enclosed += (b"," if enclosed else begin, part)
+    return JsonParts([*enclosed, end] if enclosed else [begin + end])
 
 
 def array_items(values: Iterable[Any]) -> bytes:
@@ -286,8 +286,8 @@ class UnreadResponses:
     def _counted(self, user: User | None, network: str | None) -> list[tuple[Hashable, int]]:
         if user is None:
             return [(network, self._of_one), (_STRANGERS, self._of_network)]
-        found: list[tuple[Hashable, int]] = [(user.person_id, self._of_one)]
-        return found if network is None else [*found, (network, self._of_network)]
+        budgets: list[tuple[Hashable, int]] = [(user.person_id, self._of_one)]
+        return budgets if network is None else [*budgets, (network, self._of_network)]
 
     def _add(self, counted: Iterable[tuple[Hashable, int]], size: int) -> None:
         self.taken += size

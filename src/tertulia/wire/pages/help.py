@@ -46,10 +46,10 @@ def manual_response(request: Request, name: str) -> Response | None:
         if request.url.path == HELP:  # Links on the page are relative to the folder.
             return RedirectResponse(f"{HELP}/", status_code=302)
         name = _FIRST
-    if (found := _MANUAL.file(name)) is not None:
-        content, headers = found.encoded(request)
-        is_displayed = found.media_type.startswith(_DISPLAYED_TYPES)
-        media_type = found.media_type if is_displayed else "text/plain"
+    if (file := _MANUAL.file(name)) is not None:
+        content, headers = file.encoded(request)
+        is_displayed = file.media_type.startswith(_DISPLAYED_TYPES)
+        media_type = file.media_type if is_displayed else "text/plain"
         return unless_known(request, content, media_type, {**headers, **_HEADERS})
     if f"{name}.html" in _MANUAL.names:
         return RedirectResponse(f"{HELP}/{name}.html", status_code=302)
@@ -84,8 +84,8 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
     async def page(request: Request) -> Response:
         name = str(request.path_params.get("name", "")).rstrip("/")
-        if (found := manual_response(request, name)) is not None:
-            return found
+        if (response := manual_response(request, name)) is not None:
+            return response
         topic = topic_for(name.strip("/").lower())
         links = {
             one.title: f"{HELP}/{name}"

@@ -98,13 +98,13 @@ class Polls:
         """Start a poll, which is answered now or later. Returns None if it is left to the
         endpoint."""
         asked = first_of_each(headers)
-        found = dict([pair.partition(b"=")[::2] for pair in query.split(b"&")])
-        last, queue_id = found.get(LAST, b""), found.get(b"queue_id", b"")
-        block = _BLOCKS.get(found.get(b"dont_block"))
+        parameters = dict([pair.partition(b"=")[::2] for pair in query.split(b"&")])
+        last, queue_id = parameters.get(LAST, b""), parameters.get(b"queue_id", b"")
+        block = _BLOCKS.get(parameters.get(b"dont_block"))
         if (
             block is None
             or not _BODIES.isdisjoint(asked)
-            or not found.keys() <= _NAMES
+            or not parameters.keys() <= _NAMES
             or not queue_id.replace(b"-", b"").isalnum()
             or not (last == b"-1" or _is_number(last))
         ):
