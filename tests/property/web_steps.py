@@ -11,7 +11,7 @@ from tertulia.domain.messages import editing
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import LinkPreview
 from tertulia.outbound.http_client import Web
-from tertulia.outbound.http_connection import StreamedResponse
+from tertulia.outbound.http_responses import StreamedResponse
 from tertulia.service.messages import preconditions
 from tertulia.state.decision import CommandContext
 

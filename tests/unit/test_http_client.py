@@ -19,7 +19,8 @@ from tertulia.model.errors import Unavailable
 from tertulia.outbound import addresses, http_client
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Web
-from tertulia.outbound.http_connection import HttpConnection, NotFetched, StreamedResponse
+from tertulia.outbound.http_connection import HttpConnection
+from tertulia.outbound.http_responses import NotFetched, StreamedResponse
 from tests.external_web import ExternalWeb, Page, external_web, redirect, unvouched
 from tests.support import row
 

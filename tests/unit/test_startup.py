@@ -25,6 +25,7 @@ NOT_AT_THE_START = (
     ("latex2mathml", "formulas"),
     ("lxml", "pages of other servers"),
     ("httpx", "pages of other servers"),
+    ("httpcore", "requests to other servers"),
     ("aiosmtplib", "mails"),
     ("obstore", "files in S3"),
     ("re2", "linkifiers"),

@@ -13,7 +13,7 @@ from tertulia.model.changes import MessageEdited, MessageSent
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
 from tertulia.model.messages import LinkPreview, PendingPreview
 from tertulia.outbound import pages
-from tertulia.outbound.http_connection import NotFetched
+from tertulia.outbound.http_responses import NotFetched
 from tertulia.service.messages.editing import linked_pages, show_previews
 from tertulia.service.node import Node
 from tertulia.store.database import DatabaseError

@@ -19,7 +19,7 @@ from urllib.parse import urljoin, urlsplit
 from tertulia import __version__
 from tertulia.model.errors import Unavailable
 from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
-from tertulia.outbound.http_connection import (
+from tertulia.outbound.http_responses import (
     NotAllowed,
     NotFetched,
     NotModified,

@@ -1,84 +1,19 @@
-"""One connection to another server, and the responses and errors of requests."""
+"""One connection to another server: the stream below httpcore, which speaks HTTP on it.
+
+A connection is used again only if every byte that came belongs to the last response. A byte that
+nobody asked for would be taken for the response to the next request.
+"""
 
 import asyncio
 import select
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import httpcore
 
 from tertulia.outbound.addresses import Address
-
-
-class NotFetched(Exception):
-    """The request failed. `str(error)` says why, for the log."""
-
-    def __init__(self, reason: str, status: int = 0, wait: float = 0.0) -> None:
-        """`status` is the response's, if any. `wait` is its `Retry-After` in seconds."""
-        super().__init__(reason)
-        self.status = status
-        self.wait = wait
-
-
-class NotAllowed(NotFetched):
-    """The host has an address that this server does not connect to."""
-
-
-class NotModified(NotFetched):
-    """The resource hasn't changed."""
-
-
-@dataclass(frozen=True)
-class StreamedResponse:
-    """A response whose body is read by the caller."""
-
-    url: str
-    """The URL after redirects."""
-    headers: Mapping[str, str]
-    _chunks: Callable[[], AsyncIterator[bytes]]
-
-    @property
-    def media_type(self) -> str:
-        """The media type in lowercase, without parameters."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-    async def beginning(self, size: int) -> bytes:
-        """At most the first `size` bytes of the body."""
-        content = bytearray()
-        async for chunk in self._chunks():
-            content += chunk
-            if len(content) >= size:
-                break
-        return bytes(content[:size])
-
-    async def content(self, limit: int) -> bytes:
-        """The whole body. Raises NotFetched if it is larger than `limit` bytes."""
-        length = self.headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > limit:
-            raise NotFetched("it is too large")
-        content = await self.beginning(limit + 1)
-        if len(content) > limit:
-            raise NotFetched("it is too large")
-        return content
-
-
-@dataclass(frozen=True)
-class WebResponse:
-    """A complete response."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """The `Retry-After` header in seconds; 0 if it is missing or a date."""
-    text = headers.get("retry-after", "")
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
-
 
 CONNECT_SECONDS: Final = 5.0
 """Timeout of connecting to one address, with TLS."""

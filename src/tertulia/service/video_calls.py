@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tertulia.model.users import User
 from tertulia.outbound.http_client import Web
-from tertulia.outbound.http_connection import NotFetched
+from tertulia.outbound.http_responses import NotFetched
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
 

@@ -23,7 +23,7 @@ from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.numbers import retry_pause
 from tertulia.model.users import User
-from tertulia.outbound.http_connection import NotFetched, WebResponse, seconds_to_wait
+from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
 from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
 from tertulia.service.node import Node
 from tertulia.service.notifications import push as push_payloads

@@ -22,7 +22,7 @@ from tertulia.model.users import User
 from tertulia.model.webhooks import OutgoingService, ServiceCall, WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import addresses
 from tertulia.outbound.http_client import Web
-from tertulia.outbound.http_connection import NotFetched, WebResponse, seconds_to_wait
+from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
 from tertulia.service.config import Config
 from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message

@@ -18,7 +18,7 @@ from tertulia.model.numbers import retry_pause
 from tertulia.model.webhooks import WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
-from tertulia.outbound.http_connection import NotFetched, NotModified, StreamedResponse
+from tertulia.outbound.http_responses import NotFetched, NotModified, StreamedResponse
 from tertulia.service.messages import sending
 from tertulia.service.node import Caller, Node
 from tertulia.service.tasks import FairTasks

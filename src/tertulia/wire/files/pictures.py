@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia import pictures
 from tertulia.model.errors import MayNotOpen, Unavailable
-from tertulia.outbound.http_connection import NotFetched
+from tertulia.outbound.http_responses import NotFetched
 from tertulia.service.files import pictures as custom_emoji
 from tertulia.service.files.pictures import AVATAR_SIZE, MEDIUM_SIZE
 from tertulia.service.links import EXTERNAL

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.model.errors import Refused, TooOften
-from tertulia.outbound.http_connection import NotFetched
+from tertulia.outbound.http_responses import NotFetched
 from tertulia.service import links, video_calls
 from tertulia.wire.api.documentation import PAGE as API_PAGE
 from tertulia.wire.http.authentication import authenticated

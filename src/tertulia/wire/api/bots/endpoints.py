@@ -11,7 +11,7 @@ from tertulia.embedded import catalog
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
 from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
-from tertulia.outbound.http_connection import NotAllowed
+from tertulia.outbound.http_responses import NotAllowed
 from tertulia.service.files.pictures import avatar_deleted_on_failure, delete_avatar
 from tertulia.wire.api.bots.objects import BOT_FIELDS, BotDefaults, bot_object, config_names
 from tertulia.wire.api.pictures import kept_if_sent

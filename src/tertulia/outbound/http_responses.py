@@ -1,0 +1,71 @@
+"""Responses of other servers, and the errors of requests to them."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+
+class NotFetched(Exception):
+    """The request failed. `str(error)` says why, for the log."""
+
+    def __init__(self, reason: str, status: int = 0, wait: float = 0.0) -> None:
+        """`status` is the response's, if any. `wait` is its `Retry-After` in seconds."""
+        super().__init__(reason)
+        self.status = status
+        self.wait = wait
+
+
+class NotAllowed(NotFetched):
+    """The host has an address that this server does not connect to."""
+
+
+class NotModified(NotFetched):
+    """The resource hasn't changed."""
+
+
+@dataclass(frozen=True)
+class StreamedResponse:
+    """A response whose body is read by the caller."""
+
+    url: str
+    """The URL after redirects."""
+    headers: Mapping[str, str]
+    _chunks: Callable[[], AsyncIterator[bytes]]
+
+    @property
+    def media_type(self) -> str:
+        """The media type in lowercase, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def beginning(self, size: int) -> bytes:
+        """At most the first `size` bytes of the body."""
+        content = bytearray()
+        async for chunk in self._chunks():
+            content += chunk
+            if len(content) >= size:
+                break
+        return bytes(content[:size])
+
+    async def content(self, limit: int) -> bytes:
+        """The whole body. Raises NotFetched if it is larger than `limit` bytes."""
+        length = self.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > limit:
+            raise NotFetched("it is too large")
+        content = await self.beginning(limit + 1)
+        if len(content) > limit:
+            raise NotFetched("it is too large")
+        return content
+
+
+@dataclass(frozen=True)
+class WebResponse:
+    """A complete response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def seconds_to_wait(headers: Mapping[str, str]) -> float:
+    """The `Retry-After` header in seconds; 0 if it is missing or a date."""
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
