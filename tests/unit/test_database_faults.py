@@ -526,7 +526,7 @@ async def test_a_refusing_database_is_reported_as_unavailable(far: Store, proxy:
         await ends(far.write(lambda c: None))
     proxy.open()
     assert await far.read(seq) == 0
-    await far.announce("hello")
+    await far.send_to_peers("hello")
 
 
 async def test_failed_reads_are_logged_at_intervals(

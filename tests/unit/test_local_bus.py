@@ -42,12 +42,12 @@ def received(listener: Listener) -> list[int | str | None]:
 def test_a_broadcast_reaches_every_other_process(bus: LocalBus, other: LocalBus) -> None:
     with contextlib.closing(bus.listener()) as own, contextlib.closing(other.listener()) as one:
         bus.tell_growth(7)
-        bus.announce(["a", "ä" * 20_000, "b", "c" * 500_000])
+        bus.send_to_peers(["a", "ä" * 20_000, "b", "c" * 500_000])
         bus.tell_growth(9)
         assert received(one) == ["a", "ä" * 20_000, "b", 9]
         assert received(own) == []
         with contextlib.closing(other.listener()) as late:
-            bus.announce(["later"])
+            bus.send_to_peers(["later"])
             assert received(one) == received(late) == ["later"]
         other.tell_growth(10)
         assert received(own) == [10]
@@ -63,10 +63,10 @@ def test_a_process_that_does_not_listen_delays_senders_only_briefly(
         for number in range(2_000):
             bus.tell_growth(number)
         for _ in range(3):
-            bus.announce(["x" * 30_000] * 100)
+            bus.send_to_peers(["x" * 30_000] * 100)
         # Some messages were lost; new ones arrive.
         received(slow)
-        bus.announce(["again"])
+        bus.send_to_peers(["again"])
         assert received(slow) == ["again"]
     assert [place.name for place in several_nodes.iterdir() if place.suffix] == []
 

@@ -15,7 +15,7 @@ from tertulia.model.users import PersonalSettings, User
 from tertulia.state.state import State
 
 CASES = json.loads(
-    (Path(__file__).parents[2] / "web" / "src" / "data" / "noticeCases.json").read_text()
+    (Path(__file__).parents[2] / "web" / "src" / "data" / "notificationCases.json").read_text()
 )
 ME, OTHER, MUTED = 11, 12, 13
 SENDERS = {"me": ME, "muted": MUTED}

@@ -103,7 +103,7 @@ async def test_an_announcement_about_unknown_people_does_not_block(
     """Another node may know accounts and conversations that this one hasn't read yet."""
     ben = await org["ben"].register()
     async with polling(org, ben) as poll:
-        org.node.delivery.announcements.on_text(
+        org.node.delivery.peer_messages.on_text(
             msgspec.json.encode(("another node", unknown)).decode()
         )
         org.node.delivery.publish(typing(org, "ann", "ben"))

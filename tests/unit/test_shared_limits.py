@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.delivery.announcements import Announcements
-from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFrom
+from tertulia.delivery.peer_messages import PeerMessages
+from tertulia.model.peer_messages import LimitsCharged, PeerMessage, SignedInFrom
 from tertulia.service.credentials import Vault
 from tertulia.wire.http import limiters as shared_limits
-from tertulia.wire.http.limiters import MAX_ANNOUNCED, Limiters, RateLimiter, SharedLimiter
+from tertulia.wire.http.limiters import MAX_SENT, Limiters, RateLimiter, SharedLimiter
 from tests.support import TestClock, until
 
 SECONDS = 60.0
@@ -58,7 +58,7 @@ class Nodes:
         self.clock.ahead = ends
 
     def tell(self) -> None:
-        told = [limiter.take(MAX_ANNOUNCED) for limiter in self.each]
+        told = [limiter.take(MAX_SENT) for limiter in self.each]
         for number, limiter in enumerate(self.each):
             for other, attempts in enumerate(told):
                 if other != number:
@@ -161,7 +161,7 @@ def test_forgiven_requests_are_forgiven_everywhere() -> None:
     # A request forgiven before its announcement isn't announced.
     nodes.ask(0)
     nodes.each[0].forgive(WHO)
-    assert nodes.each[0].take(MAX_ANNOUNCED) == []
+    assert nodes.each[0].take(MAX_SENT) == []
 
 
 def test_unannounced_requests_are_bounded() -> None:
@@ -180,14 +180,14 @@ class Bus:
     """One node's announcements."""
 
     def __init__(self) -> None:
-        self.said: list[Announcement] = []
+        self.said: list[PeerMessage] = []
         self.is_stuck = False
         self.listeners: dict[type, Any] = {}
 
-    def waits(self, _: Announcement) -> bool:
+    def waits(self, _: PeerMessage) -> bool:
         return self.is_stuck
 
-    def add(self, announcement: Announcement) -> None:
+    def add(self, announcement: PeerMessage) -> None:
         self.said.append(announcement)
 
     def listen(self, kind: type, listener: Any) -> None:
@@ -207,7 +207,7 @@ def bus() -> Bus:
 @pytest.fixture
 def limiters(bus: Bus) -> Limiters:
     clock = TestClock(stopped_at=1000.0)
-    return Limiters(clock, cast("Announcements", bus), Vault("a secret").mark)
+    return Limiters(clock, cast(PeerMessages, bus), Vault("a secret").mark)
 
 
 async def turn() -> None:
@@ -232,10 +232,10 @@ async def test_requests_with_rare_limits_are_announced_immediately(
     assert bus.charged[1:] == [{"codes": [(WHO, -1)]}]
 
 
-async def test_requests_with_other_limits_are_announced_in_batches(
+async def test_requests_with_other_limits_are_sent_in_batches(
     bus: Bus, limiters: Limiters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_limits, "ANNOUNCE_SECONDS", 0.001)
+    monkeypatch.setattr(shared_limits, "SEND_SECONDS", 0.001)
     limiter = limiters.limiter("requests", 1000, 60, is_rare=False)
     for _ in range(19):
         limiter.admits(WHO)
@@ -252,7 +252,7 @@ async def test_many_networks_do_not_flood_the_other_nodes(
     bus: Bus, limiters: Limiters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The most active clients are announced, in one notification at a time."""
-    monkeypatch.setattr(shared_limits, "ANNOUNCE_SECONDS", 0.01)
+    monkeypatch.setattr(shared_limits, "SEND_SECONDS", 0.01)
     limiter = limiters.limiter("anonymous", 10**6, 60, 10_000, is_rare=False)
     monkeypatch.setattr(limiter, "_least", 2)
     codes = limiters.limiter("codes", 20, 600)
@@ -264,7 +264,7 @@ async def test_many_networks_do_not_flood_the_other_nodes(
     (first,) = bus.charged
     assert {name: len(told) for name, told in first.items()} == {
         "codes": 1,
-        "anonymous": MAX_ANNOUNCED // 2,
+        "anonymous": MAX_SENT // 2,
     }
     assert [n for _, n in first["anonymous"]].count(20) == 100
     # Nothing is sent while the last announcement waits.
@@ -286,7 +286,7 @@ def test_equal_secrets_give_equal_marks(secret: str) -> None:
 
 def test_the_longest_announcement_fits_into_a_notification() -> None:
     attempts: dict[str, list[tuple[int | str, int]]] = {"sign-ins to one account": []}
-    for number in range(MAX_ANNOUNCED):
+    for number in range(MAX_SENT):
         attempts["sign-ins to one account"].append((f"{number:016x}", -100_000))
     names = [f"sign-ins of kind {number}" for number in range(10)]
     message = LimitsCharged(attempts={**attempts, **{name: [] for name in names}})

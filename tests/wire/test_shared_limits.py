@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tertulia.delivery import announcements
+from tertulia.delivery import peer_messages
 from tertulia.service.config import Config
 from tertulia.wire.http import limiters as shared_limits
 from tertulia.wire.http.rate_limits import BOTS_OF_OWNER, TRIES, TRIES_PER_ACCOUNT
@@ -34,9 +34,9 @@ async def three(
     postgres_url: str, tmp_path: Path, elapsed: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Cluster]:
     """Three nodes with low limits, where no time passes unless the test says so."""
-    monkeypatch.setattr(shared_limits, "ANNOUNCE_SECONDS", 0.001)
+    monkeypatch.setattr(shared_limits, "SEND_SECONDS", 0.001)
     # The node gets the announcement, however slow the machine is.
-    monkeypatch.setattr(announcements, "LATE_SECONDS", 1000.0)
+    monkeypatch.setattr(peer_messages, "LATE_SECONDS", 1000.0)
     with postgres.schema(postgres_url) as url:
         config = Config(
             data_dir=str(tmp_path / "data"),

@@ -39,7 +39,7 @@ async def opened_organization(
     config: Config,
     report: Callable[[str], None],
     *,
-    on_announcement: Callable[[str], None] | None = None,
+    on_peer_message: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     membership: Membership | None = None,
@@ -51,7 +51,7 @@ async def opened_organization(
     async with opened_log(
         config,
         report,
-        on_announcement=on_announcement,
+        on_peer_message=on_peer_message,
         clock=clock,
         elapsed=elapsed,
         membership=membership,
@@ -86,14 +86,14 @@ async def opened_node(
     deliveries: list[Delivery] = []
     """Filled when the log is open."""
 
-    def on_announcement(text: str) -> None:
+    def on_peer_message(text: str) -> None:
         for delivery in deliveries:
-            delivery.announcements.on_text(text)
+            delivery.peer_messages.on_text(text)
 
     opened = opened_organization(
         config,
         report,
-        on_announcement=on_announcement,
+        on_peer_message=on_peer_message,
         clock=clock,
         elapsed=elapsed,
         membership=membership,
@@ -121,7 +121,7 @@ async def opened_node(
             push_key=PushKey(vault.push_seed),
             clock=log.clock,
             started=log.clock(),
-            limits=RateLimits(config, log, delivery.announcements, vault),
+            limits=RateLimits(config, log, delivery.peer_messages, vault),
             membership=membership,
             residents=tuple(residents),
             failing_jobs=supervisor.failing,

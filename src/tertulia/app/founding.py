@@ -153,7 +153,7 @@ async def opened_log(
     config: Config,
     report: Callable[[str], None],
     *,
-    on_announcement: Callable[[str], None] | None = None,
+    on_peer_message: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     membership: Membership | None = None,
@@ -184,7 +184,7 @@ async def opened_log(
             position_file=PositionFile(config.data_path) if serves else None,
             meeting_place=peer_directory() if serves else None,
         )
-        await log.open(on_announcement or (lambda _: None))
+        await log.open(on_peer_message or (lambda _: None))
         if membership is not None:
             membership.loaded(log)
         try:

@@ -9,8 +9,8 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, get_args
 
-from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.encoder import Encoder, GuardedEncoder, NotEncoded
+from tertulia.delivery.peer_messages import PeerMessages
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import FutureWaiter, Queue, Waiter
 from tertulia.delivery.recent_entries import RecentEntries
@@ -59,9 +59,9 @@ class Delivery:
         self.polls = WaitingPolls(log, self.queues, guarded, self._delete)
         self._log = log
         self._poll_seconds = poll_seconds
-        self.announcements = Announcements(log.store.announce)
+        self.peer_messages = PeerMessages(log.store.send_to_peers)
         for kind in get_args(Transient):
-            self.announcements.listen(kind, self._on_transient)
+            self.peer_messages.listen(kind, self._on_transient)
         self._closing = False
         log.follow(self._on_entries)
         log.add_demand(lambda: len(self.polls) > 0)
@@ -79,7 +79,7 @@ class Delivery:
         """Answer all polls, and store when queues and users were last seen."""
         self._closing = True
         self.polls.close()
-        await self.announcements.close(CLOSING_SECONDS)
+        await self.peer_messages.close(CLOSING_SECONDS)
         self._note(self._unwritten())
 
     @property
@@ -223,7 +223,7 @@ class Delivery:
         """Deliver a transient event on this node and the others."""
         self._on_transient(transient)
         if self._log.store.is_shared:
-            self.announcements.add(transient)
+            self.peer_messages.add(transient)
 
     def _on_transient(self, transient: Transient) -> None:
         match transient:

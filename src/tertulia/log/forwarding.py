@@ -43,9 +43,9 @@ MANY_SECONDS: Final = 1.0
 AVOID_SECONDS: Final = 5.0
 """How long nothing is forwarded to a node that didn't answer."""
 MAX_BROADCAST: Final = MAX_DATAGRAM // 4
-"""The size, in characters, of the announcements that a reply may include."""
+"""The size, in characters, of the broadcasts that a reply may include."""
 BROADCAST_SECONDS: Final = 0.05
-"""How long announcements of entries that a reply refers to may take, before the log is read."""
+"""How long broadcasts of entries that a reply refers to may take, before the log is read."""
 
 DecideLocally = Callable[[Any], Awaitable[Any]]
 """Executes the command on this node, with this argument."""
@@ -94,7 +94,7 @@ class _Results(Struct, frozen=True, array_like=True, tag="done"):
     """By number; None for a command that wasn't executed, so that its sender should."""
     is_leaving: bool
     broadcasts: Sequence[str] = ()
-    """The announcement of the last commit's entries (`store/broadcast.py`), so that the sender
+    """The broadcast of the last commit's entries (`store/broadcast.py`), so that the sender
     needn't wait for it. Empty if it is too large."""
 
 
@@ -119,7 +119,7 @@ class Forwarding:
         self._writing, self._wrote_at = "", 0.0
         """The node that wrote last, and when that was heard."""
         self._broadcasts: tuple[int, Sequence[str]] = 0, ()
-        """The last entry that this node wrote, and its announcement."""
+        """The last entry that this node wrote, and its broadcast."""
         self._busy_until = 0.0
         """Until when this node is expected to have many commands."""
         self._avoided: dict[str, float] = {}
@@ -301,7 +301,7 @@ class Forwarding:
         self._store.listen()
 
     def _adopt(self, texts: Sequence[str]) -> bool:
-        """Fold another node's announcement. Returns False if entries in between are missing."""
+        """Fold another node's broadcast. Returns False if entries in between are missing."""
         for text in texts:
             decoded = broadcast.decode_broadcast(text, self._replica.position.seq)
             if isinstance(decoded, int) or not decoded.follows(self._replica.position):
@@ -312,7 +312,7 @@ class Forwarding:
         return bool(texts)
 
     def _look(self) -> None:
-        """Read the log if the announcement hasn't arrived."""
+        """Read the log if the broadcast hasn't arrived."""
         if self._early_results:
             self._inbox.add_growth()
 

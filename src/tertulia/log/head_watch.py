@@ -40,7 +40,7 @@ available."""
 class CatchingUp:
     """Waits for entries that this node doesn't have yet.
 
-    Usually an announcement brings them within a moment. Without relying on that, the log is read
+    Usually a broadcast brings them within a moment. Without relying on that, the log is read
     immediately, and then its head: if the head hasn't reached an entry by then, no client can have
     been shown it. Such a number is made up, or from a log that went back in time.
     """
@@ -237,7 +237,7 @@ class HeadWatch:
             return
         self._freshness.heard(head.seq)
         self._store.hear()
-        # (While others commit all the time, their announcements may have advanced this node.)
+        # (While others commit all the time, their broadcasts may have advanced this node.)
         if head.position in (known, self._replica.position):
             self._freshness.verified(began)
         else:

@@ -155,14 +155,14 @@ class Log:
 
     # Start and stop
 
-    async def open(self, on_announcement: Callable[[str], None] = lambda _: None) -> None:
+    async def open(self, on_peer_message: Callable[[str], None] = lambda _: None) -> None:
         """Load the state and start the writer. The database must be migrated.
 
-        `on_announcement` gets what nodes `announce` (`Store.announce`).
+        `on_peer_message` gets messages of other nodes (`Store.send_to_peers`).
         """
         await self._replica.open(self._position_file.read() if self._position_file else None)
         self._stop_listening = self.store.watch(
-            self._on_growth, on_announcement, self._on_broadcasts, self._is_awaited
+            self._on_growth, on_peer_message, self._on_broadcasts, self._is_awaited
         )
         self._writer.start()
         if self._meeting_place is not None and self.store.database.dialect.tell_growth:
@@ -229,7 +229,7 @@ class Log:
         self.store.listen()
 
     def hear(self) -> None:
-        """Fold what other nodes have announced, before the state is read."""
+        """Fold what other nodes have broadcast, before the state is read."""
         self.store.hear_gathered()
 
     def _is_awaited(self) -> bool:
@@ -439,7 +439,7 @@ class Log:
             self._inbox.add_growth()
 
     def _on_broadcasts(self, texts: Sequence[str]) -> None:
-        """Fold what other nodes announced."""
+        """Fold what other nodes broadcast."""
         broadcasts: list[EntryBroadcast] = []
         for text in texts:
             self._forwarding.wrote(broadcast.sender_of(text))

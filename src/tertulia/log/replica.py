@@ -81,7 +81,7 @@ class LogSubscribers:
 
 
 _MAX_BROADCASTS: Final = 500
-"""The number of announcements that wait to be folded."""
+"""The number of broadcasts that wait to be folded."""
 
 _Stored = tuple[dict[str, list[Any]], list[AnyChange]]
 """What a state is loaded from: the records by table, and the newest messages' changes."""
@@ -100,7 +100,7 @@ class Replica:
         self._freshness = freshness
         self._subscribers = subscribers
         self._broadcasts: deque[EntryBroadcast] = deque(maxlen=_MAX_BROADCASTS)
-        """Announcements to fold. If the oldest are dropped, the log is read instead."""
+        """Broadcasts to fold. If the oldest are dropped, the log is read instead."""
         self._is_hearing = False
         self._failure: Exception | None = None
         """The error of a failed fold: the state is invalid."""
@@ -134,17 +134,17 @@ class Replica:
             self.state.take_dirty()
             self._move(position)
 
-    # Announcements of other nodes
+    # Broadcasts of other nodes
 
     def hear(self, broadcasts: Iterable[EntryBroadcast]) -> bool:
-        """Fold announcements: immediately while `hearing`, otherwise when it next begins. Returns
+        """Fold broadcasts: immediately while `hearing`, otherwise when it next begins. Returns
         False if entries in between are missing and must be read from the log."""
         self._broadcasts.extend(broadcasts)
         return not self._is_hearing or self._fold_broadcasts()
 
     @contextmanager
     def hearing(self) -> Iterator[bool]:
-        """Fold announcements: waiting ones now, and others as they arrive within the context.
+        """Fold broadcasts: waiting ones now, and others as they arrive within the context.
         Within it the state may change in any turn of the event loop, so nothing else may change it.
         Yields as `hear` returns."""
         self._is_hearing = True
@@ -171,7 +171,7 @@ class Replica:
                 self._failure = error
             else:
                 adopted += entries
-        # Call the followers once for all announcements: most of their cost is per call.
+        # Call the followers once for all broadcasts: most of their cost is per call.
         self._subscribers.committed(adopted)
         return is_gapless and self._failure is None
 

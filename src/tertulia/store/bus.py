@@ -31,20 +31,20 @@ _LOCK_SECONDS: Final = 1.0
 """Between two attempts to lock."""
 _SUFFIX: Final = ".socket"
 _GROWN: Final = b"+"
-_ANNOUNCED: Final = b"!"
+_PEER_MESSAGES: Final = b"!"
 _DATAGRAM: Final = 32 * 1024
-"""Bytes of announcements sent together, so that few take a place in a reader's queue."""
+"""Bytes of messages to peers sent together, so that few take a place in a reader's queue."""
 _LARGEST: Final = 2 * _DATAGRAM + 8 * MAX_BYTES
 """The most bytes of a datagram: a text has up to `MAX_BYTES`, and is encoded once more here."""
 _FRESH_SECONDS: Final = 1.0
 """How long the list of listeners is reused while the directory looks unchanged."""
 _PATIENCE_SECONDS: Final = 0.1
-"""How long an announcement waits for slow readers altogether."""
+"""How long a message to peers waits for slow readers altogether."""
 _PAUSE_SECONDS: Final = 0.005
 _BELL_SECONDS: Final = 0.02
 """Between two attempts to write: command-line tools write without ringing."""
 
-_announced = msgspec.json.Decoder(list[str])
+_peer_messages = msgspec.json.Decoder(list[str])
 
 
 class LocalBus:
@@ -65,7 +65,7 @@ class LocalBus:
         for name in self._listeners():
             self._send(name, b"%b%d" % (_GROWN, seq))
 
-    def announce(self, messages: Iterable[str]) -> None:
+    def send_to_peers(self, messages: Iterable[str]) -> None:
         """Send the messages to the other processes. Takes up to `_PATIENCE_SECONDS`."""
         ends = time.monotonic() + _PATIENCE_SECONDS
         for datagram in _datagrams(messages):
@@ -157,7 +157,7 @@ class Listener:
         self,
         seconds: float,
         on_growth: Callable[[int | None], None],
-        on_announcement: Callable[[str], None],
+        on_peer_message: Callable[[str], None],
     ) -> None:
         """Pass on everything that arrives within `seconds`, or until `wake`."""
         ends = time.monotonic() + seconds
@@ -172,10 +172,10 @@ class Listener:
                 if self._woken in ready:
                     return
                 if self._socket in ready:
-                    self._take(on_growth, on_announcement)
+                    self._take(on_growth, on_peer_message)
 
     def _take(
-        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
+        self, on_growth: Callable[[int | None], None], on_peer_message: Callable[[str], None]
     ) -> None:
         """Read all waiting datagrams. Of several log positions, only the highest is passed on."""
         grown = 0
@@ -184,8 +184,8 @@ class Listener:
                 if datagram.startswith(_GROWN):
                     grown = max(grown, int(datagram[1:]))
                     continue
-                for message in _announced.decode(datagram[1:]):
-                    on_announcement(message)
+                for message in _peer_messages.decode(datagram[1:]):
+                    on_peer_message(message)
         if grown:
             on_growth(grown)
 
@@ -224,7 +224,7 @@ def _datagrams(messages: Iterable[str]) -> Iterable[bytes]:
 
 
 def _datagram(encoded: Sequence[bytes]) -> bytes:
-    return b"%b[%b]" % (_ANNOUNCED, b",".join(encoded))
+    return b"%b[%b]" % (_PEER_MESSAGES, b",".join(encoded))
 
 
 MAX_DATAGRAM: Final = 64 * 1024

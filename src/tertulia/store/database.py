@@ -281,12 +281,12 @@ class Database(ABC):
     def watch(
         self,
         on_growth: Callable[[int | None], None],
-        on_announcement: Callable[[str], None],
+        on_peer_message: Callable[[str], None],
         on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
         """Call `on_growth`, from any thread, when another process may have written to the log, with
-        the newest sequence number if it's known, and `on_announcement` with announcements. Returns
+        the newest sequence number if it's known, and `on_peer_message` with peer messages. Returns
         a blocking function that ends this.
 
         If other processes broadcast their entries (`Dialect.tell_growth`), `on_told` gets the texts
@@ -324,7 +324,7 @@ class Database(ABC):
         """Notify other nodes of a committed entry, unless `Dialect.tell_growth` does."""
 
     @abstractmethod
-    def announce(self, messages: Sequence[str]) -> None:
+    def send_to_peers(self, messages: Sequence[str]) -> None:
         """Send messages to other processes without storing them. Blocks briefly, and is called by
         one thread at a time."""
 

@@ -54,7 +54,7 @@ class PostgresDatabase(Database):
     def __init__(self, url: str) -> None:
         self.dialect = DIALECT
         self.url = url
-        self._announcer: PostgresConnection | None = None
+        self._peer_sender: PostgresConnection | None = None
 
     def exists(self) -> bool:
         with contextlib.closing(self._connect(READING)) as connection:
@@ -99,12 +99,12 @@ class PostgresDatabase(Database):
     def watch(
         self,
         on_growth: Callable[[int | None], None],
-        on_announcement: Callable[[str], None],
+        on_peer_message: Callable[[str], None],
         on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
         return postgres_listener.watch(
-            lambda: self._connect(_BRIEF), on_growth, on_announcement, on_told, hearing
+            lambda: self._connect(_BRIEF), on_growth, on_peer_message, on_told, hearing
         )
 
     def require_in_place(self) -> None:
@@ -140,26 +140,26 @@ class PostgresDatabase(Database):
     def tell_growth(self, seq: int) -> None:
         """The commit itself notified."""
 
-    def announce(self, messages: Sequence[str]) -> None:
+    def send_to_peers(self, messages: Sequence[str]) -> None:
         try:
-            if self._announcer is None:
-                self._announcer = self._connect(_BRIEF)
+            if self._peer_sender is None:
+                self._peer_sender = self._connect(_BRIEF)
                 # Commits with notifications run one at a time, so don't wait for the disk here.
-                self._announcer.run("SET synchronous_commit TO off")
-            self._announcer.run(
+                self._peer_sender.run("SET synchronous_commit TO off")
+            self._peer_sender.run(
                 f"SELECT pg_notify({CHANNEL}, message) FROM installation,"
                 " unnest(CAST(? AS TEXT[])) AS message WHERE key = 'channel'",
                 (list(messages),),
             )
         except (psycopg.Error, DatabaseError):
             # Transient events may be lost. The next ones get a new connection.
-            announcer, self._announcer = self._announcer, None
-            if announcer is not None:
-                announcer.close()
+            peer_sender, self._peer_sender = self._peer_sender, None
+            if peer_sender is not None:
+                peer_sender.close()
 
     def close(self) -> None:
-        if self._announcer is not None:
-            self._announcer.close()
+        if self._peer_sender is not None:
+            self._peer_sender.close()
 
 
 _direct: set[str] = set()

@@ -34,7 +34,7 @@ _RETRY_SECONDS = (0.2, 5.0)
 def watch(
     connect: Callable[[], PostgresConnection],
     on_growth: Callable[[int | None], None],
-    on_announcement: Callable[[str], None],
+    on_peer_message: Callable[[str], None],
     on_told: Callable[[Sequence[str]], None] | None,
     hearing: NotificationReader | None,
 ) -> Callable[[], None]:
@@ -61,7 +61,7 @@ def watch(
         if payload.isdigit():
             on_growth(int(payload))
         elif payload:
-            on_announcement(payload)
+            on_peer_message(payload)
         else:
             if is_away:
                 logger.info("PostgreSQL notifications work again")

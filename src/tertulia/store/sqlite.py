@@ -173,7 +173,7 @@ class SqliteDatabase(Database):
     def watch(
         self,
         on_growth: Callable[[int | None], None],
-        on_announcement: Callable[[str], None],
+        on_peer_message: Callable[[str], None],
         on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
@@ -186,7 +186,7 @@ class SqliteDatabase(Database):
             if listener is None:
                 stop.wait(_WATCH_SECONDS)
             else:
-                listener.hear(_WATCH_SECONDS, on_growth, on_announcement)
+                listener.hear(_WATCH_SECONDS, on_growth, on_peer_message)
 
         def look() -> None:
             is_away = False
@@ -266,9 +266,9 @@ class SqliteDatabase(Database):
         if self._bus is not None:
             self._bus.tell_growth(seq)
 
-    def announce(self, messages: Sequence[str]) -> None:
+    def send_to_peers(self, messages: Sequence[str]) -> None:
         if self._bus is not None:
-            self._bus.announce(messages)
+            self._bus.send_to_peers(messages)
 
     def close(self) -> None:
         if self._bus is not None:

@@ -84,7 +84,7 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
 
 class Store:
     """A node's access to the database, with threads for the log's writer, other writes, reads for
-    the log, looking at its head, announcements, the list of nodes, and other reads.
+    the log, looking at its head, peer messages, the list of nodes, and other reads.
 
     Methods raise DatabaseUnavailable if the database is unreachable or too slow. Nothing was done
     then, except after CommitUnknown.
@@ -96,7 +96,7 @@ class Store:
         self._serves = serves
         self.name = secrets.token_hex(4)
         """Identifies its own broadcasts."""
-        self._announcer = Threads(1, "announcer")
+        self._peer_sender = Threads(1, "peer-messages")
         self._readers = Readers(database, READERS, "reader")
         # Slow reads of others mustn't delay the log.
         self._log_reader = Readers(database, 1, "log-reader")
@@ -364,7 +364,7 @@ class Store:
     def watch(
         self,
         on_growth: Callable[[int | None], None],
-        on_announcement: Callable[[str], None],
+        on_peer_message: Callable[[str], None],
         on_told: Callable[[Sequence[str]], None] | None = None,
         is_awaited: Callable[[], bool] = lambda: True,
     ) -> Callable[[], None]:
@@ -380,7 +380,7 @@ class Store:
             return call
 
         if on_told is None:
-            return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
+            return self.database.watch(on_loop(on_growth), on_loop(on_peer_message))
 
         def told(texts: Sequence[str]) -> None:
             if others := [text for text in texts if broadcast.sender_of(text) != self.name]:
@@ -388,7 +388,7 @@ class Store:
 
         self._hearing = NotificationReader(is_awaited)
         return self.database.watch(
-            on_loop(on_growth), on_loop(on_announcement), told, self._hearing
+            on_loop(on_growth), on_loop(on_peer_message), told, self._hearing
         )
 
     def listen(self) -> None:
@@ -413,9 +413,9 @@ class Store:
         else:  # A look may hang with the database: that is waited for when this has begun to end.
             await asyncio.to_thread(watching)
 
-    async def announce(self, messages: Sequence[str]) -> None:
-        """See `Database.announce`. No read or write waits for it."""
-        await self._announcer.run(self.database.announce, messages)
+    async def send_to_peers(self, messages: Sequence[str]) -> None:
+        """See `Database.send_to_peers`. No read or write waits for it."""
+        await self._peer_sender.run(self.database.send_to_peers, messages)
 
     async def close(self) -> None:
         # The event loop's own threads would be made for this, and ended by another one.
@@ -430,5 +430,5 @@ class Store:
             slot.drop()
         self._readers.close()
         self._log_reader.close()
-        self._announcer.close(drops=True)
+        self._peer_sender.close(drops=True)
         self.database.close()

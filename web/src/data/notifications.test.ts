@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import cases from "./noticeCases.json";
+import cases from "./notificationCases.json";
 import {
   notificationEffect,
   notificationReason,

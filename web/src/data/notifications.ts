@@ -34,7 +34,7 @@ interface NotificationEffect {
 }
 
 /** Why the user is notified; null if they aren't. The server uses the same rule for push and email:
- * `noticeCases.json` tests both. */
+ * `notificationCases.json` tests both. */
 export function notificationReason(
   known: NotificationState,
   message: NotifiableMessage,

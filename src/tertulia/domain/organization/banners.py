@@ -1,4 +1,4 @@
-"""Announcements that administrators show to everyone for some time, as banners."""
+"""Banners: announcements that administrators show to everyone for some time."""
 
 from typing import Final
 

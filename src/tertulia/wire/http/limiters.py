@@ -1,6 +1,6 @@
 """Rate limiters by the generic cell rate algorithm (GCRA), which nodes can share.
 
-Nodes count separately and decide immediately. Each announces within a moment what was used up
+Nodes count separately and decide immediately. Each sends within a moment what was used up
 there, and the others count that as their own: decision 0027 has the bound on what gets through in
 between.
 """
@@ -10,8 +10,8 @@ import heapq
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from tertulia.delivery.announcements import Announcements
-from tertulia.model.announcements import LimitsCharged, SignedInFrom
+from tertulia.delivery.peer_messages import PeerMessages
+from tertulia.model.peer_messages import LimitsCharged, SignedInFrom
 from tertulia.wire.http.errors import TooManyTries
 
 MAX_KNOWN: Final = 10_000
@@ -112,12 +112,12 @@ class RateLimiter:
         return max(at - now, 0.0)
 
 
-ANNOUNCE_SECONDS: Final = 0.1
-"""The interval between announcements for limits that are charged all the time."""
+SEND_SECONDS: Final = 0.1
+"""The interval between messages to other nodes for limits that are charged all the time."""
 LEAST_SHARE: Final = 50
-"""For those, a key that used less than 1/50 of its limit isn't announced."""
-MAX_ANNOUNCED: Final = 250
-"""The number of keys in one announcement, those with the most attempts first. It must fit into one
+"""For those, a key that used less than 1/50 of its limit isn't sent to other nodes."""
+MAX_SENT: Final = 250
+"""The number of keys in one message, those with the most attempts first. It must fit into one
 database notification."""
 MOST_DEBT: Final = 16
 """Attempts that several nodes allowed before they heard of each other delay the next ones, up to
@@ -141,7 +141,7 @@ class SharedLimiter(RateLimiter):
         mark: Callable[[Hashable], Who],
         due: Callable[[], None],
     ) -> None:
-        """`due` is called when a key has `least` attempts that weren't announced."""
+        """`due` is called when a key has `least` attempts that weren't sent to other nodes."""
         super().__init__(limit, seconds, clock, known)
         self._longest = MOST_DEBT * seconds
         self._least = least
@@ -182,7 +182,7 @@ class SharedLimiter(RateLimiter):
 
     def _rotate(self, now: float) -> None:
         super()._rotate(now)
-        # Don't announce keys that were forgotten.
+        # Don't send keys that were forgotten.
         self._untold = {who: n for who, n in self._untold.items() if who in self._before}
         self._due = {who: None for who in self._due if who in self._untold}
 
@@ -191,8 +191,8 @@ class SharedLimiter(RateLimiter):
         return bool(self._due)
 
     def take(self, most: int) -> list[tuple[Who, int]]:
-        """Return up to `most` keys to announce now, with their attempts since they were last
-        announced."""
+        """Return up to `most` keys to send now, with their attempts since they were last
+        sent."""
         chosen = list(self._due)
         if len(chosen) > most:
             chosen = heapq.nlargest(most, chosen, key=lambda who: abs(self._untold[who]))
@@ -207,20 +207,20 @@ class Limiters:
     def __init__(
         self,
         clock: Callable[[], float],
-        announcements: Announcements | None = None,
+        peer_messages: PeerMessages | None = None,
         mark: Callable[[str], str] = str,
     ) -> None:
-        """`announcements` go to other nodes; None if the node is alone. `mark` returns a digest
+        """`peer_messages` go to other nodes; None if the node is alone. `mark` returns a digest
         that stands for a text without revealing it."""
         self._clock = clock
-        self._announcements = announcements
+        self._peer_messages = peer_messages
         self._mark_of = mark
         self._limiters: dict[str, RateLimiter] = {}
         self._shared: dict[str, SharedLimiter] = {}
         self._timer: asyncio.Handle | None = None
         self._tells_at = 0.0
-        if announcements is not None:
-            announcements.listen(LimitsCharged, self._absorb)
+        if peer_messages is not None:
+            peer_messages.listen(LimitsCharged, self._absorb)
 
     def limiter(
         self,
@@ -235,7 +235,7 @@ class Limiters:
         of each attempt immediately."""
         if name in self._limiters:
             return self._limiters[name]
-        if self._announcements is None:
+        if self._peer_messages is None:
             self._limiters[name] = RateLimiter(limit, seconds, self._clock, known)
             return self._limiters[name]
         shared = SharedLimiter(
@@ -245,7 +245,7 @@ class Limiters:
             known,
             least=1 if is_rare else max(1, limit // LEAST_SHARE),
             mark=self._mark,
-            due=lambda: self._tell_in(0.0 if is_rare else ANNOUNCE_SECONDS),
+            due=lambda: self._tell_in(0.0 if is_rare else SEND_SECONDS),
         )
         self._limiters[name] = self._shared[name] = shared
         return shared
@@ -255,14 +255,14 @@ class Limiters:
         return self._mark_of(repr(who))
 
     def tell_signed_in(self, place: str) -> None:
-        """Announce a sign-in to the other nodes."""
-        if self._announcements is not None:
-            self._announcements.add(SignedInFrom(mark=place))
+        """Tell the other nodes of a sign-in."""
+        if self._peer_messages is not None:
+            self._peer_messages.add(SignedInFrom(mark=place))
 
     def on_signed_in(self, learn: Callable[[str], None]) -> None:
-        """Call `learn` with the digest when another node announces a sign-in."""
-        if self._announcements is not None:
-            self._announcements.listen(SignedInFrom, lambda announced: learn(announced.mark))
+        """Call `learn` with the digest when another node sends a sign-in."""
+        if self._peer_messages is not None:
+            self._peer_messages.listen(SignedInFrom, lambda sign_in: learn(sign_in.mark))
 
     def _mark(self, who: Hashable) -> Who:
         return who if type(who) is int else self._mark_of(repr(who))
@@ -280,21 +280,21 @@ class Limiters:
     def _tell(self) -> None:
         self._timer = None
         message = LimitsCharged(attempts={})
-        if self._announcements is None:
+        if self._peer_messages is None:
             return
-        if not self._announcements.waits(message):
+        if not self._peer_messages.waits(message):
             due = {name: limiter for name, limiter in self._shared.items() if limiter.is_due}
             for name, limiter in due.items():
                 # Share the room equally, so that flooding one limit doesn't crowd out the others.
-                if told := limiter.take(MAX_ANNOUNCED // len(due)):
+                if told := limiter.take(MAX_SENT // len(due)):
                     message.attempts[name] = told
             if message.attempts:
-                self._announcements.add(message)
+                self._peer_messages.add(message)
         if any(limiter.is_due for limiter in self._shared.values()):
-            self._tell_in(ANNOUNCE_SECONDS)
+            self._tell_in(SEND_SECONDS)
 
-    def _absorb(self, announced: LimitsCharged) -> None:
-        for name, attempts in announced.attempts.items():
+    def _absorb(self, charged: LimitsCharged) -> None:
+        for name, attempts in charged.attempts.items():
             limiter = self._shared.get(name)
             if limiter is not None:
                 for who, count in attempts:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
-from tertulia.delivery.announcements import Announcements
+from tertulia.delivery.peer_messages import PeerMessages
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
@@ -273,11 +273,9 @@ def _mark(address: str) -> str:
 class RateLimits:
     """All rate limits of a node, shared with other nodes if there may be some."""
 
-    def __init__(
-        self, config: Config, log: Log, announcements: Announcements, vault: Vault
-    ) -> None:
+    def __init__(self, config: Config, log: Log, peer_messages: PeerMessages, vault: Vault) -> None:
         self.limiters = Limiters(
-            log.elapsed, announcements if log.store.is_shared else None, vault.mark
+            log.elapsed, peer_messages if log.store.is_shared else None, vault.mark
         )
         self.requests = RequestLimits(config, log.clock, self.limiters)
         self.sign_in = SignInLimits(self.limiters)

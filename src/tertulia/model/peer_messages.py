@@ -1,4 +1,5 @@
-"""Announcements between nodes. They aren't stored, and nothing depends on their arrival."""
+"""Messages between nodes, which aren't stored, and whose arrival nothing depends on.
+(Announcements to people are banners.)"""
 
 from msgspec import Struct
 
@@ -20,16 +21,16 @@ class SignedInFrom(Struct, frozen=True, kw_only=True, tag="signed_in_from"):
     """Identifies both."""
 
 
-class AnnouncementPiece(Struct, frozen=True, kw_only=True, tag="piece"):
-    """A part of an announcement that is too long for one text."""
+class PeerMessagePiece(Struct, frozen=True, kw_only=True, tag="piece"):
+    """A part of a message that is too long for one text."""
 
     whole: str
-    """Identifies the announcement on its node."""
+    """Identifies the message on its node."""
     number: int
     """From 0."""
     count: int
-    """Pieces that the announcement has."""
+    """Pieces that the message has."""
     text: str
 
 
-Announcement = Transient | LimitsCharged | SignedInFrom | AnnouncementPiece
+PeerMessage = Transient | LimitsCharged | SignedInFrom | PeerMessagePiece
