@@ -31,7 +31,12 @@ class Dialect(ABC):
     search_is_ordered: bool
     """Whether the search index yields messages in ID order, so that the first ones are cheap."""
     search_hit_cost: float
-    """Microseconds for each message that the search index names (see `search_walk`)."""
+    """Microseconds for each message that the search index names (see `search_walk`), or if the
+    word is common and the index isn't ordered, for each message that is checked for it."""
+    search_check_cost: float
+    """Microseconds for each ID of `among` in `search_hits`."""
+    search_cross_cost: float
+    """Microseconds for each hit that `search_hits` intersects with `among`."""
     claim_checkpoint: Sequence[str] = ()
     """Take the lock for making a checkpoint until the connection closes. Empty if
     `Database.making_checkpoint` does."""
@@ -106,10 +111,13 @@ class Dialect(ABC):
         """Remove messages from the search index. One parameter: `array(ids)`."""
 
     @abstractmethod
-    def search_hits(self, comparison: str, among: str = "") -> str:
+    def search_hits(self, comparison: str, among: str = "", *, is_common: bool = False) -> str:
         """A query for the IDs (`id`) of matching messages beyond an ID. Two parameters:
         `search_query(…)`, and the ID. With `among`, a query for IDs whose parameters follow, only
-        those in both. Both are read to the end."""
+        those in both.
+
+        If the index isn't ordered, it's read to the end, unless `is_common`: then messages are
+        checked one after the other until there are enough, like those of `among`."""
 
     @abstractmethod
     def search_query(self, phrases: Sequence[Phrase]) -> str:

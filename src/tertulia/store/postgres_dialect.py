@@ -39,6 +39,8 @@ class PostgresDialect(Dialect):
     intersects_indexes = True
     search_is_ordered = False
     search_hit_cost = 0.3
+    search_check_cost = 1.5
+    search_cross_cost = 0.0
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
     claim_checkpoint = (
@@ -161,15 +163,29 @@ class PostgresDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
-    def search_hits(self, comparison: str, among: str = "") -> str:
-        # Materialized, or the planner would look up each ID in the messages' index.
-        own = f"WITH own AS MATERIALIZED ({among}) SELECT * FROM own"
-        both = f" AND message_id IN ({own})" if among else ""
+    def search_hits(self, comparison: str, among: str = "", *, is_common: bool = False) -> str:
+        order = "DESC" if comparison == "<" else "ASC"
+        # `IS TRUE` hides the index of the words, `+ 0` that of all IDs, and `OFFSET 0` keeps the
+        # planner from joining in another way. Both queries end as soon as the caller has enough.
+        if among:
+            return (
+                "SELECT own.id FROM (SELECT id + 0 AS id, query FROM"
+                " (SELECT CAST(? AS tsquery) AS query, CAST(? AS BIGINT) AS start) AS asked"
+                f" CROSS JOIN ({among}) AS named WHERE id + 0 {comparison} start"
+                f" ORDER BY 1 {order} OFFSET 0) AS own"
+                " CROSS JOIN LATERAL (SELECT 1 FROM message_search WHERE message_id = own.id"
+                " AND (words @@ query) IS TRUE OFFSET 0) AS checked"
+            )
+        if is_common:
+            return (
+                "SELECT message_id AS id FROM message_search"
+                f" WHERE (words @@ CAST(? AS tsquery)) IS TRUE AND message_id {comparison} ?"
+            )
         # `+ 0` hides the ID's index. A generic plan would otherwise walk along all messages, which
         # takes long for a rare word. The caller has already decided against that.
         return (
             "SELECT message_id + 0 AS id FROM message_search"
-            f" WHERE words @@ CAST(? AS tsquery) AND message_id + 0 {comparison} ?{both}"
+            f" WHERE words @@ CAST(? AS tsquery) AND message_id + 0 {comparison} ?"
         )
 
     def search_query(self, phrases: Sequence[Phrase]) -> str:

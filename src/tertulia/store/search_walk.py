@@ -65,10 +65,6 @@ _LOOKUP_COST = 1.5
 `Dialect.search_hit_cost`."""
 
 
-_HELD_COST = 0.15
-"""Microseconds for intersecting a hit with other message IDs."""
-
-
 _LONG = 5000.0
 """Microseconds of estimated work from which the size of the narrow is worth a query."""
 
@@ -161,6 +157,8 @@ class SearchWalk:
         """The phrases that are looked up."""
         self._hits_left: list[int] = []
         """The next hits that the last lookup named, nearest first."""
+        self._is_common = False
+        """Whether checking messages takes less time than finding all hits in the search index."""
         self._is_last_lookup = False
         """Whether no hits follow those."""
         self._said: dict[Phrase, list[int]] = {}
@@ -312,12 +310,24 @@ class SearchWalk:
         step = max((last - first) // _SPREAD, 1)
         return queries.messages(self._connection, range(first, last + 1, step))
 
+    def _share(self, phrases: tuple[Phrase, ...]) -> float:
+        """Estimate the share of messages whose content, regardless of the topic, has all
+        phrases."""
+        saying = sum(folded_contain(fold_texts((one.content,)), phrases) for one in self._spread)
+        return saying / max(len(self._spread), 1)
+
     def _cheaper(self, scan: _Strategy, lookup: _Strategy, need: int) -> _Strategy:
         """Return the cheaper strategy for the rest, and set the size of its next step."""
         ids = self._last_id if self._comparison == "<" else self._newest - self._last_id
         hits = self._newest * lookup.density
-        prepared = 0 if self._hits_left else hits * self._connection.dialect.search_hit_cost
+        dialect = self._connection.dialect
         to_scan, to_look_up = scan.left(need, ids), lookup.left(need, ids)
+        prepared = 0 if self._hits_left else hits * dialect.search_hit_cost
+        if prepared > _LONG and not dialect.search_is_ordered:
+            share = self._share(self._queried)
+            checked = min(to_look_up / share, ids) * dialect.search_hit_cost if share else prepared
+            self._is_common = checked < prepared
+            prepared = min(prepared, checked)
         scanning, looking_up = to_scan * scan.cost, to_look_up * lookup.cost + prepared
         if min(scanning, looking_up) > _LONG and self._queried != self._phrases:
             # The sample was misleading: reading all hits of the rarest phrases takes long.
@@ -330,10 +340,13 @@ class SearchWalk:
                 scanning = min(scanning, few.number * scan.cost)
             # The share of hits that match isn't known before some were found.
             estimates = [scanning, *([looking_up] if lookup.gained > scan.gained else [])]
-            if few is not None and (hits + few.number) * _HELD_COST + prepared < min(estimates):
-                self._few = few
+            if few is not None:
+                crossing = hits * dialect.search_cross_cost + few.number * dialect.search_check_cost
+                if crossing < min(estimates):
+                    self._few = few
         if self._few is not None:
-            lookup.size = _LONGEST_STEP
+            enough = _LONGEST_STEP if dialect.search_is_ordered else to_look_up * 5 // 4
+            lookup.size = min(max(enough, _MOST_ROWS + 1), _LONGEST_STEP)
             return lookup
         if scanning <= looking_up:
             scan.size = min(max(to_scan * 5 // 4, _FIRST_STEP), scan.size * STEP_GROWTH, _MOST_ROWS)
@@ -438,12 +451,23 @@ class SearchWalk:
         (`_is_whole_topic`, and old messages on PostgreSQL, which were indexed with their former
         topic)."""
         dialect, comparison = self._connection.dialect, self._comparison
-        queries = [dialect.search_hits(comparison, among)]
+        queries = [dialect.search_hits(comparison, among, is_common=self._is_common)]
         parameters = [dialect.search_query(self._queried), self._last_id, *own]
         size = 1 << (size - 1).bit_length()  # Few distinct sizes, as above.
         for topic_ids, rest in self._topics_saying(self._queried):
             if self._is_whole_topic:
                 rest = ()
+            if rest and not among and not self._share(rest):
+                # Few messages have the other phrases, and the topics may have many.
+                topic_id = "(SELECT topic_id FROM messages WHERE messages.id = hits.id)"
+                hits = dialect.search_hits(comparison)
+                queries.append(f"SELECT id FROM ({hits}) AS hits WHERE {dialect.among(topic_id)}")
+                parameters += [
+                    dialect.search_query(rest),
+                    self._last_id,
+                    dialect.array(topic_ids),
+                ]
+                continue
             if rest or among:
                 where = dialect.among("topic_id") + (f" AND id IN ({among})" if among else "")
                 inside = f"SELECT id FROM messages WHERE {where}"

@@ -25,6 +25,8 @@ class SqliteDialect(Dialect):
     intersects_indexes = False
     search_is_ordered = True
     search_hit_cost = 0.04
+    search_check_cost = 0.35
+    search_cross_cost = 0.35
     begin_write = ("BEGIN IMMEDIATE",)
     begin_migration = begin_write
     within = (
@@ -133,7 +135,7 @@ class SqliteDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
-    def search_hits(self, comparison: str, among: str = "") -> str:
+    def search_hits(self, comparison: str, among: str = "", *, is_common: bool = False) -> str:
         named = (
             "SELECT rowid AS id FROM message_search"
             f" WHERE message_search MATCH ? AND rowid {comparison} ?"
