@@ -4,8 +4,10 @@ import asyncio
 import re
 
 import pytest
+from markdown_it.rules_core import StateCore
 
-from tertulia.markup import katex, worker_rendering
+from tertulia.markup import blocks, katex, worker_rendering
+from tertulia.markup.context import Steps
 from tertulia.markup.inline import MAX_FORMULA
 from tertulia.markup.worker_rendering import MAX_FORMULA_SIZE, Formula, RenderCache
 from tertulia.state.decision import CommandContext
@@ -185,7 +187,7 @@ def test_formulas_of_a_message_are_laid_out_up_to_a_limit() -> None:
 async def test_prepared_formulas_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_rendering, "formula_cache", RenderCache())
     content = "$$p_1$$ and\n```math\np_2\n\np_3\n```\n> * ~~~~math\n>   p_4\n>   ~~~~"
-    await SERVING.prepare(CommandContext(STATE, 0, ANN), content)
+    await SERVING.rendered(CommandContext(STATE, 0, ANN), content)
 
     def never(tex: str, *, display: bool) -> str | None:
         raise AssertionError(f"{tex} is laid out")
@@ -200,7 +202,7 @@ async def test_prepared_formulas_are_not_computed_again(monkeypatch: pytest.Monk
 async def test_many_messages_with_formulas_are_prepared_concurrently() -> None:
     context = CommandContext(STATE, 0, ANN)
     contents = [f"$$t_{n}$$ $$t_{n // 2}$$" for n in range(20)]
-    await asyncio.gather(*(SERVING.prepare(context, content) for content in contents))
+    await asyncio.gather(*(SERVING.rendered(context, content) for content in contents))
     shown = SERVING.render(context, " ".join(f"$$t_{n}$$" for n in range(20))).html
     assert "tex-error" not in shown
     assert "<mtext>" not in shown
@@ -234,3 +236,24 @@ def test_a_formula_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
     finally:
         engine.set_time_limit(katex.MAX_SECONDS)
     assert katex.formula("b+c", display=True) is not None
+
+
+@with_katex
+async def test_a_message_with_code_and_formulas_is_parsed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_rendering, "code_cache", RenderCache())
+    monkeypatch.setattr(worker_rendering, "formula_cache", RenderCache())
+    parsed: list[str] = []
+    real = blocks.parse
+
+    def parse(state: StateCore) -> Steps[None]:
+        parsed.append(state.src)
+        yield from real(state)
+
+    monkeypatch.setattr(blocks, "parse", parse)
+    content = "```python\n96\n```\n$$q_1$$ and\n```math\nq_2\n```"
+    shown = (await SERVING.rendered(CommandContext(STATE, 0, ANN), content)).html
+    assert '<span class="mi">96</span>' in shown
+    assert shown.count('class="katex-html"') == 2
+    assert parsed == [content]

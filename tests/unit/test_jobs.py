@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import gc
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from pathlib import Path
@@ -27,6 +28,7 @@ from tertulia.jobs.upkeep import heartbeats, reporter, troubles
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Conflict, Refused, Unavailable
+from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
@@ -334,15 +336,21 @@ async def test_a_command_without_progress_is_retried_after_a_pause(config: Confi
 
 
 class Choosy(Renderer):
-    """Fails to prepare bad items, as if it had a bug."""
+    """Fails to render bad items, as if it had a bug."""
 
     def __init__(self, error: Exception | None = None) -> None:
         super().__init__()
         self.error = error or ZeroDivisionError("a mistake")
 
-    async def prepare(self, context: CommandContext, content: str) -> None:
+    async def rendered(
+        self,
+        context: CommandContext,
+        content: str,
+        known: Mapping[str, LinkPreview | None] | None = None,
+    ) -> Rendered:
         if "bad" in content:
             raise self.error
+        return await super().rendered(context, content, known)
 
 
 async def write_later(org: Organization, content: str) -> int:

@@ -36,6 +36,7 @@ CODE = '<div class="codehilite"{}><pre><span></span><code>{}</code></pre></div>'
         ("> a\n> \nb\nc\n\nd", Q.format("a</p>\n<p>b<br>\nc") + "\n<p>d</p>"),
         (">\n* b", "<blockquote>\n<ul>\n<li>b</li>\n</ul>\n</blockquote>"),
         ("> > a", f"<blockquote>\n{Q.format('a')}\n</blockquote>"),
+        ("> * a\n      * b", "<blockquote>\n<ul>\n<li>a<br>\n* b</li>\n</ul>\n</blockquote>"),
         (">", "<p>&gt;</p>"),
         ("> \n>", "<p>&gt;<br>\n&gt;</p>"),
         ("a\n> b", f"<p>a</p>\n{Q.format('b')}"),
@@ -220,7 +221,7 @@ async def test_code_that_a_grammar_cannot_finish_is_plain(
     context = CommandContext(STATE, 0, ANN)
     content = f"```{language}\n{source}\n```"
     # It would take years without the worker process.
-    await SERVING.prepare(context, content)
+    await SERVING.rendered(context, content)
     shown = SERVING.render(context, content).html
     assert re.sub("<[^>]+>", "", shown) == escaped(source) + "\n"
 
@@ -232,14 +233,14 @@ async def test_other_code_is_still_highlighted_afterwards(
     bomb = "```bash\n$'" + "\\" * 54 + "\n```"
     with monkeypatch.context() as sooner:
         sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)
-        await SERVING.prepare(context, bomb)
+        await SERVING.rendered(context, bomb)
     lost = TEXTS.process_id
     content = "```python\n99\n```"
-    await SERVING.prepare(context, content)
+    await SERVING.rendered(context, content)
     assert '<span class="mi">99</span>' in SERVING.render(context, content).html
     # The piece is known to be slow, and no process is started for it again.
     running = TEXTS.process_id
-    await SERVING.prepare(context, bomb)
+    await SERVING.rendered(context, bomb)
     assert lost != TEXTS.process_id == running
 
 
@@ -253,16 +254,16 @@ async def test_a_language_that_keeps_ending_workers_is_paused(
         sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)  # They would take years.
         for number in range(worker_rendering.MAX_LOST):
             assert not lost.is_paused("Bash")
-            await SERVING.prepare(context, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
+            await SERVING.rendered(context, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
     assert lost.is_paused("Bash")
     content = "```bash\necho hello\n```"
-    await SERVING.prepare(context, content)
+    await SERVING.rendered(context, content)
     assert "<span class=" not in SERVING.render(context, content).html
-    await SERVING.prepare(context, "```python\n97\n```")
+    await SERVING.rendered(context, "```python\n97\n```")
     assert 'class="mi"' in SERVING.render(context, "```python\n97\n```").html
     # Then it's highlighted again.
     monkeypatch.setattr(worker_rendering, "LOST_SECONDS", 0)
-    await SERVING.prepare(context, content)
+    await SERVING.rendered(context, content)
     assert "<span class=" in SERVING.render(context, content).html
 
 

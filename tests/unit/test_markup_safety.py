@@ -1,5 +1,6 @@
 """Any text renders within a time limit, and nothing in it can run."""
 
+import asyncio
 import re
 import sys
 import time
@@ -12,14 +13,25 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it.token import Token
 
-from tertulia.markup import katex, links
+from tertulia.markup import katex, links, markdown
 from tertulia.markup.addresses import safe
 from tertulia.markup.elements import ALLOWED, VOID, element, open_tag
 from tertulia.markup.markdown import MAX_HTML
 from tertulia.model.organization import Linkifier
+from tertulia.state.decision import CommandContext
 from tests.support import Turns
-from tests.unit.markup_organization import EVE, html, organization, path, rendered
+from tests.unit.markup_organization import (
+    ANN,
+    EVE,
+    SERVING,
+    STATE,
+    html,
+    organization,
+    path,
+    rendered,
+)
 
 FORMULA = katex.ALLOWED | set(katex.MATHML)
 SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
@@ -354,3 +366,40 @@ def test_many_emoji_cost_few_steps_each() -> None:
 
 def test_a_usual_message_keeps_its_emoji() -> None:
     assert html("🇩🇪 " * 200).count('class="emoji') == 200
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "* a\n" * 2500,
+        "* a\nb\n" * 1600,
+        "* a\n1. b\n" * 1100,
+        "1. a\n   * b\n     * c\n" * 500,
+        "```quote\n" + "* a\n" * 2400,
+        "*a* " * 2500,
+        "*a*\n\n" * 2000,
+        "a\n" * 5000,
+    ],
+    ids=lambda content: content[:12],
+)
+async def test_a_long_message_is_rendered_in_many_short_steps(
+    content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others get a turn after a few tokens, however they are nested."""
+    monkeypatch.setattr(markdown, "STEP_SECONDS", 0)
+    context = CommandContext(STATE, 0, ANN)
+    tokens: list[int] = [0]
+    real = Token.__init__
+
+    def init(self: Token, *arguments: Any, **keywords: Any) -> None:
+        tokens[-1] += 1
+        real(self, *arguments, **keywords)
+
+    monkeypatch.setattr(Token, "__init__", init)
+    task = asyncio.create_task(SERVING.rendered(context, content))
+    while not task.done():
+        await asyncio.sleep(0)
+        tokens.append(0)
+    assert max(tokens) <= 20
+    assert sum(tokens) >= 5000
+    assert (await task) == rendered(content)

@@ -4,11 +4,15 @@ from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from markdown_it.parser_inline import ParserInline, RuleFuncInlineType
-from markdown_it.rules_core import block
+from markdown_it.rules_core import StateCore, block, normalize, text_join
 from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType
 
-from tertulia.markup import blocks, markdown
+from tertulia.markup import blocks, markdown, previews
+from tertulia.markup.context import RenderContext, Steps, environment
 from tertulia.markup.render import Renderer
 from tertulia.state.decision import CommandContext
 from tests.unit.markup_organization import EVE, SITE, STATE, rendered
@@ -25,8 +29,9 @@ PARTS = st.sampled_from(
 def _thorough() -> Renderer:
     """A parser that tries all rules at all characters, and all kinds of blocks."""
     renderer = Renderer(SITE, in_place=True)
-    parser = renderer._markdown._parser
-    inline = ParserInline()
+    rendering = renderer._markdown
+    parser = rendering._parser
+    inline = _Thorough()
     names = []
     for sign, rules in markdown.RULES_BY_SIGN.items():
         for number, rule in enumerate(rules):
@@ -35,9 +40,24 @@ def _thorough() -> Renderer:
     inline.ruler.enableOnly(["text", *names])
     inline.ruler2 = parser.inline.ruler2
     parser.inline = inline
-    parser.core.ruler.at("block", block)
-    parser.core.ruler.enable("text_join")
+    rendering._inline = inline  # type: ignore[assignment]
+
+    def parsed(context: RenderContext, content: str) -> Steps[list[Token]]:
+        state = StateCore(content, parser, environment(context))
+        normalize(state)
+        block(state)
+        yield from rendering._parse_texts(context, state)
+        text_join(state)
+        return previews.with_previews(context, state.tokens)
+
+    rendering._parsed = parsed  # type: ignore[method-assign]
     return renderer
+
+
+class _Thorough(ParserInline):
+    def steps(self, text: str, md: MarkdownIt, env: EnvType) -> Steps[list[Token]]:
+        yield None
+        return self.parse(text, md, env, [])
 
 
 def _at(sign: str, rule: RuleFuncInlineType, state: StateInline, silent: bool) -> bool:

@@ -304,15 +304,15 @@ async def test_a_key_revoked_during_a_request_changes_nothing(
     ended = AgentKeysEnded(user_id=org["ann"].user_id, key_ids=(1,))
     node = org.node
 
-    async def prepare(*arguments: Any) -> Any:
+    async def rendering(*arguments: Any) -> Any:
         """The key is revoked between the request and the decision."""
         await org.do(ended)
         monkeypatch.undo()
         return await rendered(*arguments)
 
-    rendered = node.renderer.prepare
+    rendered = node.renderer.rendered
     async with agent_with(org, key) as agent:
-        monkeypatch.setattr(type(node.renderer), "prepare", lambda _, *a: prepare(*a))
+        monkeypatch.setattr(type(node.renderer), "rendered", lambda _, *a: rendering(*a))
         with pytest.raises(Exception, match=r"401|no longer valid|invalid"):
             await agent.client.call_tool(
                 "send_message", {"channel": channel, "topic": "soup", "text": "x"}

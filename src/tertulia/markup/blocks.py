@@ -1,16 +1,18 @@
 """Block rules: quotations, headings, tables, lists, and fences."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from markdown_it.common.utils import mdTrim
+from markdown_it.parser_block import RuleFuncBlockType
 from markdown_it.rules_block import StateBlock, blockquote, heading, table
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from tertulia.markup import code
-from tertulia.markup.context import MAX_NESTING, context_of
+from tertulia.markup.context import MAX_NESTING, Steps, at_once, context_of
 
 _BEGINS_BLOCK: Final = re.compile(r"```|~~~|>")
 _LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
@@ -23,6 +25,7 @@ again for each line before them, which is quadratic."""
 _INDENT: Final = 2
 """Columns that the content of a list item is indented by."""
 _LINE: Final = r"[^\s\d#>`~*+\-_|:=][^\n]*+"
+_ITEM: Final = re.compile(_LINE)
 _PROSE: Final = re.compile(rf"{_LINE}(?:\n++{_LINE})*+")
 _BETWEEN: Final = re.compile(r"\n{2,}")
 
@@ -32,14 +35,46 @@ def is_prose(text: str) -> bool:
     return _PROSE.fullmatch(text) is not None
 
 
-def parse(state: StateCore) -> None:
+def parse(state: StateCore) -> Steps[None]:
     """Parse a message's blocks, with a shortcut for plain paragraphs."""
     if not is_prose(state.src):
-        state.md.block.parse(state.src, state.md, state.env, state.tokens)
+        if state.src:
+            blocks = StateBlock(state.src, state.md, state.env, state.tokens)
+            yield from _tokenize(blocks, blocks.line, blocks.lineMax)
         return
     for paragraph in _BETWEEN.split(state.src):
         text = Token("inline", "", 0, content=mdTrim(paragraph), children=[])
         state.tokens += (Token("paragraph_open", "p", 1), text, Token("paragraph_close", "p", -1))
+
+
+def _tokenize(state: StateBlock, begin: int, end: int) -> Steps[None]:
+    """Parse the lines like markdown-it's `ParserBlock.tokenize`, with a pause after each block."""
+    rules = state.md.block.ruler.getRules("")
+    has_empty_lines = False
+    while begin < end:
+        state.line = begin = state.skipEmptyLines(begin)
+        if begin >= end or state.sCount[begin] < state.blkIndent:
+            return
+        for rule in rules:
+            steps = _IN_STEPS.get(rule)
+            if steps is None:
+                matches = rule(state, begin, end, False)
+            else:
+                matches = yield from steps(state, begin, end)
+            if matches:
+                break
+        if state.line <= begin:
+            raise RuntimeError("no rule went on")
+        # An empty line after the last block doesn't count.
+        state.tight = not has_empty_lines
+        begin = state.line
+        # A paragraph in a list may have taken the empty line after it.
+        has_empty_lines |= state.isEmpty(begin - 1)
+        if begin < end and state.isEmpty(begin):
+            has_empty_lines = True
+            begin += 1
+            state.line = begin
+        yield None
 
 
 def line(state: StateBlock, number: int) -> str:
@@ -135,9 +170,7 @@ def _next_empty(state: StateBlock, begin: int, end: int) -> int:
 
 def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """A list. Items may have different markers. Their content is indented by two columns."""
-    if state.is_code_block(begin) or state.level + 2 > MAX_NESTING:
-        return False
-    marker = _MARKER.match(line(state, begin))
+    marker = _list_marker(state, begin)
     if marker is None:
         return False
     number = marker["number"]
@@ -145,11 +178,26 @@ def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
         interrupts = state.parentType == "paragraph" and state.sCount[begin] >= state.blkIndent
         empty = marker.end() == len(line(state, begin))
         return not interrupts or not (empty or len(number or "") > 1)
-    _list(state, begin, end, number)
+    at_once(_list(state, begin, end, number))
     return True
 
 
-def _list(state: StateBlock, begin: int, end: int, number: str | None) -> None:
+def _list_steps(state: StateBlock, begin: int, end: int) -> Steps[bool]:
+    """Parse like `list_rule`."""
+    marker = _list_marker(state, begin)
+    if marker is not None:
+        yield from _list(state, begin, end, marker["number"])
+    return marker is not None
+
+
+def _list_marker(state: StateBlock, begin: int) -> re.Match[str] | None:
+    """Return the marker if a list may begin in the line."""
+    if state.is_code_block(begin) or state.level + 2 > MAX_NESTING:
+        return None
+    return _MARKER.match(line(state, begin))
+
+
+def _list(state: StateBlock, begin: int, end: int, number: str | None) -> Steps[None]:
     kind, tag = ("bullet_list", "ul") if number is None else ("ordered_list", "ol")
     first = len(state.tokens)
     token = state.push(f"{kind}_open", tag, 1)
@@ -165,11 +213,12 @@ def _list(state: StateBlock, begin: int, end: int, number: str | None) -> None:
         if gap:
             tight = False
         state.push("list_item_open", "li", 1)
-        loose = _contents(state, current, end, marker.end())
+        loose = yield from _contents(state, current, end, marker.end())
         state.push("list_item_close", "li", -1)
         tight = tight and not loose
         gap = state.line - current > 1 and state.isEmpty(state.line - 1)
         current = state.line
+        yield None
         if current < end and _ends(state, current, end):
             break
     state.push(f"{kind}_close", tag, -1)
@@ -193,7 +242,7 @@ def _ends(state: StateBlock, number: int, end: int) -> bool:
     return any(rule(state, number, end, True) for rule in rules)
 
 
-def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
+def _contents(state: StateBlock, begin: int, end: int, offset: int) -> Steps[bool]:
     """Parse an item's content, `offset` characters into its first line. Returns whether it has
     empty lines."""
     kept = state.bMarks[begin], state.tShift[begin], state.sCount[begin]
@@ -205,12 +254,26 @@ def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
     state.tight = True
     if not line(state, begin) and state.isEmpty(begin + 1):
         state.line = min(begin + 2, end)
+    elif _is_one_line(state, begin, end):
+        _paragraph(state, mdTrim(line(state, begin)))
+        state.line = begin + 1
     else:
-        state.md.block.tokenize(state, begin, end)
+        yield from _tokenize(state, begin, end)
     loose = not state.tight
     state.bMarks[begin], state.tShift[begin], state.sCount[begin] = kept
     state.blkIndent, state.tight = outside
     return loose
+
+
+def _is_one_line(state: StateBlock, begin: int, end: int) -> bool:
+    """Whether an item is a line of prose right before another item: a shortcut."""
+    return (
+        begin + 1 < end
+        # A negative one marks a line that continues a quotation.
+        and 0 <= state.sCount[begin + 1] < state.blkIndent
+        and _MARKER.match(line(state, begin + 1)) is not None
+        and _ITEM.fullmatch(line(state, begin)) is not None
+    )
 
 
 def _hide_paragraphs(tokens: list[Token], first: int, level: int) -> None:
@@ -256,6 +319,10 @@ def fence_in(text: str) -> Fence | None:
 
 def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """A fenced block, which ends with the block around it if the fence isn't closed."""
+    return at_once(_fence_steps(state, begin, end, silent))
+
+
+def _fence_steps(state: StateBlock, begin: int, end: int, silent: bool = False) -> Steps[bool]:
     if state.is_code_block(begin):
         return False
     fence = fence_in(line(state, begin))
@@ -268,7 +335,7 @@ def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     holds_blocks = word in _WITH_BLOCKS and state.level < MAX_NESTING
     last, following = _end(state, fence, begin + 1, end, holds_blocks=holds_blocks)
     if holds_blocks:
-        _blocks(state, begin, last, word, fence.rest)
+        yield from _blocks(state, begin, last, word, fence.rest)
     else:
         token = state.push("formula" if word == "math" else "fence", "", 0)
         token.info = "" if word in _WITH_BLOCKS else fence.word
@@ -279,6 +346,13 @@ def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
             token.content = f"{fence.rest}\n{token.content}"
     state.line = following
     return True
+
+
+_IN_STEPS: Final[Mapping[RuleFuncBlockType, Callable[[StateBlock, int, int], Steps[bool]]]] = {
+    list_rule: _list_steps,
+    fence_rule: _fence_steps,
+}
+"""Rules that pause between the blocks inside."""
 
 
 def _with_words_kept(fence: Fence) -> Fence:
@@ -312,7 +386,7 @@ def _end(
     return end, end
 
 
-def _blocks(state: StateBlock, begin: int, end: int, word: str, header: str) -> None:
+def _blocks(state: StateBlock, begin: int, end: int, word: str, header: str) -> Steps[None]:
     if word == "quote":
         state.push("blockquote_open", "blockquote", 1)
         _paragraph(state, header)
@@ -322,7 +396,7 @@ def _blocks(state: StateBlock, begin: int, end: int, word: str, header: str) -> 
         state.push("spoiler_content", "", 0)
     outer, maximum, tight = state.parentType, state.lineMax, state.tight
     state.parentType, state.lineMax = "blockquote", end
-    state.md.block.tokenize(state, begin + 1, end)
+    yield from _tokenize(state, begin + 1, end)
     state.parentType, state.lineMax, state.tight = outer, maximum, tight
     if word == "quote":
         state.push("blockquote_close", "blockquote", -1)

@@ -1,9 +1,9 @@
 """The context of a message while it is rendered."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from tertulia.domain import channel_access, permissions
 from tertulia.markup.external_media import ExternalMedia
-from tertulia.markup.worker_rendering import ExpensiveParts
+from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import MessagePlace
@@ -24,6 +24,22 @@ from tertulia.state.state import State
 _KEY: Final = "page"
 MAX_NESTING: Final = 24
 """Depth of nested blocks. Deeper ones are shown as text."""
+
+
+T = TypeVar("T")
+Steps = Generator[PartsToRender | None, None, T]
+"""Work with pauses in which others may run. Before a pause with parts to render, a worker may
+render them."""
+
+
+def at_once(steps: Steps[T]) -> T:
+    """Do the work without pauses."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 @dataclass

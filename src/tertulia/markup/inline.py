@@ -11,7 +11,7 @@ from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-from tertulia.markup.context import add_html, context_of, delimiters_of
+from tertulia.markup.context import Steps, add_html, at_once, context_of, delimiters_of
 from tertulia.markup.elements import element, escaped
 from tertulia.markup.worker_rendering import ExpensiveParts
 
@@ -28,6 +28,9 @@ class InlineParser(ParserInline):
         self._max_nesting = max_nesting
 
     def tokenize(self, state: StateInline) -> None:
+        at_once(self._tokenize(state))
+
+    def _tokenize(self, state: StateInline) -> Steps[None]:
         text, end = state.src, state.posMax
         while state.pos < end:
             begin = state.pos
@@ -46,17 +49,28 @@ class InlineParser(ParserInline):
             else:
                 state.append_pending(text[at])
                 state.pos = at + 1
+            yield None
         if state.pending:
             state.pushPending()
 
-    def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
-        if self._sign.search(src) is not None:
-            return super().parse(src, md, env, tokens)
-        if src:
-            token = Token("text", "", 0)
-            token.content = src
-            tokens.append(token)
-        return tokens
+    def steps(self, text: str, md: MarkdownIt, env: EnvType) -> Steps[list[Token]]:
+        """Parse like `parse`, with a pause after each sign and rule."""
+        if not text:
+            return []
+        if self._sign.search(text) is None:
+            return [text_token(text)]
+        state = StateInline(text, md, env, [])
+        yield from self._tokenize(state)
+        for rule in self.ruler2.getRules(""):
+            rule(state)
+            yield None
+        return state.tokens
+
+
+def text_token(content: str) -> Token:
+    token = Token("text", "", 0)
+    token.content = content
+    return token
 
 
 _ESCAPED: Final = re.compile(r"\\([\\`*_{}\[\]()>#+\-.!])")
@@ -152,11 +166,14 @@ def formula(state: StateInline, silent: bool) -> bool:
     if match is None or context_of(state).is_plain:
         return False
     if not silent:
-        tex = match["tex"]
-        shown = _formula(tex, context_of(state).expensive, display=False)
-        add_html(state, _formula_error(f"$${tex}$$") if shown is None else shown)
+        state.push("formula", "", 0).content = match["tex"]
     state.pos = match.end()
     return True
+
+
+def formula_in_text(tex: str, expensive: ExpensiveParts) -> str:
+    shown = _formula(tex, expensive, display=False)
+    return _formula_error(f"$${tex}$$") if shown is None else shown
 
 
 def formula_block(source: str, expensive: ExpensiveParts) -> str:

@@ -1,19 +1,20 @@
 """The Markdown parser with Tertulia's rules, and the HTML of its tokens."""
 
+import asyncio
 import dataclasses
-import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.parser_inline import RuleFuncInlineType
-from markdown_it.rules_core import StateCore
+from markdown_it.rules_core import StateCore, normalize
 from markdown_it.rules_inline import emphasis as asterisks
 from markdown_it.rules_inline import newline
 from markdown_it.token import Token
 
 from tertulia.markup import blocks, code, emoji, inline, links, mentions, previews, times
-from tertulia.markup.context import RenderContext, context_of, environment
+from tertulia.markup.context import RenderContext, Steps, at_once, environment
 from tertulia.markup.elements import element, escaped_text, open_tag
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.inline import InlineParser
@@ -75,16 +76,18 @@ def to_html(context: RenderContext, tokens: Sequence[Token]) -> str:
     return "".join(parts).rstrip("\n")
 
 
-def _text(_context: RenderContext, tokens: Sequence[Token], index: int) -> str:
-    return "".join(map(_piece, tokens[index].children or ()))
+def _text(context: RenderContext, tokens: Sequence[Token], index: int) -> str:
+    return "".join([_piece(context, token) for token in tokens[index].children or ()])
 
 
-def _piece(token: Token) -> str:
+def _piece(context: RenderContext, token: Token) -> str:
     match token.type:
         case "text":
             return escaped_text(token.content)
         case "html":
             return token.content
+        case "formula":
+            return inline.formula_in_text(token.content, context.expensive)
         case "link_open":
             return open_tag("a", {name: str(value) for name, value in token.attrs.items()})
         case kind:
@@ -168,13 +171,14 @@ _OUTSIDE_OF_LINKS: Final[Sequence[Finder]] = (
 )
 
 
-def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> list[Token]:
+def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> Steps[list[Token]]:
     """Split text tokens with the finders."""
     found: list[Token] = []
     in_link = 0
     for token in tokens:
         if token.type == "text":
             _add_split(found, context, token, _EVERYWHERE if in_link else _OUTSIDE_OF_LINKS)
+            yield None
             continue
         in_link += token.nesting if token.tag == "a" else 0
         found.append(token)
@@ -194,20 +198,12 @@ def _add_split(
             if isinstance(part, Token):
                 found.append(part)
             elif part:
-                _add_split(found, context, _text_token(part), finders[number:])
+                _add_split(found, context, inline.text_token(part), finders[number:])
         return
     found.append(token)
 
 
-def _text_token(content: str) -> Token:
-    token = Token("text", "", 0)
-    token.content = content
-    return token
-
-
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
-_EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
-"""A message without these has neither code nor formulas."""
 RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
     "\n": (newline,),
     "\\": (inline.escape,),
@@ -225,6 +221,8 @@ RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
 """Inline rules by their first character."""
 _AFTER_INLINE: Final = ("balance_pairs", "strikethrough", "emphasis", "fragments_join")
 _MAX_NESTING: Final = 100
+STEP_SECONDS: Final = 0.005
+"""How long rendering holds the event loop before others get a turn."""
 MAX_HTML: Final = 131_072
 """Bytes of a message's HTML. A longer message is rendered without emoji, formulas, and
 highlighting, or else as plain text."""
@@ -238,18 +236,34 @@ class Markdown:
         self._site = site
         self._external_media = external_media
         self._in_place = in_place
-        self._parser = _parser()
+        self._inline = InlineParser(RULES_BY_SIGN, _MAX_NESTING)
+        self._parser = _parser(self._inline)
 
-    async def prepare(self, command: CommandContext, content: str) -> None:
-        """Have a worker render code and formulas, and compile matching linkifiers, so that
-        `render` finds them."""
+    async def rendered(
+        self,
+        command: CommandContext,
+        content: str,
+        known: Mapping[str, LinkPreview | None] | None = None,
+    ) -> Rendered:
+        """Render like `render`, but have a worker render code and formulas, and give others a turn
+        every `STEP_SECONDS`."""
         await links.compile_linkifiers(command.state, content)
-        if _EXPENSIVE.search(content) is None:
-            return
-        to_render = PartsToRender()
-        context = RenderContext(command, self._site, expensive=ExpensiveParts(to_render=to_render))
-        to_html(context, self._parser.parse(content, environment(context)))
-        await prepare(to_render)
+        expensive = ExpensiveParts(to_render=PartsToRender())
+        steps = self._steps(self._context(command, known, expensive), content)
+        turn_ends = time.perf_counter() + STEP_SECONDS
+        while True:
+            try:
+                to_render = next(steps)
+            except StopIteration as end:
+                result: Rendered = end.value
+                return result
+            if to_render is not None:
+                await prepare(to_render)
+            elif time.perf_counter() < turn_ends:
+                continue
+            else:
+                await asyncio.sleep(0)
+            turn_ends = time.perf_counter() + STEP_SECONDS
 
     def render(
         self,
@@ -259,18 +273,37 @@ class Markdown:
     ) -> Rendered:
         """Render content by the command's actor. Every input renders; anything that isn't markup
         is text. `known` has the previews of fetched pages."""
+        expensive = ExpensiveParts(in_place=self._in_place)
+        return at_once(self._steps(self._context(command, known, expensive), content))
+
+    def _context(
+        self,
+        command: CommandContext,
+        known: Mapping[str, LinkPreview | None] | None,
+        expensive: ExpensiveParts,
+    ) -> RenderContext:
         external_media = self._external_media
         if known:
             external_media = dataclasses.replace(external_media, previews=known)
-        expensive = ExpensiveParts(in_place=self._in_place)
-        context = RenderContext(command, self._site, external_media, expensive=expensive)
-        html, tokens = self._html(context, content)
+        return RenderContext(command, self._site, external_media, expensive=expensive)
+
+    def _steps(self, context: RenderContext, content: str) -> Steps[Rendered]:
+        tokens = yield from self._parsed(context, content)
+        html = to_html(context, tokens)
+        missing = context.expensive.to_render
+        if missing is not None and (missing.codes or missing.formulas):
+            yield missing
+            context.expensive = ExpensiveParts(in_place=False)
+            html = to_html(context, tokens)
         if _size(html) > MAX_HTML:
-            expensive = ExpensiveParts(is_plain=True)
             plain = RenderContext(
-                command, self._site, external_media, expensive=expensive, is_plain=True
+                context.command,
+                self._site,
+                context.external_media,
+                expensive=ExpensiveParts(is_plain=True),
+                is_plain=True,
             )
-            html, _ = self._html(plain, content)
+            html = to_html(plain, (yield from self._parsed(plain, content)))
         if _size(html) > MAX_HTML:
             html = element("p", {}, escaped_text(content).replace("\n", _LINE_BREAK))
         return Rendered(
@@ -285,10 +318,27 @@ class Markdown:
             is_me=content.startswith("/me ") and _is_one_paragraph(tokens),
         )
 
-    def _html(self, context: RenderContext, content: str) -> tuple[str, list[Token]]:
-        tokens = self._parser.parse(content, environment(context))
-        tokens = previews.with_previews(context, tokens)
-        return to_html(context, tokens), tokens
+    def _parsed(self, context: RenderContext, content: str) -> Steps[list[Token]]:
+        state = StateCore(content, self._parser, environment(context))
+        normalize(state)
+        yield from blocks.parse(state)
+        yield from self._parse_texts(context, state)
+        return previews.with_previews(context, state.tokens)
+
+    def _parse_texts(self, context: RenderContext, state: StateCore) -> Steps[None]:
+        """Parse the inline text of blocks. In quotations, mentions are silent and there are no
+        players."""
+        quotations = 0
+        for token in state.tokens:
+            quotations += token.nesting if token.type.startswith("blockquote") else 0
+            if token.type != "inline":
+                continue
+            context.in_quotation = quotations > 0
+            children = yield from self._inline.steps(token.content, state.md, state.env)
+            children = yield from with_links_and_emoji(context, children)
+            token.children = (
+                children if context.in_quotation else previews.with_audio_players(context, children)
+            )
 
 
 def _size(html: str) -> int:
@@ -300,9 +350,9 @@ def _is_one_paragraph(tokens: list[Token]) -> bool:
     return [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
 
 
-def _parser() -> MarkdownIt:
+def _parser(texts: InlineParser) -> MarkdownIt:
     markdown = MarkdownIt("zero", {"breaks": True, "maxNesting": _MAX_NESTING})
-    markdown.inline = InlineParser(RULES_BY_SIGN, _MAX_NESTING)
+    markdown.inline = texts
     markdown.enable([*_BLOCK_RULES])
     block = markdown.block.ruler
     interrupting = ["paragraph", "blockquote", "list"]
@@ -313,26 +363,4 @@ def _parser() -> MarkdownIt:
     block.at("heading", blocks.heading_rule, {"alt": ["paragraph", "blockquote"]})
     markdown.inline.ruler2.enableOnly([*_AFTER_INLINE])
     markdown.inline.ruler2.after("fragments_join", "strong_outside", inline.strong_outside)
-    markdown.core.ruler.at("block", blocks.parse)
-    markdown.core.ruler.at("inline", _parse_texts)
-    # It joins texts that markdown-it's own rules leave behind.
-    markdown.core.ruler.disable("text_join")
     return markdown
-
-
-def _parse_texts(state: StateCore) -> None:
-    """Parse the inline text of blocks. In quotations, mentions are silent and there are no
-    players."""
-    context = context_of(state)
-    quotations = 0
-    for token in state.tokens:
-        quotations += token.nesting if token.type.startswith("blockquote") else 0
-        if token.type != "inline":
-            continue
-        context.in_quotation = quotations > 0
-        children: list[Token] = []
-        state.md.inline.parse(token.content, state.md, state.env, children)
-        children = with_links_and_emoji(context, children)
-        token.children = (
-            children if context.in_quotation else previews.with_audio_players(context, children)
-        )

@@ -17,7 +17,7 @@ class Renderer:
     `external_media` says what is shown of other servers: nothing by default.
 
     With `in_place`, code and formulas are rendered in this process without limits, for trusted
-    text. Otherwise they are plain text unless `prepare` was called before.
+    text. Otherwise they are plain text unless `rendered` was called before.
     """
 
     def __init__(
@@ -34,9 +34,15 @@ class Renderer:
 
         return Markdown(self._site, self._external_media, in_place=self._in_place)
 
-    async def prepare(self, context: CommandContext, content: str) -> None:
-        """Have a worker render code and formulas, so that `render` finds them."""
-        await self._markdown.prepare(context, content)
+    async def rendered(
+        self,
+        context: CommandContext,
+        content: str,
+        known: Mapping[str, LinkPreview | None] | None = None,
+    ) -> Rendered:
+        """Render like `render`, in steps between which others run. A worker renders code and
+        formulas, which `render` then finds in the cache."""
+        return await self._markdown.rendered(context, content, known)
 
     def render(
         self,

@@ -1,8 +1,8 @@
 """Rendering of code and formulas by a worker, because they can take long.
 
-`prepare` is called before a message is rendered. It has a worker render these parts within a time
-limit and caches their HTML for rendering. A part that took too long is cached as plain text and not
-tried again while it is in the cache.
+Rendering first collects these parts. `prepare` has a worker render them within a time limit, and
+caches their HTML. A part that took too long is cached as plain text and not tried again while it is
+in the cache.
 """
 
 import logging

@@ -148,10 +148,8 @@ class Node:
     ) -> Rendered:
         """Render Markdown of an author; a worker renders code and formulas. `known` are link
         previews."""
-        await self.renderer.prepare(CommandContext(self.state, self.clock(), author_id), content)
-        return self.renderer.render(
-            CommandContext(self.state, self.clock(), author_id), content, known
-        )
+        context = CommandContext(self.state, self.clock(), author_id)
+        return await self.renderer.rendered(context, content, known)
 
     def render(self, content: str, author_id: int | None) -> Rendered:
         """Render without waiting: code and formulas that were not prepared stay plain."""
@@ -204,7 +202,7 @@ class Caller(Struct, frozen=True, kw_only=True):
         arguments are ignored."""
         for text in texts:
             if isinstance(text, str):
-                await self.node.renderer.prepare(self.context(), text)
+                await self.node.renderer.rendered(self.context(), text)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """Submit a command as the caller, and return its result when it is on disk."""
