@@ -20,6 +20,7 @@ from tertulia.model.errors import Conflict
 from tertulia.model.narrow import Scope, Term
 from tertulia.model.user_topics import Visibility
 from tertulia.service.messages import deleting, editing, preconditions
+from tertulia.state.unread import UnreadIndex
 from tertulia.store import bitmaps, consistency, log_entries, message_details, writing
 from tertulia.store import editing as store_editing
 from tertulia.store import store as store_module
@@ -759,3 +760,31 @@ async def test_equal_rows_are_computed_once(
     # Not per person. (On PostgreSQL, the same rows are requested twice.)
     times = 2 if org.node.store.database.dialect.name == "postgresql" else 1
     assert len(rows) == times * len(set(rows))
+
+
+async def test_what_a_move_changes_for_many_people_is_folded_once(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for who in ("dora", "emil"):
+        await org.add(who)
+    await org.channel("lounge", "ann", "ben", "cleo")
+    attic = await org.channel("attic", "ann", "dora", "emil", is_private=True)
+    mids = await send_messages(org, "tea", 3)
+    calls: list[tuple[str, tuple[int, ...]]] = []
+
+    def counted(name: str) -> None:
+        real = getattr(UnreadIndex, name)
+
+        def count(self: UnreadIndex, user_ids: tuple[int, ...], *more: Any, **named: Any) -> None:
+            calls.append((name, tuple(user_ids)))
+            real(self, user_ids, *more, **named)
+
+        monkeypatch.setattr(UnreadIndex, name, count)
+
+    for name in ("forget", "mark", "flag"):
+        counted(name)
+    await move(org, mids[0], stream_id=attic)
+    ben, cleo, dora, emil = (org[who].user_id for who in ("ben", "cleo", "dora", "emil"))
+    assert calls == [("forget", (ben, cleo)), ("mark", (dora, emil))]
+    unread = (await org["dora"].register()).data["unread_msgs"]["streams"]
+    assert unread == []

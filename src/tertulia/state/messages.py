@@ -174,9 +174,9 @@ def _(state: State, change: changes.MessageSent) -> None:
     if change.awaits_previews:
         await_previews(state, message.id)
     for user_id, flag in change.flags.items():
-        state.unread.flag(user_id, (message.id,), flag, added=True)
-    for user_id in change.readers:
-        state.unread.mark(user_id, (message.id,), read=True)
+        state.unread.flag((user_id,), (message.id,), flag, added=True)
+    if change.readers:
+        state.unread.mark(change.readers, (message.id,), read=True)
     if change.widget is not None:
         state.counters.put(Counter(name="submessages", last=change.widget.id))
 
@@ -187,14 +187,14 @@ _RECENTLY = 86400
 @FOLDS.of(changes.FlagsChanged)
 def _(state: State, change: changes.FlagsChanged) -> None:
     if change.recorded:
-        state.unread.flag(change.user_id, change.recorded, Flag.RECORD, added=True)
-        state.unread.mark(change.user_id, change.recorded, read=True)
-    state.unread.flag(change.user_id, change.message_ids, change.flag, added=change.added)
+        state.unread.flag((change.user_id,), change.recorded, Flag.RECORD, added=True)
+        state.unread.mark((change.user_id,), change.recorded, read=True)
+    state.unread.flag((change.user_id,), change.message_ids, change.flag, added=change.added)
 
 
 @FOLDS.of(changes.MessagesRead)
 def _(state: State, change: changes.MessagesRead) -> None:
-    state.unread.mark(change.user_id, change.message_ids, read=True)
+    state.unread.mark((change.user_id,), change.message_ids, read=True)
 
 
 @FOLDS.of(changes.ReadStateImported)
@@ -209,8 +209,8 @@ def _(state: State, change: changes.ReadStateImported) -> None:
 @FOLDS.of(changes.MessagesUnread)
 def _(state: State, change: changes.MessagesUnread) -> None:
     if change.recorded:
-        state.unread.flag(change.user_id, change.recorded, Flag.RECORD, added=True)
-    state.unread.mark(change.user_id, tuple(m.id for m in change.messages), read=False)
+        state.unread.flag((change.user_id,), change.recorded, Flag.RECORD, added=True)
+    state.unread.mark((change.user_id,), tuple(m.id for m in change.messages), read=False)
 
 
 @FOLDS.of(changes.MessageEdited)
@@ -219,9 +219,9 @@ def _(state: State, change: changes.MessageEdited) -> None:
     state.recent_writes.note((message.id,), state.seq + 1)
     state.unread.mentions_all(message)
     for user_id, flag in change.unmentioned.items():
-        state.unread.flag(user_id, (message.id,), flag, added=False)
+        state.unread.flag((user_id,), (message.id,), flag, added=False)
     for user_id, flag in change.mentioned.items():
-        state.unread.flag(user_id, (message.id,), flag, added=True)
+        state.unread.flag((user_id,), (message.id,), flag, added=True)
     claim(state, message.id, change.attached)
     release(state, message.id, change.detached)
     if change.awaits_previews:
@@ -243,22 +243,16 @@ def _(state: State, change: changes.MessagesMoved) -> None:
         _rename_in_moves(state, old, new, change.new_topic)
     state.unread.moved(moved, old, new)
     take_pins_along(state, moved, change)
+    # Once for a group, which may be thousands of people.
     for some, user_ids in change.lost:
-        ids = ids_of(some, moved)
-        for user_id in user_ids:
-            state.unread.forget(user_id, ids)
+        state.unread.forget(user_ids, ids_of(some, moved))
     for some, user_ids in change.marked_read:
-        ids = ids_of(some, moved)
-        for user_id in user_ids:
-            state.unread.mark(user_id, ids, read=True)
+        state.unread.mark(user_ids, ids_of(some, moved), read=True)
     for some, user_ids in change.recorded:
-        ids = ids_of(some, moved)
-        for user_id in user_ids:
-            state.unread.flag(user_id, ids, Flag.RECORD, added=True)
+        state.unread.flag(user_ids, ids_of(some, moved), Flag.RECORD, added=True)
     for some, user_ids in change.mentioned:
-        ids = ids_of(some, moved)
-        for user_id in user_ids:
-            state.unread.flag(user_id, ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
+        mentioned = ids_of(some, moved)
+        state.unread.flag(user_ids, mentioned, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
 
 
 def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], name: str) -> None:

@@ -36,8 +36,8 @@ def _(state: State, change: changes.ReactionAdded) -> None:
     _touch(state, reaction)
     if change.recorded:
         recorded = (reaction.message_id,)
-        state.unread.flag(reaction.user_id, recorded, Flag.RECORD, added=True)
-        state.unread.mark(reaction.user_id, recorded, read=True)
+        state.unread.flag((reaction.user_id,), recorded, Flag.RECORD, added=True)
+        state.unread.mark((reaction.user_id,), recorded, read=True)
 
 
 @FOLDS.of(changes.ReactionRemoved)

@@ -182,10 +182,9 @@ class UnreadIndex:
                 flagged.difference_update(ids)
 
     @_folded
-    def forget(self, user_id: int, ids: BitMap) -> None:
-        """Remove a user's sparse flags on these messages."""
-        reader = self.readers.get(user_id)
-        if reader is not None:
+    def forget(self, user_ids: Sequence[int], ids: BitMap) -> None:
+        """Remove users' sparse flags on these messages."""
+        for reader in self._loaded(user_ids):
             reader.touched |= ids
             for flagged in reader.flagged.values():
                 flagged.difference_update(ids)
@@ -197,30 +196,29 @@ class UnreadIndex:
             self._add(self.directs, direct_id, DirectMessages(BitMap()))
 
     @_folded
-    def mark(self, user_id: int, message_ids: Ids, *, read: bool) -> None:
-        """Mark a user's messages as read or unread."""
-        reader = self.readers.get(user_id)
-        if reader is None:
-            return
-        reader.touched.update(message_ids)
-        if read:
-            reader.read.update(message_ids)
-        else:
-            reader.read.difference_update(BitMap(message_ids))
+    def mark(self, user_ids: Sequence[int], message_ids: Ids, *, read: bool) -> None:
+        """Mark messages as read or unread for users."""
+        for reader in self._loaded(user_ids):
+            reader.touched.update(message_ids)
+            if read:
+                reader.read.update(message_ids)
+            else:
+                reader.read.difference_update(BitMap(message_ids))
 
     @_folded
-    def flag(self, user_id: int, message_ids: Ids, flag: Flag, *, added: bool) -> None:
-        """Set or clear a sparse flag on a user's messages."""
-        reader = self.readers.get(user_id)
-        if reader is None:
-            return
-        reader.touched.update(message_ids)
-        for one in flag:
-            ids = reader.flagged.setdefault(one, BitMap())
-            if added:
-                ids.update(message_ids)
-            else:
-                ids.difference_update(BitMap(message_ids))
+    def flag(self, user_ids: Sequence[int], message_ids: Ids, flag: Flag, *, added: bool) -> None:
+        """Set or clear a sparse flag on messages for users."""
+        for reader in self._loaded(user_ids):
+            reader.touched.update(message_ids)
+            for one in flag:
+                ids = reader.flagged.setdefault(one, BitMap())
+                if added:
+                    ids.update(message_ids)
+                else:
+                    ids.difference_update(BitMap(message_ids))
+
+    def _loaded(self, user_ids: Sequence[int]) -> Iterator[ReadState]:
+        return (self.readers[user_id] for user_id in user_ids if user_id in self.readers)
 
     def of(self, state: "State", user_id: int) -> Unread:
         """Return the user's unread messages, by conversation. Everything in `missing` must be
