@@ -201,9 +201,7 @@ def _(state: State, change: changes.MessagesRead) -> None:
 def _(state: State, change: changes.ReadStateImported) -> None:
     every = BitMap(range(change.first_id, change.last_id + 1))
     for some, user_ids in change.groups:
-        ids = ids_of(some, every)
-        for user_id in user_ids:
-            state.unread.mark(user_id, ids, read=True)
+        state.unread.mark(user_ids, ids_of(some, every), read=True)
 
 
 @FOLDS.of(changes.MessagesUnread)
