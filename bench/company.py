@@ -55,7 +55,8 @@ class Measured:
 
     def tell(self, command: str) -> Held:
         """Send a command (see `bench.held`), and return the longest hold since the last one."""
-        held = Held(**self._server.ask(command))
+        answer = self._server.ask(command)
+        held = Held(answer["held"], answer["by"], answer["where"], answer["collecting"])
         self._longest = max(self._longest, held, key=lambda one: one.held)
         return held
 
