@@ -1,6 +1,7 @@
 """Parsing parameters into values."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -64,6 +65,27 @@ class Needed(Params, kw_only=True, frozen=True):
     limit: Int | None
 
 
+P = TypeVar("P", bound=Params)
+
+
+def _decoded(
+    params: type[P], sent: Mapping[str, str], path: Mapping[str, str]
+) -> tuple[P, Sequence[str]]:
+    values, ignored = decode(params, sent, path)
+    return params(**values), ignored
+
+
+async def endpoint(call: object, number: Int, words: Sequence[str] = ()) -> None:
+    """An endpoint that takes its parameters as arguments."""
+
+
+def test_arguments_of_an_endpoint_are_parameters() -> None:
+    assert decode(endpoint, {"number": "7", "other": ""}, {}) == ({"number": 7}, ["other"])
+    assert decode(endpoint, {"number": "7", "words": '["tea"]'}, {})[0]["words"] == ["tea"]
+    with pytest.raises(MissingParameter):
+        decode(endpoint, {}, {})
+
+
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
@@ -110,7 +132,7 @@ class Needed(Params, kw_only=True, frozen=True):
     ],
 )
 def test_text_is_read_by_the_type(name: str, text: str, value: Any) -> None:
-    params, ignored = decode(Everything, {name: text}, {})
+    params, ignored = _decoded(Everything, {name: text}, {})
     assert getattr(params, name) == value
     assert type(getattr(params, name)) is type(value)
     assert ignored == []
@@ -183,7 +205,7 @@ def test_text_that_does_not_fit_the_type_is_refused_by_name(name: str, text: str
 
 
 def test_a_missing_parameter_has_its_default() -> None:
-    params, _ = decode(Everything, {}, {})
+    params, _ = _decoded(Everything, {}, {})
     assert params == Everything()
 
 
@@ -191,7 +213,7 @@ NEEDED = {"topic": "tea", "count": "2", "limit": "null"}
 
 
 def test_a_required_parameter_may_be_null_if_its_type_says_so() -> None:
-    params, ignored = decode(Needed, NEEDED, {"item_id": "9"})
+    params, ignored = _decoded(Needed, NEEDED, {"item_id": "9"})
     assert params == Needed(item_id=9, topic="tea", count=2, limit=None)
     assert ignored == []
 
@@ -213,7 +235,7 @@ def test_null_for_a_required_parameter_counts_as_missing() -> None:
 @pytest.mark.parametrize("alias", ["subject", "thread"])
 def test_an_alias_means_the_same(alias: str) -> None:
     sent = {alias: "tea", "count": "2", "limit": "3"}
-    params, ignored = decode(Needed, sent, {"item_id": "9"})
+    params, ignored = _decoded(Needed, sent, {"item_id": "9"})
     assert params.topic == "tea"
     assert ignored == []
 
@@ -229,7 +251,7 @@ def test_two_names_of_one_parameter_are_refused(first: str, second: str) -> None
 
 
 def test_a_path_parameter_is_not_taken_from_elsewhere() -> None:
-    params, ignored = decode(Needed, {**NEEDED, "item_id": "1"}, {"item_id": "9"})
+    params, ignored = _decoded(Needed, {**NEEDED, "item_id": "1"}, {"item_id": "9"})
     assert params.item_id == 9
     assert ignored == ["item_id"]
 

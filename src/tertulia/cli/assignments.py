@@ -16,7 +16,7 @@ from tertulia.domain.organization.settings import NOWHERE
 from tertulia.model.groups import GroupSetting, Members
 from tertulia.state.state import State
 from tertulia.wire.http.errors import BadParameter, MissingParameter
-from tertulia.wire.http.parameters import P, Parameter, declared, decode, without_unset
+from tertulia.wire.http.parameters import Declaration, Parameter, declared, decode, without_unset
 
 NONE: Final = "none"
 """Stands for no channel or no folder."""
@@ -51,15 +51,15 @@ def require_known(name: str, known: Collection[str]) -> None:
     raise UsageError(f"Unknown setting '{name}'.{hint}")
 
 
-def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> P:
+def read(by: Declaration, sent: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
     """Read parameters as the API does. `names` has their names in commands, by those in the API.
     UsageError if one is invalid or missing."""
     try:
-        places = {one.name: sent.get(one.name, "0") for one in declared(params) if one.in_path}
-        parsed, _ = decode(params, sent, places)
+        places = {one.name: sent.get(one.name, "0") for one in declared(by) if one.in_path}
+        parsed, _ = decode(by, sent, places)
     except BadParameter as error:
         name = names.get(error.name, error.name)
-        taken = kind_of(parameter(params, error.name))
+        taken = kind_of(parameter(by, error.name))
         raise UsageError(
             f"Invalid value '{sent[error.name][:50]}' for {name}: expected {taken}."
         ) from None
@@ -68,9 +68,9 @@ def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> 
     return parsed
 
 
-def parameter(params: type[P], name: str) -> Parameter:
+def parameter(by: Declaration, name: str) -> Parameter:
     """The declaration of a parameter."""
-    return next(one for one in declared(params) if one.name == name)
+    return next(one for one in declared(by) if one.name == name)
 
 
 def kind_of(one: Parameter) -> str:

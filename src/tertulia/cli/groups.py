@@ -18,7 +18,6 @@ from tertulia.model.groups import UserGroup
 from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.groups.endpoints import (
-    UpdateMembers,
     create_user_group,
     deactivate_user_group,
     update_group_members,
@@ -129,8 +128,7 @@ async def _edit(
     if not people and not several:
         raise UsageError("Name at least one person or bot, or use --group.")
     ids = (user_ids(state, people or ()), _group_ids(state, several or ()))
-    params = UpdateMembers(user_group_id=group.id, **dict(zip(names, ids, strict=True)))
-    await update_group_members(caller, params)
+    await update_group_members(caller, group.id, **dict(zip(names, ids, strict=True)))
     return _groups.printed(caller.state, caller.state.groups[group.id])
 
 

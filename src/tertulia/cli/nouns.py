@@ -19,7 +19,7 @@ from tertulia.cli.tables import cell, contains, facts
 from tertulia.model.errors import Refused
 from tertulia.service.node import Caller
 from tertulia.state.state import State
-from tertulia.wire.http.parameters import Params, call_endpoint, declared, declared_by
+from tertulia.wire.http.parameters import call_endpoint, declared
 
 Endpoint = Callable[..., Awaitable[Any]]
 """A function of a caller and of the parameters that it declares."""
@@ -191,8 +191,7 @@ class ManagedNoun:
 
     def order(self, endpoint: Endpoint, example: str) -> None:
         """Add `order`: move some to the top."""
-        params = declared_by(endpoint)
-        (name,) = (one.field for one in declared(params))
+        (name,) = (one.name for one in declared(endpoint))
 
         async def order_them(
             caller: Caller,
@@ -205,7 +204,7 @@ class ManagedNoun:
             if len(set(first)) < len(first):
                 raise UsageError("The same entry is named twice.")
             others = [one.id for one in self.records(caller.state) if one.id not in first]
-            await call_endpoint(endpoint, caller, params(**{name: [*first, *others]}))
+            await call_endpoint(endpoint, caller, {name: [*first, *others]})
             return done(f"Changed the order of {self._several}.")
 
         about = f"Move {self._several} to the top, in this order. The others keep their order."
@@ -213,14 +212,13 @@ class ManagedNoun:
 
     def end(self, verb: str, endpoint: Endpoint, about: str, example: str) -> None:
         """Add `remove` or the like, whose endpoint takes only the record's ID or name."""
-        params = declared_by(endpoint)
-        (key,) = (one for one in declared(params) if one.in_path)
+        (key,) = (one for one in declared(endpoint) if one.in_path)
 
         async def end_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
             record = self.found(caller.state, which)
             called = self.called(record)
             value = called if key.type is str else record.id
-            await call_endpoint(endpoint, caller, params(**{key.field: value}))
+            await call_endpoint(endpoint, caller, {key.name: value})
             return done(f"{verb.capitalize()}d {self._one} '{called}'.")
 
         self._add(verb, end_it, about, example)
@@ -236,25 +234,25 @@ class ManagedNoun:
 
     def _names(self, endpoint: Endpoint) -> dict[str, str]:
         """The settings that the endpoint takes, with their names in the API."""
-        taken = {one.name for one in declared(declared_by(endpoint)) if not one.in_path}
+        taken = {one.name for one in declared(endpoint) if not one.in_path}
         return {here: name for here, name in self._settings.items() if name in taken}
 
     def _given(
         self, state: State, record: Any, assigned: Sequence[str], endpoint: Endpoint
-    ) -> Params:
-        names, params = self._names(endpoint), declared_by(endpoint)
+    ) -> dict[str, Any]:
+        names = self._names(endpoint)
         typed = self._sent(state, record, assignments.split(assigned, names))
         sent = {names.get(name, name): text for name, text in typed.items()}
-        for one in declared(params):
+        for one in declared(endpoint):
             if one.in_path:
                 sent[one.name] = self.called(record) if one.type is str else str(record.id)
-        return assignments.read(params, sent, {there: name for name, there in names.items()})
+        return assignments.read(endpoint, sent, {there: name for name, there in names.items()})
 
     def _explained(self, endpoint: Endpoint) -> str:
         """A line for each setting, with the values that it takes."""
         lines = []
         for here, there in self._names(endpoint).items():
-            one = assignments.parameter(declared_by(endpoint), there)
+            one = assignments.parameter(endpoint, there)
             takes = self._takes.get(here) or assignments.kind_of(one)
             about = "" if here in self._takes else one.description
             lines.append(f"- `{here}`: {takes}{'; required' * one.required}. {about}".rstrip())

@@ -104,7 +104,7 @@ def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str
         typed = assignments.split(assigned, names)
         sent = {names[name]: those.sent(caller.state, name, text) for name, text in typed.items()}
         renamed = {there: name for name, there in names.items()}
-        await those.change(caller, assignments.read(those.params, sent, renamed))
+        await those.change(caller, those.params(**assignments.read(those.params, sent, renamed)))
         return printed(caller.state, typed)
 
     list_settings.__doc__ = f"List {those.whose} and their values."

@@ -36,7 +36,7 @@ from tertulia.service.accounts import leave, password_rules
 from tertulia.service.config import Config
 from tertulia.service.node import Caller
 from tertulia.store import queries
-from tertulia.wire.api.attachments import SetUploadQuota, set_upload_quota
+from tertulia.wire.api.attachments import set_upload_quota
 from tertulia.wire.api.organization.objects import limit_json
 
 EXAMPLES = {
@@ -250,8 +250,8 @@ async def quota(
     account = account_of_person(caller.state, who)
     if limit is not None:
         sent = {"user_id": str(account.id), "upload_quota_mib": limit}
-        given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
-        await set_upload_quota(caller, given)
+        given = assignments.read(set_upload_quota, sent, {"upload_quota_mib": "MIB"})
+        await set_upload_quota(caller, **given)
     room = caller.consider(attachments.get_storage_use, account.id)
     optional_limit = limit_json(room.own_limit_mib, attachments.UNLIMITED)
     pairs = {

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from tertulia.domain.accounts import agents
 from tertulia.domain.accounts.agents import NewAgent
@@ -12,7 +12,7 @@ from tertulia.model.agents import AgentKey
 from tertulia.model.errors import Refused
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -21,24 +21,19 @@ class AgentObject(Struct, kw_only=True):
 
     id: int
     name: str
-    user_id: Annotated[int, Meta(description="The user whom the agent acts for.")]
+    user_id: Annotated[int, Doc("The user whom the agent acts for.")]
     can_write: Annotated[
-        bool, Meta(description="Whether the agent can make changes. Otherwise it can only read.")
+        bool, Doc("Whether the agent can make changes. Otherwise it can only read.")
     ]
     channel_ids: Annotated[
         list[int] | None,
-        Meta(
-            description="The channels that the agent can access; null for all that its owner can"
-            " access."
-        ),
+        Doc("The channels that the agent can access; null for all that its owner can access."),
     ]
     direct_messages: Annotated[
-        bool, Meta(description="Whether the agent can access its owner's direct messages.")
+        bool, Doc("Whether the agent can access its owner's direct messages.")
     ]
     created_at: int
-    last_used_at: Annotated[
-        int | None, Meta(description="Accurate to 10 minutes; null if it was never used.")
-    ]
+    last_used_at: Annotated[int | None, Doc("Accurate to 10 minutes; null if it was never used.")]
 
 
 class AgentsResponse(ApiResponse, kw_only=True):
@@ -76,34 +71,27 @@ def _object(key: AgentKey) -> AgentObject:
     )
 
 
-class CreateAgent(Params, kw_only=True, frozen=True):
-    name: Annotated[str, Meta(description="Shown with the agent's messages as their client.")]
-    can_write: Annotated[
-        bool,
-        Meta(
-            description="Whether the agent can send, react, edit, mark as read, and follow topics."
-        ),
-    ] = False
-    channel_ids: Annotated[
-        list[Int] | None,
-        Meta(
-            description="The channels that the agent can access. By default, all that you can"
-            " access.",
-        ),
-    ] = None
-    direct_messages: Annotated[
-        bool, Meta(description="Whether the agent can access your direct messages.")
-    ] = False
-
-
 class NewAgentResponse(ApiResponse, kw_only=True):
     """The new agent and its key, which is shown only once."""
 
     agent: AgentObject
-    key: Annotated[str, Meta(description="Send it to `/mcp` as `Authorization: Bearer KEY`.")]
+    key: Annotated[str, Doc("Send it to `/mcp` as `Authorization: Bearer KEY`.")]
 
 
-async def create_agent(call: Call, params: CreateAgent) -> NewAgentResponse:
+async def create_agent(
+    call: Call,
+    name: Annotated[str, Doc("Shown with the agent's messages as their client.")],
+    can_write: Annotated[
+        bool, Doc("Whether the agent can send, react, edit, mark as read, and follow topics.")
+    ] = False,
+    channel_ids: Annotated[
+        list[Int] | None,
+        Doc("The channels that the agent can access. By default, all that you can access."),
+    ] = None,
+    direct_messages: Annotated[
+        bool, Doc("Whether the agent can access your direct messages.")
+    ] = False,
+) -> NewAgentResponse:
     """Create an agent that acts for you. This endpoint is a Tertulia extension."""
     require_person(call.user)
     if not call.node.config.agents:
@@ -111,11 +99,11 @@ async def create_agent(call: Call, params: CreateAgent) -> NewAgentResponse:
     sign_in.require_confirmed(call)
     key, digest = call.node.vault.new_agent_key()
     new = NewAgent(
-        name=params.name,
+        name=name,
         digest=digest,
-        may_write=params.can_write,
-        channel_ids=params.channel_ids,
-        directs=params.direct_messages,
+        may_write=can_write,
+        channel_ids=channel_ids,
+        directs=direct_messages,
         site=call.node.config.mail_site,
     )
     agent = await call.submit(agents.create, new)

@@ -9,7 +9,6 @@ from tertulia.model.changes import AlertWordsChanged
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.parameters import Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -30,24 +29,27 @@ async def get_alert_words(call: Call) -> AlertWordsResponse:
     return AlertWordsResponse(alert_words=call.consider(personal.own_alert_words))
 
 
-class ChangeAlertWords(Params, kw_only=True, frozen=True):
+async def add_alert_words(
+    call: Call,
     alert_words: Annotated[
         list[str],
         Meta(max_length=personal.MAX_ALERT_WORDS, description="The case of letters is ignored."),
-    ]
-
-
-async def add_alert_words(call: Call, params: ChangeAlertWords) -> AlertWordsResponse:
+    ],
+) -> AlertWordsResponse:
     """Add alert words. Messages that contain one of them notify you."""
-    return AlertWordsResponse(
-        alert_words=await call.submit(personal.add_alert_words, params.alert_words)
-    )
+    return AlertWordsResponse(alert_words=await call.submit(personal.add_alert_words, alert_words))
 
 
-async def remove_alert_words(call: Call, params: ChangeAlertWords) -> AlertWordsResponse:
+async def remove_alert_words(
+    call: Call,
+    alert_words: Annotated[
+        list[str],
+        Meta(max_length=personal.MAX_ALERT_WORDS, description="The case of letters is ignored."),
+    ],
+) -> AlertWordsResponse:
     """Remove alert words."""
     return AlertWordsResponse(
-        alert_words=await call.submit(personal.remove_alert_words, params.alert_words)
+        alert_words=await call.submit(personal.remove_alert_words, alert_words)
     )
 
 

@@ -31,7 +31,7 @@ from tertulia.wire.api.projection import (
     unseen,
 )
 from tertulia.wire.http.errors import NotFound
-from tertulia.wire.http.parameters import IntPath, Params, Path
+from tertulia.wire.http.parameters import Doc, IntPath, Path
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -130,7 +130,7 @@ class WithAttachments(Projection[C], Generic[C]):
 
     def __init__(self, inner: Projection[C], ids: Callable[[C], Collection[int]]) -> None:
         self.of = inner.of
-        self.for_all_public = inner.for_all_public  # type: ignore[misc]
+        self.for_all_public = inner.for_all_public
         self._inner = inner
         self._ids = ids
 
@@ -212,11 +212,9 @@ class AttachmentsResponse(ApiResponse, kw_only=True):
 
     attachments: list[AttachmentObject]
     upload_space_used: int
-    own_space_used: Annotated[
-        int, Meta(description="Size of your files and your bots' files, in bytes.")
-    ]
+    own_space_used: Annotated[int, Doc("Size of your files and your bots' files, in bytes.")]
     own_space_limit: Annotated[
-        int | None, Meta(description="The limit for `own_space_used`; null without a limit.")
+        int | None, Doc("The limit for `own_space_used`; null without a limit.")
     ]
 
 
@@ -235,11 +233,10 @@ async def get_attachments(call: Call) -> AttachmentsResponse:
 class UploadQuotaResponse(ApiResponse, kw_only=True):
     """The storage that a user's and their bots' files take up."""
 
-    used: Annotated[int, Meta(description="In bytes.")]
-    limit: Annotated[int | None, Meta(description="In bytes; null without a limit.")]
+    used: Annotated[int, Doc("In bytes.")]
+    limit: Annotated[int | None, Doc("In bytes; null without a limit.")]
     upload_quota_mib: Annotated[
-        OptionalLimit,
-        Meta(description="The user's own limit, which replaces the organization's."),
+        OptionalLimit, Doc("The user's own limit, which replaces the organization's.")
     ]
 
 
@@ -248,22 +245,21 @@ async def get_upload_quota(call: Call, user_id: IntPath) -> UploadQuotaResponse:
     return _quota(call.consider(attachments.get_storage_use, user_id))
 
 
-class SetUploadQuota(Params, kw_only=True, frozen=True):
-    user_id: IntPath
+async def set_upload_quota(
+    call: Caller,
+    user_id: IntPath,
     upload_quota_mib: Annotated[
         int | None,
         optional_limit("MiB", attachments.UNLIMITED, MAX_MEBIBYTES),
-        Meta(
-            description="In MiB; or `unlimited`, or `realm_default` for the organization's limit."
-            " Existing files aren't deleted."
+        Doc(
+            "In MiB; or `unlimited`, or `realm_default` for the organization's limit. Existing"
+            " files aren't deleted."
         ),
-    ]
-
-
-async def set_upload_quota(call: Caller, params: SetUploadQuota) -> UploadQuotaResponse:
+    ],
+) -> UploadQuotaResponse:
     """Set a user's storage limit. Requires an administrator."""
-    await call.submit(attachments.set_limit, params.user_id, params.upload_quota_mib)
-    return _quota(call.consider(attachments.get_storage_use, params.user_id))
+    await call.submit(attachments.set_limit, user_id, upload_quota_mib)
+    return _quota(call.consider(attachments.get_storage_use, user_id))
 
 
 def _quota(room: StorageUse) -> UploadQuotaResponse:
@@ -274,22 +270,21 @@ def _quota(room: StorageUse) -> UploadQuotaResponse:
     )
 
 
-class GetFileFacts(Params, kw_only=True, frozen=True):
-    path_ids: Annotated[
-        list[str], Meta(max_length=MAX_FACTS, description="The `path_id` of each file.")
-    ]
-
-
 class FileFactsResponse(ApiResponse, kw_only=True):
     """Those of the files that exist and that the caller can open."""
 
     files: list[FileFacts]
 
 
-async def get_file_facts(call: Call, params: GetFileFacts) -> FileFactsResponse:
+async def get_file_facts(
+    call: Call,
+    path_ids: Annotated[
+        list[str], Meta(max_length=MAX_FACTS, description="The `path_id` of each file.")
+    ],
+) -> FileFactsResponse:
     """Get the name, size, and type of uploaded files."""
     at_path = call.state.uploads.at_path
-    known = [one for path in dict.fromkeys(params.path_ids) if (one := at_path(path)) is not None]
+    known = [one for path in dict.fromkeys(path_ids) if (one := at_path(path)) is not None]
     opened = await files_opened(call.node, _caller(call), known)
     return FileFactsResponse(files=[file_facts(one) for one in known if one.id in opened])
 
@@ -303,9 +298,7 @@ async def delete_attachment(call: Caller, attachment_id: IntPath) -> None:
     await call.submit(attachments.remove, attachment_id)
 
 
-class FileAt(Params, kw_only=True, frozen=True):
-    realm_id: IntPath
-    filename: Annotated[str, Path(), Meta(description="The rest of the file's `path_id`.")]
+_FilePath = Annotated[str, Path(), Doc("The rest of the file's `path_id`.")]
 
 
 class TemporaryUrlResponse(ApiResponse, kw_only=True):
@@ -314,9 +307,11 @@ class TemporaryUrlResponse(ApiResponse, kw_only=True):
     url: str
 
 
-async def get_temporary_url(call: Call, params: FileAt) -> TemporaryUrlResponse:
+async def get_temporary_url(
+    call: Call, realm_id: IntPath, filename: _FilePath
+) -> TemporaryUrlResponse:
     """Get a URL that opens a file for one minute without signing in."""
-    attachment = await _opened(call, params)
+    attachment = await _opened(call, realm_id, filename)
     expires = int(call.now) + TEMPORARY_SECONDS
     ticket = call.node.vault.ticket(TICKET, attachment.path, expires)
     name = attachment.path.rpartition("/")[2]
@@ -329,14 +324,16 @@ class ThumbnailStatus(ApiResponse, kw_only=True):
     has_thumbnail: bool
 
 
-async def get_thumbnail_status(call: Call, params: FileAt) -> ThumbnailStatus:
+async def get_thumbnail_status(
+    call: Call, realm_id: IntPath, filename: _FilePath
+) -> ThumbnailStatus:
     """Get whether thumbnails of a file are available. They are generated on demand."""
-    attachment = await _opened(call, params)
+    attachment = await _opened(call, realm_id, filename)
     return ThumbnailStatus(has_thumbnail=attachment.picture is not None)
 
 
-async def _opened(call: Call, params: FileAt) -> Attachment:
-    attachment = call.state.uploads.at_path(f"{params.realm_id}/{params.filename}")
+async def _opened(call: Call, realm_id: int, filename: str) -> Attachment:
+    attachment = call.state.uploads.at_path(f"{realm_id}/{filename}")
     if attachment is None:
         raise NotFound
     if not await may_open(call.node, _caller(call), attachment):

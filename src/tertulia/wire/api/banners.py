@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct, convert
+from msgspec import Struct, convert
 
 from tertulia.domain.organization import banners
 from tertulia.model import changes
@@ -11,7 +11,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.organization.events import RealmUpdateEvent
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -19,10 +19,10 @@ class BannerObject(Struct, kw_only=True):
     """An announcement that clients show until it ends or is dismissed."""
 
     id: int
-    content: Annotated[str, Meta(description="Plain text.")]
-    posted_by: Annotated[int, Meta(description="A user ID.")]
-    posted_at: Annotated[int, Meta(description="UNIX seconds.")]
-    ends_at: Annotated[int, Meta(description="UNIX seconds.")]
+    content: Annotated[str, Doc("Plain text.")]
+    posted_by: Annotated[int, Doc("A user ID.")]
+    posted_at: Annotated[int, Doc("UNIX seconds.")]
+    ends_at: Annotated[int, Doc("UNIX seconds.")]
 
 
 def banner_objects(state: State) -> list[BannerObject]:
@@ -59,35 +59,32 @@ async def get_banners(call: Call) -> BannersResponse:
     return BannersResponse(banners=banner_objects(call.state))
 
 
-class PostBanner(Params, kw_only=True, frozen=True):
-    content: Annotated[str, Meta(description="Plain text of at most 500 characters.")]
-    seconds: Annotated[
-        Int, Meta(description="How long to show the banner: a week by default, a year at most.")
-    ] = WEEK
-    announce: Annotated[
-        bool,
-        Meta(
-            description="Whether the notification bot also posts the text in the channel"
-            " zulip_update_announcements_stream_id, for clients without banners."
-        ),
-    ] = True
-
-
 class PostedBannerResponse(ApiResponse, kw_only=True):
     """The new banner's ID."""
 
     banner_id: int
 
 
-async def post_banner(call: Caller, params: PostBanner) -> PostedBannerResponse:
+async def post_banner(
+    call: Caller,
+    content: Annotated[str, Doc("Plain text of at most 500 characters.")],
+    seconds: Annotated[
+        Int, Doc("How long to show the banner: a week by default, a year at most.")
+    ] = WEEK,
+    announce: Annotated[
+        bool,
+        Doc(
+            "Whether the notification bot also posts the text in the channel"
+            " zulip_update_announcements_stream_id, for clients without banners."
+        ),
+    ] = True,
+) -> PostedBannerResponse:
     """Show an announcement, such as planned maintenance, to everyone. Requires an administrator.
 
     At most five banners are shown at a time. Each client shows a banner until it ends or is
     dismissed there.
     """
-    posted = await call.submit(
-        banners.post, params.content, params.seconds, params.announce, call.render
-    )
+    posted = await call.submit(banners.post, content, seconds, announce, call.render)
     return PostedBannerResponse(banner_id=posted.id)
 
 

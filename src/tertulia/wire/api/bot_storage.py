@@ -9,7 +9,7 @@ from tertulia.model.errors import NotPermitted, Refused
 from tertulia.store import bots
 from tertulia.store.bots import StorageChanged
 from tertulia.store.database import Connection
-from tertulia.wire.http.parameters import Params
+from tertulia.wire.http.parameters import Doc
 from tertulia.wire.http.routing import ApiResponse, Call
 
 MAX_CHARACTERS: Final = 10_000_000
@@ -18,8 +18,7 @@ MAX_VALUES: Final = 100_000
 """Values of one bot."""
 
 _Keys = Annotated[
-    Annotated[list[str], Meta(max_length=MAX_VALUES)] | None,
-    Meta(description="All keys by default."),
+    Annotated[list[str], Meta(max_length=MAX_VALUES)] | None, Doc("All keys by default.")
 ]
 
 
@@ -37,17 +36,15 @@ async def get_storage(call: Call, keys: _Keys = None) -> Storage:
     return Storage(storage=values)
 
 
-class UpdateStorage(Params, kw_only=True, frozen=True):
+async def update_storage(
+    call: Call,
     storage: Annotated[
-        dict[str, str],
-        Meta(description=f"Values by key: at most {MAX_CHARACTERS:,} characters in total."),
-    ]
-
-
-async def update_storage(call: Call, params: UpdateStorage) -> None:
+        dict[str, str], Doc(f"Values by key: at most {MAX_CHARACTERS:,} characters in total.")
+    ],
+) -> None:
     """Store values for the calling bot. Other keys keep their values."""
     _require_bot(call)
-    new = params.storage
+    new = storage
     if any("\0" in text for pair in new.items() for text in pair):
         raise Refused("Stored values can't contain null bytes.")
     change = StorageChanged(call.user.id, new)

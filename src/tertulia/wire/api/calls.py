@@ -2,17 +2,10 @@
 
 from typing import Annotated
 
-from msgspec import Meta
-
 from tertulia.model.errors import Refused
 from tertulia.service import video_calls
-from tertulia.wire.http.parameters import Params
+from tertulia.wire.http.parameters import Doc
 from tertulia.wire.http.routing import ApiResponse, Call
-
-
-class NewCall(Params, kw_only=True, frozen=True):
-    meeting_name: Annotated[str, Meta(description="The call's name in BigBlueButton.")]
-    voice_only: bool = False
 
 
 class CallLinkResponse(ApiResponse, kw_only=True):
@@ -21,13 +14,15 @@ class CallLinkResponse(ApiResponse, kw_only=True):
     url: str
 
 
-async def create_bigbluebutton_call(call: Call, params: NewCall) -> CallLinkResponse:
+async def create_bigbluebutton_call(
+    call: Call,
+    meeting_name: Annotated[str, Doc("The call's name in BigBlueButton.")],
+    voice_only: bool = False,
+) -> CallLinkResponse:
     """Create a link to a new call on the configured BigBlueButton server."""
     node = call.node
     if not video_calls.is_offered(node.config):
         raise Refused("BigBlueButton isn't set up on this server.")
-    name = "".join(filter(str.isprintable, params.meeting_name)).strip()[:100] or "Call"
-    link = video_calls.link_to_new(
-        node.vault, call.user, name, call.now, voice_only=params.voice_only
-    )
+    name = "".join(filter(str.isprintable, meeting_name)).strip()[:100] or "Call"
+    link = video_calls.link_to_new(node.vault, call.user, name, call.now, voice_only=voice_only)
     return CallLinkResponse(url=f"{call.url}{link}")

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain.accounts import devices, pushes
 from tertulia.domain.accounts.pushes import NewSubscription
@@ -16,7 +16,7 @@ from tertulia.store.pushes import statuses
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -45,14 +45,13 @@ class DeviceRemoveEvent(Event, kw_only=True, tag="device"):
     device_id: int
 
 
-class AddApnsToken(Params, kw_only=True, frozen=True):
-    token: Annotated[str, Meta(description="Hexadecimal, at most 4096 characters.")]
-    appid: Annotated[str, Meta(description="The app's bundle ID.")]
-
-
-async def add_apns_token(call: Call, params: AddApnsToken) -> None:
+async def add_apns_token(
+    call: Call,
+    token: Annotated[str, Doc("Hexadecimal, at most 4096 characters.")],
+    appid: Annotated[str, Doc("The app's bundle ID.")],
+) -> None:
     """Register an iOS device for push notifications."""
-    await call.submit(devices.add_token, PushService.APNS, params.token, params.appid)
+    await call.submit(devices.add_token, PushService.APNS, token, appid)
 
 
 async def remove_apns_token(call: Call, token: str) -> None:
@@ -60,13 +59,9 @@ async def remove_apns_token(call: Call, token: str) -> None:
     await call.submit(devices.remove_token, PushService.APNS, token)
 
 
-class AddFcmToken(Params, kw_only=True, frozen=True):
-    token: Annotated[str, Meta(description="At most 4096 characters.")]
-
-
-async def add_fcm_token(call: Call, params: AddFcmToken) -> None:
+async def add_fcm_token(call: Call, token: Annotated[str, Doc("At most 4096 characters.")]) -> None:
     """Register an Android device for push notifications."""
-    await call.submit(devices.add_token, PushService.FCM, params.token)
+    await call.submit(devices.add_token, PushService.FCM, token)
 
 
 async def remove_fcm_token(call: Call, token: str) -> None:
@@ -74,13 +69,12 @@ async def remove_fcm_token(call: Call, token: str) -> None:
     await call.submit(devices.remove_token, PushService.FCM, token)
 
 
-class TestNotification(Params, kw_only=True, frozen=True):
-    token: Annotated[str | None, Meta(description="By default, all of your devices.")] = None
-
-
-async def test_notification(call: Call, params: TestNotification) -> None:
+async def test_notification(
+    call: Call,
+    token: Annotated[str | None, Doc("By default, all of your devices.")] = None,  # noqa: PT028
+) -> None:
     """Send a test notification to your mobile devices."""
-    call.consider(devices.test_notification, params.token)
+    call.consider(devices.test_notification, token)
 
 
 class NewDeviceResponse(ApiResponse, kw_only=True):
@@ -99,28 +93,26 @@ async def remove_device(call: Call, device_id: Int) -> None:
     await call.submit(devices.remove, device_id)
 
 
-class RegisterPush(Params, kw_only=True, frozen=True):
-    device_id: Int
-    push_key_id: Int | None = None
-    push_key: str | None = None
-    token_kind: Literal["fcm", "apns"] | None = None
-    token_id: str | None = None
-    bouncer_public_key: str | None = None
-    encrypted_push_registration: str | None = None
-
-
-async def register_push(call: Call, params: RegisterPush) -> None:
+async def register_push(
+    call: Call,
+    device_id: Int,
+    push_key_id: Int | None = None,
+    push_key: str | None = None,
+    token_kind: Literal["fcm", "apns"] | None = None,
+    token_id: str | None = None,
+    bouncer_public_key: str | None = None,
+    encrypted_push_registration: str | None = None,
+) -> None:
     """Register a device for encrypted push notifications."""
-    call.consider(devices.require_push, params.device_id)
+    call.consider(devices.require_push, device_id)
 
 
-class TestEncrypted(Params, kw_only=True, frozen=True):
-    device_id: Annotated[Int | None, Meta(description="By default, all of your devices.")] = None
-
-
-async def test_encrypted_notification(call: Call, params: TestEncrypted) -> None:
+async def test_encrypted_notification(
+    call: Call,
+    device_id: Annotated[Int | None, Doc("By default, all of your devices.")] = None,  # noqa: PT028
+) -> None:
     """Send an encrypted test notification to your devices."""
-    call.consider(devices.require_push, params.device_id)
+    call.consider(devices.require_push, device_id)
 
 
 class PushSubscriptionObject(Struct, kw_only=True):
@@ -128,29 +120,24 @@ class PushSubscriptionObject(Struct, kw_only=True):
 
     id: int
     name: str
-    service: Annotated[str, Meta(description="The push service's host.")]
+    service: Annotated[str, Doc("The push service's host.")]
     created_at: int
-    last_pushed_at: Annotated[int | None, Meta(description="Null if nothing was sent yet.")]
+    last_pushed_at: Annotated[int | None, Doc("Null if nothing was sent yet.")]
     paused_until: Annotated[
-        int | None, Meta(description="Nothing is sent before this time. Null if not paused.")
+        int | None, Doc("Nothing is sent before this time. Null if not paused.")
     ]
     trouble: Annotated[
-        str, Meta(description="Why the last notification couldn't be sent; empty after a success.")
+        str, Doc("Why the last notification couldn't be sent; empty after a success.")
     ]
-    current: Annotated[
-        bool, Meta(description="Whether it belongs to the browser that made this request.")
-    ]
+    current: Annotated[bool, Doc("Whether it belongs to the browser that made this request.")]
 
 
 class PushSubscriptionsResponse(ApiResponse, kw_only=True):
     """Your push subscriptions, newest first."""
 
-    enabled: Annotated[bool, Meta(description="Whether this server sends web push notifications.")]
+    enabled: Annotated[bool, Doc("Whether this server sends web push notifications.")]
     public_key: Annotated[
-        str,
-        Meta(
-            description="The server's VAPID key for subscribing at the push service, in base64url."
-        ),
+        str, Doc("The server's VAPID key for subscribing at the push service, in base64url.")
     ]
     subscriptions: list[PushSubscriptionObject]
 
@@ -182,15 +169,6 @@ def _object(
     )
 
 
-class AddPushSubscription(Params, kw_only=True, frozen=True):
-    endpoint: Annotated[str, Meta(description="The https URL at the push service.")]
-    p256dh: Annotated[str, Meta(description="The client's public key, in base64url.")]
-    auth: Annotated[str, Meta(description="The encryption secret, in base64url.")]
-    name: Annotated[
-        str, Meta(description="A name for this device. Only the first 60 characters are stored.")
-    ] = ""
-
-
 class PushSubscriptionResponse(ApiResponse, kw_only=True):
     """The subscription."""
 
@@ -198,7 +176,13 @@ class PushSubscriptionResponse(ApiResponse, kw_only=True):
 
 
 async def add_push_subscription(
-    call: Call, params: AddPushSubscription
+    call: Call,
+    endpoint: Annotated[str, Doc("The https URL at the push service.")],
+    p256dh: Annotated[str, Doc("The client's public key, in base64url.")],
+    auth: Annotated[str, Doc("The encryption secret, in base64url.")],
+    name: Annotated[
+        str, Doc("A name for this device. Only the first 60 characters are stored.")
+    ] = "",
 ) -> PushSubscriptionResponse:
     """Send push notifications to a browser, given its `PushSubscription`.
 
@@ -209,33 +193,27 @@ async def add_push_subscription(
     if not config.web_push:
         raise Refused("Push notifications aren't set up on this server.")
     new = NewSubscription(
-        endpoint=params.endpoint,
-        p256dh=params.p256dh,
-        auth=params.auth,
-        name=params.name,
+        endpoint=endpoint,
+        p256dh=p256dh,
+        auth=auth,
+        name=name,
         session_id=call.session_id,
     )
     one = await call.submit(pushes.subscribe, new, partial(may_be_plain, config))
     return PushSubscriptionResponse(subscription=_object(call, one))
 
 
-class RevisePushSubscription(Params, kw_only=True, frozen=True):
-    subscription_id: IntPath
-    name: str | UnsetType = UNSET
+async def revise_push_subscription(
+    call: Call,
+    subscription_id: IntPath,
+    name: str | UnsetType = UNSET,
     paused_until: Annotated[
         Int | UnsetType,
-        Meta(
-            description="Send nothing before this UNIX time, at most a year ahead. 0 resumes"
-            " notifications."
-        ),
-    ] = UNSET
-
-
-async def revise_push_subscription(
-    call: Call, params: RevisePushSubscription
+        Doc("Send nothing before this UNIX time, at most a year ahead. 0 resumes notifications."),
+    ] = UNSET,
 ) -> PushSubscriptionResponse:
     """Rename or pause a push subscription. This endpoint is a Tertulia extension."""
-    one = await call.submit(pushes.revise, params.subscription_id, params.name, params.paused_until)
+    one = await call.submit(pushes.revise, subscription_id, name, paused_until)
     return PushSubscriptionResponse(subscription=_object(call, one))
 
 

@@ -1,16 +1,17 @@
 """Drafts and saved snippets."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, convert, field
 
-from tertulia.domain.messages import drafts
+from tertulia.domain.messages import drafts as verbs
 from tertulia.model import changes
 from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import SAFE_INTEGER, Int, IntPath, Params
+from tertulia.wire.http.parameters import SAFE_INTEGER, Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 DRAFT_TYPES: Final = {
@@ -104,19 +105,17 @@ _KINDS = {name: kind for kind, name in DRAFT_TYPES.items()}
 class DraftInput(Struct, kw_only=True, frozen=True):
     """The content and recipients of a draft."""
 
-    type: Annotated[
-        Literal["", "stream", "private"], Meta(description="Empty for a draft without recipients.")
-    ]
-    to: Annotated[list[Int], Meta(description="One channel ID, or user IDs.")]
-    topic: Annotated[str, Meta(description="For drafts to a channel.")]
+    type: Annotated[Literal["", "stream", "private"], Doc("Empty for a draft without recipients.")]
+    to: Annotated[list[Int], Doc("One channel ID, or user IDs.")]
+    topic: Annotated[str, Doc("For drafts to a channel.")]
     content: str
     timestamp: Annotated[
         Int | Annotated[float, Meta(le=SAFE_INTEGER)] | None,
-        Meta(description="The time of the last edit in UNIX seconds. By default, now."),
+        Doc("The time of the last edit in UNIX seconds. By default, now."),
     ] = None
 
-    def writing(self) -> drafts.DraftContent:
-        return drafts.DraftContent(
+    def writing(self) -> verbs.DraftContent:
+        return verbs.DraftContent(
             kind=_KINDS.get(self.type, DraftKind.NOTHING),
             to=tuple(self.to),
             topic=self.topic,
@@ -134,12 +133,8 @@ class DraftsResponse(ApiResponse, kw_only=True):
 
 async def get_drafts(call: Call) -> DraftsResponse:
     """Get your drafts."""
-    listed = [draft_object(draft) for draft in call.consider(drafts.listed)]
+    listed = [draft_object(draft) for draft in call.consider(verbs.listed)]
     return DraftsResponse(count=len(listed), drafts=listed)
-
-
-class CreateDrafts(Params, kw_only=True, frozen=True):
-    drafts: list[DraftInput] = []
 
 
 class DraftIdsResponse(ApiResponse, kw_only=True):
@@ -148,25 +143,24 @@ class DraftIdsResponse(ApiResponse, kw_only=True):
     ids: list[int]
 
 
-async def create_drafts(call: Call, params: CreateDrafts) -> DraftIdsResponse:
+async def create_drafts(call: Call, drafts: Sequence[DraftInput] = ()) -> DraftIdsResponse:
     """Create drafts. If one is invalid, none are created."""
-    writings = [draft.writing() for draft in params.drafts]
-    ids = await call.submit(drafts.create, writings)
+    ids = await call.submit(verbs.create, [draft.writing() for draft in drafts])
     return DraftIdsResponse(ids=list(ids))
 
 
 async def edit_draft(call: Call, draft_id: IntPath, draft: DraftInput) -> None:
     """Replace a draft."""
-    await call.submit(drafts.edit, draft_id, draft.writing())
+    await call.submit(verbs.edit, draft_id, draft.writing())
 
 
 async def delete_draft(call: Call, draft_id: IntPath) -> None:
     """Delete a draft."""
-    await call.submit(drafts.delete, draft_id)
+    await call.submit(verbs.delete, draft_id)
 
 
-_TITLE = Meta(description="At most 60 characters.")
-_CONTENT = Meta(description="Markdown, at most max_message_length characters.")
+_TITLE = Doc("At most 60 characters.")
+_CONTENT = Doc("Markdown, at most max_message_length characters.")
 
 
 class SnippetsResponse(ApiResponse, kw_only=True):
@@ -191,31 +185,28 @@ async def create_snippet(
     call: Call, title: Annotated[str, _TITLE], content: Annotated[str, _CONTENT]
 ) -> NewSnippetResponse:
     """Save a snippet."""
-    snippet_id = await call.submit(drafts.create_snippet, title, content)
+    snippet_id = await call.submit(verbs.create_snippet, title, content)
     return NewSnippetResponse(saved_snippet_id=snippet_id)
 
 
-class EditSnippet(Params, kw_only=True, frozen=True):
-    saved_snippet_id: IntPath
-    title: Annotated[str | None, _TITLE] = None
-    content: Annotated[str | None, _CONTENT] = None
-
-
-async def edit_snippet(call: Call, params: EditSnippet) -> None:
+async def edit_snippet(
+    call: Call,
+    saved_snippet_id: IntPath,
+    title: Annotated[str | None, _TITLE] = None,
+    content: Annotated[str | None, _CONTENT] = None,
+) -> None:
     """Change a snippet's title or content."""
-    await call.submit(drafts.edit_snippet, params.saved_snippet_id, params.title, params.content)
+    await call.submit(verbs.edit_snippet, saved_snippet_id, title, content)
 
 
 async def delete_snippet(call: Call, saved_snippet_id: IntPath) -> None:
     """Delete a snippet."""
-    await call.submit(drafts.delete_snippet, saved_snippet_id)
+    await call.submit(verbs.delete_snippet, saved_snippet_id)
 
 
 SECTIONS: Final[Sections] = {
     ("drafts",): lambda context: {
-        "drafts": [
-            draft_object(draft) for draft in drafts.of_user(context.state, context.viewer_id)
-        ]
+        "drafts": [draft_object(draft) for draft in verbs.of_user(context.state, context.viewer_id)]
     },
     ("saved_snippets",): lambda context: {
         "saved_snippets": [

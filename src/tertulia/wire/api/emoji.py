@@ -1,9 +1,9 @@
 """Custom emoji."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,7 @@ from tertulia.service.node import Caller
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.pictures import sent_picture
-from tertulia.wire.api.projection import C, ForEverybody, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import C, Projection, Projections, projected
 from tertulia.wire.api.section import Sections
 from tertulia.wire.http.parameters import TextPath
 from tertulia.wire.http.routing import ApiResponse, Call
@@ -103,21 +103,17 @@ class EmojiUpdateOneEvent(Event, kw_only=True, tag="realm_emoji"):
     data: EmojiUpdate
 
 
-class _EmojiProjection(ForEverybody[C]):
-    """Sends the changed emoji to clients with the capability for it, and all emoji to others."""
-
-    def __init__(self, of: type[C], event: Callable[[State, C], Event]) -> None:
-        self.of = of
-        self._event = event
-
-    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable:
-        return viewer.registration.capabilities.individual_emoji_changes
-
-    def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        if view:
-            yield self._event(context.state, change)
-        else:
-            yield EmojiUpdateEvent(realm_emoji=custom_emoji(context.state))
+def _emoji_changed(of: type[C], event: Callable[[State, C], Event]) -> Projection[C]:
+    """Send the changed emoji to clients with the capability for it, and all emoji to others."""
+    return projected(
+        of,
+        lambda _, __, viewer: viewer.registration.capabilities.individual_emoji_changes,
+        lambda context, change, individually: (
+            event(context.state, change)
+            if individually
+            else EmojiUpdateEvent(realm_emoji=custom_emoji(context.state)),
+        ),
+    )
 
 
 class CustomEmojiResponse(ApiResponse, kw_only=True):
@@ -164,11 +160,11 @@ SECTIONS: Final[Sections] = {
 
 
 PROJECTIONS: Final[Projections] = (
-    _EmojiProjection(
+    _emoji_changed(
         CustomEmojiAdded,
         lambda state, change: EmojiAddEvent(emoji=custom_emoji_object(state, change.emoji)),
     ),
-    _EmojiProjection(
+    _emoji_changed(
         CustomEmojiDeactivated,
         lambda _, change: EmojiUpdateOneEvent(
             emoji_id=str(change.emoji_id), data=EmojiUpdate(deactivated=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from tertulia.domain.accounts import bots, feeds
 from tertulia.model import changes
@@ -12,7 +12,7 @@ from tertulia.store import feeds as rounds
 from tertulia.store.feeds import FeedStatus
 from tertulia.wire.api.bots.endpoints import id_or_name, require_callable
 from tertulia.wire.api.projection import Projections, unseen
-from tertulia.wire.http.parameters import IntPath, Params
+from tertulia.wire.http.parameters import Doc, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -22,17 +22,15 @@ class FeedObject(Struct, kw_only=True):
     id: int
     url: str
     stream_id: int
-    topic: Annotated[str, Meta(description="Empty to use the feed's title.")]
-    title: Annotated[str, Meta(description="The feed's title; empty until it was read.")]
-    last_read: Annotated[
-        float | None, Meta(description="When the feed was last read successfully.")
-    ]
-    last_told: Annotated[float | None, Meta(description="When the bot last posted an entry.")]
+    topic: Annotated[str, Doc("Empty to use the feed's title.")]
+    title: Annotated[str, Doc("The feed's title; empty until it was read.")]
+    last_read: Annotated[float | None, Doc("When the feed was last read successfully.")]
+    last_told: Annotated[float | None, Doc("When the bot last posted an entry.")]
     next_read: Annotated[
-        float | None, Meta(description="When the feed is read next; null for as soon as possible.")
+        float | None, Doc("When the feed is read next; null for as soon as possible.")
     ]
-    failures: Annotated[int, Meta(description="How often in a row reading the feed failed.")]
-    reason: Annotated[str, Meta(description="Why it failed the last time.")]
+    failures: Annotated[int, Doc("How often in a row reading the feed failed.")]
+    reason: Annotated[str, Doc("Why it failed the last time.")]
 
 
 class FeedsResponse(ApiResponse, kw_only=True):
@@ -70,57 +68,51 @@ def _object(feed: Feed, status: FeedStatus, due_at: float) -> FeedObject:
     )
 
 
-class AddFeed(Params, kw_only=True, frozen=True):
-    bot_id: IntPath
-    url: Annotated[str, Meta(description="The URL of an RSS, Atom, or RDF document.")]
-    stream: Annotated[str, Meta(description="A channel's name or ID.")]
-    topic: Annotated[str, Meta(description="Empty to use the feed's title.")] = ""
-
-
 class FeedResponse(ApiResponse, kw_only=True):
     """The feed."""
 
     feed: FeedObject
 
 
-async def add_feed(call: Call, params: AddFeed) -> FeedResponse:
+async def add_feed(
+    call: Call,
+    bot_id: IntPath,
+    url: Annotated[str, Doc("The URL of an RSS, Atom, or RDF document.")],
+    stream: Annotated[str, Doc("A channel's name or ID.")],
+    topic: Annotated[str, Doc("Empty to use the feed's title.")] = "",
+) -> FeedResponse:
     """Let an incoming webhook bot post the entries of a feed. Requires the bot's owner or an
     administrator.
 
     The bot posts the newest entry immediately, and new entries from then on. This endpoint is a
     Tertulia extension.
     """
-    call.consider(bots.check_managed, params.bot_id)
+    call.consider(bots.check_managed, bot_id)
     if not call.node.config.feed_minutes:
         raise Refused("Feeds are turned off on this server. Ask its operator to turn them on.")
-    await require_callable(call, feeds.feed_url(params.url))
-    feed: Feed = await call.submit(
-        feeds.add, params.bot_id, params.url, id_or_name(params.stream), params.topic
-    )
+    await require_callable(call, feeds.feed_url(url))
+    feed: Feed = await call.submit(feeds.add, bot_id, url, id_or_name(stream), topic)
     return FeedResponse(feed=(await _objects(call, [feed]))[0])
 
 
-class UpdateFeed(Params, kw_only=True, frozen=True):
-    bot_id: IntPath
-    feed_id: IntPath
-    url: str | None = None
-    stream: Annotated[str | None, Meta(description="A channel's name or ID.")] = None
-    topic: Annotated[str | None, Meta(description="Empty to use the feed's title.")] = None
-
-
-async def update_feed(call: Call, params: UpdateFeed) -> FeedResponse:
+async def update_feed(
+    call: Call,
+    bot_id: IntPath,
+    feed_id: IntPath,
+    url: str | None = None,
+    stream: Annotated[str | None, Doc("A channel's name or ID.")] = None,
+    topic: Annotated[str | None, Doc("Empty to use the feed's title.")] = None,
+) -> FeedResponse:
     """Change a feed that a bot follows. Requires the bot's owner or an administrator.
 
     The feed is read again within a minute, even if nothing changed or reading it failed before.
     This endpoint is a Tertulia extension.
     """
-    if params.url is not None:
-        call.consider(bots.check_managed, params.bot_id)
-        await require_callable(call, feeds.feed_url(params.url))
-    channel = None if params.stream is None else id_or_name(params.stream)
-    feed: Feed = await call.submit(
-        feeds.change, params.bot_id, params.feed_id, params.url, channel, params.topic
-    )
+    if url is not None:
+        call.consider(bots.check_managed, bot_id)
+        await require_callable(call, feeds.feed_url(url))
+    channel = None if stream is None else id_or_name(stream)
+    feed: Feed = await call.submit(feeds.change, bot_id, feed_id, url, channel, topic)
     await call.node.store.write(lambda c: rounds.read_soon(c, feed.id))
     return FeedResponse(feed=(await _objects(call, [feed]))[0])
 

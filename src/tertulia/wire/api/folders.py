@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, convert, field
 
 from tertulia.domain.channels import folders
 from tertulia.domain.channels.folders import FolderEdit
@@ -12,7 +12,7 @@ from tertulia.service.node import Caller
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_everybody
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -24,22 +24,13 @@ class ChannelFolderObject(Struct, kw_only=True):
     description: str
     rendered_description: str
     order: int
-    date_created: int | None
+    created_at: int | None = field(name="date_created")
     creator_id: int | None
     is_archived: bool
 
 
 def folder_object(folder: ChannelFolder) -> ChannelFolderObject:
-    return ChannelFolderObject(
-        id=folder.id,
-        name=folder.name,
-        description=folder.description,
-        rendered_description=folder.rendered_description,
-        order=folder.order,
-        date_created=folder.created_at,
-        creator_id=folder.creator_id,
-        is_archived=folder.is_archived,
-    )
+    return convert(folder, ChannelFolderObject, from_attributes=True)
 
 
 class ChannelFolderAddEvent(Event, kw_only=True, tag="channel_folder"):
@@ -73,11 +64,6 @@ class ChannelFolderReorderEvent(Event, kw_only=True, tag="channel_folder"):
     order: list[int]
 
 
-class CreateChannelFolder(Params, kw_only=True, frozen=True):
-    name: str
-    description: str
-
-
 class CreateChannelFolderResponse(ApiResponse, kw_only=True):
     """The ID of the new folder."""
 
@@ -85,16 +71,12 @@ class CreateChannelFolderResponse(ApiResponse, kw_only=True):
 
 
 async def create_channel_folder(
-    call: Caller, params: CreateChannelFolder
+    call: Caller, name: str, description: str
 ) -> CreateChannelFolderResponse:
     """Create a channel folder."""
-    await call.prepare(params.description)
-    folder = await call.submit(folders.create, params.name, params.description, call.render)
+    await call.prepare(description)
+    folder = await call.submit(folders.create, name, description, call.render)
     return CreateChannelFolderResponse(channel_folder_id=folder.id)
-
-
-class GetChannelFolders(Params, kw_only=True, frozen=True):
-    include_archived: bool = False
 
 
 class ChannelFoldersResponse(ApiResponse, kw_only=True):
@@ -103,42 +85,36 @@ class ChannelFoldersResponse(ApiResponse, kw_only=True):
     channel_folders: list[ChannelFolderObject]
 
 
-async def get_channel_folders(call: Call, params: GetChannelFolders) -> ChannelFoldersResponse:
+async def get_channel_folders(call: Call, include_archived: bool = False) -> ChannelFoldersResponse:
     """List the organization's channel folders."""
     return ChannelFoldersResponse(
         channel_folders=[
             folder_object(folder)
             for folder in folders.in_order(call.state)
-            if params.include_archived or not folder.is_archived
+            if include_archived or not folder.is_archived
         ]
     )
 
 
-class ReorderChannelFolders(Params, kw_only=True, frozen=True):
-    order: Annotated[
-        list[Int], Meta(description="The IDs of all channel folders, including archived ones.")
-    ]
-
-
-async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> None:
+async def reorder_channel_folders(
+    call: Caller,
+    order: Annotated[list[Int], Doc("The IDs of all channel folders, including archived ones.")],
+) -> None:
     """Change the order of the channel folders."""
-    await call.submit(folders.reorder, params.order)
+    await call.submit(folders.reorder, order)
 
 
-class UpdateChannelFolder(Params, kw_only=True, frozen=True):
-    channel_folder_id: Annotated[Int, Path()]
-    name: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    is_archived: bool | UnsetType = UNSET
-
-
-async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> None:
+async def update_channel_folder(
+    call: Caller,
+    channel_folder_id: IntPath,
+    name: str | UnsetType = UNSET,
+    description: str | UnsetType = UNSET,
+    is_archived: bool | UnsetType = UNSET,
+) -> None:
     """Change, archive, or unarchive a channel folder. What you don't send stays the same."""
-    edit = FolderEdit(
-        name=params.name, description=params.description, is_archived=params.is_archived
-    )
-    await call.prepare(params.description)
-    await call.submit(folders.change, params.channel_folder_id, edit, call.render)
+    edit = FolderEdit(name=name, description=description, is_archived=is_archived)
+    await call.prepare(description)
+    await call.submit(folders.change, channel_folder_id, edit, call.render)
 
 
 def folders_section(context: SectionContext) -> dict[str, Any]:

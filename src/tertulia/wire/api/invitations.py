@@ -27,7 +27,7 @@ from tertulia.wire.api.projection import (
     projected,
     unseen,
 )
-from tertulia.wire.http.parameters import Int, IntPath, Params, Reads
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
 InvitationChange = changes.InvitationsMade | changes.InvitationSentAgain | changes.InvitationsEnded
@@ -80,21 +80,17 @@ def _welcome_text(text: str) -> str | None:
 class _Terms(Params, kw_only=True, frozen=True):
     invite_expires_in_minutes: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_MINUTES)] | UnsetType | None,
-        Meta(
-            description="Null for no expiration. By default, the server's setting (14400 unless"
-            " changed)."
-        ),
+        Doc("Null for no expiration. By default, the server's setting (14400 unless changed)."),
     ] = UNSET
     invite_as: Annotated[
-        RoleNumber,
-        Meta(description="The role of the new users. It can't have more rights than yours."),
+        RoleNumber, Doc("The role of the new users. It can't have more rights than yours.")
     ] = 400
-    group_ids: Annotated[list[Int], Meta(description="Groups that you can add members to.")] = []
+    group_ids: Annotated[list[Int], Doc("Groups that you can add members to.")] = []
     include_realm_default_subscriptions: Annotated[
         bool,
-        Meta(
-            description="Whether to subscribe new users to the channels that are default"
-            " channels when they join."
+        Doc(
+            "Whether to subscribe new users to the channels that are default channels when they"
+            " join."
         ),
     ] = False
     welcome_message_custom_text: Annotated[
@@ -104,30 +100,26 @@ class _Terms(Params, kw_only=True, frozen=True):
             {"type": "string", "maxLength": MAX_WELCOME_TEXT},
             text=True,
         ),
-        Meta(
-            description="Markdown for the Welcome Bot's message. Null for the organization's"
-            " text, empty for none. Ignored unless you are an administrator."
+        Doc(
+            "Markdown for the Welcome Bot's message. Null for the organization's text, empty for"
+            " none. Ignored unless you are an administrator."
         ),
     ] = None
 
 
 class SendInvites(_Terms, kw_only=True, frozen=True):
-    invitee_emails: Annotated[
-        str, Meta(description="Email addresses, separated by commas or line breaks.")
-    ]
+    invitee_emails: Annotated[str, Doc("Email addresses, separated by commas or line breaks.")]
     stream_ids: Annotated[
-        list[Int],
-        Meta(description="Default channels, and channels that you can subscribe others to."),
+        list[Int], Doc("Default channels, and channels that you can subscribe others to.")
     ]
     notify_referrer_on_join: Annotated[
-        bool, Meta(description="Whether you get a direct message when someone joins.")
+        bool, Doc("Whether you get a direct message when someone joins.")
     ] = True
 
 
 class CreateInviteLink(_Terms, kw_only=True, frozen=True):
     stream_ids: Annotated[
-        list[Int],
-        Meta(description="Default channels, and channels that you can subscribe others to."),
+        list[Int], Doc("Default channels, and channels that you can subscribe others to.")
     ] = []
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType, convert
+from msgspec import UNSET, Struct, UnsetType, convert
 
 from tertulia.domain.organization import linkifiers as linkifiers
 from tertulia.domain.organization.linkifiers import LinkifierValues
@@ -12,7 +12,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.parameters import Int, IntPath, Params, Reads
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params, Reads
 from tertulia.wire.http.routing import ApiResponse, Call, CreatedResponse
 
 
@@ -58,15 +58,14 @@ async def get_linkifiers(call: Call) -> LinkifiersResponse:
     return LinkifiersResponse(linkifiers=linkifier_objects(call.state))
 
 
-class OrderLinkifiers(Params, kw_only=True, frozen=True):
+async def order_linkifiers(
+    call: Caller,
     ordered_linkifier_ids: Annotated[
-        list[Int], Meta(description="The IDs of all linkifiers, highest precedence first.")
-    ]
-
-
-async def order_linkifiers(call: Caller, params: OrderLinkifiers) -> None:
+        list[Int], Doc("The IDs of all linkifiers, highest precedence first.")
+    ],
+) -> None:
     """Reorder the linkifiers. Requires an administrator."""
-    await call.submit(linkifiers.order, params.ordered_linkifier_ids)
+    await call.submit(linkifiers.order, ordered_linkifier_ids)
 
 
 TEXT_OR_NULL = Reads(str, {"type": "string"})
@@ -77,27 +76,26 @@ class _LinkifierOptions(Params, kw_only=True, frozen=True):
     example_input: Annotated[
         str | UnsetType | None,
         TEXT_OR_NULL,
-        Meta(description="A text that the pattern matches. Required with `reverse_template`."),
+        Doc("A text that the pattern matches. Required with `reverse_template`."),
     ] = UNSET
     reverse_template: Annotated[
         str | UnsetType | None,
         TEXT_OR_NULL,
-        Meta(
-            description="The text that turns back into the link: `{name}` is a variable, and `{{`"
-            " and `}}` are literal braces."
+        Doc(
+            "The text that turns back into the link: `{name}` is a variable, and `{{` and `}}`"
+            " are literal braces."
         ),
     ] = UNSET
     alternative_url_templates: Annotated[
-        list[str] | UnsetType, Meta(description="Other URLs with the same meaning.")
+        list[str] | UnsetType, Doc("Other URLs with the same meaning.")
     ] = UNSET
 
 
 class AddLinkifier(_LinkifierOptions, kw_only=True, frozen=True):
     pattern: Annotated[
-        str,
-        Meta(description="A regular expression (RE2). Its named groups are the URL's variables."),
+        str, Doc("A regular expression (RE2). Its named groups are the URL's variables.")
     ]
-    url_template: Annotated[str, Meta(description="A URI template (RFC 6570).")]
+    url_template: Annotated[str, Doc("A URI template (RFC 6570).")]
 
 
 async def add_linkifier(call: Caller, params: AddLinkifier) -> CreatedResponse:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain.accounts import navigation
 from tertulia.model import changes
@@ -10,7 +10,7 @@ from tertulia.model.personal import NavigationView
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.parameters import Params, TextPath
+from tertulia.wire.http.parameters import Doc, TextPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -76,8 +76,8 @@ class OnboardingStepsEvent(Event, kw_only=True, tag="onboarding_steps"):
     onboarding_steps: list[OnboardingStepObject]
 
 
-_PINNED = Meta(description="Whether to show the view in the sidebar instead of its menu.")
-_NAME = Meta(description="For custom views only.")
+_PINNED = Doc("Whether to show the view in the sidebar instead of its menu.")
+_NAME = Doc("For custom views only.")
 
 
 class NavigationViewsResponse(ApiResponse, kw_only=True):
@@ -92,26 +92,24 @@ async def get_navigation_views(call: Call) -> NavigationViewsResponse:
     return NavigationViewsResponse(navigation_views=[view_object(view) for view in views])
 
 
-class AddNavigationView(Params, kw_only=True, frozen=True):
-    fragment: Annotated[str, Meta(description="The part of the view's URL after the #.")]
-    is_pinned: Annotated[bool, _PINNED]
-    name: Annotated[str | None, _NAME] = None
-
-
-async def add_navigation_view(call: Call, params: AddNavigationView) -> None:
+async def add_navigation_view(
+    call: Call,
+    fragment: Annotated[str, Doc("The part of the view's URL after the #.")],
+    is_pinned: Annotated[bool, _PINNED],
+    name: Annotated[str | None, _NAME] = None,
+) -> None:
     """Add a custom view, or settings of a built-in one."""
-    await call.submit(navigation.add, params.fragment, params.is_pinned, params.name)
+    await call.submit(navigation.add, fragment, is_pinned, name)
 
 
-class UpdateNavigationView(Params, kw_only=True, frozen=True):
-    fragment: TextPath
-    is_pinned: Annotated[bool | None, _PINNED] = None
-    name: Annotated[str | None, _NAME] = None
-
-
-async def update_navigation_view(call: Call, params: UpdateNavigationView) -> None:
+async def update_navigation_view(
+    call: Call,
+    fragment: TextPath,
+    is_pinned: Annotated[bool | None, _PINNED] = None,
+    name: Annotated[str | None, _NAME] = None,
+) -> None:
     """Rename, pin, or unpin a view."""
-    await call.submit(navigation.change, params.fragment, params.is_pinned, params.name)
+    await call.submit(navigation.change, fragment, is_pinned, name)
 
 
 async def remove_navigation_view(call: Call, fragment: TextPath) -> None:

@@ -2,29 +2,28 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import Struct, convert, field
 
 from tertulia.domain import permissions
 from tertulia.store import backups, nodes
+from tertulia.wire.http.parameters import Doc
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class SlowRequestObject(Struct, kw_only=True):
     """A slow request."""
 
-    at: Annotated[int, Meta(description="UNIX seconds by the node's clock.")]
+    at: Annotated[int, Doc("UNIX seconds by the node's clock.")]
     method: str
-    route: Annotated[str, Meta(description="The path's pattern.")]
-    user_id: Annotated[int | None, Meta(description="Null for requests without an account.")]
+    route: Annotated[str, Doc("The path's pattern.")]
+    user_id: Annotated[int | None, Doc("Null for requests without an account.")]
     status: int
-    ms: Annotated[int, Meta(description="Time until the response began.")] = field(
-        name="milliseconds"
+    ms: Annotated[int, Doc("Time until the response began.")] = field(name="milliseconds")
+    database_ms: Annotated[int, Doc("The part of it spent waiting for the database, at most.")] = (
+        field(name="database_milliseconds")
     )
-    database_ms: Annotated[
-        int, Meta(description="The part of it spent waiting for the database, at most.")
-    ] = field(name="database_milliseconds")
     loop_ms: Annotated[
-        int, Meta(description="How far the node's event loop lagged behind during the request.")
+        int, Doc("How far the node's event loop lagged behind during the request.")
     ] = field(name="loop_milliseconds")
 
 
@@ -34,25 +33,23 @@ class NodeObject(Struct, kw_only=True):
     name: str
     state: Annotated[
         str,
-        Meta(
-            description="`starting`, `serving`, `draining` (it's shutting down), `stale` (it"
-            " can't tell whether it's up to date, and refuses requests), or `gone`"
-            " (it hasn't reported for a while)."
+        Doc(
+            "`starting`, `serving`, `draining` (it's shutting down), `stale` (it can't tell"
+            " whether it's up to date, and refuses requests), or `gone` (it hasn't reported for a"
+            " while)."
         ),
     ]
     version: str
-    lag_entries: Annotated[
-        int, Meta(description="How many changes the node was behind at its last report.")
-    ]
-    lag_seconds: Annotated[float, Meta(description="How long the node had been behind.")]
-    waiting_polls: Annotated[int, Meta(description="Clients that were waiting for events.")]
-    queues: Annotated[int, Meta(description="Event queues that the node knew.")]
+    lag_entries: Annotated[int, Doc("How many changes the node was behind at its last report.")]
+    lag_seconds: Annotated[float, Doc("How long the node had been behind.")]
+    waiting_polls: Annotated[int, Doc("Clients that were waiting for events.")]
+    queues: Annotated[int, Doc("Event queues that the node knew.")]
     started_at: int
     seen_at: int
     asked_to_leave: bool
     slow_requests: Annotated[
         list[SlowRequestObject],
-        Meta(description="The latest requests that took longer than the server's slow_request_ms."),
+        Doc("The latest requests that took longer than the server's slow_request_ms."),
     ]
 
 
@@ -60,22 +57,17 @@ class BackupsObject(Struct, kw_only=True):
     """The server's daily backups."""
 
     last_at: Annotated[
-        int | None,
-        Meta(description="When the last successful backup was made, in UNIX seconds."),
+        int | None, Doc("When the last successful backup was made, in UNIX seconds.")
     ]
-    is_old: Annotated[bool, Meta(description="Whether a backup was missed, or none exists.")]
+    is_old: Annotated[bool, Doc("Whether a backup was missed, or none exists.")]
 
 
 class Nodes(ApiResponse, kw_only=True):
     """The nodes, by name. Those that are gone are listed for a day."""
 
     nodes: list[NodeObject]
-    backups: Annotated[
-        BackupsObject | None, Meta(description="Null if the server doesn't make backups itself.")
-    ]
-    external_url: Annotated[
-        str, Meta(description="The server's public URL; empty if it isn't configured.")
-    ]
+    backups: Annotated[BackupsObject | None, Doc("Null if the server doesn't make backups itself.")]
+    external_url: Annotated[str, Doc("The server's public URL; empty if it isn't configured.")]
 
 
 async def get_nodes(call: Call) -> Nodes:

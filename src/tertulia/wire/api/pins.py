@@ -1,20 +1,25 @@
 """Messages pinned in their channel."""
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from typing import Annotated, Any, Final, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from tertulia.domain.messages import pins
 from tertulia.model.changes import MessagePinned, MessageUnpinned
 from tertulia.model.pins import Pin
 from tertulia.service.messages.reactions import pin_message
-from tertulia.state.state import State
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import (
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    projected,
+)
 from tertulia.wire.api.reactions import follows_message, message_audience
 from tertulia.wire.api.topics import display_topic
-from tertulia.wire.http.parameters import IntPath
+from tertulia.wire.http.parameters import Doc, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -24,8 +29,8 @@ class PinObject(Struct, kw_only=True):
     message_id: int
     stream_id: int
     topic: str
-    pinned_by: Annotated[int, Meta(description="A user ID.")]
-    pinned_at: Annotated[int, Meta(description="UNIX seconds.")]
+    pinned_by: Annotated[int, Doc("A user ID.")]
+    pinned_at: Annotated[int, Doc("UNIX seconds.")]
 
 
 def pin_object(pin: Pin, *, empty_topic_name: bool) -> PinObject:
@@ -39,6 +44,7 @@ def pin_object(pin: Pin, *, empty_topic_name: bool) -> PinObject:
     )
 
 
+PinChange = MessagePinned | MessageUnpinned
 P = TypeVar("P", MessagePinned, MessageUnpinned)
 
 TYPE: Final = "pins"
@@ -52,29 +58,27 @@ class PinsEvent(Event, kw_only=True, tag=TYPE):
     pin: PinObject
 
 
-class PinProjection(Projection[P]):
-    """Shows a pin to those who follow the message. Clients get it only if they ask for it, because
-    Zulip's don't know the event."""
+def _view(context: ProjectionContext, change: PinChange, viewer: Viewer) -> Hashable | None:
+    capabilities = viewer.registration.capabilities
+    # Zulip's clients don't know the event, so it is only for clients that ask for it.
+    is_known = capabilities.server_extensions or TYPE in (viewer.registration.event_types or ())
+    if not is_known or not follows_message(context, change, (), viewer):
+        return None
+    return (capabilities.empty_topic_name,)
 
-    for_all_public = True
 
-    def __init__(self, of: type[P], op: str) -> None:
-        self.of = of
-        self._op = op
-
-    def audience(self, state: State, change: P) -> Collection[int]:
-        return message_audience(state, change.place, ())
-
-    def view(self, context: ProjectionContext, change: P, viewer: Viewer) -> Hashable | None:
-        capabilities = viewer.registration.capabilities
-        knows = capabilities.server_extensions or TYPE in (viewer.registration.event_types or ())
-        if not knows or not follows_message(context, change, (), viewer):
-            return None
-        return (capabilities.empty_topic_name,)
-
-    def events(self, context: ProjectionContext, change: P, view: Any) -> Iterable[Event]:
+def _pin_event(of: type[P], op: str) -> Projection[P]:
+    def events(_: ProjectionContext, change: P, view: Any) -> Iterable[Event]:
         (empty_topic_name,) = view
-        yield PinsEvent(op=self._op, pin=pin_object(change.pin, empty_topic_name=empty_topic_name))
+        yield PinsEvent(op=op, pin=pin_object(change.pin, empty_topic_name=empty_topic_name))
+
+    return projected(
+        of,
+        _view,
+        events,
+        audience=lambda state, change: message_audience(state, change.place, ()),
+        for_all_public=True,
+    )
 
 
 class PinsResponse(ApiResponse, kw_only=True):
@@ -121,6 +125,6 @@ async def unpin(call: Call, message_id: IntPath) -> None:
 
 
 PROJECTIONS: Final[Projections] = (
-    PinProjection(MessagePinned, "add"),
-    PinProjection(MessageUnpinned, "remove"),
+    _pin_event(MessagePinned, "add"),
+    _pin_event(MessageUnpinned, "remove"),
 )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import Struct, convert, field
 
 from tertulia.domain.organization import linkifiers
 from tertulia.model import changes
@@ -11,7 +11,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, to_everybody
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import IntPath, Params
+from tertulia.wire.http.parameters import Doc, IntPath
 from tertulia.wire.http.routing import CreatedResponse
 
 
@@ -36,18 +36,15 @@ class PlaygroundsEvent(Event, kw_only=True, tag="realm_playgrounds"):
     realm_playgrounds: list[PlaygroundObject]
 
 
-class AddPlayground(Params, kw_only=True, frozen=True):
-    name: str
-    pygments_language: str
-    url_template: Annotated[
-        str, Meta(description="A URI template (RFC 6570) whose only variable is `code`.")
-    ]
-
-
-async def add_playground(call: Caller, params: AddPlayground) -> CreatedResponse:
+async def add_playground(
+    call: Caller,
+    name: str,
+    pygments_language: str,
+    url_template: Annotated[str, Doc("A URI template (RFC 6570) whose only variable is `code`.")],
+) -> CreatedResponse:
     """Add a code playground. Requires an administrator."""
     playground_id = await call.submit(
-        linkifiers.add_playground, params.name, params.pygments_language, params.url_template
+        linkifiers.add_playground, name, pygments_language, url_template
     )
     return CreatedResponse(id=playground_id)
 

@@ -15,35 +15,12 @@ from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import objects as people
 from tertulia.wire.api.users.objects import presence_email
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.parameters import Int, IntPath, Params, TextPath
+from tertulia.wire.http.parameters import Doc, Int, IntPath, TextPath
 from tertulia.wire.http.responses import JsonParts, json_object, object_fields
 from tertulia.wire.http.routing import ApiResponse, Call
 
 DAY = 86400
 DEFAULT_DAYS = 14
-
-
-class ReportPresence(Params, kw_only=True, frozen=True):
-    status: Literal["active", "idle"]
-    last_update_id: Annotated[
-        Int | None,
-        Meta(
-            description="The latest `presence_last_update_id`, or -1. Selects the modern"
-            " response format."
-        ),
-    ] = None
-    history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = DEFAULT_DAYS
-    new_user_input: Annotated[
-        bool,
-        Meta(
-            description="Whether the user interacted with the client since the last report."
-            " Counts daily active users."
-        ),
-    ] = False
-    ping_only: bool = False
-    slim_presence: Annotated[
-        bool, Meta(description="Selects the modern response format, for older clients.")
-    ] = False
 
 
 class PresencesResponse(ApiResponse, kw_only=True):
@@ -54,24 +31,43 @@ class PresencesResponse(ApiResponse, kw_only=True):
     presences: dict[str, Any] | UnsetType = UNSET
 
 
-async def report_presence(call: Call, params: ReportPresence) -> PresencesResponse:
+async def report_presence(
+    call: Call,
+    status: Literal["active", "idle"],
+    last_update_id: Annotated[
+        Int | None,
+        Doc("The latest `presence_last_update_id`, or -1. Selects the modern response format."),
+    ] = None,
+    history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = DEFAULT_DAYS,
+    new_user_input: Annotated[
+        bool,
+        Doc(
+            "Whether the user interacted with the client since the last report. Counts daily"
+            " active users."
+        ),
+    ] = False,
+    ping_only: bool = False,
+    slim_presence: Annotated[
+        bool, Doc("Selects the modern response format, for older clients.")
+    ] = False,
+) -> PresencesResponse:
     """Report your presence, and get everyone else's."""
     user, state, presence = call.user, call.state, call.node.delivery.presence
     if user.is_bot:
         raise Refused("Bots don't have a presence.")
-    if params.new_user_input:
+    if new_user_input:
         presence.used(user.id)
     settings = state.settings.get(user.id)
     if (settings is None or settings.presence_enabled) and not state.realm.presence_disabled:
-        report = presence.report(user.id, active=params.status == "active")
+        report = presence.report(user.id, active=status == "active")
         call.node.delivery.publish(report)
-    since = -1 if params.last_update_id is None else params.last_update_id
-    if params.ping_only:
+    since = -1 if last_update_id is None else last_update_id
+    if ping_only:
         return PresencesResponse(presence_last_update_id=since)
-    modern = params.last_update_id is not None or params.slim_presence
-    days = params.history_limit_days if since <= 0 else 36500
+    modern = last_update_id is not None or slim_presence
+    days = history_limit_days if since <= 0 else 36500
     visible, last = presences(call.node, user, days, call.now, modern=modern, since=since)
-    knows_last = visible or params.last_update_id is not None
+    knows_last = visible or last_update_id is not None
     return PresencesResponse(
         presence_last_update_id=max(last, since) if knows_last else -1,
         server_timestamp=call.now,

@@ -35,7 +35,7 @@ from tertulia.wire.api.projection import (
 )
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.visibility import sees_account, sees_user
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call, CreatedResponse
 
 FIELD_TYPES: Final = {
@@ -203,13 +203,12 @@ async def get_profile_fields(call: Call) -> ProfileFieldsResponse:
 
 
 class _Field(Params, kw_only=True, frozen=True):
-    hint: Annotated[str | None, Meta(description="At most 80 characters.")] = None
+    hint: Annotated[str | None, Doc("At most 80 characters.")] = None
     field_data: Annotated[
         dict[str, str | dict[str, str]] | None,
-        Meta(
-            description="For lists of options, an object with the `text` and `order` of each"
-            " option by its key. For external accounts, `subtype`, and for the"
-            " subtype `custom`, `url_pattern`."
+        Doc(
+            "For lists of options, an object with the `text` and `order` of each option by its"
+            " key. For external accounts, `subtype`, and for the subtype `custom`, `url_pattern`."
         ),
     ] = None
     display_in_profile_summary: bool | None = None
@@ -219,12 +218,10 @@ class _Field(Params, kw_only=True, frozen=True):
 
 
 class CreateProfileField(_Field, kw_only=True, frozen=True):
-    name: Annotated[
-        str | None, Meta(description="Required, except for accounts of a known service.")
-    ] = None
+    name: Annotated[str | None, Doc("Required, except for accounts of a known service.")] = None
     field_type: Annotated[
         Literal[1, 2, 3, 4, 5, 6, 7, 8],
-        Meta(description="An ID of the `custom_profile_field_types` of POST /register."),
+        Doc("An ID of the `custom_profile_field_types` of POST /register."),
     ]
 
 
@@ -313,22 +310,18 @@ async def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
     return NewProfile(values=tuple((one.id, one.value) for one in entries), render=call.render)
 
 
-class UpdateProfile(Params, kw_only=True, frozen=True):
-    data: Annotated[list[ProfileEntry], Meta(max_length=MAX_ENTRIES)]
-
-
-async def update_own_profile(call: Call, params: UpdateProfile) -> None:
+async def update_own_profile(
+    call: Call, data: Annotated[list[ProfileEntry], Meta(max_length=MAX_ENTRIES)]
+) -> None:
     """Set values in your profile."""
-    await call.submit(profiles.change_own, await new_profile(call, params.data))
+    await call.submit(profiles.change_own, await new_profile(call, data))
 
 
-class EmptyProfile(Params, kw_only=True, frozen=True):
-    data: Annotated[list[Int], Meta(max_length=MAX_ENTRIES)]
-
-
-async def empty_own_profile(call: Call, params: EmptyProfile) -> None:
+async def empty_own_profile(
+    call: Call, data: Annotated[list[Int], Meta(max_length=MAX_ENTRIES)]
+) -> None:
     """Remove values from your profile."""
-    await call.submit(profiles.empty_own, params.data)
+    await call.submit(profiles.empty_own, data)
 
 
 def profile_fields_section(context: SectionContext) -> dict[str, Any]:

@@ -7,7 +7,7 @@ with that view share the bytes.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 from pyroaring import BitMap
@@ -70,7 +70,7 @@ class Projection(ABC, Generic[C]):
     """How one kind of change is presented."""
 
     of: type[C]
-    for_all_public: ClassVar[bool] = False
+    for_all_public: bool = False
     """Whether queues that follow all public channels are included, beyond the audience."""
 
     @abstractmethod
@@ -101,16 +101,6 @@ class Projection(ABC, Generic[C]):
 Projections = tuple[Projection[Any], ...]
 
 
-class ForEverybody(Projection[C]):
-    """A change that everyone sees, unless its `view` says otherwise."""
-
-    def audience(self, state: State, change: C) -> None:
-        return None
-
-    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
-        return ()
-
-
 # Declarations
 
 AudienceOf = Callable[[State, C], Collection[int] | None]
@@ -122,9 +112,15 @@ Condition = Callable[[ProjectionContext, C, Viewer], bool]
 
 class _Declared(Projection[C]):
     def __init__(
-        self, of: type[C], audience: AudienceOf[C], view: ViewOf[C], events: EventsOf[C]
+        self,
+        of: type[C],
+        audience: AudienceOf[C],
+        view: ViewOf[C],
+        events: EventsOf[C],
+        *,
+        for_all_public: bool = False,
     ) -> None:
-        self.of = of
+        self.of, self.for_all_public = of, for_all_public
         self._audience, self._view, self._events = audience, view, events
 
     def audience(self, state: State, change: C) -> Collection[int] | None:
@@ -148,10 +144,15 @@ def owner(state: State, change: Any) -> Collection[int]:
 
 
 def projected(
-    of: type[C], view: ViewOf[C], events: EventsOf[C], *, audience: AudienceOf[C] = everybody
+    of: type[C],
+    view: ViewOf[C],
+    events: EventsOf[C],
+    *,
+    audience: AudienceOf[C] = everybody,
+    for_all_public: bool = False,
 ) -> Projection[C]:
     """Declare a projection by functions."""
-    return _Declared(of, audience, view, events)
+    return _Declared(of, audience, view, events, for_all_public=for_all_public)
 
 
 def _one_event(

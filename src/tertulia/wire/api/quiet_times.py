@@ -13,7 +13,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, to_owner
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.parameters import Int, Params
+from tertulia.wire.http.parameters import Doc, Int
 from tertulia.wire.http.routing import ApiResponse, Call
 
 AHEAD_SECONDS: Final = 15 * 86400
@@ -26,12 +26,12 @@ class QuietHoursObject(Struct, kw_only=True, frozen=True):
         list[int],
         Meta(max_length=7, description="The days on which they begin: 0 is Monday, 6 is Sunday."),
     ]
-    begin: Annotated[int, Meta(description="Minutes after midnight, 0 to 1439.")]
+    begin: Annotated[int, Doc("Minutes after midnight, 0 to 1439.")]
     end: Annotated[
         int,
-        Meta(
-            description="Minutes after midnight, 1 to 1440. If it is before `begin`, the hours end"
-            " on the next day."
+        Doc(
+            "Minutes after midnight, 1 to 1440. If it is before `begin`, the hours end on the"
+            " next day."
         ),
     ]
 
@@ -40,18 +40,15 @@ class QuietTimesObject(Struct, kw_only=True):
     """The times when a user gets no notifications."""
 
     paused_until: Annotated[
-        int | None, Meta(description="In UNIX seconds; null unless notifications are paused.")
+        int | None, Doc("In UNIX seconds; null unless notifications are paused.")
     ]
     hours: list[QuietHoursObject]
     timezone: Annotated[
-        str, Meta(description="The time zone of the quiet hours, from the profile. Empty for UTC.")
+        str, Doc("The time zone of the quiet hours, from the profile. Empty for UTC.")
     ]
     spans: Annotated[
         list[tuple[int, int]],
-        Meta(
-            description="All quiet times of the next 15 days: the start and end of each, in UNIX"
-            " seconds."
-        ),
+        Doc("All quiet times of the next 15 days: the start and end of each, in UNIX seconds."),
     ]
 
 
@@ -77,20 +74,6 @@ class QuietTimesResponse(ApiResponse, kw_only=True):
     quiet_times: QuietTimesObject
 
 
-class ReviseQuietTimes(Params, kw_only=True, frozen=True):
-    paused_until: Annotated[
-        Int | UnsetType,
-        Meta(
-            description="Pause notifications until this UNIX time, at most a year ahead. 0 resumes"
-            " them."
-        ),
-    ] = UNSET
-    hours: Annotated[
-        list[QuietHoursObject] | UnsetType,
-        Meta(description="All quiet hours: at most 7 entries."),
-    ] = UNSET
-
-
 async def get_quiet_times(call: Call) -> QuietTimesResponse:
     """Get your quiet times. This endpoint is a Tertulia extension.
 
@@ -99,12 +82,21 @@ async def get_quiet_times(call: Call) -> QuietTimesResponse:
     return _response(call)
 
 
-async def revise_quiet_times(call: Call, params: ReviseQuietTimes) -> QuietTimesResponse:
+async def revise_quiet_times(
+    call: Call,
+    paused_until: Annotated[
+        Int | UnsetType,
+        Doc("Pause notifications until this UNIX time, at most a year ahead. 0 resumes them."),
+    ] = UNSET,
+    hours: Annotated[
+        list[QuietHoursObject] | UnsetType, Doc("All quiet hours: at most 7 entries.")
+    ] = UNSET,
+) -> QuietTimesResponse:
     """Pause notifications, or set quiet hours. This endpoint is a Tertulia extension."""
-    hours: list[QuietHours] | UnsetType = UNSET
-    if params.hours is not UNSET:
-        hours = convert(params.hours, list[QuietHours], from_attributes=True)
-    await call.submit(personal.change_quiet_times, params.paused_until, hours)
+    new: list[QuietHours] | UnsetType = UNSET
+    if hours is not UNSET:
+        new = convert(hours, list[QuietHours], from_attributes=True)
+    await call.submit(personal.change_quiet_times, paused_until, new)
     return _response(call)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import Struct, convert, field
 
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages import reactions
@@ -17,10 +17,16 @@ from tertulia.service.messages import reactions as service
 from tertulia.state.state import State
 from tertulia.wire.api.emoji import NEUTRAL_TYPE, REACTION_TYPES, TYPE_OF
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import (
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    projected,
+)
 from tertulia.wire.api.users.objects import api_email, unknown_user
 from tertulia.wire.api.visibility import reads_after_move, sees_user
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath
 from tertulia.wire.http.routing import Call
 
 
@@ -84,6 +90,7 @@ def submessage_object(submessage: Submessage) -> SubmessageObject:
     return convert(submessage, SubmessageObject, from_attributes=True)
 
 
+ReactionChange = ReactionAdded | ReactionRemoved
 R = TypeVar("R", ReactionAdded, ReactionRemoved)
 
 
@@ -131,32 +138,28 @@ class _ReactorView(NamedTuple):
     sees_address: bool
 
 
-class ReactionProjection(Projection[R]):
-    """Shows a reaction to those who follow the message."""
+def _followers(change: ReactionChange) -> Collection[int]:
+    """The users with a direct connection to the message."""
+    return (*change.holders, change.reaction.user_id)
 
-    for_all_public = True
 
-    def __init__(self, of: type[R], op: str) -> None:
-        self.of = of
-        self._op = op
+def _reaction_view(
+    context: ProjectionContext, change: ReactionChange, viewer: Viewer
+) -> Hashable | None:
+    if not follows_message(context, change, _followers(change), viewer):
+        return None
+    user = context.state.users[change.reaction.user_id]
+    return _ReactorView(
+        sees_user=sees_user(context, viewer.user, user),
+        sees_address=permissions.sees_address(context.state, viewer.user, user),
+    )
 
-    def audience(self, state: State, change: R) -> Collection[int]:
-        return message_audience(state, change.place, (*change.holders, change.reaction.user_id))
 
-    def view(self, context: ProjectionContext, change: R, viewer: Viewer) -> Hashable | None:
-        own = (*change.holders, change.reaction.user_id)
-        if not follows_message(context, change, own, viewer):
-            return None
-        user = context.state.users[change.reaction.user_id]
-        return _ReactorView(
-            sees_user=sees_user(context, viewer.user, user),
-            sees_address=permissions.sees_address(context.state, viewer.user, user),
-        )
-
-    def events(self, context: ProjectionContext, change: R, view: Any) -> Iterable[Event]:
+def _reaction_event(of: type[R], op: str) -> Projection[R]:
+    def events(context: ProjectionContext, change: R, view: Any) -> Iterable[Event]:
         reaction = change.reaction
         yield ReactionEvent(
-            op=self._op,
+            op=op,
             message_id=reaction.message_id,
             emoji_name=reaction.name,
             emoji_code=reaction.code,
@@ -171,6 +174,14 @@ class ReactionProjection(Projection[R]):
             ),
         )
 
+    return projected(
+        of,
+        _reaction_view,
+        events,
+        audience=lambda state, change: message_audience(state, change.place, _followers(change)),
+        for_all_public=True,
+    )
+
 
 class SubmessageEvent(Event, kw_only=True, tag="submessage"):
     """Someone used a message's widget. `content` is JSON text."""
@@ -182,72 +193,58 @@ class SubmessageEvent(Event, kw_only=True, tag="submessage"):
     submessage_id: int
 
 
-class SubmessageAddedProjection(Projection[SubmessageAdded]):
-    """Shows a submessage to those who follow the message."""
-
-    of = SubmessageAdded
-    for_all_public = True
-
-    def audience(self, state: State, change: SubmessageAdded) -> Collection[int]:
-        return message_audience(state, change.place, (*change.holders, change.submessage.sender_id))
-
-    def view(
-        self, context: ProjectionContext, change: SubmessageAdded, viewer: Viewer
-    ) -> Hashable | None:
-        own = (*change.holders, change.submessage.sender_id)
-        if not follows_message(context, change, own, viewer):
-            return None
-        return ()
-
-    def events(
-        self, context: ProjectionContext, change: SubmessageAdded, view: Any
-    ) -> Iterable[Event]:
-        part = change.submessage
-        yield SubmessageEvent(
-            msg_type=part.kind,
-            content=part.content,
-            message_id=part.message_id,
-            sender_id=part.sender_id,
-            submessage_id=part.id,
-        )
+def _submessage_view(
+    context: ProjectionContext, change: SubmessageAdded, viewer: Viewer
+) -> Hashable | None:
+    own = (*change.holders, change.submessage.sender_id)
+    return () if follows_message(context, change, own, viewer) else None
 
 
-class AddReaction(Params, kw_only=True, frozen=True):
-    message_id: IntPath
-    emoji_name: str
+def _submessage_events(_: ProjectionContext, change: SubmessageAdded, __: Any) -> Iterable[Event]:
+    part = change.submessage
+    yield SubmessageEvent(
+        msg_type=part.kind,
+        content=part.content,
+        message_id=part.message_id,
+        sender_id=part.sender_id,
+        submessage_id=part.id,
+    )
+
+
+async def add_reaction(
+    call: Call,
+    message_id: IntPath,
+    emoji_name: str,
     emoji_code: Annotated[
         str | None,
-        Meta(
-            description="Hexadecimal code points joined by hyphens, a custom emoji's ID, or the"
-            " name of an extra emoji."
+        Doc(
+            "Hexadecimal code points joined by hyphens, a custom emoji's ID, or the name of an"
+            " extra emoji."
         ),
-    ] = None
+    ] = None,
     reaction_type: Annotated[
         str | None,
-        Meta(
-            description="`unicode_emoji`, `realm_emoji`, or `zulip_extra_emoji` (also called"
+        Doc(
+            "`unicode_emoji`, `realm_emoji`, or `zulip_extra_emoji` (also called"
             " `service_extra_emoji`). By default, derived from the name."
         ),
-    ] = None
-
-
-async def add_reaction(call: Call, params: AddReaction) -> None:
+    ] = None,
+) -> None:
     """Add an emoji reaction to a message."""
-    emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
-    await service.change_reaction(call, params.message_id, reactions.react, emoji)
+    emoji = _requested_emoji(emoji_name, emoji_code, reaction_type)
+    await service.change_reaction(call, message_id, reactions.react, emoji)
 
 
-class RemoveReaction(Params, kw_only=True, frozen=True):
-    message_id: IntPath
-    emoji_name: str | None = None
-    emoji_code: str | None = None
-    reaction_type: str | None = None
-
-
-async def remove_reaction(call: Call, params: RemoveReaction) -> None:
+async def remove_reaction(
+    call: Call,
+    message_id: IntPath,
+    emoji_name: str | None = None,
+    emoji_code: str | None = None,
+    reaction_type: str | None = None,
+) -> None:
     """Remove your reaction from a message."""
-    emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
-    await service.change_reaction(call, params.message_id, reactions.take_back, emoji)
+    emoji = _requested_emoji(emoji_name, emoji_code, reaction_type)
+    await service.change_reaction(call, message_id, reactions.take_back, emoji)
 
 
 def _requested_emoji(
@@ -261,19 +258,26 @@ def _requested_emoji(
     return RequestedEmoji(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
 
 
-class Submit(Params, kw_only=True, frozen=True):
-    message_id: Int
-    msg_type: Annotated[str, Meta(description="Always `widget`.")]
-    content: Annotated[str, Meta(description="JSON text in the widget's format.")]
-
-
-async def add_submessage(call: Call, params: Submit) -> None:
+async def add_submessage(
+    call: Call,
+    message_id: Int,
+    msg_type: Annotated[str, Doc("Always `widget`.")],
+    content: Annotated[str, Doc("JSON text in the widget's format.")],
+) -> None:
     """Use a message's widget, such as voting in a poll or adding a to-do item."""
-    await service.use_widget(call, params.message_id, params.msg_type, params.content)
+    await service.use_widget(call, message_id, msg_type, content)
 
 
 PROJECTIONS: Final[Projections] = (
-    ReactionProjection(ReactionAdded, "add"),
-    ReactionProjection(ReactionRemoved, "remove"),
-    SubmessageAddedProjection(),
+    _reaction_event(ReactionAdded, "add"),
+    _reaction_event(ReactionRemoved, "remove"),
+    projected(
+        SubmessageAdded,
+        _submessage_view,
+        _submessage_events,
+        audience=lambda state, change: message_audience(
+            state, change.place, (*change.holders, change.submessage.sender_id)
+        ),
+        for_all_public=True,
+    ),
 )

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -19,7 +19,7 @@ from tertulia.state.state import State
 from tertulia.store.notes import QueueDeleted
 from tertulia.wire.api import narrow, sections
 from tertulia.wire.api.section import SectionContext
-from tertulia.wire.http.parameters import Params, Reads
+from tertulia.wire.http.parameters import Doc, Reads
 from tertulia.wire.http.responses import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.routing import ApiResponse, Call, OpenApiResponse
 
@@ -44,10 +44,10 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     individual_emoji_changes: bool = False
     server_extensions: Annotated[
         bool,
-        Meta(
-            description="Tertulia only: get `realm_banners`, `realm_upload_quota_per_user_mib`, and"
-            " their events (`realm`, `update`), which Zulip doesn't have, and events of pinned"
-            " messages (`pins`)."
+        Doc(
+            "Tertulia only: get `realm_banners`, `realm_upload_quota_per_user_mib`, and their"
+            " events (`realm`, `update`), which Zulip doesn't have, and events of pinned messages"
+            " (`pins`)."
         ),
     ] = False
 
@@ -81,51 +81,7 @@ def _read_idle(text: str) -> int:
     return min(seconds, MAX_IDLE_SECONDS)
 
 
-class Register(Params, kw_only=True, frozen=True):
-    apply_markdown: bool = False
-    client_gravatar: bool | None = None
-    include_subscribers: Annotated[
-        str,
-        Reads(read_include_subscribers, {"enum": [True, False, "partial"]}),
-    ] = "false"
-    slim_presence: bool = False
-    presence_history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = 14
-    event_types: Annotated[
-        Annotated[list[str], Meta(max_length=500)] | None,
-        Meta(description="The types of events to receive; all by default."),
-    ] = None
-    fetch_event_types: Annotated[
-        list[str] | None,
-        Meta(description="The types of initial data to return; `event_types` by default."),
-    ] = None
-    all_public_streams: bool = False
-    most_users: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        Meta(
-            description="Tertulia only: if the organization has more accounts than this,"
-            " `realm_users` and `realm_non_active_users` contain only you and the people in your"
-            " most recent direct conversations, and `realm_users_incomplete` is true. Groups with"
-            " more members than this, or than half of it, may have an empty member list, and"
-            " `realm_user_groups_own` lists your groups. Get the rest from GET /users and"
-            " GET /user_groups. Null returns all accounts."
-        ),
-    ] = None
-    client_capabilities: ClientCapabilities = ClientCapabilities()
-    narrow: Annotated[
-        list[tuple[str, str]],
-        Meta(
-            max_length=100,
-            description="Receive only messages that match each [operator, operand] pair.",
-        ),
-    ] = []
-    idle_queue_timeout: Annotated[
-        int | None,
-        Reads(_read_idle, {"oneOf": [{"type": "integer"}, {"const": "mobile"}]}),
-        Meta(
-            description="The number of seconds without a request after which the queue is deleted,"
-            " or `mobile` for 12 hours."
-        ),
-    ] = None
+_NO_CAPABILITIES = ClientCapabilities()
 
 
 Fetched = tuple[dict[str, Any], list[Fragment]]
@@ -151,7 +107,7 @@ _QUEUE_NARROWS = {
 }
 
 
-def _queue_narrow(terms: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _queue_narrow(terms: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     narrowed = []
     for operator, operand in terms:
         name = narrow.ALIASES.get(operator, operator)
@@ -171,34 +127,78 @@ def _event_types(requested: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*requested, *(_EVENTS_OF_DATA.get(one, one) for one in requested)}))
 
 
-async def register(call: Call, params: Register) -> RegisterResponse:
+async def register(
+    call: Call,
+    apply_markdown: bool = False,
+    client_gravatar: bool | None = None,
+    include_subscribers: Annotated[
+        str,
+        Reads(read_include_subscribers, {"enum": [True, False, "partial"]}),
+    ] = "false",
+    slim_presence: bool = False,
+    presence_history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = 14,
+    event_types: Annotated[
+        Annotated[list[str], Meta(max_length=500)] | None,
+        Doc("The types of events to receive; all by default."),
+    ] = None,
+    fetch_event_types: Annotated[
+        list[str] | None, Doc("The types of initial data to return; `event_types` by default.")
+    ] = None,
+    all_public_streams: bool = False,
+    most_users: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Doc(
+            "Tertulia only: if the organization has more accounts than this, `realm_users` and"
+            " `realm_non_active_users` contain only you and the people in your most recent direct"
+            " conversations, and `realm_users_incomplete` is true. Groups with more members than"
+            " this, or than half of it, may have an empty member list, and"
+            " `realm_user_groups_own` lists your groups. Get the rest from GET /users and GET"
+            " /user_groups. Null returns all accounts."
+        ),
+    ] = None,
+    client_capabilities: ClientCapabilities = _NO_CAPABILITIES,
+    narrow: Annotated[
+        Sequence[tuple[str, str]],
+        Meta(
+            max_length=100,
+            description="Receive only messages that match each [operator, operand] pair.",
+        ),
+    ] = (),
+    idle_queue_timeout: Annotated[
+        int | None,
+        Reads(_read_idle, {"oneOf": [{"type": "integer"}, {"const": "mobile"}]}),
+        Doc(
+            "The number of seconds without a request after which the queue is deleted, or"
+            " `mobile` for 12 hours."
+        ),
+    ] = None,
+) -> RegisterResponse:
     """Register an event queue, and get the initial data that its events update."""
     node = call.node
     user = call.user if call.user_id is not None else None
-    if user is None and params.client_gravatar:
+    if user is None and client_gravatar:
         raise Refused("You need to sign in to use 'client_gravatar'.")
-    if user is None and params.include_subscribers != "false":
+    if user is None and include_subscribers != "false":
         raise Refused("You need to sign in to use 'include_subscribers'.")
-    if user is not None and params.all_public_streams and permissions.is_guest(call.state, user):
+    if user is not None and all_public_streams and permissions.is_guest(call.state, user):
         raise Refused("Guests can't receive events of all public channels.")
     if user is not None and not node.delivery.queues.has_room(user.id):
         raise Refused("Too many of this account's event queues are in use. Delete one and retry.")
-    gravatar = user is not None if params.client_gravatar is None else params.client_gravatar
-    event_types = None if params.event_types is None else _event_types(params.event_types)
+    gravatar = user is not None if client_gravatar is None else client_gravatar
     registration = Registration(
-        event_types=event_types,
-        narrow=_queue_narrow(params.narrow),
-        all_public_channels=params.all_public_streams,
-        apply_markdown=params.apply_markdown,
+        event_types=None if event_types is None else _event_types(event_types),
+        narrow=_queue_narrow(narrow),
+        all_public_channels=all_public_streams,
+        apply_markdown=apply_markdown,
         client_gravatar=gravatar,
-        slim_presence=params.slim_presence,
-        include_subscribers=params.include_subscribers,
-        capabilities=params.client_capabilities.model(),
+        slim_presence=slim_presence,
+        include_subscribers=include_subscribers,
+        capabilities=client_capabilities.model(),
     )
-    idle = params.idle_queue_timeout or node.config.queue_idle_seconds
-    fetch = params.fetch_event_types
+    idle = idle_queue_timeout or node.config.queue_idle_seconds
+    fetch = fetch_event_types
     if fetch is None:
-        fetch = params.event_types
+        fetch = event_types
     queues: list[QueueRecord] = []
 
     def queue(seq: int) -> QueueRecord:
@@ -224,10 +224,10 @@ async def register(call: Call, params: Register) -> RegisterResponse:
                 node=node,
                 viewer=None if user is None else state.users[user.id],
                 registration=registration,
-                presence_days=params.presence_history_limit_days,
+                presence_days=presence_history_limit_days,
                 url=call.url,
                 now=call.now,
-                most_accounts=params.most_users,
+                most_accounts=most_users,
             ),
             None if fetch is None else frozenset(fetch),
         )
@@ -271,17 +271,6 @@ async def register(call: Call, params: Register) -> RegisterResponse:
     return fragmented(RegisterResponse, {**queue_fields, **data}, fragments)
 
 
-class GetEvents(Params, kw_only=True, frozen=True):
-    queue_id: str
-    last_event_id: Annotated[
-        int,
-        Meta(ge=-1, le=2**53, description="The ID of the last event you handled, or -1 for none."),
-    ]
-    dont_block: Annotated[
-        bool, Meta(description="Respond immediately, even if there are no new events.")
-    ] = False
-
-
 AnyEvent = Annotated[msgspec.Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Event"})]
 """An encoded event."""
 
@@ -293,15 +282,25 @@ class EventsResponse(ApiResponse, kw_only=True):
     queue_id: str
 
 
-async def get_events(call: Call, params: GetEvents) -> EventsResponse:
+async def get_events(
+    call: Call,
+    queue_id: str,
+    last_event_id: Annotated[
+        int,
+        Meta(ge=-1, le=2**53, description="The ID of the last event you handled, or -1 for none."),
+    ],
+    dont_block: Annotated[
+        bool, Doc("Respond immediately, even if there are no new events.")
+    ] = False,
+) -> EventsResponse:
     """Get new events of a queue, waiting until there is one."""
     user = call.user
     poll = asyncio.ensure_future(
         call.node.delivery.poll(
-            params.queue_id,
+            queue_id,
             user.id,
-            params.last_event_id,
-            block=not params.dont_block,
+            last_event_id,
+            block=not dont_block,
             session_id=call.session_id,
         )
     )
@@ -309,12 +308,12 @@ async def get_events(call: Call, params: GetEvents) -> EventsResponse:
     try:
         await asyncio.wait({poll, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not poll.done():
-            return EventsResponse(events=[], queue_id=params.queue_id)
+            return EventsResponse(events=[], queue_id=queue_id)
         events = await poll
     finally:
         poll.cancel()
         gone.cancel()
-    return EventsResponse(events=[msgspec.Raw(event) for event in events], queue_id=params.queue_id)
+    return EventsResponse(events=[msgspec.Raw(event) for event in events], queue_id=queue_id)
 
 
 async def _gone(request: Request) -> None:
@@ -323,10 +322,6 @@ async def _gone(request: Request) -> None:
         pass
 
 
-class DeleteQueue(Params, kw_only=True, frozen=True):
-    queue_id: str
-
-
-async def delete_queue(call: Call, params: DeleteQueue) -> None:
+async def delete_queue(call: Call, queue_id: str) -> None:
     """Delete an event queue."""
-    await call.node.delivery.delete(params.queue_id, call.user.id)
+    await call.node.delivery.delete(queue_id, call.user.id)

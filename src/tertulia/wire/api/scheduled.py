@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain.messages import scheduled
 from tertulia.model import changes
@@ -13,7 +13,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.sending import SendMessageResponse, counts_as_read, sent_message
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.api.section import Sections
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -107,10 +107,10 @@ class RemindersRemoveEvent(Event, kw_only=True, tag="reminders"):
 MessageType = Literal["direct", "channel", "stream", "private"]
 To = Int | list[Int]
 
-_TO = Meta(description="A channel ID, or user IDs.")
-_TOPIC = Meta(description="Required for channel messages.")
-_TIME = Meta(description="When to send it: a UNIX time in the future.")
-_CONTENT = Meta(description="Markdown, at most max_message_length characters.")
+_TO = Doc("A channel ID, or user IDs.")
+_TOPIC = Doc("Required for channel messages.")
+_TIME = Doc("When to send it: a UNIX time in the future.")
+_CONTENT = Doc("Markdown, at most max_message_length characters.")
 
 
 class ScheduledMessagesResponse(ApiResponse, kw_only=True):
@@ -127,63 +127,57 @@ async def get_scheduled_messages(call: Call) -> ScheduledMessagesResponse:
     )
 
 
-class ScheduleMessage(Params, kw_only=True, frozen=True):
-    type: MessageType
-    to: Annotated[To, _TO]
-    content: Annotated[str, _CONTENT]
-    topic: Annotated[str | None, _TOPIC] = None
-    scheduled_delivery_timestamp: Annotated[Int, _TIME]
-    read_by_sender: Annotated[
-        bool | None,
-        Meta(
-            description="Whether the message counts as read for you. By default, this depends"
-            " on the client."
-        ),
-    ] = None
-
-
 class ScheduledMessageResponse(ApiResponse, kw_only=True):
     """The scheduled message's ID. The sent message will have another ID."""
 
     scheduled_message_id: int
 
 
-async def schedule_message(call: Call, params: ScheduleMessage) -> ScheduledMessageResponse:
+async def schedule_message(
+    call: Call,
+    *,
+    type: MessageType,
+    to: Annotated[To, _TO],
+    content: Annotated[str, _CONTENT],
+    topic: Annotated[str | None, _TOPIC] = None,
+    scheduled_delivery_timestamp: Annotated[Int, _TIME],
+    read_by_sender: Annotated[
+        bool | None,
+        Doc("Whether the message counts as read for you. By default, this depends on the client."),
+    ] = None,
+) -> ScheduledMessageResponse:
     """Schedule a message."""
     scheduled_id = await scheduling.schedule_message(
         call,
-        scheduling.scheduled_destination(_is_direct(params.type), _ids(params.to), params.topic),
-        params.content,
-        params.scheduled_delivery_timestamp,
+        scheduling.scheduled_destination(_is_direct(type), _ids(to), topic),
+        content,
+        scheduled_delivery_timestamp,
         client=call.client,
-        read_by_sender=counts_as_read(call, params.read_by_sender),
+        read_by_sender=counts_as_read(call, read_by_sender),
     )
     return ScheduledMessageResponse(scheduled_message_id=scheduled_id)
 
 
-class EditScheduled(Params, kw_only=True, frozen=True):
-    scheduled_message_id: IntPath
-    type: Annotated[
-        MessageType | None, Meta(description="Requires `to`, and for channels `topic`.")
-    ] = None
-    to: Annotated[To | None, _TO] = None
-    topic: Annotated[str | None, _TOPIC] = None
-    content: Annotated[str | None, _CONTENT] = None
+async def edit_scheduled_message(
+    call: Call,
+    scheduled_message_id: IntPath,
+    type: Annotated[MessageType | None, Doc("Requires `to`, and for channels `topic`.")] = None,
+    to: Annotated[To | None, _TO] = None,
+    topic: Annotated[str | None, _TOPIC] = None,
+    content: Annotated[str | None, _CONTENT] = None,
     scheduled_delivery_timestamp: Annotated[
-        Int | None, Meta(description="Required if the message couldn't be sent.")
-    ] = None
-
-
-async def edit_scheduled_message(call: Call, params: EditScheduled) -> None:
+        Int | None, Doc("Required if the message couldn't be sent.")
+    ] = None,
+) -> None:
     """Change a scheduled message or its time."""
     edit = ScheduledEdit(
-        is_direct=None if params.type is None else _is_direct(params.type),
-        to=None if params.to is None else _ids(params.to),
-        topic=params.topic,
-        content=params.content,
-        deliver_at=params.scheduled_delivery_timestamp,
+        is_direct=None if type is None else _is_direct(type),
+        to=None if to is None else _ids(to),
+        topic=topic,
+        content=content,
+        deliver_at=scheduled_delivery_timestamp,
     )
-    await scheduling.change_scheduled(call, params.scheduled_message_id, edit, client=call.client)
+    await scheduling.change_scheduled(call, scheduled_message_id, edit, client=call.client)
 
 
 async def delete_scheduled_message(call: Call, scheduled_message_id: IntPath) -> None:
@@ -216,24 +210,21 @@ async def get_reminders(call: Call) -> RemindersResponse:
     return RemindersResponse(reminders=[reminder_object(reminder) for reminder in reminders])
 
 
-class SetReminder(Params, kw_only=True, frozen=True):
-    message_id: Int
-    scheduled_delivery_timestamp: Annotated[Int, Meta(description="A UNIX time in the future.")]
-    note: Annotated[
-        str | None, Meta(description="At most max_reminder_note_length characters.")
-    ] = None
-
-
 class NewReminderResponse(ApiResponse, kw_only=True):
     """The new reminder's ID."""
 
     reminder_id: int
 
 
-async def set_reminder(call: Call, params: SetReminder) -> NewReminderResponse:
+async def set_reminder(
+    call: Call,
+    message_id: Int,
+    scheduled_delivery_timestamp: Annotated[Int, Doc("A UNIX time in the future.")],
+    note: Annotated[str | None, Doc("At most max_reminder_note_length characters.")] = None,
+) -> NewReminderResponse:
     """Set a reminder for a message. The Notification Bot sends it as a direct message."""
     reminder_id = await scheduling.set_reminder(
-        call, params.message_id, params.scheduled_delivery_timestamp, params.note or ""
+        call, message_id, scheduled_delivery_timestamp, note or ""
     )
     return NewReminderResponse(reminder_id=reminder_id)
 

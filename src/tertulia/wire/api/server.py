@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import names, permissions
 from tertulia.domain.accounts import sessions, users
@@ -15,7 +15,7 @@ from tertulia.wire.api import events as versions
 from tertulia.wire.api.organization.objects import picture_url
 from tertulia.wire.api.users.objects import UserFormat, UserObject, shared_user_object
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.parameters import Alias, Params
+from tertulia.wire.http.parameters import Alias, Doc
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -81,11 +81,6 @@ async def get_server_settings(call: Call) -> ServerSettingsResponse:
     )
 
 
-class FetchApiKey(Params, kw_only=True, frozen=True):
-    username: Annotated[str, Meta(description="The account's email address.")]
-    password: Annotated[str, Meta(description="The account's password.")]
-
-
 class FetchApiKeyResponse(ApiResponse, kw_only=True):
     """The account's API key."""
 
@@ -94,10 +89,14 @@ class FetchApiKeyResponse(ApiResponse, kw_only=True):
     user_id: int
 
 
-async def fetch_api_key(call: Call, params: FetchApiKey) -> FetchApiKeyResponse:
+async def fetch_api_key(
+    call: Call,
+    username: Annotated[str, Doc("The account's email address.")],
+    password: Annotated[str, Doc("The account's password.")],
+) -> FetchApiKeyResponse:
     """Get your API key with your email address and password."""
-    address = names.address(params.username)
-    checked = await sign_in.check_password(call.node, call.request, address, params.password)
+    address = names.address(username)
+    checked = await sign_in.check_password(call.node, call.request, address, password)
     if checked.is_new_place:
         place = sign_in.sign_in_location(call.node, call.request)
         await call.node.log.submit(checked.user.id, sessions.email_new_sign_in, place)
@@ -113,13 +112,11 @@ async def signed_in(call: Call, user: User, method: str) -> FetchApiKeyResponse:
     return FetchApiKeyResponse(api_key=key, email=user.address, user_id=user.id)
 
 
-class DevFetchApiKey(Params, kw_only=True, frozen=True):
-    username: Annotated[str, Meta(description="The account's email address.")]
-
-
-async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> FetchApiKeyResponse:
+async def dev_fetch_api_key(
+    call: Call, username: Annotated[str, Doc("The account's email address.")]
+) -> FetchApiKeyResponse:
     """Get an account's API key without a password."""
-    user = call.state.user_with_address(names.address(params.username))
+    user = call.state.user_with_address(names.address(username))
     if user is None or user.id not in call.state.credentials:
         raise WrongPassword("Incorrect email address or password.")
     return await signed_in(call, sign_in.require_usable(call.node, user.id), "development")
@@ -152,24 +149,21 @@ async def dev_list_users(call: Call) -> DevUsersResponse:
     )
 
 
-class FetchApiKeyByToken(Params, kw_only=True, frozen=True):
-    token: Annotated[
-        str,
-        Alias("json_web_token"),
-        Meta(description="A JSON web token whose claim `email` is the account's address."),
-    ]
-    include_profile: Annotated[
-        bool, Meta(description="Whether to return the account as `user`.")
-    ] = False
-
-
 class ApiKeyWithUserResponse(FetchApiKeyResponse, kw_only=True):
     """The account's API key and, on request, the account."""
 
     user: UserObject | UnsetType = UNSET
 
 
-async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiKeyWithUserResponse:
+async def fetch_api_key_by_token(
+    call: Call,
+    token: Annotated[
+        str,
+        Alias("json_web_token"),
+        Doc("A JSON web token whose claim `email` is the account's address."),
+    ],
+    include_profile: Annotated[bool, Doc("Whether to return the account as `user`.")] = False,
+) -> ApiKeyWithUserResponse:
     """Get an account's API key with a JSON web token.
 
     The token must be signed with the server's setting `jwt_secret`.
@@ -178,7 +172,7 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
     if not secret:
         raise Refused("Signing in with JSON web tokens is turned off on this server.")
     try:
-        claims = credentials.claims_of(params.token, secret, call.now)
+        claims = credentials.claims_of(token, secret, call.now)
     except BadToken as error:
         raise Refused(str(error)) from None
     address = claims.get("email")
@@ -190,7 +184,7 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
         raise WrongPassword("No account has the email address in the token.")
     api_key = await signed_in(call, sign_in.require_usable(call.node, user.id), "token")
     profile: UserObject | UnsetType = UNSET
-    if params.include_profile:
+    if include_profile:
         host = call.node.config.address_host
         form = UserFormat(with_profile=True)
         profile = shared_user_object(
@@ -208,21 +202,20 @@ class TestMailResponse(ApiResponse, kw_only=True):
 
     outcome: Annotated[
         str,
-        Meta(
-            description="`sent` (the mail server accepted it), `not_set_up` (no `smtp_host` is"
-            " configured, so nothing was sent), `unreachable` (the mail server"
-            " couldn't be reached, or took too long), `not_encrypted` (the"
-            " configured encryption isn't available, or the certificate isn't"
-            " trusted), `not_signed_in` (the mail server rejected the name and"
+        Doc(
+            "`sent` (the mail server accepted it), `not_set_up` (no `smtp_host` is configured, so"
+            " nothing was sent), `unreachable` (the mail server couldn't be reached, or took too"
+            " long), `not_encrypted` (the configured encryption isn't available, or the"
+            " certificate isn't trusted), `not_signed_in` (the mail server rejected the name and"
             " password), or `refused` (the mail server rejected the email)."
         ),
     ]
-    to: Annotated[str, Meta(description="Your email address.")]
+    to: Annotated[str, Doc("Your email address.")]
     reply: Annotated[
         str,
-        Meta(
-            description="The mail server's response if it rejected something, without email"
-            " addresses and host names. Otherwise empty."
+        Doc(
+            "The mail server's response if it rejected something, without email addresses and"
+            " host names. Otherwise empty."
         ),
     ]
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from tertulia.domain.accounts import sessions, signing_out
 from tertulia.model import changes
@@ -10,13 +10,8 @@ from tertulia.model.sessions import Session
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.authentication import require_own_page
-from tertulia.wire.http.parameters import IntPath, Params
+from tertulia.wire.http.parameters import Doc, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
-
-
-class SignIn(Params, kw_only=True, frozen=True):
-    username: Annotated[str, Meta(description="The account's email address.")]
-    password: Annotated[str, Meta(description="The account's password.")]
 
 
 class SignedInResponse(ApiResponse, kw_only=True):
@@ -26,26 +21,28 @@ class SignedInResponse(ApiResponse, kw_only=True):
     email: str
 
 
-async def begin_session(call: Call, params: SignIn) -> SignedInResponse:
+async def begin_session(
+    call: Call,
+    username: Annotated[str, Doc("The account's email address.")],
+    password: Annotated[str, Doc("The account's password.")],
+) -> SignedInResponse:
     """Sign in from a browser. The response sets the session's cookies."""
     node, request = call.node, call.request
     require_own_page(node.config, request)
-    checked = await sign_in.check_password(node, request, params.username, params.password)
+    checked = await sign_in.check_password(node, request, username, password)
     await sign_in.sign_in(node, request, checked.user, checked)
     return SignedInResponse(user_id=checked.user.id, email=checked.user.address)
 
 
-class ConfirmPassword(Params, kw_only=True, frozen=True):
-    password: Annotated[str, Meta(description="Your account's password.")]
-
-
-async def confirm_password(call: Call, params: ConfirmPassword) -> None:
+async def confirm_password(
+    call: Call, password: Annotated[str, Doc("Your account's password.")]
+) -> None:
     """Confirm your password in an older browser session.
 
     Do this after a request fails with PASSWORD_CONFIRMATION_REQUIRED, and then repeat the request.
     With an API key, it has no effect.
     """
-    await sign_in.require_password(call, params.password, "Incorrect password.")
+    await sign_in.require_password(call, password, "Incorrect password.")
     if call.session_id is not None:
         await call.submit(sessions.confirm, call.session_id)
 
@@ -55,11 +52,9 @@ class SessionObject(Struct, kw_only=True):
 
     id: int
     created_at: int
-    last_used_at: Annotated[
-        int, Meta(description="Accurate to a few hours. For the current session, now.")
-    ]
-    agent: Annotated[str, Meta(description="The browser's User-Agent header.")]
-    current: Annotated[bool, Meta(description="Whether this request uses the session.")]
+    last_used_at: Annotated[int, Doc("Accurate to a few hours. For the current session, now.")]
+    agent: Annotated[str, Doc("The browser's User-Agent header.")]
+    current: Annotated[bool, Doc("Whether this request uses the session.")]
 
 
 class SessionsResponse(ApiResponse, kw_only=True):

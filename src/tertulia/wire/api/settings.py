@@ -5,7 +5,7 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import personal_settings
@@ -32,7 +32,7 @@ from tertulia.wire.api.users import account_events
 from tertulia.wire.api.users.account_events import AccountView, account_view
 from tertulia.wire.api.users.objects import api_email
 from tertulia.wire.http import authentication, sign_in
-from tertulia.wire.http.parameters import Int, Params, with_optional
+from tertulia.wire.http.parameters import Doc, Int, Params, with_optional
 from tertulia.wire.http.routing import Call
 
 WIRE_NAMES: Final[Mapping[str, str]] = {
@@ -135,7 +135,7 @@ def settings_object(settings: PersonalSettings) -> dict[str, Any]:
 
 @with_optional(
     {
-        wire_name(field): Annotated[one.type, Meta(description=one.description or None)]
+        wire_name(field): Annotated[one.type, Doc(one.description or None)]
         for field, one in sorted(declared_settings(PersonalSettings).items())
     }
 )
@@ -285,19 +285,16 @@ class TargetUsers(Struct, kw_only=True, frozen=True):
 
 class UpdateSettings(SettingParams, kw_only=True, frozen=True):
     target_users: Annotated[
-        TargetUsers | None,
-        Meta(description="Change the settings of other users. Administrators only."),
+        TargetUsers | None, Doc("Change the settings of other users. Administrators only.")
     ] = None
     full_name: str | UnsetType = UNSET
     email: Annotated[
         str | UnsetType,
-        Meta(description="The new email address. It's changed when you follow the emailed link."),
+        Doc("The new email address. It's changed when you follow the emailed link."),
     ] = UNSET
-    timezone: Annotated[str | UnsetType, Meta(description="An IANA time zone name, or empty.")] = (
-        UNSET
-    )
+    timezone: Annotated[str | UnsetType, Doc("An IANA time zone name, or empty.")] = UNSET
     old_password: str | UnsetType = UNSET
-    new_password: Annotated[str | UnsetType, Meta(description="Requires `old_password`.")] = UNSET
+    new_password: Annotated[str | UnsetType, Doc("Requires `old_password`.")] = UNSET
 
 
 async def update_settings(call: Call, params: UpdateSettings) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import personal
@@ -22,7 +22,7 @@ from tertulia.wire.api.projection import ProjectionContext, Projections, to_ever
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users.objects import AccountVisibility, by_visibility
 from tertulia.wire.api.visibility import sees_account
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params
 from tertulia.wire.http.responses import json_object, object_fields
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -86,23 +86,22 @@ ReactionType = Literal[
 
 
 class _Status(Params, kw_only=True, frozen=True):
-    status_text: Annotated[str | None, Meta(description="Empty to remove the text.")] = None
-    emoji_name: Annotated[str | None, Meta(description="Empty to remove the emoji.")] = None
+    status_text: Annotated[str | None, Doc("Empty to remove the text.")] = None
+    emoji_name: Annotated[str | None, Doc("Empty to remove the emoji.")] = None
     emoji_code: str | None = None
     reaction_type: ReactionType | None = None
     scheduled_end_time: Annotated[
         Int | None,
-        Meta(
-            description="When the status is cleared: a UNIX time within a year, or 0 for never."
-            " By default, a new status isn't cleared. This parameter is a Tertulia"
-            " extension."
+        Doc(
+            "When the status is cleared: a UNIX time within a year, or 0 for never. By default, a"
+            " new status isn't cleared. This parameter is a Tertulia extension."
         ),
     ] = None
 
 
 class UpdateOwnStatus(_Status, kw_only=True, frozen=True):
     away: Annotated[
-        bool | None, Meta(description="Deprecated: the opposite of the setting `presence_enabled`.")
+        bool | None, Doc("Deprecated: the opposite of the setting `presence_enabled`.")
     ] = None
 
 

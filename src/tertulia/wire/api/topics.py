@@ -2,14 +2,14 @@
 
 import asyncio
 from itertools import islice
-from typing import Annotated, Final
+from typing import Final
 
 from msgspec import Struct
 
 from tertulia.domain.names import EMPTY_TOPIC_NAME
 from tertulia.service.messages.reading import topics_of
 from tertulia.state.state import State
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import IntPath
 from tertulia.wire.http.responses import array_items, fragmented, json_array
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -40,11 +40,6 @@ STEP: Final = 2000
 """The number of topics encoded in one turn of the event loop."""
 
 
-class GetTopics(Params, kw_only=True, frozen=True):
-    stream_id: Annotated[Int, Path()]
-    allow_empty_topic_name: bool = False
-
-
 class TopicObject(Struct, kw_only=True):
     """A topic and the ID of its newest message."""
 
@@ -58,12 +53,14 @@ class TopicsResponse(ApiResponse, kw_only=True):
     topics: list[TopicObject]
 
 
-async def get_topics(call: Call, params: GetTopics) -> TopicsResponse:
+async def get_topics(
+    call: Call, stream_id: IntPath, allow_empty_topic_name: bool = False
+) -> TopicsResponse:
     """List the topics in a channel that you can read, most recent first."""
-    topics, items = iter(await topics_of(call, params.stream_id)), list[bytes]()
+    topics, items = iter(await topics_of(call, stream_id)), list[bytes]()
     while some := array_items(
         TopicObject(
-            name=display_topic(one.name, empty_topic_name=params.allow_empty_topic_name),
+            name=display_topic(one.name, empty_topic_name=allow_empty_topic_name),
             max_id=one.newest_id,
         )
         for one in islice(topics, STEP)

@@ -9,23 +9,19 @@ from tertulia.model.errors import Refused
 from tertulia.service import usage as counting
 from tertulia.store import failures, feeds, usage
 from tertulia.store.failures import DeliveryFailure
-from tertulia.wire.http.parameters import IntPath, Params
+from tertulia.wire.http.parameters import Doc, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 MAX_ROWS: Final = 100
 """Users, channels, and deliveries of each kind in a response."""
 
 
-class GetUsage(Params, kw_only=True, frozen=True):
-    days: Annotated[int, Meta(ge=1, le=3660, description="Including today.")] = 30
-
-
 class PeriodObject(Struct, kw_only=True):
     """A day or a week in UTC."""
 
-    begins_at: Annotated[int, Meta(description="UNIX seconds.")]
-    people: Annotated[int, Meta(description="Users who interacted with a client.")]
-    messages: Annotated[int, Meta(description="Messages sent, including those deleted since.")]
+    begins_at: Annotated[int, Doc("UNIX seconds.")]
+    people: Annotated[int, Doc("Users who interacted with a client.")]
+    messages: Annotated[int, Doc("Messages sent, including those deleted since.")]
 
 
 class UserStorage(Struct, kw_only=True):
@@ -33,16 +29,16 @@ class UserStorage(Struct, kw_only=True):
 
     user_id: int
     files: int
-    size: Annotated[int, Meta(description="In bytes.")]
+    size: Annotated[int, Doc("In bytes.")]
 
 
 class ChannelStorage(Struct, kw_only=True):
     """The files that a channel's messages link to. A file linked in several channels counts in
     each."""
 
-    stream_id: Annotated[int | None, Meta(description="Null for direct messages.")]
+    stream_id: Annotated[int | None, Doc("Null for direct messages.")]
     files: int
-    size: Annotated[int, Meta(description="In bytes.")]
+    size: Annotated[int, Doc("In bytes.")]
 
 
 class UsageResponse(ApiResponse, kw_only=True):
@@ -50,30 +46,26 @@ class UsageResponse(ApiResponse, kw_only=True):
 
     counted_at: Annotated[
         float | None,
-        Meta(
-            description="When the statistics were computed, in UNIX seconds; null if they"
-            " haven't been yet."
-        ),
+        Doc("When the statistics were computed, in UNIX seconds; null if they haven't been yet."),
     ]
     progress: Annotated[
-        float, Meta(description="The share of all messages that have been counted, from 0 to 1.")
+        float, Doc("The share of all messages that have been counted, from 0 to 1.")
     ]
-    days: Annotated[list[PeriodObject], Meta(description="Oldest first.")]
-    weeks: Annotated[
-        list[PeriodObject], Meta(description="Complete weeks from Monday to Sunday, oldest first.")
-    ]
-    upload_space_used: Annotated[int, Meta(description="Size of all files in bytes.")]
+    days: Annotated[list[PeriodObject], Doc("Oldest first.")]
+    weeks: Annotated[list[PeriodObject], Doc("Complete weeks from Monday to Sunday, oldest first.")]
+    upload_space_used: Annotated[int, Doc("Size of all files in bytes.")]
     users: Annotated[
-        list[UserStorage],
-        Meta(description="The 100 users with the largest total file size, largest first."),
+        list[UserStorage], Doc("The 100 users with the largest total file size, largest first.")
     ]
     streams: Annotated[
         list[ChannelStorage],
-        Meta(description="The 100 channels with the largest total file size, largest first."),
+        Doc("The 100 channels with the largest total file size, largest first."),
     ]
 
 
-async def get_usage(call: Call, params: GetUsage) -> UsageResponse:
+async def get_usage(
+    call: Call, days: Annotated[int, Meta(ge=1, le=3660, description="Including today.")] = 30
+) -> UsageResponse:
     """Get usage statistics. Requires an administrator. This endpoint is a Tertulia extension.
 
     They have the active users and sent messages by day and by week, and the users and channels that
@@ -81,18 +73,18 @@ async def get_usage(call: Call, params: GetUsage) -> UsageResponse:
     """
     permissions.require_administrator(call.state, call.user)
     until = usage.day_of(call.now) + 1
-    first = until - params.days
+    first = until - days
     read = call.node.store.read
     counted = await read(usage.progress)
-    days = await read(usage.periods, first, until)
-    weeks = await read(usage.periods, first, until, days=usage.WEEK_DAYS)
+    by_day = await read(usage.periods, first, until)
+    by_week = await read(usage.periods, first, until, days=usage.WEEK_DAYS)
     channels = await read(usage.files_by_channel, MAX_ROWS)
     uploads = call.state.uploads
     return UsageResponse(
         counted_at=counted.at or None,
         progress=counting.progress(counted, call.state),
-        days=convert(days, list[PeriodObject], from_attributes=True),
-        weeks=convert(weeks, list[PeriodObject], from_attributes=True),
+        days=convert(by_day, list[PeriodObject], from_attributes=True),
+        weeks=convert(by_week, list[PeriodObject], from_attributes=True),
         upload_space_used=uploads.space_used,
         users=[
             UserStorage(user_id=user_id, files=uploads.of_user.count(user_id), size=size)
@@ -110,25 +102,17 @@ class FailingDeliveryObject(Struct, kw_only=True):
 
     kind: Literal["mail", "push", "webhook", "feed"]
     user_id: Annotated[
-        int | None,
-        Meta(description="The bot, or the recipient of push notifications. Null for emails."),
+        int | None, Doc("The bot, or the recipient of push notifications. Null for emails.")
     ]
     name: Annotated[
         str,
-        Meta(
-            description="The feed's URL, or the name of the push subscription. Empty for emails"
-            " and webhooks."
-        ),
+        Doc("The feed's URL, or the name of the push subscription. Empty for emails and webhooks."),
     ]
     waiting: Annotated[
-        int,
-        Meta(
-            description="The number of undelivered items. For feeds, the number of failures in"
-            " a row."
-        ),
+        int, Doc("The number of undelivered items. For feeds, the number of failures in a row.")
     ]
-    since: Annotated[float | None, Meta(description="In UNIX seconds; null if unknown.")]
-    reason: Annotated[str, Meta(description="Why the last attempt failed.")]
+    since: Annotated[float | None, Doc("In UNIX seconds; null if unknown.")]
+    reason: Annotated[str, Doc("Why the last attempt failed.")]
 
 
 class FailingDeliveriesResponse(ApiResponse, kw_only=True):

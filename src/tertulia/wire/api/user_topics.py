@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from tertulia.domain import channel_access
 from tertulia.domain.channels import topics
@@ -16,7 +16,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, owner, projected
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.topics import display_topic
-from tertulia.wire.http.parameters import Int, Params
+from tertulia.wire.http.parameters import Doc, Int
 from tertulia.wire.http.routing import Call
 
 MutedTopic = tuple[str, str, int]
@@ -98,39 +98,36 @@ def _changed(context: ProjectionContext, change: UserTopicChanged, view: Any) ->
         yield MutedTopicsEvent(muted_topics=muted)
 
 
-class SetUserTopic(Params, kw_only=True, frozen=True):
-    stream_id: Int
-    topic: str
+async def set_user_topic(
+    call: Call,
+    stream_id: Int,
+    topic: str,
     visibility_policy: Annotated[
-        Literal[0, 1, 2, 3],
-        Meta(description="0 the channel's setting, 1 muted, 2 unmuted, 3 followed."),
-    ]
-
-
-async def set_user_topic(call: Call, params: SetUserTopic) -> None:
+        Literal[0, 1, 2, 3], Doc("0 the channel's setting, 1 muted, 2 unmuted, 3 followed.")
+    ],
+) -> None:
     """Mute, unmute, or follow a topic, or remove the setting. The topic doesn't need to have
     messages."""
     await call.submit(
         topics.set_visibility,
-        params.stream_id,
-        params.topic,
-        Visibility(params.visibility_policy),
+        stream_id,
+        topic,
+        Visibility(visibility_policy),
     )
 
 
-class UpdateMutedTopics(Params, kw_only=True, frozen=True):
-    topic: str
-    op: Literal["add", "remove"]
-    stream_id: Int | None = None
-    stream: Annotated[str | None, Meta(description="The channel's name, instead of its ID.")] = None
-
-
-async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> None:
+async def update_muted_topics(
+    call: Call,
+    topic: str,
+    op: Literal["add", "remove"],
+    stream_id: Int | None = None,
+    stream: Annotated[str | None, Doc("The channel's name, instead of its ID.")] = None,
+) -> None:
     """Mute or unmute a topic. Older form of POST /user_topics."""
-    channel: int | str | None = params.stream if params.stream_id is None else params.stream_id
-    if channel is None or (params.stream_id is not None and params.stream is not None):
+    channel: int | str | None = stream if stream_id is None else stream_id
+    if channel is None or (stream_id is not None and stream is not None):
         raise Refused("Give either the channel's ID or its name, but not both.")
-    await call.submit(topics.mute_topic, channel, params.topic, params.op == "add")
+    await call.submit(topics.mute_topic, channel, topic, op == "add")
 
 
 def muted_topics_section(context: SectionContext) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """Incoming and outgoing webhooks."""
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import unquote, urlencode
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, convert, field
+from msgspec import UNSET, Struct, UnsetType, convert, field
 
 from tertulia.domain.accounts import bots
 from tertulia.integrations.incoming import EventFilter
@@ -24,7 +25,7 @@ from tertulia.wire.api.bots.endpoints import id_or_name
 from tertulia.wire.api.messages.objects import MessageFormat, MessageObjects
 from tertulia.wire.api.section import Sections
 from tertulia.wire.http.forms import fields
-from tertulia.wire.http.parameters import IntPath, Params, Path, TextPath
+from tertulia.wire.http.parameters import Doc, IntPath, Path, TextPath
 from tertulia.wire.http.routing import ApiResponse, Call, OpenApiResponse
 
 if TYPE_CHECKING:
@@ -120,25 +121,6 @@ MAX_SECRET: Final = 500
 _ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
-class ReceiveWebhook(Params, kw_only=True, frozen=True):
-    integration: Annotated[
-        str, Path(), Meta(description="A name in `realm_incoming_webhook_bots`.")
-    ]
-    stream: Annotated[str | None, Meta(description="A channel's name or ID.")] = None
-    topic: Annotated[str | None, Meta(description="By default, derived from the payload.")] = None
-    to: Annotated[
-        str | None,
-        Meta(description="Instead of a channel: email addresses or user IDs, separated by commas."),
-    ] = None
-    only_events: Annotated[
-        list[str] | None, Meta(description="The event types to post. `*` matches anything.")
-    ] = None
-    exclude_events: Annotated[list[str], Meta(description="The event types not to post.")] = []
-    branches: Annotated[
-        str | None, Meta(description="The branches whose pushes to post, separated by commas.")
-    ] = None
-
-
 class ReceivedWebhookResponse(OpenApiResponse, kw_only=True):
     """The payload was accepted. `ok` is for services that expect Slack's response."""
 
@@ -146,7 +128,22 @@ class ReceivedWebhookResponse(OpenApiResponse, kw_only=True):
     challenge: str | UnsetType = UNSET
 
 
-async def receive_webhook(call: Call, params: ReceiveWebhook) -> ReceivedWebhookResponse:
+async def receive_webhook(
+    call: Call,
+    integration: Annotated[str, Path(), Doc("A name in `realm_incoming_webhook_bots`.")],
+    stream: Annotated[str | None, Doc("A channel's name or ID.")] = None,
+    topic: Annotated[str | None, Doc("By default, derived from the payload.")] = None,
+    to: Annotated[
+        str | None, Doc("Instead of a channel: email addresses or user IDs, separated by commas.")
+    ] = None,
+    only_events: Annotated[
+        list[str] | None, Doc("The event types to post. `*` matches anything.")
+    ] = None,
+    exclude_events: Annotated[Sequence[str], Doc("The event types not to post.")] = (),
+    branches: Annotated[
+        str | None, Doc("The branches whose pushes to post, separated by commas.")
+    ] = None,
+) -> ReceivedWebhookResponse:
     """Post a message from another service's webhook payload.
 
     Pass the bot's key as the query parameter `api_key`. The body is the service's payload: JSON, or
@@ -156,12 +153,12 @@ async def receive_webhook(call: Call, params: ReceiveWebhook) -> ReceivedWebhook
     """
     headers = call.request.headers
     webhook = IncomingWebhook(
-        integration=params.integration,
+        integration=integration,
         address=WebhookAddress(
-            channel=id_or_name(_text(params.stream) or "") or None,
-            topic=_text(params.topic),
-            people=tuple(map(id_or_name, _names(params.to))),
-            events=EventFilter(params.only_events, params.exclude_events, _names(params.branches)),
+            channel=id_or_name(_text(stream) or "") or None,
+            topic=_text(topic),
+            people=tuple(map(id_or_name, _names(to))),
+            events=EventFilter(only_events, exclude_events, _names(branches)),
         ),
         headers=dict(headers.items()),
         body=call.body,
@@ -217,41 +214,36 @@ async def get_webhook_options(call: Call, bot_id: IntPath) -> WebhookResponse:
     return WebhookResponse(**msgspec.structs.asdict(options), integrations=integration_objects())
 
 
-class UpdateWebhookOptions(Params, kw_only=True, frozen=True):
-    bot_id: IntPath
+async def update_webhook_options(
+    call: Call,
+    bot_id: IntPath,
     secret: Annotated[
         str | UnsetType,
-        Meta(
-            description="The secret that the service signs payloads with. Unsigned payloads are"
-            " then refused. Empty to accept all."
+        Doc(
+            "The secret that the service signs payloads with. Unsigned payloads are then refused."
+            " Empty to accept all."
         ),
-    ] = UNSET
+    ] = UNSET,
     topic_template: Annotated[
-        str | UnsetType,
-        Meta(description="A Jinja template for the topic of the integration `json`."),
-    ] = UNSET
+        str | UnsetType, Doc("A Jinja template for the topic of the integration `json`.")
+    ] = UNSET,
     content_template: Annotated[
-        str | UnsetType,
-        Meta(description="A Jinja template for the content of the integration `json`."),
-    ] = UNSET
-
-
-async def update_webhook_options(
-    call: Call, params: UpdateWebhookOptions
+        str | UnsetType, Doc("A Jinja template for the content of the integration `json`.")
+    ] = UNSET,
 ) -> WebhookOptionsResponse:
     """Change a bot's incoming webhook settings. Requires its owner or an administrator."""
-    call.consider(bots.check_managed, params.bot_id)
+    call.consider(bots.check_managed, bot_id)
     for template, name in (
-        (params.topic_template, "topic template"),
-        (params.content_template, "content template"),
+        (topic_template, "topic template"),
+        (content_template, "content template"),
     ):
         if template is not UNSET:
             await templates.check(call.node.template_shares, call.user.id, template, name)
-    if params.secret is not UNSET and len(params.secret) > MAX_SECRET:
+    if secret is not UNSET and len(secret) > MAX_SECRET:
         raise Refused(f"The secret can have at most {MAX_SECRET} characters.")
-    sealed = UNSET if params.secret is UNSET else call.node.vault.sealed(params.secret)
+    sealed = UNSET if secret is UNSET else call.node.vault.sealed(secret)
     bot: User = await call.submit(
-        bots.change_incoming, params.bot_id, sealed, params.topic_template, params.content_template
+        bots.change_incoming, bot_id, sealed, topic_template, content_template
     )
     return _options(bot)
 
@@ -270,14 +262,9 @@ class ServiceResponse(ApiResponse, kw_only=True):
 
     payload_url: str
     interface_type: int
-    token: Annotated[
-        str,
-        Meta(description="Sent with each request, and the key of its X-Tertulia-Signature."),
-    ]
+    token: Annotated[str, Doc("Sent with each request, and the key of its X-Tertulia-Signature.")]
     commands: list[str]
-    waiting: Annotated[
-        int, Meta(description="The number of requests that haven't been delivered yet.")
-    ]
+    waiting: Annotated[int, Doc("The number of requests that haven't been delivered yet.")]
 
 
 async def get_service(call: Call, bot_id: IntPath) -> ServiceResponse:
@@ -286,27 +273,25 @@ async def get_service(call: Call, bot_id: IntPath) -> ServiceResponse:
     return await _service(call, call.state.users[bot_id])
 
 
-class UpdateService(Params, kw_only=True, frozen=True):
-    bot_id: IntPath
+async def update_service(
+    call: Call,
+    bot_id: IntPath,
     commands: Annotated[
         list[str] | None,
-        Meta(
-            description="Slash commands without the slash. Messages that begin with one are"
-            " sent to the service, no matter who writes them. Requires an"
-            " administrator."
+        Doc(
+            "Slash commands without the slash. Messages that begin with one are sent to the"
+            " service, no matter who writes them. Requires an administrator."
         ),
-    ] = None
-    new_token: Annotated[bool, Meta(description="Whether to replace the token.")] = False
-
-
-async def update_service(call: Call, params: UpdateService) -> ServiceResponse:
+    ] = None,
+    new_token: Annotated[bool, Doc("Whether to replace the token.")] = False,
+) -> ServiceResponse:
     """Change an outgoing webhook bot's service. Requires the bot's owner or an administrator.
 
     To change its URL, use `PATCH /bots/{bot_id}`.
     """
     vault = call.node.vault
-    token = vault.sealed(vault.nonce()) if params.new_token else None
-    bot: User = await call.submit(bots.change_service, params.bot_id, params.commands, token)
+    token = vault.sealed(vault.nonce()) if new_token else None
+    bot: User = await call.submit(bots.change_service, bot_id, commands, token)
     return await _service(call, bot)
 
 
@@ -327,20 +312,20 @@ class DeliveryObject(Struct, kw_only=True):
     """An incoming payload or an outgoing request."""
 
     at: float = field(name="timestamp")
-    direction: Annotated[str, Meta(description="`in` or `out`.")]
+    direction: Annotated[str, Doc("`in` or `out`.")]
     what: Annotated[
-        str, Meta(description="The integration's name; for outgoing requests, what triggered them.")
+        str, Doc("The integration's name; for outgoing requests, what triggered them.")
     ] = field(name="integration")
     event: str
     outcome: Annotated[
         str,
-        Meta(
-            description="For incoming payloads, `sent`, `nothing` (the event creates no"
-            " message), `filtered`, or `refused`. For outgoing requests,"
-            " `delivered`, `failed` (and will be retried), or `given up`."
+        Doc(
+            "For incoming payloads, `sent`, `nothing` (the event creates no message), `filtered`,"
+            " or `refused`. For outgoing requests, `delivered`, `failed` (and will be retried),"
+            " or `given up`."
         ),
     ]
-    reason: Annotated[str, Meta(description="What went wrong.")]
+    reason: Annotated[str, Doc("What went wrong.")]
     message_id: int | None
 
 

@@ -165,8 +165,8 @@ class Endpoint:
             request=request,
             session_id=session.id if session else None,
         )
-        params, ignored = decode(route.params, sent, request.path_params)
-        answer = await call_endpoint(route.handler, call, params) or ApiResponse()
+        values, ignored = decode(route.handler, sent, request.path_params)
+        answer = await call_endpoint(route.handler, call, values) or ApiResponse()
         # The response may show changes that aren't on disk yet. (A command saw the state that
         # counts.)
         try:

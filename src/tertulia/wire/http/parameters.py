@@ -1,11 +1,12 @@
 """Request parameters, declared once as types.
 
-An endpoint's arguments after `call`, or, if there are many, the fields of its `Params` struct,
-define the decoding, the error messages, the ignored parameters, and the OpenAPI document.
+An endpoint's arguments after `call` define the decoding, the error messages, the ignored
+parameters, and the OpenAPI document. An endpoint that passes all of them on as one value has a
+single argument `params` instead: a `Params` struct, whose fields are the parameters.
 
-On the wire every parameter is text. A field whose type is a string or a set of strings takes the
-text itself, any other type JSON. `Path()` marks a part of the URL, `Alias(...)` gives other names,
-and `Reads(...)` a custom decoder.
+On the wire every parameter is text. If its type is a string or a set of strings, it is that text,
+otherwise JSON. `Path()` marks a part of the URL, `Alias(...)` gives other names, and `Reads(...)` a
+custom decoder.
 """
 
 import inspect
@@ -27,6 +28,11 @@ SAFE_INTEGER = 2**53
 
 Int = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 """An integer that clients and databases can represent."""
+
+
+def Doc(description: str | None) -> Meta:  # noqa: N802
+    """Describes a parameter or a field: `Annotated[int, Doc("In bytes.")]`."""
+    return Meta(description=description)
 
 
 class Params(Struct, kw_only=True, frozen=True):
@@ -97,7 +103,6 @@ class Reads:
 class Parameter:
     """A parameter, ready for decoding."""
 
-    field: str
     name: str
     aliases: tuple[str, ...]
     in_path: bool
@@ -115,30 +120,36 @@ class Parameter:
     description: str
 
 
-def declared(params: type[Params]) -> tuple[Parameter, ...]:
-    """Return the parameters that the struct declares."""
-    found = _CACHE.get(params)
-    if found is None:
+Declaration = type[Params] | Callable[..., Awaitable[Any]]
+"""A struct of parameters, or an endpoint."""
+
+
+@cache
+def declared(by: Declaration) -> tuple[Parameter, ...]:
+    """Return the parameters that a struct or an endpoint declares."""
+    params = by if isinstance(by, type) else by.__annotations__.get("params")
+    if params is not None:
         hints = typing.get_type_hints(params, include_extras=True)
-        found = tuple(
-            _parameter(field, hints[field.name]) for field in msgspec.structs.fields(params)
+        return tuple(
+            _parameter(one.name, hints[one.name], one.default, required=one.required)
+            for one in msgspec.structs.fields(params)
         )
-        _CACHE[params] = found
-    return found
+    hints = typing.get_type_hints(by, include_extras=True)
+    _, *arguments = inspect.signature(by).parameters.values()
+    return tuple(
+        _parameter(one.name, hints[one.name], one.default, required=one.default is one.empty)
+        for one in arguments
+    )
 
 
-_CACHE: dict[type[Params], tuple[Parameter, ...]] = {}
-
-
-def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
+def _parameter(name: str, hint: Any, default: Any, *, required: bool) -> Parameter:
     marks = hint.__metadata__ if get_origin(hint) is Annotated else ()
     aliases = next((m.names for m in marks if isinstance(m, Alias)), ())
     reads = next((m for m in marks if isinstance(m, Reads)), None)
-    kept = [m for m in marks if isinstance(m, Meta)]
+    bounds = [m for m in marks if isinstance(m, Meta)]
     bare = hint.__origin__ if get_origin(hint) is Annotated else hint
-    described = next((m.description for m in kept if m.description), "")
     is_text, quoted = _text_kind(bare)
-    value_type = Annotated[(bare, *kept)] if kept else bare
+    value_type = Annotated[(bare, *bounds)] if bounds else bare
     if reads is not None:
         read = reads.read
     elif is_text:
@@ -147,21 +158,19 @@ def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
         read = _json_reader(value_type)
     if not is_text:
         read = _bounded(read)
-    default = field.default if field.default is not msgspec.NODEFAULT else None
     return Parameter(
-        field=field.name,
-        name=field.encode_name,
+        name=name,
         aliases=aliases,
         in_path=any(isinstance(m, Path) for m in marks),
-        required=field.required,
+        required=required,
         is_json=reads is None and not is_text,
-        absent_as_null=not field.required and not (reads.text if reads else is_text),
+        absent_as_null=not required and not (reads.text if reads else is_text),
         nullable=type(None) in _options(bare),
         read=read,
         type=value_type,
         schema=reads.schema if reads else None,
-        default=default,
-        description=described or "",
+        default=None if required or default is msgspec.NODEFAULT else default,
+        description=next((m.description for m in bounds if m.description), ""),
     )
 
 
@@ -267,15 +276,15 @@ def without_unset(kind: Any) -> Any:
 
 
 def decode(
-    params: type[P], sent: Mapping[str, str], path: Mapping[str, str]
-) -> tuple[P, Sequence[str]]:
-    """Return the parameters as a struct, and the names that were sent but are unknown.
+    by: Declaration, sent: Mapping[str, str], path: Mapping[str, str]
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """Return the values of parameters by name, and the names that were sent but are unknown.
 
     `sent` is the query or the form, `path` the variable parts of the URL. Raises MissingParameter,
     BadParameter, ConfusingParameters.
     """
     values: dict[str, Any] = {}
-    for parameter in declared(params):
+    for parameter in declared(by):
         source = path if parameter.in_path else sent
         name = parameter.name
         text = source.get(name)
@@ -292,45 +301,28 @@ def decode(
             continue
         if text == "null" and parameter.absent_as_null:
             if parameter.nullable:
-                values[parameter.field] = None
+                values[parameter.name] = None
             continue
         try:
-            values[parameter.field] = parameter.read(text)
+            values[parameter.name] = parameter.read(text)
         except ValueError as error:
             raise BadParameter(name, str(error)) from None
-    known = _known(params)
-    return params(**values), [name for name in sent if name not in known]
+    known = _known(by)
+    return values, [name for name in sent if name not in known]
 
 
 @cache
-def _known(params: type[Params]) -> frozenset[str]:
+def _known(by: Declaration) -> frozenset[str]:
     """Return the accepted names."""
-    sent = [parameter for parameter in declared(params) if not parameter.in_path]
+    sent = [parameter for parameter in declared(by) if not parameter.in_path]
     return frozenset(name for one in sent for name in (one.name, *one.aliases))
 
 
-def declared_by(endpoint: Callable[..., Any]) -> type[Params]:
-    """An endpoint's parameters: its struct `params`, or its arguments after `call`."""
-    hints = typing.get_type_hints(endpoint, include_extras=True)
-    if "params" in hints:
-        return cast(type[Params], hints["params"])
-    _, *arguments = inspect.signature(endpoint).parameters.values()
-    fields = [
-        (one.name, hints[one.name])
-        if one.default is inspect.Parameter.empty
-        else (one.name, hints[one.name], one.default)
-        for one in arguments
-    ]
-    made = msgspec.defstruct(endpoint.__name__, fields, bases=(Params,), kw_only=True, frozen=True)
-    return cast(type[Params], made)
-
-
-async def call_endpoint(endpoint: Callable[..., Awaitable[Any]], call: Any, params: Params) -> Any:
-    """Call an endpoint as `declared_by` describes it."""
-    if "params" in endpoint.__annotations__:
-        return await endpoint(call, params)
-    return await endpoint(call, **msgspec.structs.asdict(params))
-
-
-class NoParams(Params, kw_only=True, frozen=True):
-    """The parameters of an endpoint without parameters."""
+async def call_endpoint(
+    endpoint: Callable[..., Awaitable[Any]], call: Any, values: Mapping[str, Any]
+) -> Any:
+    """Call an endpoint with the values of its parameters."""
+    params = endpoint.__annotations__.get("params")
+    if params is not None:
+        return await endpoint(call, params(**values))
+    return await endpoint(call, **values)

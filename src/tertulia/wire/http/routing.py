@@ -13,7 +13,7 @@ from tertulia.service.node import Caller
 from tertulia.store.uploads import ArrivedFile
 from tertulia.wire.http.forms import FORM_BYTES, Upload
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.parameters import Params, declared_by
+from tertulia.wire.http.parameters import Parameter, declared
 from tertulia.wire.http.request_head import site_of
 
 
@@ -107,13 +107,13 @@ class Route:
     decision 0016."""
     polls: bool = False
     """Whether clients poll it, which has a separate rate limit."""
-    params: type[Params] = field(init=False)
+    parameters: tuple[Parameter, ...] = field(init=False)
     answer: Any = field(init=False)
 
     def __post_init__(self) -> None:
         answer = typing.get_type_hints(self.handler, include_extras=True)["return"]
         object.__setattr__(self, "answer", ApiResponse if answer is type(None) else answer)
-        object.__setattr__(self, "params", declared_by(self.handler))
+        object.__setattr__(self, "parameters", declared(self.handler))
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
 from tertulia.service.messages.reading import topics_of
 from tertulia.state.state import State
+from tertulia.wire.http.parameters import Doc
 from tertulia.wire.mcp.objects import (
     ChannelRef,
     ChannelSummary,
@@ -33,11 +34,9 @@ from tertulia.wire.mcp.tool import Arguments, Name, Number, ToolCall, ToolResult
 T = TypeVar("T")
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Items per page.")]
-NextAfter = Annotated[
-    Number, Meta(description="For the next page: `next_after` of the previous page.")
-]
+NextAfter = Annotated[Number, Doc("For the next page: `next_after` of the previous page.")]
 NextOlderThan = Annotated[
-    Number | None, Meta(description="For the next page: `next_older_than` of the previous page.")
+    Number | None, Doc("For the next page: `next_older_than` of the previous page.")
 ]
 UNREAD: Final = 5000
 """The number of newest unread messages that list_unread counts."""
@@ -58,11 +57,9 @@ class WhoAmIResult(ToolResult, kw_only=True):
     sees_direct_messages: bool
     channels: Annotated[
         list[ChannelSummary] | None,
-        Meta(
-            description="The channels that you can access; null for all that your owner can access."
-        ),
+        Doc("The channels that you can access; null for all that your owner can access."),
     ]
-    now: Annotated[str, Meta(description="ISO 8601, UTC.")]
+    now: Annotated[str, Doc("ISO 8601, UTC.")]
 
 
 def _page(items: Iterable[T], limit: int, key: Callable[[T], int]) -> tuple[list[T], int | None]:
@@ -90,9 +87,7 @@ async def who_am_i(call: ToolCall, _: NoArguments) -> WhoAmIResult:
 
 class ListChannelsArguments(Arguments, kw_only=True, frozen=True):
     name_contains: Name | None = None
-    subscribed_only: Annotated[
-        bool, Meta(description="Only channels that your owner is subscribed to.")
-    ] = False
+    subscribed_only: Annotated[bool, Doc("Only channels that your owner is subscribed to.")] = False
     limit: Limit = 50
     after: NextAfter = 0
 
@@ -106,7 +101,7 @@ class ChannelEntry(Struct, kw_only=True):
     is_private: bool
     is_archived: bool
     is_subscribed: bool
-    may_write: Annotated[bool, Meta(description="Whether your owner can post in the channel.")]
+    may_write: Annotated[bool, Doc("Whether your owner can post in the channel.")]
 
 
 class ListChannelsResult(ToolResult, kw_only=True):
@@ -204,7 +199,7 @@ async def list_topics(call: ToolCall, args: ListTopicsArguments) -> ListTopicsRe
 class ListPeopleArguments(Arguments, kw_only=True, frozen=True):
     name_contains: Name | None = None
     channel: Annotated[
-        ChannelRef | None, Meta(description="Only the subscribers of this channel, by ID or name.")
+        ChannelRef | None, Doc("Only the subscribers of this channel, by ID or name.")
     ] = None
     limit: Limit = 50
     after: NextAfter = 0
@@ -215,7 +210,7 @@ class PersonEntry(Struct, kw_only=True):
 
     id: int
     name: str
-    mention: Annotated[str, Meta(description="Write this in a message to mention and notify them.")]
+    mention: Annotated[str, Doc("Write this in a message to mention and notify them.")]
     is_bot: bool
 
 
@@ -272,7 +267,7 @@ class UnreadConversation(Struct, kw_only=True):
     people: list[PersonSummary] | None = None
     is_muted: bool
     count: int
-    mentions: Annotated[int, Meta(description="How many of the messages mention your owner.")]
+    mentions: Annotated[int, Doc("How many of the messages mention your owner.")]
     first_unread_id: int
     newest_unread_id: int
 
@@ -283,11 +278,7 @@ class ListUnreadResult(ToolResult, kw_only=True):
     conversations: list[UnreadConversation]
     next_older_than: int | None
     only_newest_counted: Annotated[
-        bool,
-        Meta(
-            description="Whether there were too many unread messages, so only the newest are"
-            " counted."
-        ),
+        bool, Doc("Whether there were too many unread messages, so only the newest are counted.")
     ]
 
 

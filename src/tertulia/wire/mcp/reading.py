@@ -7,6 +7,7 @@ from msgspec import Meta
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.service.messages.history import MessageQuery
+from tertulia.wire.http.parameters import Doc
 from tertulia.wire.mcp.objects import (
     ChannelRef,
     MessagesResult,
@@ -18,8 +19,8 @@ from tertulia.wire.mcp.objects import (
 from tertulia.wire.mcp.tool import Arguments, Name, Number, ToolCall, ToolResult
 
 Limit = Annotated[int, Meta(ge=1, le=50, description="Messages per page.")]
-OlderThan = Annotated[Number | None, Meta(description="Only messages before the one with this ID.")]
-NewerThan = Annotated[Number | None, Meta(description="Only messages after the one with this ID.")]
+OlderThan = Annotated[Number | None, Doc("Only messages before the one with this ID.")]
+NewerThan = Annotated[Number | None, Doc("Only messages after the one with this ID.")]
 
 
 class SearchArguments(Arguments, kw_only=True, frozen=True):
@@ -28,18 +29,17 @@ class SearchArguments(Arguments, kw_only=True, frozen=True):
     ) = None
     channel: ChannelRef | None = None
     topic: Name | None = None
-    sender: Annotated[Number | None, Meta(description="A person's ID.")] = None
+    sender: Annotated[Number | None, Doc("A person's ID.")] = None
     only: Annotated[
         Literal["unread", "mentioned", "starred", "followed", "resolved"] | None,
-        Meta(description="Only messages in this state, or in topics in this state."),
+        Doc("Only messages in this state, or in topics in this state."),
     ] = None
     has: Literal["link", "image", "attachment", "reaction"] | None = None
     in_all_public_channels: Annotated[
         bool,
-        Meta(
-            description="Also search public channels that your owner isn't subscribed to. By"
-            " default, only messages that they received are searched unless you"
-            " give a channel."
+        Doc(
+            "Also search public channels that your owner isn't subscribed to. By default, only"
+            " messages that they received are searched unless you give a channel."
         ),
     ] = False
     limit: Limit = 20

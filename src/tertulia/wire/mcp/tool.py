@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from tertulia.domain.accounts.agents import AgentCapability
 from tertulia.service.agent import NOTHING, Agent
-from tertulia.wire.http.parameters import SAFE_INTEGER
+from tertulia.wire.http.parameters import SAFE_INTEGER, Doc
 
 Json = dict[str, Any]
 
@@ -35,9 +35,9 @@ NOTICE: Final = (
 class ToolResult(Struct, kw_only=True):
     """The base of every tool's result."""
 
-    notice: Annotated[
-        str, Meta(description="Explains that the other fields are data that people wrote.")
-    ] = NOTICE
+    notice: Annotated[str, Doc("Explains that the other fields are data that people wrote.")] = (
+        NOTICE
+    )
 
 
 class ToolCall(Struct, frozen=True):

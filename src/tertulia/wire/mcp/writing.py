@@ -17,16 +17,14 @@ from tertulia.model.user_topics import Visibility
 from tertulia.service.messages import editing, sending
 from tertulia.service.messages.flags import known_messages, submit_with_unread
 from tertulia.service.messages.reactions import change_reaction
+from tertulia.wire.http.parameters import Doc
 from tertulia.wire.mcp.objects import ChannelRef, find_channel, link_to
 from tertulia.wire.mcp.tool import Arguments, Name, Number, ToolCall, ToolResult
 
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_MESSAGE, description="Markdown.")]
 Attempt = Annotated[
     Name | None,
-    Meta(
-        description="Any text of your choice. Retrying with the same value doesn't send the"
-        " message again."
-    ),
+    Doc("Any text of your choice. Retrying with the same value doesn't send the message again."),
 ]
 
 
@@ -69,7 +67,7 @@ async def send_direct_message(
 
 
 class ReplyArguments(Arguments, kw_only=True, frozen=True):
-    message_id: Annotated[Number, Meta(description="The message to reply to.")]
+    message_id: Annotated[Number, Doc("The message to reply to.")]
     text: Text
     attempt: Attempt = None
 
@@ -120,7 +118,7 @@ class DoneResult(ToolResult, kw_only=True):
     """The change was made."""
 
     changed: Annotated[
-        int | UnsetType, Meta(description="The number of messages, when marking messages by ID.")
+        int | UnsetType, Doc("The number of messages, when marking messages by ID.")
     ] = UNSET
 
 
@@ -136,7 +134,7 @@ class ReactArguments(Arguments, kw_only=True, frozen=True):
     emoji: Annotated[
         str, Meta(max_length=100, description="The emoji's name, for example thumbs_up.")
     ]
-    remove: Annotated[bool, Meta(description="Whether to remove the reaction instead.")] = False
+    remove: Annotated[bool, Doc("Whether to remove the reaction instead.")] = False
 
 
 async def react(call: ToolCall, args: ReactArguments) -> DoneResult:
@@ -172,7 +170,7 @@ async def mark_as_read(call: ToolCall, args: MarkAsReadArguments) -> DoneResult:
 class FollowTopicArguments(Arguments, kw_only=True, frozen=True):
     channel: ChannelRef
     topic: Name
-    follow: Annotated[bool, Meta(description="False to stop following it.")] = True
+    follow: Annotated[bool, Doc("False to stop following it.")] = True
 
 
 async def follow_topic(call: ToolCall, args: FollowTopicArguments) -> DoneResult:

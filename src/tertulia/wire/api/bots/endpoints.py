@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from tertulia.domain.accounts import bots, users
 from tertulia.embedded import catalog
@@ -19,7 +19,7 @@ from tertulia.wire.api.users.endpoints import ApiKeyResponse, RoleNumber
 from tertulia.wire.api.users.objects import api_email, full_avatar_url
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.errors import MissingParameter
-from tertulia.wire.http.parameters import Int, IntPath, Params
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -64,33 +64,26 @@ def _defaults(call: Call, bot: User) -> dict[str, Any]:
 class CreateBot(Params, kw_only=True, frozen=True):
     full_name: str
     short_name: Annotated[
-        str,
-        Meta(description="The bot's email address is `{short_name}-bot@` followed by the host."),
+        str, Doc("The bot's email address is `{short_name}-bot@` followed by the host.")
     ]
     bot_type: Annotated[
-        Literal[1, 2, 3, 4],
-        Meta(description="1 generic, 2 incoming webhook, 3 outgoing webhook, 4 embedded."),
+        Literal[1, 2, 3, 4], Doc("1 generic, 2 incoming webhook, 3 outgoing webhook, 4 embedded.")
     ] = 1
     payload_url: Annotated[
-        str | None, Meta(description="The service's URL, as JSON. Outgoing webhooks only.")
+        str | None, Doc("The service's URL, as JSON. Outgoing webhooks only.")
     ] = None
     interface_type: Annotated[
         Literal[1, 2],
-        Meta(
-            description="The payload format: 1 for Zulip's, 2 for Slack's. Outgoing webhooks only."
-        ),
+        Doc("The payload format: 1 for Zulip's, 2 for Slack's. Outgoing webhooks only."),
     ] = 1
     service_name: Annotated[
-        str | None, Meta(description="A name in realm_embedded_bots. Embedded bots only.")
+        str | None, Doc("A name in realm_embedded_bots. Embedded bots only.")
     ] = None
     config_data: Annotated[
-        dict[str, str] | None,
-        Meta(description="Values for the program's `config`. Embedded bots only."),
+        dict[str, str] | None, Doc("Values for the program's `config`. Embedded bots only.")
     ] = None
-    default_sending_stream: Annotated[str | None, Meta(description="A channel's name.")] = None
-    default_events_register_stream: Annotated[str | None, Meta(description="A channel's name.")] = (
-        None
-    )
+    default_sending_stream: Annotated[str | None, Doc("A channel's name.")] = None
+    default_events_register_stream: Annotated[str | None, Doc("A channel's name.")] = None
     default_all_public_streams: bool = False
 
 
@@ -209,22 +202,20 @@ class UpdateBot(Params, kw_only=True, frozen=True):
     bot_owner_id: Int | None = None
     config_data: Annotated[
         dict[str, str] | None,
-        Meta(description="Changed settings. The others keep their values. Embedded bots only."),
+        Doc("Changed settings. The others keep their values. Embedded bots only."),
     ] = None
     service_payload_url: Annotated[
-        str | None, Meta(description="The service's URL, as JSON. Outgoing webhooks only.")
+        str | None, Doc("The service's URL, as JSON. Outgoing webhooks only.")
     ] = None
     service_interface: Annotated[
         Literal[1, 2] | None,
-        Meta(
-            description="The payload format: 1 for Zulip's, 2 for Slack's. Outgoing webhooks only."
-        ),
+        Doc("The payload format: 1 for Zulip's, 2 for Slack's. Outgoing webhooks only."),
     ] = None
-    default_sending_stream: Annotated[
-        str | UnsetType, Meta(description="A channel's name; empty for none.")
-    ] = UNSET
+    default_sending_stream: Annotated[str | UnsetType, Doc("A channel's name; empty for none.")] = (
+        UNSET
+    )
     default_events_register_stream: Annotated[
-        str | UnsetType, Meta(description="A channel's name; empty for none.")
+        str | UnsetType, Doc("A channel's name; empty for none.")
     ] = UNSET
     default_all_public_streams: bool | None = None
 

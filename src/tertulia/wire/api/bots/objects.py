@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access, permissions
 from tertulia.model.changes import UserChanged
@@ -15,6 +15,7 @@ from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.section import Sections
+from tertulia.wire.http.parameters import Doc
 
 
 class BotService(Struct, kw_only=True, frozen=True):
@@ -30,10 +31,7 @@ class EmbeddedBotService(Struct, kw_only=True, frozen=True):
     service_name: str
     config_data: Annotated[
         dict[str, str],
-        Meta(
-            description="The names of the bot's settings. Values are secret and shown as empty"
-            " strings."
-        ),
+        Doc("The names of the bot's settings. Values are secret and shown as empty strings."),
     ]
 
     def __hash__(self) -> int:  # Views of events are compared.

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import channels, subscriptions
@@ -23,7 +23,7 @@ from tertulia.wire.api.groups.objects import (
     given_settings,
 )
 from tertulia.wire.api.organization.objects import optional_limit
-from tertulia.wire.http.parameters import Alias, Int, Params, Path, with_optional
+from tertulia.wire.http.parameters import Alias, Doc, Int, IntPath, Params, Path, with_optional
 from tertulia.wire.http.routing import ApiResponse, Call
 
 # Finding
@@ -37,14 +37,14 @@ class GetChannels(Params, kw_only=True, frozen=True):
     include_all: Annotated[
         bool,
         Alias("include_all_active"),
-        Meta(description="Include all channels that you can see, whatever the other parameters."),
+        Doc("Include all channels that you can see, whatever the other parameters."),
     ] = False
-    include_default: Annotated[bool, Meta(description="Add `is_default` to each channel.")] = False
+    include_default: Annotated[bool, Doc("Add `is_default` to each channel.")] = False
     include_owner_subscribed: Annotated[
-        bool, Meta(description="For bots: include the channels their owner is subscribed to.")
+        bool, Doc("For bots: include the channels their owner is subscribed to.")
     ] = False
     include_can_access_content: Annotated[
-        bool, Meta(description="Include channels whose messages you can read.")
+        bool, Doc("Include channels whose messages you can read.")
     ] = False
 
 
@@ -97,29 +97,21 @@ def _is_selected(call: Call, user: User, channel: Channel, params: GetChannels) 
     )
 
 
-class GetChannelId(Params, kw_only=True, frozen=True):
-    stream: str
-
-
 class ChannelIdResponse(ApiResponse, kw_only=True):
     """The ID of a channel."""
 
     stream_id: int
 
 
-async def get_stream_id(call: Call, params: GetChannelId) -> ChannelIdResponse:
+async def get_stream_id(call: Call, stream: str) -> ChannelIdResponse:
     """Get a channel's ID by its name."""
-    channel = call.state.channel_named(params.stream)
+    channel = call.state.channel_named(stream)
     if channel is None or not channel_access.sees_channel(call.state, call.user, channel):
         raise Refused(
-            f"No channel named '{params.stream[: names.MAX_CHANNEL_NAME]}' exists, or you don't"
+            f"No channel named '{stream[: names.MAX_CHANNEL_NAME]}' exists, or you don't"
             " have access to it."
         )
     return ChannelIdResponse(stream_id=channel.id)
-
-
-class OneChannel(Params, kw_only=True, frozen=True):
-    stream_id: Annotated[Int, Path()]
 
 
 class ChannelResponse(ApiResponse, kw_only=True):
@@ -128,9 +120,9 @@ class ChannelResponse(ApiResponse, kw_only=True):
     stream: ChannelObject
 
 
-async def get_stream(call: Call, params: OneChannel) -> ChannelResponse:
+async def get_stream(call: Call, stream_id: IntPath) -> ChannelResponse:
     """Get a channel, archived or not."""
-    channel = channels.known(call.state, call.user, params.stream_id)
+    channel = channels.known(call.state, call.user, stream_id)
     return ChannelResponse(stream=channel_object(call.state, channel, call.now))
 
 
@@ -140,31 +132,12 @@ class SubscribersResponse(ApiResponse, kw_only=True):
     subscribers: list[int]
 
 
-async def get_subscribers(call: Call, params: OneChannel) -> SubscribersResponse:
+async def get_subscribers(call: Call, stream_id: IntPath) -> SubscribersResponse:
     """List a channel's subscribers."""
-    channel = channels.known(call.state, call.user, params.stream_id)
+    channel = channels.known(call.state, call.user, stream_id)
     if not channel_access.sees_subscribers(call.state, call.user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
     return SubscribersResponse(subscribers=list(call.state.subscribers(channel.id)))
-
-
-class GetEmailAddress(Params, kw_only=True, frozen=True):
-    stream_id: Annotated[Int, Path()]
-    sender_id: Annotated[
-        Int | None,
-        Meta(
-            description="The account that the messages are sent from: the email gateway (the"
-            " default), you, or one of your bots."
-        ),
-    ] = None
-    show_sender: Annotated[
-        bool, Meta(description="Begin each message with the sender of the email.")
-    ] = False
-    include_footer: Annotated[bool, Meta(description="Include signatures.")] = False
-    include_quotes: Annotated[bool, Meta(description="Include quoted text in replies.")] = False
-    prefer_html: Annotated[
-        bool, Meta(description="Use the HTML part even if the email has plain text.")
-    ] = False
 
 
 class ChannelEmailResponse(ApiResponse, kw_only=True):
@@ -173,14 +146,30 @@ class ChannelEmailResponse(ApiResponse, kw_only=True):
     email: str
 
 
-async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelEmailResponse:
+async def get_email_address(
+    call: Call,
+    stream_id: IntPath,
+    sender_id: Annotated[
+        Int | None,
+        Doc(
+            "The account that the messages are sent from: the email gateway (the default), you,"
+            " or one of your bots."
+        ),
+    ] = None,
+    show_sender: Annotated[bool, Doc("Begin each message with the sender of the email.")] = False,
+    include_footer: Annotated[bool, Doc("Include signatures.")] = False,
+    include_quotes: Annotated[bool, Doc("Include quoted text in replies.")] = False,
+    prefer_html: Annotated[
+        bool, Doc("Use the HTML part even if the email has plain text.")
+    ] = False,
+) -> ChannelEmailResponse:
     """Get the channel's email address. Emails to it are posted in the channel as messages from the
     sender account. The address works as long as you and that account can post in the channel, and
     until the API key of either is regenerated. It contains the options and a signature, so it can't
     be edited."""
     state, user = call.state, call.user
-    channel = channels.known(state, user, params.stream_id)
-    sender = state.users.get(EMAIL_GATEWAY if params.sender_id is None else params.sender_id)
+    channel = channels.known(state, user, stream_id)
+    sender = state.users.get(EMAIL_GATEWAY if sender_id is None else sender_id)
     if sender is None or not (
         sender.id in {EMAIL_GATEWAY, user.id}
         or (sender.bot is not None and sender.bot.owner_id == user.id)
@@ -196,10 +185,10 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelEmail
             "This server doesn't accept incoming email, so channels don't have email addresses."
         )
     options = MailOptions(
-        show_sender=params.show_sender,
-        include_footer=params.include_footer,
-        include_quotes=params.include_quotes,
-        prefer_html=params.prefer_html,
+        show_sender=show_sender,
+        include_footer=include_footer,
+        include_quotes=include_quotes,
+        prefer_html=prefer_html,
     )
     return ChannelEmailResponse(
         email=addresses.of_channel(state, channel.id, sender, user, options)
@@ -218,14 +207,13 @@ TopicsPolicyName = Literal[
 @with_optional(dict.fromkeys(CHANNEL_SETTINGS, GivenSetting | None))
 class NewChannelOptions(Params, kw_only=True, frozen=True):
     announce: Annotated[
-        bool,
-        Meta(description="Announce the channel in the organization's channel for that purpose."),
+        bool, Doc("Announce the channel in the organization's channel for that purpose.")
     ] = False
     invite_only: bool = False
     is_web_public: bool = False
     is_default_stream: bool = False
     history_public_to_subscribers: Annotated[
-        bool | None, Meta(description="True by default, unless the channel is private.")
+        bool | None, Doc("True by default, unless the channel is private.")
     ] = None
     message_retention_days: Annotated[int | None, RETENTION] = None
     topics_policy: TopicsPolicyName = "inherit"
@@ -295,7 +283,7 @@ class UpdateChannel(Params, kw_only=True, frozen=True):
     history_public_to_subscribers: bool | UnsetType = UNSET
     is_default_stream: bool | UnsetType = UNSET
     is_archived: Annotated[
-        bool | UnsetType, Meta(description="False unarchives the channel. To archive, use DELETE.")
+        bool | UnsetType, Doc("False unarchives the channel. To archive, use DELETE.")
     ] = UNSET
     message_retention_days: Annotated[int | UnsetType | None, RETENTION] = UNSET
     topics_policy: TopicsPolicyName | UnsetType = UNSET
@@ -325,23 +313,19 @@ async def update_stream(call: Caller, params: UpdateChannel) -> None:
     await call.submit(channels.change, params.stream_id, edit, call.render)
 
 
-async def archive_stream(call: Call, params: OneChannel) -> None:
+async def archive_stream(call: Call, stream_id: IntPath) -> None:
     """Archive a channel."""
-    await call.submit(channels.archive, params.stream_id)
+    await call.submit(channels.archive, stream_id)
 
 
-class DefaultChannel(Params, kw_only=True, frozen=True):
-    stream_id: Int
-
-
-async def add_default_stream(call: Call, params: DefaultChannel) -> None:
+async def add_default_stream(call: Call, stream_id: Int) -> None:
     """Add a channel to those that new users are subscribed to."""
-    await _make_default(call, params.stream_id, is_default=True)
+    await _make_default(call, stream_id, is_default=True)
 
 
-async def remove_default_stream(call: Call, params: DefaultChannel) -> None:
+async def remove_default_stream(call: Call, stream_id: Int) -> None:
     """Remove a channel from those that new users are subscribed to."""
-    await _make_default(call, params.stream_id, is_default=False)
+    await _make_default(call, stream_id, is_default=False)
 
 
 async def _make_default(call: Call, channel_id: int, *, is_default: bool) -> None:

@@ -1,5 +1,6 @@
 """Subscriptions: your own and, with permission, other people's."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -19,14 +20,8 @@ from tertulia.wire.api.channels.objects import (
     subscription_object,
 )
 from tertulia.wire.api.register import read_include_subscribers
-from tertulia.wire.http.parameters import Int, Params, Path, Reads
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
-
-
-class GetSubscriptions(Params, kw_only=True, frozen=True):
-    include_subscribers: Annotated[
-        str, Reads(read_include_subscribers, {"enum": [True, False, "partial"]})
-    ] = "false"
 
 
 class SubscriptionsResponse(ApiResponse, kw_only=True):
@@ -35,7 +30,12 @@ class SubscriptionsResponse(ApiResponse, kw_only=True):
     subscriptions: list[SubscriptionObject]
 
 
-async def get_subscriptions(call: Call, params: GetSubscriptions) -> SubscriptionsResponse:
+async def get_subscriptions(
+    call: Call,
+    include_subscribers: Annotated[
+        str, Reads(read_include_subscribers, {"enum": [True, False, "partial"]})
+    ] = "false",
+) -> SubscriptionsResponse:
     """List the channels you're subscribed to."""
     state, user, now = call.state, call.user, call.now
     lately = call.node.delivery.presence.lately
@@ -47,14 +47,9 @@ async def get_subscriptions(call: Call, params: GetSubscriptions) -> Subscriptio
         subscription = state.subscriptions[(channel_id, user.id)]
         one = subscription_object(state, subscription, now, nulls=True)
         visible = channel_access.sees_subscribers(state, user, channel)
-        list_subscribers(state, channel, one, params.include_subscribers, lately, visible=visible)
+        list_subscribers(state, channel, one, include_subscribers, lately, visible=visible)
         subscriptions.append(one)
     return SubscriptionsResponse(subscriptions=subscriptions)
-
-
-class GetSubscriptionStatus(Params, kw_only=True, frozen=True):
-    user_id: Annotated[Int, Path()]
-    stream_id: Annotated[Int, Path()]
 
 
 class SubscriptionStatusResponse(ApiResponse, kw_only=True):
@@ -64,12 +59,12 @@ class SubscriptionStatusResponse(ApiResponse, kw_only=True):
 
 
 async def get_subscription_status(
-    call: Call, params: GetSubscriptionStatus
+    call: Call, user_id: IntPath, stream_id: IntPath
 ) -> SubscriptionStatusResponse:
     """Check whether a user is subscribed to a channel."""
     state, user = call.state, call.user
-    other = _known_user(call, params.user_id)
-    channel = channels.known(state, user, params.stream_id)
+    other = _known_user(call, user_id)
+    channel = channels.known(state, user, stream_id)
     if other.id != user.id and not channel_access.sees_subscribers(state, user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
     return SubscriptionStatusResponse(
@@ -84,19 +79,15 @@ def _known_user(call: Call, user_id: int) -> User:
     return other
 
 
-class GetUserChannels(Params, kw_only=True, frozen=True):
-    user_id: Annotated[Int, Path()]
-
-
 class UserChannelsResponse(ApiResponse, kw_only=True):
     """The IDs of channels, in ascending order."""
 
     subscribed_channel_ids: list[int]
 
 
-async def get_user_channels(call: Call, params: GetUserChannels) -> UserChannelsResponse:
+async def get_user_channels(call: Call, user_id: IntPath) -> UserChannelsResponse:
     """List the channels that a user is subscribed to, as far as you can see their subscribers."""
-    state, user, other = call.state, call.user, _known_user(call, params.user_id)
+    state, user, other = call.state, call.user, _known_user(call, user_id)
     return UserChannelsResponse(
         subscribed_channel_ids=sorted(
             channel_id
@@ -109,9 +100,7 @@ async def get_user_channels(call: Call, params: GetUserChannels) -> UserChannels
 
 # Subscribing and unsubscribing
 
-Principals = Annotated[
-    list[Int | str], Meta(description="Users by ID or email address; you by default.")
-]
+Principals = Annotated[Sequence[Int | str], Doc("Users by ID or email address; you by default.")]
 
 
 MAX_CHANNELS = 1000
@@ -126,18 +115,18 @@ class NamedChannel(Struct, kw_only=True, frozen=True):
     color: str | None = None
 
 
-NamedChannels = Annotated[list[NamedChannel], Meta(max_length=MAX_CHANNELS)]
-ChannelNames = Annotated[list[str], Meta(max_length=MAX_CHANNELS)]
+NamedChannels = Annotated[Sequence[NamedChannel], Meta(max_length=MAX_CHANNELS)]
+ChannelNames = Annotated[Sequence[str], Meta(max_length=MAX_CHANNELS)]
 
 
 class Subscribe(NewChannelOptions, kw_only=True, frozen=True):
     subscriptions: NamedChannels
-    principals: Principals = []
+    principals: Principals = ()
     authorization_errors_fatal: Annotated[
         bool,
-        Meta(
-            description="If true, the request fails if you can't access one of the channels. If"
-            " false, such channels are listed in `unauthorized`."
+        Doc(
+            "If true, the request fails if you can't access one of the channels. If false, such"
+            " channels are listed in `unauthorized`."
         ),
     ] = True
 
@@ -173,7 +162,7 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeResponse:
     )
 
 
-def _principals(call: Call, given: list[int | str]) -> tuple[int, ...] | None:
+def _principals(call: Call, given: Sequence[int | str]) -> tuple[int, ...] | None:
     """Return the users' IDs, or None for the caller. Unknown addresses are refused."""
     user_ids: list[int] = []
     for one in given:
@@ -187,7 +176,7 @@ def _principals(call: Call, given: list[int | str]) -> tuple[int, ...] | None:
     return tuple(user_ids) or None
 
 
-def _colors(named: list[NamedChannel]) -> dict[str, str]:
+def _colors(named: Sequence[NamedChannel]) -> dict[str, str]:
     return {
         one.name.strip().casefold(): subscription_settings.color(one.color)
         for one in named
@@ -199,11 +188,6 @@ def _by_user(names: dict[int, list[str]]) -> dict[str, list[str]]:
     return {str(user_id): channel_names for user_id, channel_names in names.items()}
 
 
-class Unsubscribe(Params, kw_only=True, frozen=True):
-    subscriptions: ChannelNames
-    principals: Principals = []
-
-
 class UnsubscribeResponse(ApiResponse, kw_only=True):
     """Names of channels. A channel may be in both lists if the request was for several users."""
 
@@ -211,17 +195,14 @@ class UnsubscribeResponse(ApiResponse, kw_only=True):
     not_removed: list[str]
 
 
-async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeResponse:
+async def unsubscribe(
+    call: Call, subscriptions: ChannelNames, principals: Principals = ()
+) -> UnsubscribeResponse:
     """Unsubscribe yourself or others from channels."""
     removal = await bulk_subscriptions.unsubscribe(
-        call, params.subscriptions, _principals(call, params.principals)
+        call, subscriptions, _principals(call, principals)
     )
     return UnsubscribeResponse(removed=removal.removed, not_removed=removal.not_removed)
-
-
-class UpdateSubscriptions(Params, kw_only=True, frozen=True):
-    add: NamedChannels = []
-    delete: ChannelNames = []
 
 
 class UpdateSubscriptionsResponse(ApiResponse, kw_only=True):
@@ -234,19 +215,17 @@ class UpdateSubscriptionsResponse(ApiResponse, kw_only=True):
 
 
 async def update_subscriptions(
-    call: Call, params: UpdateSubscriptions
+    call: Call, add: NamedChannels = (), delete: ChannelNames = ()
 ) -> UpdateSubscriptionsResponse:
     """Subscribe to some channels and unsubscribe from others in one request."""
-    if not params.add and not params.delete:
+    if not add and not delete:
         raise Refused('Nothing to change: list at least one channel in "add" or "delete".')
     defaults = NewChannelOptions()
     request = SubscribeRequest(
-        channels=tuple(
-            new_channel(call, one.name, one.description, defaults) for one in params.add
-        ),
-        colors=_colors(params.add),
+        channels=tuple(new_channel(call, one.name, one.description, defaults) for one in add),
+        colors=_colors(add),
     )
-    done = await bulk_subscriptions.exchange(call, request, params.delete)
+    done = await bulk_subscriptions.exchange(call, request, delete)
     return UpdateSubscriptionsResponse(
         subscribed=_by_user(done.outcome.subscribed),
         already_subscribed=_by_user(done.outcome.already_subscribed),
@@ -280,16 +259,6 @@ def _read_value(text: str) -> bool | str | None:
         return text
 
 
-class UpdateProperty(Params, kw_only=True, frozen=True):
-    stream_id: Annotated[Int, Path()]
-    property: PropertyName
-    value: Annotated[
-        bool | str | None,
-        Reads(_read_value, {"oneOf": [{"type": "boolean"}, {"type": "string"}, {"type": "null"}]}),
-        Meta(description="For notification settings, null means to use your general settings."),
-    ]
-
-
 class PropertyChange(Struct, kw_only=True, frozen=True):
     """A setting of a channel to change."""
 
@@ -297,10 +266,6 @@ class PropertyChange(Struct, kw_only=True, frozen=True):
     property: str
     value: bool | str | None
     """For notification settings, null means to use your general settings."""
-
-
-class UpdateProperties(Params, kw_only=True, frozen=True):
-    subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
 
 
 def _property(channel_id: int, name: str, value: bool | str | None) -> SubscriptionProperty:
@@ -312,13 +277,24 @@ def _property(channel_id: int, name: str, value: bool | str | None) -> Subscript
     return SubscriptionProperty(channel_id=channel_id, name=name, value=value)
 
 
-async def update_subscription_property(call: Call, params: UpdateProperty) -> None:
+async def update_subscription_property(
+    call: Call,
+    stream_id: IntPath,
+    property: PropertyName,
+    value: Annotated[
+        bool | str | None,
+        Reads(_read_value, {"oneOf": [{"type": "boolean"}, {"type": "string"}, {"type": "null"}]}),
+        Doc("For notification settings, null means to use your general settings."),
+    ],
+) -> None:
     """Change one of your settings for a channel."""
-    given = [_property(params.stream_id, params.property, params.value)]
+    given = [_property(stream_id, property, value)]
     await call.submit(subscription_settings.set_properties, given)
 
 
-async def update_subscription_properties(call: Call, params: UpdateProperties) -> None:
+async def update_subscription_properties(
+    call: Call, subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
+) -> None:
     """Change your settings for channels. Either all changes are made or none."""
-    given = [_property(one.stream_id, one.property, one.value) for one in params.subscription_data]
+    given = [_property(one.stream_id, one.property, one.value) for one in subscription_data]
     await call.submit(subscription_settings.set_properties, given)

@@ -1,8 +1,9 @@
 """User groups, their members, and their subgroups."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.groups import groups
@@ -19,15 +20,9 @@ from tertulia.wire.api.groups.objects import (
     given_settings,
 )
 from tertulia.wire.api.section import SectionContext, Sections
-from tertulia.wire.http.parameters import Int, Params, Path, with_optional
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params, Path, with_optional
 from tertulia.wire.http.responses import fragmented
 from tertulia.wire.http.routing import ApiResponse, Call
-
-
-class GetUserGroups(Params, kw_only=True, frozen=True):
-    include_deactivated_groups: Annotated[bool, Meta(description="Include deactivated groups.")] = (
-        False
-    )
 
 
 class UserGroupsResponse(ApiResponse, kw_only=True):
@@ -36,9 +31,12 @@ class UserGroupsResponse(ApiResponse, kw_only=True):
     user_groups: list[UserGroupObject]
 
 
-async def get_user_groups(call: Call, params: GetUserGroups) -> UserGroupsResponse:
+async def get_user_groups(
+    call: Call,
+    include_deactivated_groups: Annotated[bool, Doc("Include deactivated groups.")] = False,
+) -> UserGroupsResponse:
     """List the organization's user groups, including the groups of roles."""
-    with_deactivated = params.include_deactivated_groups
+    with_deactivated = include_deactivated_groups
     listed = all_groups(call.node.fragments, call.state, with_deactivated=with_deactivated)
     return fragmented(UserGroupsResponse, {"user_groups": listed})
 
@@ -49,7 +47,7 @@ class CreateUserGroup(Params, kw_only=True, frozen=True):
     description: str
     members: list[Int]
     subgroups: Annotated[
-        list[Int], Meta(description="Groups whose members are also members of the new group.")
+        list[Int], Doc("Groups whose members are also members of the new group.")
     ] = []
 
 
@@ -80,8 +78,8 @@ class UpdateUserGroup(Params, kw_only=True, frozen=True):
     description: str | UnsetType = UNSET
     deactivated: Annotated[
         bool | UnsetType,
-        Meta(
-            description="False reactivates the group. To deactivate it, use POST"
+        Doc(
+            "False reactivates the group. To deactivate it, use POST"
             " /user_groups/{user_group_id}/deactivate."
         ),
     ] = UNSET
@@ -101,23 +99,14 @@ async def update_user_group(call: Caller, params: UpdateUserGroup) -> None:
     await call.submit(groups.change, params.user_group_id, edit)
 
 
-class OneUserGroup(Params, kw_only=True, frozen=True):
-    user_group_id: Annotated[Int, Path()]
-
-
-async def deactivate_user_group(call: Caller, params: OneUserGroup) -> None:
+async def deactivate_user_group(call: Caller, user_group_id: IntPath) -> None:
     """Deactivate a user group."""
-    await call.submit(groups.deactivate, params.user_group_id)
+    await call.submit(groups.deactivate, user_group_id)
 
 
 # Members
 
-_DIRECT_MEMBER = Meta(description="Leave out members of subgroups.")
-
-
-class GetMembers(Params, kw_only=True, frozen=True):
-    user_group_id: Annotated[Int, Path()]
-    direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
+_DIRECT_MEMBER = Doc("Leave out members of subgroups.")
 
 
 class GroupMembersResponse(ApiResponse, kw_only=True):
@@ -126,10 +115,12 @@ class GroupMembersResponse(ApiResponse, kw_only=True):
     members: list[int]
 
 
-async def get_group_members(call: Call, params: GetMembers) -> GroupMembersResponse:
+async def get_group_members(
+    call: Call, user_group_id: IntPath, direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
+) -> GroupMembersResponse:
     """List the members of a user group."""
     return GroupMembersResponse(
-        members=sorted(_members(call, params.user_group_id, direct=params.direct_member_only))
+        members=sorted(_members(call, user_group_id, direct=direct_member_only))
     )
 
 
@@ -140,52 +131,43 @@ def _members(call: Call, group_id: int, *, direct: bool) -> frozenset[int]:
     return state.memberships.members(group.id)
 
 
-class GetMember(Params, kw_only=True, frozen=True):
-    user_group_id: Annotated[Int, Path()]
-    user_id: Annotated[Int, Path()]
-    direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
-
-
 class MembershipResponse(ApiResponse, kw_only=True):
     """Whether the user is a member."""
 
     is_user_group_member: bool
 
 
-async def get_group_membership(call: Call, params: GetMember) -> MembershipResponse:
+async def get_group_membership(
+    call: Call,
+    user_group_id: IntPath,
+    user_id: IntPath,
+    direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False,
+) -> MembershipResponse:
     """Check whether a user is a member of a user group."""
-    members = _members(call, params.user_group_id, direct=params.direct_member_only)
-    user = permissions.visible_user(call.state, call.user, params.user_id)
+    members = _members(call, user_group_id, direct=direct_member_only)
+    user = permissions.visible_user(call.state, call.user, user_id)
     return MembershipResponse(is_user_group_member=user.id in members)
 
 
-class UpdateMembers(Params, kw_only=True, frozen=True):
-    user_group_id: Annotated[Int, Path()]
-    add: list[Int] = []
-    delete: list[Int] = []
-    add_subgroups: list[Int] = []
-    delete_subgroups: list[Int] = []
-
-
-async def update_group_members(call: Caller, params: UpdateMembers) -> None:
+async def update_group_members(
+    call: Caller,
+    user_group_id: IntPath,
+    add: Sequence[Int] = (),
+    delete: Sequence[Int] = (),
+    add_subgroups: Sequence[Int] = (),
+    delete_subgroups: Sequence[Int] = (),
+) -> None:
     """Add and remove direct members and subgroups, by ID. Either all changes are made or none."""
     edit = MembersEdit(
-        add=tuple(params.add),
-        remove=tuple(params.delete),
-        add_groups=tuple(params.add_subgroups),
-        remove_groups=tuple(params.delete_subgroups),
+        add=tuple(add),
+        remove=tuple(delete),
+        add_groups=tuple(add_subgroups),
+        remove_groups=tuple(delete_subgroups),
     )
-    await call.submit(groups.change_members, params.user_group_id, edit, call.render)
+    await call.submit(groups.change_members, user_group_id, edit, call.render)
 
 
 # Subgroups
-
-
-class GetSubgroups(Params, kw_only=True, frozen=True):
-    user_group_id: Annotated[Int, Path()]
-    direct_subgroup_only: Annotated[bool, Meta(description="Leave out subgroups of subgroups.")] = (
-        False
-    )
 
 
 class SubgroupsResponse(ApiResponse, kw_only=True):
@@ -194,25 +176,25 @@ class SubgroupsResponse(ApiResponse, kw_only=True):
     subgroups: list[int]
 
 
-async def get_subgroups(call: Call, params: GetSubgroups) -> SubgroupsResponse:
+async def get_subgroups(
+    call: Call,
+    user_group_id: IntPath,
+    direct_subgroup_only: Annotated[bool, Doc("Leave out subgroups of subgroups.")] = False,
+) -> SubgroupsResponse:
     """List the subgroups of a user group."""
-    group = groups.known(call.state, params.user_group_id)
+    group = groups.known(call.state, user_group_id)
     everything = call.state.memberships.subgroups(group.id)
     return SubgroupsResponse(
-        subgroups=sorted(group.subgroups if params.direct_subgroup_only else everything)
+        subgroups=sorted(group.subgroups if direct_subgroup_only else everything)
     )
 
 
-class UpdateSubgroups(Params, kw_only=True, frozen=True):
-    user_group_id: Annotated[Int, Path()]
-    add: list[Int] = []
-    delete: list[Int] = []
-
-
-async def update_subgroups(call: Call, params: UpdateSubgroups) -> None:
+async def update_subgroups(
+    call: Call, user_group_id: IntPath, add: Sequence[Int] = (), delete: Sequence[Int] = ()
+) -> None:
     """Add and remove direct subgroups. Either all changes are made or none."""
-    edit = MembersEdit(add_groups=tuple(params.add), remove_groups=tuple(params.delete))
-    await call.submit(groups.change_members, params.user_group_id, edit, call.render)
+    edit = MembersEdit(add_groups=tuple(add), remove_groups=tuple(delete))
+    await call.submit(groups.change_members, user_group_id, edit, call.render)
 
 
 def groups_section(context: SectionContext) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Deleting messages, and events of messages that were deleted or that a user lost access to."""
 
 from collections.abc import Collection, Hashable, Iterable
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -15,7 +15,7 @@ from tertulia.wire.api.messages.flags import flags_event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
 from tertulia.wire.api.topics import display_topic
 from tertulia.wire.api.visibility import readable_at_entry
-from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.parameters import IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -95,18 +95,9 @@ def _deleted(context: ProjectionContext, change: MessagesDeleted, view: Any) -> 
         yield from deletion_events(ids, change.channel_id, topic, in_bulk=view.bulk)
 
 
-class DeleteMessage(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
-
-
-async def delete_message(call: Call, params: DeleteMessage) -> None:
+async def delete_message(call: Call, message_id: IntPath) -> None:
     """Permanently delete a message."""
-    await deleting.delete_message(call, params.message_id)
-
-
-class DeleteTopic(Params, kw_only=True, frozen=True):
-    stream_id: Annotated[Int, Path()]
-    topic_name: str
+    await deleting.delete_message(call, message_id)
 
 
 class DeleteTopicResponse(ApiResponse, kw_only=True):
@@ -115,9 +106,9 @@ class DeleteTopicResponse(ApiResponse, kw_only=True):
     complete: bool
 
 
-async def delete_topic(call: Call, params: DeleteTopic) -> DeleteTopicResponse:
+async def delete_topic(call: Call, stream_id: IntPath, topic_name: str) -> DeleteTopicResponse:
     """Permanently delete all messages in a topic."""
-    complete = await deleting.delete_topic(call, params.stream_id, params.topic_name)
+    complete = await deleting.delete_topic(call, stream_id, topic_name)
     return DeleteTopicResponse(complete=complete)
 
 

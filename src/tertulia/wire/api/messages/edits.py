@@ -3,7 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access
 from tertulia.domain.channels.topics import toggles_resolution
@@ -22,7 +22,7 @@ from tertulia.wire.api.messages.flag_objects import flags_of
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected, unseen
 from tertulia.wire.api.topics import TopicLink, display_topic
 from tertulia.wire.api.visibility import reads_after_move
-from tertulia.wire.http.parameters import Alias, Int, Params, Path
+from tertulia.wire.http.parameters import Alias, Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -161,61 +161,60 @@ def _edited(context: ProjectionContext, change: MessageEdited, view: Any) -> Ite
     yield event
 
 
-class UpdateMessage(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
-    content: Annotated[str | None, Meta(description="The new Markdown content.")] = None
-    prev_content_sha256: Annotated[
-        str | None,
-        Meta(
-            description="The SHA-256 hash of the content you edited, in hexadecimal. The request"
-            " fails if the message has changed since."
-        ),
-    ] = None
-    topic: Annotated[str | None, Alias("subject"), Meta(description="The topic to move to.")] = None
-    stream_id: Annotated[Int | None, Meta(description="The channel to move to.")] = None
-    propagate_mode: Annotated[
-        Literal["change_one", "change_later", "change_all"],
-        Meta(description="Whether to move only this message, also later ones, or the whole topic."),
-    ] = "change_one"
-    send_notification_to_old_thread: bool = False
-    send_notification_to_new_thread: bool = True
-
-
 class UpdateMessageResponse(ApiResponse, kw_only=True):
     """`detached_uploads` are your files that no message links to anymore."""
 
     detached_uploads: list[AttachmentObject]
 
 
-async def update_message(call: Call, params: UpdateMessage) -> UpdateMessageResponse:
+async def update_message(
+    call: Call,
+    message_id: IntPath,
+    content: Annotated[str | None, Doc("The new Markdown content.")] = None,
+    prev_content_sha256: Annotated[
+        str | None,
+        Doc(
+            "The SHA-256 hash of the content you edited, in hexadecimal. The request fails if the"
+            " message has changed since."
+        ),
+    ] = None,
+    topic: Annotated[str | None, Alias("subject"), Doc("The topic to move to.")] = None,
+    stream_id: Annotated[Int | None, Doc("The channel to move to.")] = None,
+    propagate_mode: Annotated[
+        Literal["change_one", "change_later", "change_all"],
+        Doc("Whether to move only this message, also later ones, or the whole topic."),
+    ] = "change_one",
+    send_notification_to_old_thread: bool = False,
+    send_notification_to_new_thread: bool = True,
+) -> UpdateMessageResponse:
     """MessageEdit a message, or move it and other messages of its topic."""
-    moves = params.topic is not None or params.stream_id is not None
-    if params.content is None and not moves:
+    moves = topic is not None or stream_id is not None
+    if content is None and not moves:
         raise Refused("Nothing to change: the request has no new value.")
-    if params.content is not None and params.stream_id is not None:
+    if content is not None and stream_id is not None:
         raise Refused("You can't edit a message's content while moving it to another channel.")
-    if not moves and params.propagate_mode != "change_one":
+    if not moves and propagate_mode != "change_one":
         raise Refused("'propagate_mode' can be used only when moving messages.")
     move = None
     if moves:
         move = Move(
-            topic=params.topic,
-            channel_id=params.stream_id,
-            propagation=Propagation(params.propagate_mode),
-            tell_old=params.send_notification_to_old_thread,
-            tell_new=params.send_notification_to_new_thread,
+            topic=topic,
+            channel_id=stream_id,
+            propagation=Propagation(propagate_mode),
+            tell_old=send_notification_to_old_thread,
+            tell_new=send_notification_to_new_thread,
         )
     detached: tuple[int, ...] = ()
-    if params.content is not None:
+    if content is not None:
         detached = await service.edit_message(
             call,
-            params.message_id,
-            params.content,
-            expected_sha256=params.prev_content_sha256,
+            message_id,
+            content,
+            expected_sha256=prev_content_sha256,
             move=move,
         )
     elif move is not None:
-        await service.move_messages(call, params.message_id, move)
+        await service.move_messages(call, message_id, move)
     return UpdateMessageResponse(detached_uploads=_unused(call, detached))
 
 
@@ -226,14 +225,6 @@ def _unused(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]
         attachment_object(state, file) for file in files if file and file.user_id == call.user_id
     ]
     return [one for one in objects if not one.message_ids]
-
-
-class GetHistory(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
-    allow_empty_topic_name: bool = False
-    before: Annotated[
-        Int | None, Meta(description="`next_before` from a response, to get older versions.")
-    ] = None
 
 
 class MessageVersion(Struct, kw_only=True):
@@ -260,17 +251,24 @@ class MessageHistoryResponse(ApiResponse, kw_only=True):
     next_before: int | UnsetType = UNSET
 
 
-async def get_history(call: Call, params: GetHistory) -> MessageHistoryResponse:
+async def get_history(
+    call: Call,
+    message_id: IntPath,
+    allow_empty_topic_name: bool = False,
+    before: Annotated[
+        Int | None, Doc("`next_before` from a response, to get older versions.")
+    ] = None,
+) -> MessageHistoryResponse:
     """Get the versions of a message before it was edited or moved."""
-    message = await readable_message(call.node, call.user, params.message_id)
+    message = await readable_message(call.node, call.user, message_id)
     if message is None:
         raise NoSuchMessage
     policy = call.state.realm.message_edit_history_visibility_policy
     if policy == "none":
         raise Refused("This organization doesn't show the edit history of messages.")
-    page = await call.node.store.read(editing.history, message.id, params.before)
+    page = await call.node.store.read(editing.history, message.id, before)
     edits = channel_access.visible_edits(call.state, call.user, page.edits)
-    versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
+    versions = _versions(message, edits, empty_topic_name=allow_empty_topic_name)
     is_last = page.end >= len(edits)
     versions = versions[page.begin : None if is_last else page.end][::-1]
     if policy == "moves":

@@ -5,12 +5,11 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import names, permissions
 from tertulia.domain.accounts import personal
 from tertulia.domain.messages import flags
 from tertulia.domain.messages.flags import FlagUpdate
 from tertulia.domain.messages.narrow import NarrowTerm
-from tertulia.domain.names import topic_name
 from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, ReadStateImported
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Flag, Message
@@ -33,7 +32,7 @@ from tertulia.wire.api.projection import (
     unseen,
 )
 from tertulia.wire.api.topics import display_topic
-from tertulia.wire.http.parameters import Alias, Int, NoParams, Params, Path, Reads
+from tertulia.wire.http.parameters import Alias, Doc, Int, IntPath, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -93,12 +92,6 @@ def _read(_: ProjectionContext, change: MessagesRead) -> FlagsEvent:
     return flags_event("add", "read", ids, everything=change.everything)
 
 
-class UpdateFlags(Params, kw_only=True, frozen=True):
-    messages: Annotated[list[Int], Meta(max_length=10_000)]
-    op: Annotated[Literal["add", "remove"], Alias("operation")]
-    flag: str
-
-
 class UpdateFlagsResponse(ApiResponse, kw_only=True):
     """The messages that were sent, and channels whose messages stayed read since you aren't
     subscribed."""
@@ -110,12 +103,17 @@ class UpdateFlagsResponse(ApiResponse, kw_only=True):
 _SETTABLE = {"starred": Flag.STARRED, "collapsed": Flag.COLLAPSED}
 
 
-async def update_flags(call: Call, params: UpdateFlags) -> UpdateFlagsResponse:
+async def update_flags(
+    call: Call,
+    messages: Annotated[list[Int], Meta(max_length=10_000)],
+    op: Annotated[Literal["add", "remove"], Alias("operation")],
+    flag: str,
+) -> UpdateFlagsResponse:
     """Add a flag to messages, or remove it: `read`, `starred`, or `collapsed`."""
-    _check_settable(params.flag)
-    updated = await _update(call, params.messages, params.flag, add=params.op == "add")
+    _check_settable(flag)
+    updated = await _update(call, messages, flag, add=op == "add")
     return UpdateFlagsResponse(
-        messages=params.messages, ignored_because_not_subscribed_channels=sorted(updated.ignored)
+        messages=messages, ignored_because_not_subscribed_channels=sorted(updated.ignored)
     )
 
 
@@ -131,27 +129,6 @@ async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> FlagUp
     return await call.submit(flags.mark_read if add else flags.mark_unread, known)
 
 
-class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
-    anchor: Annotated[
-        str,
-        Meta(
-            description="A message ID, `newest`, `oldest`, `first_unread`, or `date`, as for"
-            " GET /messages."
-        ),
-    ]
-    anchor_date: Annotated[str | None, Meta(description="ISO 8601.")] = None
-    include_anchor: bool = True
-    num_before: Annotated[int, Meta(ge=0, le=2**31)]
-    num_after: Annotated[int, Meta(ge=0, le=2**31)]
-    narrow: Annotated[
-        tuple[NarrowTerm, ...],
-        Reads(wire_narrow.read, wire_narrow.SCHEMA),
-        Meta(description="Terms that messages have to match; empty for all messages you received."),
-    ]
-    op: Annotated[Literal["add", "remove"], Alias("operation")]
-    flag: str
-
-
 class UpdateFlagsInNarrowResponse(ApiResponse, kw_only=True):
     """The range of messages that were processed, and how many of them changed."""
 
@@ -165,21 +142,37 @@ class UpdateFlagsInNarrowResponse(ApiResponse, kw_only=True):
 
 
 async def update_flags_in_narrow(
-    call: Call, params: UpdateFlagsInNarrow
+    call: Call,
+    *,
+    anchor: Annotated[
+        str,
+        Doc("A message ID, `newest`, `oldest`, `first_unread`, or `date`, as for GET /messages."),
+    ],
+    anchor_date: Annotated[str | None, Doc("ISO 8601.")] = None,
+    include_anchor: bool = True,
+    num_before: Annotated[int, Meta(ge=0, le=2**31)],
+    num_after: Annotated[int, Meta(ge=0, le=2**31)],
+    narrow: Annotated[
+        tuple[NarrowTerm, ...],
+        Reads(wire_narrow.read, wire_narrow.SCHEMA),
+        Doc("Terms that messages have to match; empty for all messages you received."),
+    ],
+    op: Annotated[Literal["add", "remove"], Alias("operation")],
+    flag: str,
 ) -> UpdateFlagsInNarrowResponse:
     """Add or remove a flag on a page of messages that match a narrow."""
-    _check_settable(params.flag)
+    _check_settable(flag)
     page = GetMessages(
-        anchor=params.anchor,
-        anchor_date=params.anchor_date,
-        include_anchor=params.include_anchor,
-        num_before=params.num_before,
-        num_after=params.num_after,
-        narrow=params.narrow,
+        anchor=anchor,
+        anchor_date=anchor_date,
+        include_anchor=include_anchor,
+        num_before=num_before,
+        num_after=num_after,
+        narrow=narrow,
     )
     matches = (await find_messages(call.node, call.user, page.query(), extras=False)).page
     ids = [message.id for message in matches.messages]
-    updated = await _update(call, ids, params.flag, add=params.op == "add")
+    updated = await _update(call, ids, flag, add=op == "add")
     return UpdateFlagsInNarrowResponse(
         processed_count=len(ids),
         updated_count=updated.changed,
@@ -197,34 +190,21 @@ class MarkAllAsReadResponse(ApiResponse, kw_only=True):
     complete: bool
 
 
-async def mark_all_as_read(call: Call, params: NoParams) -> MarkAllAsReadResponse:
+async def mark_all_as_read(call: Call) -> MarkAllAsReadResponse:
     """Mark all messages as read."""
     complete = await service.submit_with_unread(call, flags.mark_everything_read)
     return MarkAllAsReadResponse(complete=complete)
 
 
-class MarkChannelAsRead(Params, kw_only=True, frozen=True):
-    stream_id: Int
-
-
-async def mark_stream_as_read(call: Call, params: MarkChannelAsRead) -> None:
+async def mark_stream_as_read(call: Call, stream_id: Int) -> None:
     """Mark all messages in a channel as read."""
-    await service.submit_with_unread(call, flags.mark_channel_read, params.stream_id)
+    await service.submit_with_unread(call, flags.mark_channel_read, stream_id)
 
 
-class MarkTopicAsRead(Params, kw_only=True, frozen=True):
-    stream_id: Int
-    topic_name: str
-
-
-async def mark_topic_as_read(call: Call, params: MarkTopicAsRead) -> None:
+async def mark_topic_as_read(call: Call, stream_id: Int, topic_name: str) -> None:
     """Mark all messages in a topic as read."""
-    topic = topic_name(params.topic_name)
-    await service.submit_with_unread(call, flags.mark_topic_read, params.stream_id, topic)
-
-
-class GetReadReceipts(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
+    topic = names.topic_name(topic_name)
+    await service.submit_with_unread(call, flags.mark_topic_read, stream_id, topic)
 
 
 class ReadReceiptsResponse(ApiResponse, kw_only=True):
@@ -233,11 +213,11 @@ class ReadReceiptsResponse(ApiResponse, kw_only=True):
     user_ids: list[int]
 
 
-async def get_read_receipts(call: Call, params: GetReadReceipts) -> ReadReceiptsResponse:
+async def get_read_receipts(call: Call, message_id: IntPath) -> ReadReceiptsResponse:
     """List the users who have read a message. The list leaves out its sender, bots, deactivated
     users, users who don't share read receipts, users you muted or who muted you, and users you
     can't see."""
-    message = await readable_message(call.node, call.user, params.message_id)
+    message = await readable_message(call.node, call.user, message_id)
     if message is None:
         raise NoSuchMessage
     if not call.state.realm.enable_read_receipts:

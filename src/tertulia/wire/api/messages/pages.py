@@ -28,7 +28,7 @@ from tertulia.wire.api.messages.objects import (
     add_history,
     subject_of,
 )
-from tertulia.wire.http.parameters import Int, Params, Path, Reads
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params, Reads
 from tertulia.wire.http.responses import (
     Fragments,
     JsonParts,
@@ -103,29 +103,22 @@ _READ_FLAG = encode(["read"])
 class GetMessages(Params, kw_only=True, frozen=True):
     anchor: Annotated[
         str | None,
-        Meta(
-            description="A message ID, `newest`, `oldest`, `first_unread`, or `date` with"
-            " `anchor_date`."
-        ),
+        Doc("A message ID, `newest`, `oldest`, `first_unread`, or `date` with `anchor_date`."),
     ] = None
-    anchor_date: Annotated[str | None, Meta(description="ISO 8601.")] = None
-    use_first_unread_anchor: Annotated[
-        bool, Meta(description="Older form of `anchor=first_unread`.")
-    ] = False
+    anchor_date: Annotated[str | None, Doc("ISO 8601.")] = None
+    use_first_unread_anchor: Annotated[bool, Doc("Older form of `anchor=first_unread`.")] = False
     num_before: Annotated[int, Meta(ge=0, le=2**31)] | None = None
     num_after: Annotated[int, Meta(ge=0, le=2**31)] | None = None
     include_anchor: bool = True
-    message_ids: Annotated[
-        list[Int] | None, Meta(description="Return these messages instead of a page.")
-    ] = None
+    message_ids: Annotated[list[Int] | None, Doc("Return these messages instead of a page.")] = None
     narrow: Annotated[
         tuple[NarrowTerm, ...],
         Reads(wire_narrow.read, wire_narrow.SCHEMA),
-        Meta(
-            description="Terms that messages have to match; empty for all messages you received."
-            " Without an account, `channels:web-public` is required, and operators about your own"
-            " messages (`in`, `dm`, `dm-including`, `group-dm-with`, and `is` except"
-            " `is:resolved`) are refused with status 401."
+        Doc(
+            "Terms that messages have to match; empty for all messages you received. Without an"
+            " account, `channels:web-public` is required, and operators about your own messages"
+            " (`in`, `dm`, `dm-including`, `group-dm-with`, and `is` except `is:resolved`) are"
+            " refused with status 401."
         ),
     ] = ()
     client_gravatar: bool = True
@@ -228,12 +221,6 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
     return None
 
 
-class GetMessage(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
-    apply_markdown: bool = True
-    allow_empty_topic_name: bool = False
-
-
 class MessageResponse(ApiResponse, kw_only=True):
     """A message. `raw_content` is the older form of its Markdown source."""
 
@@ -241,27 +228,27 @@ class MessageResponse(ApiResponse, kw_only=True):
     message: MessageObject
 
 
-async def get_message(call: Call, params: GetMessage) -> MessageResponse:
+async def get_message(
+    call: Call,
+    message_id: IntPath,
+    apply_markdown: bool = True,
+    allow_empty_topic_name: bool = False,
+) -> MessageResponse:
     """Get a message that you can read."""
     user = call.user if call.user_id is not None else None
-    match = await one_message(call.node, user, params.message_id)
+    match = await one_message(call.node, user, message_id)
     if match is None:
         raise NoSuchMessage
     message = match.page.messages[0]
     form = MessageFormat(
-        apply_markdown=params.apply_markdown,
+        apply_markdown=apply_markdown,
         client_gravatar=False,
-        empty_topic_name=params.allow_empty_topic_name,
+        empty_topic_name=allow_empty_topic_name,
     )
     (encoded,) = await _encoded(call, user, match, form)
     return fragmented(
         MessageResponse, {"raw_content": message.content, "message": JsonParts([encoded])}
     )
-
-
-class MatchesNarrow(Params, kw_only=True, frozen=True):
-    msg_ids: list[Int]
-    narrow: Annotated[tuple[NarrowTerm, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)]
 
 
 class MessageMatch(Struct, kw_only=True):
@@ -277,9 +264,13 @@ class MatchesNarrowResponse(ApiResponse, kw_only=True):
     messages: dict[str, MessageMatch]
 
 
-async def get_matches(call: Call, params: MatchesNarrow) -> MatchesNarrowResponse:
+async def get_matches(
+    call: Call,
+    msg_ids: list[Int],
+    narrow: Annotated[tuple[NarrowTerm, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)],
+) -> MatchesNarrowResponse:
     """Check which of the given messages match a narrow."""
-    query = MessageQuery(ids=params.msg_ids, narrow=params.narrow)
+    query = MessageQuery(ids=msg_ids, narrow=narrow)
     matches = await find_messages(call.node, call.user, query, extras=False)
     highlighter = Highlighter(matches.terms)
     return MatchesNarrowResponse(
@@ -293,10 +284,6 @@ async def get_matches(call: Call, params: MatchesNarrow) -> MatchesNarrowRespons
     )
 
 
-class GetSummary(Params, kw_only=True, frozen=True):
-    narrow: str
-
-
-async def get_summary(call: Call, params: GetSummary) -> None:
+async def get_summary(call: Call, narrow: str) -> None:
     """Summarize a conversation. Always refused: `server_can_summarize_topics` is false."""
     raise Refused("This server doesn't offer topic summaries.")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from tertulia.domain import names
 from tertulia.domain.accounts import navigation, personal_settings
@@ -15,7 +15,7 @@ from tertulia.domain.messages.sending import Sent, ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import sending
 from tertulia.service.messages.reading import stored_message
-from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
+from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Doc, Int, IntPath, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
 Recipient = list[int] | list[str] | int | str
@@ -67,41 +67,6 @@ _READS_OWN = frozenset(
 """Clients that people write with: their messages are marked as read by the sender."""
 
 
-class SendMessage(Params, kw_only=True, frozen=True):
-    type: Annotated[
-        Literal["direct", "private", "channel", "stream"],
-        Meta(description="`direct` or `channel`; `private` and `stream` are the older names."),
-    ]
-    to: Annotated[
-        Recipient | None,
-        Reads(_read_recipient, _RECIPIENT_SCHEMA, text=True),
-        Meta(
-            description="For a channel message, the channel's name or ID; for a direct message, a"
-            " list of user IDs or email addresses."
-        ),
-    ] = None
-    content: Annotated[str, Meta(description="Markdown, at most `max_message_length` characters.")]
-    topic: Annotated[
-        str | None, Alias("subject"), Meta(description="Required for channel messages.")
-    ] = None
-    queue_id: Annotated[
-        str | None, Meta(description="Your event queue, whose event gets the `local_message_id`.")
-    ] = None
-    local_id: Annotated[str | None, Meta(description="The `local_message_id` for that event.")] = (
-        None
-    )
-    widget_content: Annotated[
-        str | None, Meta(description="For bots: a form with choices, as JSON text.")
-    ] = None
-    read_by_sender: Annotated[
-        bool | None,
-        Meta(
-            description="Whether to mark the message as read for you. The default depends on the"
-            " client: true for apps that people write with."
-        ),
-    ] = None
-
-
 class SendMessageResponse(ApiResponse, kw_only=True):
     """The ID of the new message. `automatic_new_visibility_policy` is present if sending changed
     your setting for the topic: 2 unmuted, 3 followed."""
@@ -110,17 +75,48 @@ class SendMessageResponse(ApiResponse, kw_only=True):
     automatic_new_visibility_policy: int | UnsetType = UNSET
 
 
-async def send_message(call: Call, params: SendMessage) -> SendMessageResponse:
+async def send_message(
+    call: Call,
+    *,
+    type: Annotated[
+        Literal["direct", "private", "channel", "stream"],
+        Doc("`direct` or `channel`; `private` and `stream` are the older names."),
+    ],
+    to: Annotated[
+        Recipient | None,
+        Reads(_read_recipient, _RECIPIENT_SCHEMA, text=True),
+        Doc(
+            "For a channel message, the channel's name or ID; for a direct message, a list of"
+            " user IDs or email addresses."
+        ),
+    ] = None,
+    content: Annotated[str, Doc("Markdown, at most `max_message_length` characters.")],
+    topic: Annotated[str | None, Alias("subject"), Doc("Required for channel messages.")] = None,
+    queue_id: Annotated[
+        str | None, Doc("Your event queue, whose event gets the `local_message_id`.")
+    ] = None,
+    local_id: Annotated[str | None, Doc("The `local_message_id` for that event.")] = None,
+    widget_content: Annotated[
+        str | None, Doc("For bots: a form with choices, as JSON text.")
+    ] = None,
+    read_by_sender: Annotated[
+        bool | None,
+        Doc(
+            "Whether to mark the message as read for you. The default depends on the client: true"
+            " for apps that people write with."
+        ),
+    ] = None,
+) -> SendMessageResponse:
     """Send a message to a topic in a channel, or directly to people."""
     sent = await sending.send_message(
         call,
-        _destination(call, params),
-        params.content,
+        _destination(call, type, to, topic),
+        content,
         client=call.client,
-        read_by_sender=counts_as_read(call, params.read_by_sender),
-        queue_id=params.queue_id,
-        local_id=params.local_id,
-        form=params.widget_content,
+        read_by_sender=counts_as_read(call, read_by_sender),
+        queue_id=queue_id,
+        local_id=local_id,
+        form=widget_content,
     )
     return sent_message(sent)
 
@@ -135,18 +131,19 @@ def counts_as_read(call: Call, asked: bool | None) -> bool:
     return call.client.lower() in _READS_OWN if asked is None else asked
 
 
-def _destination(call: Call, params: SendMessage) -> ToChannel | ToPeople:
-    to = params.to
-    if params.type in {"direct", "private"}:
+def _destination(
+    call: Call, message_type: str, to: Recipient | None, topic: str | None
+) -> ToChannel | ToPeople:
+    if message_type in {"direct", "private"}:
         return sending.to_people(sending.people_addressed(call, _named(to)))
-    if params.topic is None:
+    if topic is None:
         raise Refused("The topic is missing.")
     if isinstance(to, list):
         if len(to) != 1:
             raise Refused("A message can go to only one channel.")
         to = to[0]
     channel = sending.default_channel(call) if to is None or to == "" else to
-    return sending.to_topic(channel, params.topic)
+    return sending.to_topic(channel, topic)
 
 
 def _named(to: Recipient | None) -> Sequence[int | str]:
@@ -158,44 +155,34 @@ def _named(to: Recipient | None) -> Sequence[int | str]:
     return [] if to is None else [to]
 
 
-class SetTyping(Params, kw_only=True, frozen=True):
-    op: Annotated[Literal["start", "stop"], Alias("operator")]
-    type: Literal["direct", "private", "channel", "stream"] = "direct"
-    to: Annotated[list[Int] | None, Meta(description="User IDs, for direct messages.")] = None
-    stream_id: Int | None = None
-    topic: str | None = None
-
-
-async def set_typing(call: Call, params: SetTyping) -> None:
+async def set_typing(
+    call: Call,
+    op: Annotated[Literal["start", "stop"], Alias("operator")],
+    type: Literal["direct", "private", "channel", "stream"] = "direct",
+    to: Annotated[list[Int] | None, Doc("User IDs, for direct messages.")] = None,
+    stream_id: Int | None = None,
+    topic: str | None = None,
+) -> None:
     """Notify the recipients of a message that you started or stopped typing it."""
-    started = params.op == "start"
-    if params.type in {"direct", "private"}:
-        if not params.to:
+    started = op == "start"
+    if type in {"direct", "private"}:
+        if not to:
             raise Refused("The recipients are missing: set 'to'.")
-        typed = call.consider(typing.to_people, tuple(params.to), started)
+        typed = call.consider(typing.to_people, tuple(to), started)
     else:
-        if params.stream_id is None:
+        if stream_id is None:
             raise Refused("The channel is missing: set 'stream_id'.")
-        if params.topic is None:
+        if topic is None:
             raise Refused("The topic is missing.")
-        topic = names.topic_name(params.topic)
-        typed = call.consider(typing.in_topic, params.stream_id, topic, started)
+        topic = names.topic_name(topic)
+        typed = call.consider(typing.in_topic, stream_id, topic, started)
     call.node.delivery.publish(typed)
 
 
-class SetTypingEdit(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
-    op: Literal["start", "stop"]
-
-
-async def set_typing_edit(call: Call, params: SetTypingEdit) -> None:
+async def set_typing_edit(call: Call, message_id: IntPath, op: Literal["start", "stop"]) -> None:
     """Notify the recipients of your message that you started or stopped editing it."""
-    message = await stored_message(call.node, params.message_id)
-    call.node.delivery.publish(call.consider(typing.edit, message, params.op == "start"))
-
-
-class RenderMessage(Params, kw_only=True, frozen=True):
-    content: Annotated[str, Meta(description="Markdown, at most `max_message_length` characters.")]
+    message = await stored_message(call.node, message_id)
+    call.node.delivery.publish(call.consider(typing.edit, message, op == "start"))
 
 
 class RenderMessageResponse(ApiResponse, kw_only=True):
@@ -204,14 +191,13 @@ class RenderMessageResponse(ApiResponse, kw_only=True):
     rendered: str
 
 
-async def render_message(call: Call, params: RenderMessage) -> RenderMessageResponse:
+async def render_message(
+    call: Call,
+    content: Annotated[str, Doc("Markdown, at most `max_message_length` characters.")],
+) -> RenderMessageResponse:
     """Render Markdown as it would appear in a message."""
-    content = names.message_content(params.content)
+    content = names.message_content(content)
     return RenderMessageResponse(rendered=(await call.node.rendered(content, call.user.id)).html)
-
-
-class RunCommand(Params, kw_only=True, frozen=True):
-    command: Annotated[str, Meta(description="The command with its slash.")]
 
 
 class CommandResponse(ApiResponse, kw_only=True):
@@ -231,9 +217,11 @@ _SETTINGS: Final[dict[str, tuple[str, Any, str]]] = {
 """Commands that change a personal setting: its name, its value, and the response."""
 
 
-async def run_command(call: Call, params: RunCommand) -> CommandResponse:
+async def run_command(
+    call: Call, command: Annotated[str, Doc("The command with its slash.")]
+) -> CommandResponse:
     """Run a slash command."""
-    slash, name = params.command[:1], params.command[1:].strip()
+    slash, name = command[:1], command[1:].strip()
     if slash != "/":
         raise Refused("Commands must begin with a slash.")
     if name == "ping":
@@ -245,29 +233,19 @@ async def run_command(call: Call, params: RunCommand) -> CommandResponse:
     return CommandResponse(msg=response)
 
 
-class CompleteOnboardingStep(Params, kw_only=True, frozen=True):
-    onboarding_step: str
-
-
-async def complete_onboarding_step(call: Call, params: CompleteOnboardingStep) -> None:
+async def complete_onboarding_step(call: Call, onboarding_step: str) -> None:
     """Mark an onboarding step as seen."""
-    await call.submit(navigation.complete_onboarding_step, params.onboarding_step)
+    await call.submit(navigation.complete_onboarding_step, onboarding_step)
 
 
-class ReportMessage(Params, kw_only=True, frozen=True):
-    message_id: Annotated[Int, Path()]
-    report_type: Annotated[
-        str, Meta(description="A key of `server_report_message_types` from POST /register.")
-    ]
+async def report_message(
+    call: Call,
+    message_id: IntPath,
+    report_type: Annotated[str, Doc("A key of `server_report_message_types` from POST /register.")],
     description: Annotated[
-        str,
-        Meta(description=f"At most {reporting.MAX_DESCRIPTION} characters; required for `other`."),
-    ] = ""
-
-
-async def report_message(call: Call, params: ReportMessage) -> None:
+        str, Doc(f"At most {reporting.MAX_DESCRIPTION} characters; required for `other`.")
+    ] = "",
+) -> None:
     """Report a message to the moderators, in the organization's channel for reports."""
-    message = await stored_message(call.node, params.message_id)
-    await call.submit(
-        reporting.report, call.render, message, params.report_type, params.description
-    )
+    message = await stored_message(call.node, message_id)
+    await call.submit(reporting.report, call.render, message, report_type, description)

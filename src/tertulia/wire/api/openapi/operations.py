@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from tertulia.wire.api.openapi.responses import responses
 from tertulia.wire.api.openapi.schemas import Json, Schemas
-from tertulia.wire.http.parameters import Parameter, declared
+from tertulia.wire.http.parameters import Parameter
 from tertulia.wire.http.routing import Access, Route
 
 _JSON: Final = "application/json"
@@ -100,7 +100,7 @@ def operations(
 
 
 def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
-    parameters = declared(route.params)
+    parameters = route.parameters
     described = [
         _described(p, "path" if p.in_path else "query", inputs[p])
         for p in parameters
@@ -131,7 +131,7 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
 def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json]:
     """Return the schema of every parameter."""
     inputs: dict[Parameter, Json] = {}
-    for parameter in dict.fromkeys(p for route in routes for p in declared(route.params)):
+    for parameter in dict.fromkeys(p for route in routes for p in route.parameters):
         if parameter.schema is not None:
             inputs[parameter] = dict(parameter.schema)
             continue
@@ -144,7 +144,7 @@ def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json
         ):
             schema["description"] = description
         # The default of a parameter with a custom reader may not be in the form that is sent.
-        if parameter.schema is None and parameter.default not in (None, UNSET):
+        if parameter.schema is None and parameter.default not in (None, UNSET, ()):
             schema["default"] = msgspec.to_builtins(parameter.default)
         if parameter.aliases:
             schema["x-aliases"] = list(parameter.aliases)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import signup
@@ -24,7 +24,7 @@ from tertulia.wire.api.organization.objects import (
 )
 from tertulia.wire.api.settings import SettingParams, settings_sent
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Reads, with_optional
+from tertulia.wire.http.parameters import SAFE_INTEGER, Doc, Int, Params, Reads, with_optional
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -59,7 +59,7 @@ _READ_AS: Final[Mapping[str, Any]] = {
 
 def _parameter(name: str, one: DeclaredSetting) -> Any:
     """Return the type of the parameter for a setting."""
-    about = Meta(description=one.description or None)
+    about = Doc(one.description or None)
     if isinstance(one.setting, Permission):
         return Annotated[GivenChange, about]
     if reads := _READ_AS.get(name) or (LIMIT if one.is_nullable else None):
@@ -77,14 +77,13 @@ _CHANGEABLE: Final = {
 @with_optional({wire_name(field): kind for field, kind in _CHANGEABLE.items()})
 class UpdateRealm(Params, kw_only=True, frozen=True):
     string_id: Annotated[
-        str | UnsetType,
-        Meta(description="Not supported: the organization doesn't have a subdomain."),
+        str | UnsetType, Doc("Not supported: the organization doesn't have a subdomain.")
     ] = UNSET
     authentication_methods: Annotated[
         dict[str, bool] | UnsetType,
-        Meta(
-            description="Methods from realm_authentication_methods; at least one must stay"
-            " enabled. Owners only."
+        Doc(
+            "Methods from realm_authentication_methods; at least one must stay enabled. Owners"
+            " only."
         ),
     ] = UNSET
 
@@ -140,37 +139,32 @@ async def update_default_settings(call: Call, params: SettingParams) -> None:
     await call.submit(settings.change_defaults, sent)
 
 
-class PreviewWelcome(Params, kw_only=True, frozen=True):
-    welcome_message_custom_text: str
-
-
 class WelcomePreviewResponse(ApiResponse, kw_only=True):
     """The ID of the message."""
 
     message_id: int
 
 
-async def preview_welcome(call: Call, params: PreviewWelcome) -> WelcomePreviewResponse:
+async def preview_welcome(call: Call, welcome_message_custom_text: str) -> WelcomePreviewResponse:
     """Send yourself a preview of the Welcome Bot's message with this text. Administrators only."""
-    text = params.welcome_message_custom_text
+    text = welcome_message_custom_text
     await call.prepare(text)
     return WelcomePreviewResponse(
         message_id=await call.submit(signup.preview_welcome, call.render, text)
     )
 
 
-class DeactivateRealm(Params, kw_only=True, frozen=True):
+async def deactivate_realm(
+    call: Call,
     deletion_delay_days: Annotated[
-        Int | None, Meta(description="Must be null: this server keeps the data.")
-    ] = None
-
-
-async def deactivate_realm(call: Call, params: DeactivateRealm) -> None:
+        Int | None, Doc("Must be null: this server keeps the data.")
+    ] = None,
+) -> None:
     """Deactivate the organization. Owners only. Nobody can use it until the server's operator runs
     `tertulia reactivate`."""
     permissions.require_owner(call.state, call.user)
     sign_in.require_confirmed(call)
-    if params.deletion_delay_days is not None:
+    if deletion_delay_days is not None:
         raise Refused(
             "Organizations can't be deleted here. Ask the server's operator, who can delete the"
             " database."

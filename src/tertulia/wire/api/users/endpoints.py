@@ -25,7 +25,7 @@ from tertulia.wire.api.users.objects import (
     user_object,
 )
 from tertulia.wire.http import sign_in
-from tertulia.wire.http.parameters import Int, NoParams, Params, Path
+from tertulia.wire.http.parameters import Doc, Int, IntPath, Params, Path, TextPath
 from tertulia.wire.http.responses import array_items, fragmented, json_array
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -34,29 +34,10 @@ RoleNumber = Literal[100, 200, 300, 400, 600]
 # Reading
 
 
-class _UserParams(Params, kw_only=True, frozen=True):
-    client_gravatar: Annotated[
-        bool, Meta(description="Return null as `avatar_url` of a Gravatar that you can compute.")
-    ] = True
-    include_custom_profile_fields: Annotated[bool, Meta(description="Include `profile_data`.")] = (
-        False
-    )
-
-
-class GetUsers(_UserParams, kw_only=True, frozen=True):
-    user_ids: Annotated[
-        list[Int] | None, Meta(description="Return only these users; all by default.")
-    ] = None
-    after: Annotated[
-        Int, Meta(description="Tertulia only: return only accounts with greater IDs.")
-    ] = 0
-    limit: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(
-            description="Tertulia only: the approximate number of accounts to check. Pass"
-            " `next_after` from the response as `after` to get the next page."
-        ),
-    ] = None
+_ClientGravatar = Annotated[
+    bool, Doc("Return null as `avatar_url` of a Gravatar that you can compute.")
+]
+_IncludeProfile = Annotated[bool, Doc("Include `profile_data`.")]
 
 
 class UsersResponse(ApiResponse, kw_only=True):
@@ -95,34 +76,28 @@ def _page(ranges: Sequence[ShardRange[AccountVisibility]], after: int, limit: in
     return _Page(first, rest, None)
 
 
-def _encoded_page(call: Call, params: GetUsers) -> UsersResponse:
+def _encoded_page(call: Call, form: UserFormat, after: int, limit: int | None) -> UsersResponse:
     state, viewer = call.state, None if call.user_id is None else call.user
-    page = _page(objects.by_visibility(state, viewer), params.after, params.limit)
+    page = _page(objects.by_visibility(state, viewer), after, limit)
     encoded = objects.encoded_users(
         call.node.fragments,
         state,
         viewer,
         page.ranges,
         objects.everybody,
-        _format(params),
+        form,
         call.node.config.address_host,
     )
     # Not cached: a page can begin anywhere.
-    first = array_items(_listed(call, params, page.first))
-    more = {} if params.limit is None else {"next_after": page.next_after}
+    first = array_items(_listed(call, form, page.first))
+    more = {} if limit is None else {"next_after": page.next_after}
     return fragmented(UsersResponse, {"members": json_array([first, *encoded]), **more})
 
 
-def _format(params: _UserParams) -> UserFormat:
-    return UserFormat(
-        client_gravatar=params.client_gravatar, with_profile=params.include_custom_profile_fields
-    )
-
-
-def _listed(call: Call, params: GetUsers, user_ids: Iterable[int]) -> list[UserObject]:
+def _listed(call: Call, form: UserFormat, user_ids: Iterable[int]) -> list[UserObject]:
     """Return those of the accounts that the caller can see."""
     state, viewer = call.state, None if call.user_id is None else call.user
-    host, form = call.node.config.address_host, _format(params)
+    host = call.node.config.address_host
     return [
         user_object(state, viewer, user, host, form)
         for user in (state.users[user_id] for user_id in user_ids)
@@ -130,14 +105,28 @@ def _listed(call: Call, params: GetUsers, user_ids: Iterable[int]) -> list[UserO
     ]
 
 
-async def get_users(call: Call, params: GetUsers) -> UsersResponse:
+async def get_users(
+    call: Call,
+    client_gravatar: _ClientGravatar = True,
+    include_custom_profile_fields: _IncludeProfile = False,
+    user_ids: Annotated[list[Int] | None, Doc("Return only these users; all by default.")] = None,
+    after: Annotated[Int, Doc("Tertulia only: return only accounts with greater IDs.")] = 0,
+    limit: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Doc(
+            "Tertulia only: the approximate number of accounts to check. Pass `next_after` from the"
+            " response as `after` to get the next page."
+        ),
+    ] = None,
+) -> UsersResponse:
     """List the people and bots that you can see."""
-    if params.user_ids is not None and (params.after or params.limit is not None):
+    if user_ids is not None and (after or limit is not None):
         raise Refused("'after' and 'limit' can't be combined with 'user_ids'.")
-    if params.user_ids is None:
-        return await call.node.fragments.in_turns(lambda: _encoded_page(call, params))
-    user_ids = [one for one in sorted(set(params.user_ids)) if one in call.state.users]
-    return UsersResponse(members=_listed(call, params, user_ids))
+    form = UserFormat(client_gravatar, include_custom_profile_fields)
+    if user_ids is None:
+        return await call.node.fragments.in_turns(lambda: _encoded_page(call, form, after, limit))
+    known = [one for one in sorted(set(user_ids)) if one in call.state.users]
+    return UsersResponse(members=_listed(call, form, known))
 
 
 class OwnUserResponse(ApiResponse, kw_only=True):
@@ -161,7 +150,7 @@ class OwnUserResponse(ApiResponse, kw_only=True):
     profile_data: dict[str, ProfileValueObject] | UnsetType = UNSET
 
 
-async def get_own_user(call: Call, params: NoParams) -> OwnUserResponse:
+async def get_own_user(call: Call) -> OwnUserResponse:
     """Get your own account."""
     state, user = call.state, call.user
     return OwnUserResponse(
@@ -184,38 +173,39 @@ async def get_own_user(call: Call, params: NoParams) -> OwnUserResponse:
     )
 
 
-class GetUser(_UserParams, kw_only=True, frozen=True):
-    user_id: Annotated[Int, Path()]
-
-
-class GetUserByEmail(_UserParams, kw_only=True, frozen=True):
-    email: Annotated[
-        str,
-        Path(),
-        Meta(description="The real address, if you can see it, or the stand-in address."),
-    ]
-
-
 class UserResponse(ApiResponse, kw_only=True):
     """An account."""
 
     user: UserObject
 
 
-async def get_user(call: Call, params: GetUser) -> UserResponse:
+async def get_user(
+    call: Call,
+    user_id: IntPath,
+    client_gravatar: _ClientGravatar = True,
+    include_custom_profile_fields: _IncludeProfile = False,
+) -> UserResponse:
     """Get a user by ID."""
-    return _one(call, params.user_id, params)
+    return _one(call, user_id, UserFormat(client_gravatar, include_custom_profile_fields))
 
 
-async def get_user_by_email(call: Call, params: GetUserByEmail) -> UserResponse:
+async def get_user_by_email(
+    call: Call,
+    email: Annotated[
+        TextPath, Doc("The real address, if you can see it, or the stand-in address.")
+    ],
+    client_gravatar: _ClientGravatar = True,
+    include_custom_profile_fields: _IncludeProfile = False,
+) -> UserResponse:
     """Get a user by email address."""
-    return _one(call, _id_of(call, params.email), params)
+    form = UserFormat(client_gravatar, include_custom_profile_fields)
+    return _one(call, _id_of(call, email), form)
 
 
-def _one(call: Call, user_id: int | None, params: _UserParams) -> UserResponse:
+def _one(call: Call, user_id: int | None, form: UserFormat) -> UserResponse:
     user = permissions.visible_user(call.state, call.user, user_id)
     host = call.node.config.address_host
-    return UserResponse(user=user_object(call.state, call.user, user, host, _format(params)))
+    return UserResponse(user=user_object(call.state, call.user, user, host, form))
 
 
 def _id_of(call: Call, email: str) -> int | None:
@@ -226,25 +216,19 @@ def _id_of(call: Call, email: str) -> int | None:
 # Creating
 
 
-class CreateUser(Params, kw_only=True, frozen=True):
-    email: str
-    password: str
-    full_name: str
-
-
 class CreateUserResponse(ApiResponse, kw_only=True):
     """The ID of the new account."""
 
     user_id: int
 
 
-async def create_user(call: Call, params: CreateUser) -> CreateUserResponse:
+async def create_user(call: Call, email: str, password: str, full_name: str) -> CreateUserResponse:
     """Create an account for a person and subscribe it to the default channels."""
-    call.consider(users.check_new, params.email, params.full_name)
-    password = await good_password(call.node, params.password, params.email, params.full_name)
+    call.consider(users.check_new, email, full_name)
+    password = await good_password(call.node, password, email, full_name)
     new = users.NewUser(
-        address=params.email,
-        full_name=params.full_name,
+        address=email,
+        full_name=full_name,
         credential=await call.node.vault.credential(0, password),
     )
     user: User = await call.submit(users.create_for_another, new)
@@ -307,21 +291,7 @@ class DeactivationActions(Struct, kw_only=True, frozen=True, forbid_unknown_fiel
     delete_direct_messages: bool = False
 
 
-class DeactivateUser(Params, kw_only=True, frozen=True):
-    user_id: Annotated[Int, Path()]
-    actions: Annotated[
-        DeactivationActions,
-        Meta(
-            description="What to delete. An account whose profile is deleted can't be reactivated."
-        ),
-    ] = DeactivationActions()
-    deactivation_notification_comment: Annotated[
-        Annotated[str, Meta(max_length=2000)] | None,
-        Meta(
-            description="A comment for the email that tells the person about the deactivation. If"
-            " null, no email is sent."
-        ),
-    ] = None
+_KEEP_ALL = DeactivationActions()
 
 
 class DeactivateUserResponse(ApiResponse, kw_only=True):
@@ -332,23 +302,40 @@ class DeactivateUserResponse(ApiResponse, kw_only=True):
     profile is deleted last."""
 
 
-async def deactivate_user(call: Call, params: DeactivateUser) -> DeactivateUserResponse:
+async def deactivate_user(
+    call: Call,
+    user_id: IntPath,
+    actions: Annotated[
+        DeactivationActions,
+        Doc("What to delete. An account whose profile is deleted can't be reactivated."),
+    ] = _KEEP_ALL,
+    deactivation_notification_comment: Annotated[
+        Annotated[str, Meta(max_length=2000)] | None,
+        Doc(
+            "A comment for the email that tells the person about the deactivation. If null, no"
+            " email is sent."
+        ),
+    ] = None,
+) -> DeactivateUserResponse:
     """Deactivate an account and the bots it owns."""
-    if params.user_id not in call.state.users.bots:
+    if user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
-    actions, comment = params.actions, params.deactivation_notification_comment
     places = DeletionScope(
         open=actions.delete_public_channel_messages,
         closed=actions.delete_private_channel_messages,
         direct=actions.delete_direct_messages,
     )
     complete = await leave(
-        call, params.user_id, places, erased=actions.delete_profile, comment=comment
+        call,
+        user_id,
+        places,
+        erased=actions.delete_profile,
+        comment=deactivation_notification_comment,
     )
     return DeactivateUserResponse(complete=complete if places else UNSET)
 
 
-async def deactivate_own_user(call: Call, params: NoParams) -> None:
+async def deactivate_own_user(call: Call) -> None:
     """Deactivate your own account and the bots it owns."""
     _require_person(call)
     sign_in.require_confirmed(call)
@@ -360,13 +347,9 @@ def _require_person(call: Call) -> None:
         raise NotPermitted("Bots can't do this.")
 
 
-class ReactivateUser(Params, kw_only=True, frozen=True):
-    user_id: Annotated[Int, Path()]
-
-
-async def reactivate_user(call: Call, params: ReactivateUser) -> None:
+async def reactivate_user(call: Call, user_id: IntPath) -> None:
     """Reactivate an account. It gets a new API key."""
-    await call.submit(deactivation.reactivate, params.user_id, call.node.vault.new_key())
+    await call.submit(deactivation.reactivate, user_id, call.node.vault.new_key())
 
 
 # API keys
@@ -378,7 +361,7 @@ class ApiKeyResponse(ApiResponse, kw_only=True):
     api_key: str
 
 
-async def regenerate_own_key(call: Call, params: NoParams) -> ApiKeyResponse:
+async def regenerate_own_key(call: Call) -> ApiKeyResponse:
     """Replace your API key. The old one stops working immediately."""
     _require_person(call)
     sign_in.require_confirmed(call)
