@@ -7,11 +7,14 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names
+from tertulia.domain.channels import topics
+from tertulia.domain.channels.topics import RESOLVED
 from tertulia.domain.messages import sending
 from tertulia.domain.messages.sending import MessageDraft, ToChannel, ToPeople
 from tertulia.domain.organization.realms import NOTIFICATION_BOT
-from tertulia.model.changes import MessageSent
+from tertulia.model.changes import MessageSent, MessagesMoved
 from tertulia.model.channels import Channel, TopicsPolicy
+from tertulia.model.edits import TopicMove
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.model.numbers import counted
@@ -238,3 +241,43 @@ def _group(state: State, group_id: int) -> str:
 
 def _silent(group: UserGroup) -> str:
     return f"@_*{group.name}*"
+
+
+def messages_moved(
+    state: State,
+    user: User,
+    moved: MessagesMoved | TopicMove,
+    *,
+    tell_old: bool,
+    tell_new: bool,
+    is_all: bool,
+    count: int,
+) -> list[BotMessage]:
+    """Return the messages in the old and in the new topic about a move of `count` messages
+    (`is_all`: of the whole topic)."""
+    who = person(user)
+    source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
+    here = ToChannel(topic=moved.topic, channel=source)
+    there = ToChannel(topic=moved.new_topic, channel=target)
+    if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
+        done = moved.new_topic.startswith(RESOLVED)
+        return [BotMessage(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
+    what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
+    verb = "were" if not is_all and count > 1 else "was"
+    messages = []
+    if tell_old:
+        place = _named(source, target, moved.new_topic)
+        messages.append(BotMessage(here, f"{what} {verb} moved to {place} by {who}."))
+    if tell_new:
+        place = _named(target, source, moved.topic)
+        messages.append(BotMessage(there, f"{what} {verb} moved here from {place} by {who}."))
+    return messages
+
+
+def _named(reading: Channel, channel: Channel, topic: str) -> str:
+    """Return how a message in the channel `reading` names a topic: without its name if some readers
+    may not see its channel."""
+    is_seen = channel.is_web_public or not (channel.is_private or reading.is_web_public)
+    if channel.id != reading.id and not is_seen:
+        return "another channel"
+    return f"#**{channel.name}>{topic}**"

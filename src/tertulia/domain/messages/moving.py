@@ -10,12 +10,12 @@ from pyroaring import BitMap
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import topics
-from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessages
+from tertulia.domain.channels.topics import TopicExcerpt, TopicMessages
 from tertulia.domain.messages import bot_messages, editing, sending
-from tertulia.domain.messages.bot_messages import BotMessage, Render
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.domain.messages.editing import LoadedMessage, require_current
 from tertulia.domain.messages.move_effects import moved_change
-from tertulia.domain.messages.sending import ComposedMessage, ToChannel
+from tertulia.domain.messages.sending import ComposedMessage
 from tertulia.model.changes import (
     AnyChange,
     MessageEdited,
@@ -31,7 +31,6 @@ from tertulia.model.messages import Message, Propagation
 from tertulia.model.ranges import (
     ids_in_spans,
 )
-from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.messages import moving, renaming
 from tertulia.state.state import State
@@ -163,11 +162,12 @@ def move(
             excerpt,
             lines,
         )
-    messages = _messages_about_move(
+    messages = bot_messages.messages_moved(
         state,
         context.actor,
         change,
-        request,
+        tell_old=request.tell_old,
+        tell_new=request.tell_new,
         is_all=plan.renames or bool(change.emptied),
         count=len(plan.ids),
     )
@@ -270,10 +270,15 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
         changes.append(TopicMoveStarted(move=after))
     if is_last:
         changes.append(TopicMoveEnded(move_id=move.id))
-        request = Move(tell_old=move.tell_old, tell_new=move.tell_new)
         user = state.users[move.user_id]
-        messages = _messages_about_move(
-            state, user, move, request, is_all=move.is_whole, count=move.count
+        messages = bot_messages.messages_moved(
+            state,
+            user,
+            move,
+            tell_old=move.tell_old,
+            tell_new=move.tell_new,
+            is_all=move.is_whole,
+            count=move.count,
         )
         # The move must end even if the channel no longer accepts messages.
         with contextlib.suppress(Refused):
@@ -413,50 +418,3 @@ def _renamed(
         mentions_all=message.mentions_all,
         whole_topic=plan.ids.serialize(),
     )
-
-
-def _messages_about_move(
-    state: State,
-    user: User,
-    moved: MessagesMoved | TopicMove,
-    request: Move,
-    *,
-    is_all: bool,
-    count: int,
-) -> list[BotMessage]:
-    who = bot_messages.person(user)
-    source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
-    here = ToChannel(topic=moved.topic, channel=source)
-    there = ToChannel(topic=moved.new_topic, channel=target)
-    if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
-        done = moved.new_topic.startswith(RESOLVED)
-        return [BotMessage(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
-    what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
-    verb = "were" if not is_all and count > 1 else "was"
-    found = []
-    if request.tell_old:
-        place = _named(source, target, moved.new_topic)
-        text = f"{what} {verb} moved to {place} by {who}."
-        found.append(BotMessage(here, text))
-    if request.tell_new:
-        place = _named(target, source, moved.topic)
-        text = f"{what} {verb} moved here from {place} by {who}."
-        found.append(BotMessage(there, text))
-    return found
-
-
-def _named(reading: Channel, channel: Channel, topic: str) -> str:
-    """Return how a message in the channel `reading` names a topic: without its name if some readers
-    may not see its channel."""
-    if channel.id != reading.id and not _open_to_readers_of(reading, channel):
-        return "another channel"
-    return _link(channel, topic)
-
-
-def _open_to_readers_of(reading: Channel, channel: Channel) -> bool:
-    """Whether every reader of the first channel can see the other one."""
-    return channel.is_web_public or not (channel.is_private or reading.is_web_public)
-
-
-def _link(channel: Channel, topic: str) -> str:
-    return f"#**{channel.name}>{topic}**"
