@@ -268,7 +268,7 @@ class Organization:
         self._due = self._due or due_jobs(self.node)
         for job in self._due:
             await job.once()
-        await self.node.log.settled()
+        await self.node.log.durability.settled()
 
     async def do(self, *changes: AnyChange, actor: str | None = None) -> None:
         """Apply changes without permission checks, to prepare a test."""

@@ -651,7 +651,7 @@ async def delete_file(history: History) -> None:
     history.accepted(reply)
     # The server deletes the file by itself and records that.
     await until(lambda: not len(history.state.removed_files))
-    await history.org.node.log.settled()
+    await history.org.node.log.durability.settled()
 
 
 async def invite(history: History) -> None:

@@ -159,8 +159,8 @@ async def test_a_node_follows_announcements_without_reading(
 ) -> None:
     followed: list[Entry] = []
     own: list[Entry] = []
-    other.log.follow(followed.extend)
-    org.node.log.follow(own.extend)
+    other.log.subscribers.followers.append(followed.extend)
+    org.node.log.subscribers.followers.append(own.extend)
     await org.channel("lounge", "ann", "ben")
     first = await org["ann"].send("lounge", "t", "hello @**Ben** https://example.com")
     await org["ben"].post(f"/messages/{first}/reactions", emoji_name="tada")
@@ -177,7 +177,7 @@ async def test_both_nodes_write_in_turn_and_each_entry_counts_once(
     org: Organization, other: Other
 ) -> None:
     followed: list[int] = []
-    other.log.follow(lambda entries: followed.extend(e.seq for e in entries))
+    other.log.subscribers.followers.append(lambda entries: followed.extend(e.seq for e in entries))
     begin = other.log.state.seq
     for turn in range(15):
         logs = (org.node.log, other.log, org.node.log)
@@ -215,7 +215,7 @@ async def test_the_newest_batch_comes_with_the_lock(org: Organization, other: Ot
     await other.has(org.node.log)
     other.is_deaf = True
     told: list[Entry] = []
-    other.log.follow(told.extend)
+    other.log.subscribers.followers.append(told.extend)
     sent = await org["ann"].send(channel, "t", "said meanwhile")
     await other.log.submit(None, rename, "Theirs")
     message = next(e.change.message for e in told if isinstance(e.change, MessageSent))
@@ -270,11 +270,11 @@ def test_entries_announced_together_are_followed_in_one_call() -> None:
 async def test_an_entry_that_cannot_be_folded_reloads_the_state(
     org: Organization, other: Other
 ) -> None:
-    position, generation = other.log.position, other.log.generation
+    position, generation = other.log.position, other.log.durability.generation
     broken = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"no such": 1}))
     (text,) = broadcast.encode_broadcast("it", [broken], "z" * 16, position)
     other.log._on_broadcasts([text])
-    await until(lambda: other.log.generation > generation)
+    await until(lambda: other.log.durability.generation > generation)
     await other.log.catch_up()
     assert other.log.position == position
     await org.channel("lounge", "ann")

@@ -569,7 +569,7 @@ async def test_a_slow_snapshot_read_affects_only_itself(config: Config, short_li
     async with new_organization(config) as org:
         log = org.node.log
         reloads: list[None] = []
-        log.on_reload(lambda: reloads.append(None))
+        log.subscribers.on_reload.append(lambda: reloads.append(None))
         looking = asyncio.create_task(log.snapshot(None, go_on_for_ever, lambda *_: None))
         await asyncio.sleep(0)
         renamed = asyncio.create_task(log.submit(None, rename, "New"))

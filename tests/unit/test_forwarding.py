@@ -70,11 +70,11 @@ async def told_who_writes(two: Cluster) -> Client:
         # counts as another's.
         with contextlib.suppress(TimeoutError):
             await until(
-                lambda: other.durable == writer.durable and bool(other._forwarding._writing),
+                lambda: other.durable == writer.durable and bool(other.forwarding._writing),
                 seconds=10,
             )
             break
-    assert other._forwarding._writing
+    assert other.forwarding._writing
     return client
 
 
@@ -162,7 +162,7 @@ async def test_a_lost_command_runs_locally(two: Cluster, monkeypatch: pytest.Mon
     assert done(two) == (0, 0)
     assert await contents(two) == ["hello"]
     # The other node isn't used again soon.
-    assert not logs(two)[1]._forwarding._writer()
+    assert not logs(two)[1].forwarding._writer()
 
 
 async def test_a_command_that_ran_without_a_reply_is_not_repeated(
@@ -172,9 +172,9 @@ async def test_a_command_that_ran_without_a_reply_is_not_repeated(
 
     def lose(_: str, number: int, __: bytes | None) -> None:
         # Its sender has waited long enough.
-        other._forwarding._finish(number, forwarding._NO_ANSWER)
+        other.forwarding._finish(number, forwarding._NO_ANSWER)
 
-    monkeypatch.setattr(writer._forwarding, "_add_answer", lose)
+    monkeypatch.setattr(writer.forwarding, "_add_answer", lose)
     reply = await send_forwarded(two)
     assert done(two) == (1, 0)
     assert await contents(two) == ["hello"]
@@ -191,8 +191,8 @@ async def test_an_abandoned_command_is_not_started(
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute("SELECT 1 FROM head WHERE id = 1 FOR UPDATE")
         sending = asyncio.create_task(send_at_second(client))
-        await until(lambda: len(other._forwarding) == 1)
-        await until(lambda: len(other._forwarding) == 0)
+        await until(lambda: len(other.forwarding) == 1)
+        await until(lambda: len(other.forwarding) == 0)
         await connection.rollback()
     (await sending).ok
     assert await contents(two) == ["hello"]
@@ -201,15 +201,15 @@ async def test_an_abandoned_command_is_not_started(
 async def test_a_leaving_node_writes_for_nobody(two: Cluster) -> None:
     writer, other = logs(two)
     await send_forwarded(two)
-    writer._forwarding.leave()
+    writer.forwarding.leave()
     (await send_forwarded(two)).ok
     assert done(two) == (1, 1)
-    assert other._forwarding._writer() == ""
-    other._forwarding._avoided.clear()
-    writer._forwarding.close()
+    assert other.forwarding._writer() == ""
+    other.forwarding._avoided.clear()
+    writer.forwarding.close()
     (await send_forwarded(two)).ok
     assert done(two) == (1, 1)
-    other._forwarding.close()
+    other.forwarding.close()
     (await send_forwarded(two)).ok
 
 
@@ -235,8 +235,8 @@ async def test_foreign_commands_are_not_run(two: Cluster) -> None:
         ):
             asked = forwarding._ForwardedCommands(version, past, "stranger", [one])
             assert stranger.send(writer.store.name, forwarding._encoder.encode(asked))
-        writer._forwarding._on_datagram(b"nothing of the kind")
-        writer._forwarding._on_datagram(b"\x95\xa6orders\xa1\xff")
+        writer.forwarding._on_datagram(b"nothing of the kind")
+        writer.forwarding._on_datagram(b"\x95\xa6orders\xa1\xff")
         await until(lambda: sum(len(answer.results) for answer in answers) == 4)
         assert {tuple(one) for answer in answers for one in answer.results} == {(7, None)}
     finally:

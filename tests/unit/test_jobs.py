@@ -312,7 +312,9 @@ async def test_an_item_announced_as_due_is_processed_without_a_query(
     async with new_organization(config) as org:
         log = org.node.log
         done = asyncio.Event()
-        log.follow(lambda _: None if log.state.realm.description else done.set())
+        log.subscribers.followers.append(
+            lambda _: None if log.state.realm.description else done.set()
+        )
         async with JobSupervisor().running([due_job(log, "bells", due_at, ring)]):
             await log.submit(None, settle, "1 2 3")
             async with asyncio.timeout(60):

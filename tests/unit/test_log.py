@@ -168,7 +168,7 @@ async def test_a_large_batch_of_entries_is_folded_in_turns(
             e.change.values["name"] for e in entries if isinstance(e.change, RealmChanged)
         )
 
-    log.follow(follow)
+    log.subscribers.followers.append(follow)
     halves = 0
 
     async def look() -> None:
@@ -181,7 +181,7 @@ async def test_a_large_batch_of_entries_is_folded_in_turns(
                 log._inbox.expire()
             await asyncio.sleep(0)
         # Readers of the new state are answered once all of it is on disk.
-        await log.settled()
+        await log.durability.settled()
         assert followed == names
 
     def many(_: CommandContext) -> Decision[None]:
@@ -273,7 +273,7 @@ async def test_a_bug_in_one_command_does_not_affect_others(
 ) -> None:
     log = org.node.log
     heard: list[Entry] = []
-    log.follow(heard.extend)
+    log.subscribers.followers.append(heard.extend)
     answers = await asyncio.gather(
         log.submit(None, create, "one"),
         log.submit(None, verb),
@@ -284,7 +284,7 @@ async def test_a_bug_in_one_command_does_not_affect_others(
     assert not isinstance(answers[1], Unavailable)
     assert [answers[0], answers[2]] == [1, 2]
     assert log.state.realm.name == "Example"
-    assert [entry.change.channel.name for entry in heard] == ["one", "two"]  # type: ignore[union-attr]
+    assert [entry.change.channel.name for entry in heard] == ["one", "two"]  # type: ignore[attr-defined]
     await assert_true_to_the_tables(log)
 
 
@@ -310,7 +310,7 @@ async def test_a_failed_commit_changes_nothing(
     log = org.node.log
     ann = await org["ann"].register()
     heard: list[Entry] = []
-    log.follow(heard.extend)
+    log.subscribers.followers.append(heard.extend)
     counting.breaks = {where}
     answers = await asyncio.gather(
         *(log.submit(None, create, f"c{n}") for n in range(3)),
@@ -338,7 +338,7 @@ async def test_a_commit_without_a_response_is_checked_and_succeeds(
     await org.channel("lounge", "ann")
     ann = await org["ann"].register()
     counting.breaks, counting.error = {"after commit"}, lost
-    generation = log.generation
+    generation = log.durability.generation
     told: list[str] = []
     for number in range(20):
         await org["ann"].send("lounge", "t", f"hi {number}")
@@ -346,7 +346,7 @@ async def test_a_commit_without_a_response_is_checked_and_succeeds(
     counting.breaks = set()
     await org["ann"].send("lounge", "t", "again")
     assert [e["message"]["content"] for e in await ann.events()] == [*told, "again"]
-    assert log.generation == generation
+    assert log.durability.generation == generation
     assert log.problems() == []
     await assert_true_to_the_tables(log)
 
@@ -595,7 +595,7 @@ async def test_another_process_s_writes_are_noticed_and_announced(
 ) -> None:
     log = org.node.log
     heard: list[Entry] = []
-    log.follow(heard.extend)
+    log.subscribers.followers.append(heard.extend)
     async with other_log(config) as other:
         assert await other.submit(None, create, "theirs") == 1
         await until(lambda: log.state.channel_named("theirs") is not None)

@@ -199,7 +199,7 @@ async def test_a_refusal_or_failed_commit_leaves_no_email(
 
 async def test_an_email_can_be_queued_without_a_decision(nodes: Nodes) -> None:
     rung = asyncio.Event()
-    nodes.log.on_mail(rung.set)
+    nodes.log.subscribers.on_mail.append(rung.set)
     nodes.log.mail(MAIL)
     async with asyncio.timeout(60):
         await rung.wait()

@@ -462,7 +462,7 @@ async def delivery_with(
     try:
         yield delivery
     finally:
-        org.node.log._subscribers.followers.remove(delivery._on_entries)
+        org.node.log.subscribers.followers.remove(delivery._on_entries)
         delivery._closing = True
 
 

@@ -54,7 +54,7 @@ async def updated(listener: Listener) -> dict[str, Any]:
 async def none_awaited(org: Organization) -> None:
     """Return when no message waits for previews."""
     seen = asyncio.Event()
-    org.node.log.follow(lambda _: seen.set())
+    org.node.log.subscribers.followers.append(lambda _: seen.set())
     async with asyncio.timeout(60):
         while len(org.node.state.pending_previews):
             seen.clear()

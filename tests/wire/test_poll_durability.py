@@ -65,7 +65,7 @@ async def test_a_response_with_uncommitted_state_is_discarded(
 ) -> None:
     line, answer, sending = await held(server, counting)
     log = server.org.node.log
-    generation = log.generation
+    generation = log.durability.generation
     assert counting.gate is not None
     counting.breaks = {"commit"}
     counting.gate.set()
@@ -73,7 +73,7 @@ async def test_a_response_with_uncommitted_state_is_discarded(
     assert (refused.status, refused.told["result"]) == (503, "error")
     (await sending).refused("SERVER_NOT_READY", 503)
     counting.breaks = set()
-    assert await log.was_reloaded(generation)
+    assert await log.durability.was_reloaded(generation)
     assert (await line.ask(SERVER_SETTINGS)).status == 200
     (queue,) = server.org.node.delivery.queues.all()
     events = (await line.ask(poll(queue.record.id, -1, server.org["ann"]))).events

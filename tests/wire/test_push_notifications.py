@@ -43,7 +43,7 @@ class Phones:
         self.sender = PushSender(node)
         channels = PushChannel(node.log, lambda: None)
         self.notices = Notifier(node.log, node.delivery.presence, [channels])
-        node.log.follow(self.sender.follow)
+        node.log.subscribers.followers.append(self.sender.follow)
 
     async def add(self, who: str, path: str = "/phone", **more: Any) -> int:
         """A device of someone's."""

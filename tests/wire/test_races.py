@@ -497,5 +497,5 @@ async def test_of_two_concurrent_requests_one_is_first(
             assert race.after(org, stage.names)
             # The server deletes files by itself and records that.
             await until(lambda: not len(org.node.state.removed_files))
-            await org.node.log.settled()
+            await org.node.log.durability.settled()
             await assert_folds(org.node.log)

@@ -61,7 +61,7 @@ def _nothing(_: EntryBroadcast) -> bool:
 
 
 def _only_when_asked(org: Organization) -> Callable[[], None]:
-    inbox, waiting = org.node.log._inbox, org.node.log._catching_up
+    inbox, waiting = org.node.log._inbox, org.node.log.catching_up
     add_growth = inbox.add_growth
 
     def when_asked() -> None:
@@ -186,7 +186,7 @@ async def test_a_client_without_a_position_sees_announced_changes(
     finally:
         monkeypatch.undo()
         for node in three.nodes:
-            node.node.log.listen()
+            node.node.log.store.listen()
 
 
 async def test_a_session_from_one_node_works_at_another(deaf: Cluster) -> None:
@@ -314,7 +314,7 @@ async def test_an_invalid_position_costs_nothing(
         reply = await three.client().at(1).raw("GET", "/users/me", headers=headers)
         assert reply.ok
     assert looks == []
-    assert not len(three.nodes[1].node.log._catching_up)
+    assert not len(three.nodes[1].node.log.catching_up)
 
 
 async def test_forged_positions_share_one_check(three: Cluster, looks: list[int]) -> None:
@@ -328,7 +328,7 @@ async def test_forged_positions_share_one_check(three: Cluster, looks: list[int]
     assert {reply.status for reply in replies} == {200}
     # Requests that arrive during a check wait for the next one.
     assert 1 <= len(looks) <= 30
-    await until(lambda: log._catching_up._task is None)
+    await until(lambda: log.catching_up._task is None)
 
 
 # Limited waiting
@@ -357,7 +357,7 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
     behind.node.log._inbox.add_growth()
     reply = await ben.at(1).get("/users/me/1/topics")
     assert "while it is away" in {one["name"] for one in reply.ok["topics"]}
-    assert not len(behind.node.log._catching_up)
+    assert not len(behind.node.log.catching_up)
 
 
 async def test_waiting_requests_are_limited(
@@ -374,8 +374,8 @@ async def test_waiting_requests_are_limited(
 
     replies = await asyncio.gather(*(asked(three.client().at(1)) for _ in range(5)))
     assert {reply.status for reply in replies} == {503}
-    await until(lambda: log._catching_up._task is None)
-    assert log._catching_up._waiting == []
+    await until(lambda: log.catching_up._task is None)
+    assert log.catching_up._waiting == []
 
 
 async def test_a_new_state_releases_waiting_requests(
@@ -387,7 +387,7 @@ async def test_a_new_state_releases_waiting_requests(
     monkeypatch.setattr(three.nodes[1].node.store, "look", away)
     headers = {POSITION: f"{log.position.history}.{log.durable + 1000}"}
     waiting = asyncio.create_task(three.client().at(1).raw("GET", "/users/me", headers=headers))
-    await until(lambda: len(log._catching_up) == 1)
-    log._subscribers.reloaded(is_other_history=False)
+    await until(lambda: len(log.catching_up) == 1)
+    log.subscribers.reloaded(is_other_history=False)
     assert (await waiting).ok
-    await until(lambda: log._catching_up._task is None)
+    await until(lambda: log.catching_up._task is None)

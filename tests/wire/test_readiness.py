@@ -164,7 +164,7 @@ async def test_an_outdated_program_decides_nothing(
 ) -> None:
     log = org.node.log
     told: list[str] = []
-    log.on_newer(told.append)
+    log.subscribers.on_newer.append(told.append)
     await org.node.store.write(lambda c: c.run(statement))
     if met == "begin":
         # The node's own check may have come first, and then it reports that it isn't up to date.
@@ -187,7 +187,7 @@ async def test_an_entry_of_an_unknown_kind_is_from_a_newer_program(
 ) -> None:
     log = org.node.log
     told: list[str] = []
-    log.on_newer(told.append)
+    log.subscribers.on_newer.append(told.append)
 
     def write(connection: Connection) -> None:
         connection.run(
@@ -213,7 +213,7 @@ async def test_if_nothing_can_be_written_reads_continue_and_everything_recovers(
     await org.channel("lounge", "ann")
     await org["ann"].send("lounge", "t", "before")
     counting.breaks, counting.error = {"commit"}, apsw.FullError
-    generation = log.generation
+    generation = log.durability.generation
     for _ in range(10):
         reply = await org["ann"].post(
             "/messages", type="channel", to="lounge", topic="t", content="x"
@@ -223,7 +223,7 @@ async def test_if_nothing_can_be_written_reads_continue_and_everything_recovers(
         found = await org["ann"].get("/messages", anchor="newest", num_before=5, num_after=0)
         assert [message["content"] for message in found.ok["messages"]] == ["<p>before</p>"]
         (await org["ann"].post("/register")).refused("SERVER_NOT_READY", 503)
-    assert log.generation == generation + 1, "the state is loaded again once"
+    assert log.durability.generation == generation + 1, "the state is loaded again once"
     (problem,) = await problems(org)
     assert "can't write to the database" in problem
     assert "FullError" in problem
@@ -272,9 +272,9 @@ async def test_a_connection_lost_in_the_meantime_is_replaced_silently(
         return await real(after, *more)
 
     org.node.store.begin = begin  # type: ignore[method-assign,assignment]  # The fixture puts it back.
-    generation = org.node.log.generation
+    generation = org.node.log.durability.generation
     assert await org.node.log.submit(None, create, "one") == 1
-    assert org.node.log.generation == generation
+    assert org.node.log.durability.generation == generation
 
 
 async def test_a_lock_held_by_another_program_is_waited_for_once(

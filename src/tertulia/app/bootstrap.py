@@ -107,11 +107,11 @@ class Bootstrap:
                     if not log.state.is_empty:
                         self._founded.set()
 
-                log.on_newer(self._outdated)
+                log.subscribers.on_newer.append(self._outdated)
                 self.code = await setup_code(log)
                 first = FirstRun(config, log, self.code, self._settled.wait)
                 self._answers = first.answers()
-                log.follow(look)
+                log.subscribers.followers.append(look)
                 look()
                 ready.set_result(None)
                 await self._founded.wait()
@@ -138,7 +138,7 @@ class Bootstrap:
                 yield
 
     def _enter(self, node: HttpNode) -> None:
-        node.log.on_newer(self._outdated)
+        node.log.subscribers.on_newer.append(self._outdated)
         node.lifecycle.on_drain(lambda: self.draining())
         self.code, self.node, self._answers = "", node, asgi(node)
         self.polls = Polls(node)

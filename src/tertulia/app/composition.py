@@ -99,7 +99,7 @@ async def opened_node(
         membership=membership,
     )
     async with opened as (log, vault):
-        log.allow_elsewhere(SENDING)
+        log.forwarding.allow(SENDING)
         delivery = delivery_of(config, log)
         deliveries.append(delivery)
         await delivery.open()

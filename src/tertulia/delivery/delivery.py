@@ -63,11 +63,11 @@ class Delivery:
         for kind in get_args(Transient):
             self.peer_messages.listen(kind, self._on_transient)
         self._closing = False
-        log.follow(self._on_entries)
+        log.subscribers.followers.append(self._on_entries)
         log.add_demand(lambda: len(self.polls) > 0)
-        log.on_reload(self.recent.reloaded)
-        log.on_history(self._end_all)
-        log.on_stale(self._suspend)
+        log.subscribers.on_reload.append(self.recent.reloaded)
+        log.subscribers.on_history.append(self._end_all)
+        log.subscribers.on_stale.append(self._suspend)
 
     # Start and stop
 
@@ -169,7 +169,7 @@ class Delivery:
             self.polls.wait(queue, waiter, session_id)
         else:
             # The events may be ahead of the disk.
-            self._log.when_settled(
+            self._log.durability.when_settled(
                 lambda error: waiter.answer(events) if error is None else waiter.fail(error)
             )
         return True
@@ -185,7 +185,7 @@ class Delivery:
         given, and Refused for an ID that was never issued."""
         record = queue.record
         if queue.is_found and record.start > self._log.durable:
-            await self._log.reached(record.start)  # It was registered at another node.
+            await self._log.catching_up.reached(record.start)  # It was registered at another node.
             if record.start > self._log.durable:
                 self._delete(queue)
                 raise NoSuchQueue(record.id)
@@ -195,7 +195,7 @@ class Delivery:
         if last_event_id < first:
             raise Refused(f"An event newer than {last_event_id} has already been pruned.")
         seq = queue.numbering.seq_of(last_event_id)
-        await self._log.reached(seq)  # Another node may have given it.
+        await self._log.catching_up.reached(seq)  # Another node may have given it.
         if seq > self._log.durable:
             if queue.is_found:
                 # The event may have been issued before the log lost its end. Its ID will be reused,

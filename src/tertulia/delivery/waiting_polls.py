@@ -85,7 +85,7 @@ class WaitingPolls:
         self._waiting[queue] = time.monotonic()
         if queue.record.registration.all_public_channels:
             self._waiting_for_all_public.add(queue)
-        self._log.listen()
+        self._log.store.listen()
 
     def cancel(self, queue: Queue, waiter: Waiter) -> None:
         """End the queue's poll without an answer, if it is still this waiter's."""

@@ -164,8 +164,8 @@ def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) 
             last = soonest
             job.want()
 
-    log.follow(grown)
-    log.on_reload(job.want)
+    log.subscribers.followers.append(grown)
+    log.subscribers.on_reload.append(job.want)
     return job
 
 

@@ -68,14 +68,14 @@ class FileCleanup:
         await self._end_arrivals()
 
     async def _delete_removed(self) -> None:
-        generation = self._log.generation
+        generation = self._log.durability.generation
         removed = [
             f for f in self._log.state.removed_files if not self._set_aside.is_resting(f.path)
         ]
         if not removed:
             return
         # A failing commit could bring back the attachment.
-        await self._log.settled(generation)
+        await self._log.durability.settled(generation)
         deleted: list[int] = []
         for file in removed:
             try:

@@ -51,7 +51,7 @@ class Previewer:
         job = Job("previews", self._once, close=self._close, set_aside=self._set_aside)
         self._ended = job.want
         job.wake_on(self._log, MessageSent, MessageEdited)
-        self._log.on_reload(job.want)
+        self._log.subscribers.on_reload.append(job.want)
         return job
 
     async def _once(self) -> float:

@@ -58,7 +58,7 @@ def notification_job(
     notifier = Notifier(node.log, node.delivery.presence, channels)
     job = Job("notices", notifier.once_per_interval, close=notifier.close)
     job.wake_on(node.log, MessageSent, MessageEdited)
-    node.log.on_reload(job.want)
+    node.log.subscribers.on_reload.append(job.want)
     return job
 
 
@@ -75,7 +75,7 @@ def digest_job(node: Node, mails_wanted: Callable[[], None]) -> Job:
 def email_job(node: Node) -> Job:
     """Send queued emails, with retries."""
     job = Job("mails", mail_sender(node).once)
-    node.log.on_mail(job.want)
+    node.log.subscribers.on_mail.append(job.want)
     return job
 
 
@@ -84,7 +84,7 @@ def push_job(node: Node) -> Job:
     sender = PushSender(node)
     job = Job("pushes", sender.once, close=sender.tasks.close)
     sender.tasks.wake = job.want
-    node.log.follow(sender.follow)
+    node.log.subscribers.followers.append(sender.follow)
     return job
 
 
@@ -113,7 +113,7 @@ def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
     caller = ServiceCaller(node, encode, interface)
     job = Job("service calls", caller.once, close=caller.close)
     caller.tasks.wake = job.want
-    node.log.on_call(job.want)
+    node.log.subscribers.on_call.append(job.want)
     return job
 
 

@@ -148,7 +148,7 @@ class Job:
             if any(isinstance(entry.change, changes) for entry in entries):
                 self.want()
 
-        log.follow(follow)
+        log.subscribers.followers.append(follow)
 
     async def run(self, report: Callable[["Job"], None]) -> None:
         """Run until canceled. `report` is called after the first round, and when the job starts or

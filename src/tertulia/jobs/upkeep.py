@@ -232,8 +232,8 @@ def erasures(log: Log, poll_seconds: float) -> Job:
         waiting.append((log.clock(), log.durable))
         job.want()
 
-    log.follow(follow)
-    log.on_history(look_again)  # This node may have missed entries.
+    log.subscribers.followers.append(follow)
+    log.subscribers.on_history.append(look_again)  # This node may have missed entries.
     return job
 
 

@@ -291,9 +291,11 @@ class Commits:
         if decided.entries:
             self.forwarding.wrote_here()
         if any(isinstance(note, MailQueued) for note in notes):
-            self.subscribers.mail_written()
+            for callback in self.subscribers.on_mail:
+                callback()
         if any(isinstance(note, CallQueued) for note in notes):
-            self.subscribers.call_written()
+            for callback in self.subscribers.on_call:
+                callback()
         _answer(decided.outcomes)
         if len(group.commands) == GROUP:
             # Let the responses leave: when the state is ahead of the disk again, they'd have to

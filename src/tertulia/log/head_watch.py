@@ -217,7 +217,8 @@ class HeadWatch:
                 "the node can't tell whether it is up to date and refuses requests: %s",
                 self._freshness.look_trouble or "no response from the database",
             )
-            self._subscribers.stale()
+            for callback in self._subscribers.on_stale:
+                callback()
         elif was_stale and not self._is_stale:
             logger.warning("the node is up to date again")
 

@@ -184,14 +184,16 @@ class Durability:
     # For responses
 
     async def settled(self, since: int | None = None) -> None:
-        """See `Log.settled`."""
+        """Return when everything that the state shows now is on disk. Raises Unavailable if it
+        won't be or if the state was reloaded since the `generation` in which the caller read it."""
         if self._settling is not None:
             await asyncio.shield(self._settling)
         if since is not None and since != self.generation:
             raise Unavailable("The server had to reload its data. Try again.")
 
     def when_settled(self, report: Callable[[Exception | None], None]) -> None:
-        """See `Log.when_settled`."""
+        """Call `report` when everything that the state shows now is on disk, immediately if it is;
+        with Unavailable if it won't be."""
         if self._settling is None:
             report(None)
             return
@@ -200,7 +202,8 @@ class Durability:
         )
 
     async def was_reloaded(self, since: int) -> bool:
-        """See `Log.was_reloaded`."""
+        """Return whether the state was discarded since that `generation` and is reloaded, for which
+        this waits up to `RELOAD_WAIT_SECONDS`."""
         if self.generation == since:
             return False
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from tertulia.log.commits import Commits, Transactions, command_context
-from tertulia.log.forwarding import ForwardableCommand, Forwarding
+from tertulia.log.forwarding import Forwarding
 from tertulia.log.head_watch import (
     PROOF_WAIT_SECONDS,
     CatchingUp,
@@ -25,7 +25,7 @@ from tertulia.log.head_watch import (
     WriteProbe,
 )
 from tertulia.log.health import Durability, Freshness, Lag, Measures, stale_error
-from tertulia.log.replica import Follower, LogSubscribers, Replica
+from tertulia.log.replica import LogSubscribers, Replica
 from tertulia.log.requests import Command, Gathering, Inbox, Snapshot
 from tertulia.log.snapshots import NotLoaded, Snapshots, UnreadLoads, state_only
 from tertulia.log.writer import Recovery, Writer
@@ -76,21 +76,21 @@ class Log:
         self.measures = Measures()
         self._position_file = position_file
         self._meeting_place = meeting_place
-        self._subscribers = LogSubscribers()
+        self.subscribers = LogSubscribers()
         self._inbox = Inbox()
-        self._durability = Durability()
-        self._replica = Replica(store, self.freshness, self._subscribers)
-        self._catching_up = CatchingUp(store, self._replica, self._inbox)
-        self.follow(self._catching_up.on_entries)
-        self.on_reload(self._catching_up.on_reload)
-        self._unread_loads = UnreadLoads(store, self._replica, self._catching_up)
-        self._forwarding = Forwarding(store, self._inbox, self._replica, self.measures)
-        self.follow(self._forwarding.on_entries)
-        self.on_reload(self._forwarding.on_reload)
+        self.durability = Durability()
+        self._replica = Replica(store, self.freshness, self.subscribers)
+        self.catching_up = CatchingUp(store, self._replica, self._inbox)
+        self.subscribers.followers.append(self.catching_up.on_entries)
+        self.subscribers.on_reload.append(self.catching_up.on_reload)
+        self._unread_loads = UnreadLoads(store, self._replica, self.catching_up)
+        self.forwarding = Forwarding(store, self._inbox, self._replica, self.measures)
+        self.subscribers.followers.append(self.forwarding.on_entries)
+        self.subscribers.on_reload.append(self.forwarding.on_reload)
         self._probe = WriteProbe(self._inbox, self.freshness)
         self._writer = self._new_writer()
         self._head_watch = HeadWatch(
-            store, self.freshness, self._replica, self._inbox, self._subscribers, position_file
+            store, self.freshness, self._replica, self._inbox, self.subscribers, position_file
         )
         self._demands: list[Callable[[], bool]] = []
         self._closing = False
@@ -98,8 +98,8 @@ class Log:
         self._stop_listening: Callable[[], None] | None = None
 
     def _new_writer(self) -> Writer:
-        inbox, replica, durability = self._inbox, self._replica, self._durability
-        freshness, subscribers = self.freshness, self._subscribers
+        inbox, replica, durability = self._inbox, self._replica, self.durability
+        freshness, subscribers = self.freshness, self.subscribers
         transactions = Transactions(self.store, freshness, self.measures)
         return Writer(
             inbox,
@@ -113,7 +113,7 @@ class Log:
                 freshness,
                 subscribers,
                 self.measures,
-                self._forwarding,
+                self.forwarding,
                 Gathering(inbox),
                 self.clock,
             ),
@@ -139,11 +139,6 @@ class Log:
         return self._replica.position.seq
 
     @property
-    def generation(self) -> int:
-        """The number of times that the state was discarded."""
-        return self._durability.generation
-
-    @property
     def lag(self) -> Lag:
         """How far this node is behind the log's head, as far as it has heard."""
         return self.freshness.lag(self.durable)
@@ -151,7 +146,7 @@ class Log:
     @property
     def waiting(self) -> int:
         """The number of requests that wait for this node's writer or another's."""
-        return len(self._inbox) + len(self._forwarding)
+        return len(self._inbox) + len(self.forwarding)
 
     # Start and stop
 
@@ -166,17 +161,17 @@ class Log:
         )
         self._writer.start()
         if self._meeting_place is not None and self.store.database.dialect.tell_growth:
-            self._forwarding.open(partial(PeerSocket, self._meeting_place))
+            self.forwarding.open(partial(PeerSocket, self._meeting_place))
         self._ticks = asyncio.create_task(self._tick_on(), name="log-ticks")
 
     async def close(self) -> None:
         """Finish what is waiting, then stop."""
         self._closing = True
-        self._forwarding.leave()
+        self.forwarding.leave()
         await self._unread_loads.close()
-        await self._catching_up.close()
+        await self.catching_up.close()
         await self._writer.close()
-        self._forwarding.close()
+        self.forwarding.close()
         if self._ticks is not None:
             self._ticks.cancel()
             await asyncio.wait([self._ticks])
@@ -184,56 +179,16 @@ class Log:
         if self._stop_listening is not None:
             await self.store.stop(self._stop_listening)
 
-    # Subscriptions, for as long as the log is open
-
-    def follow(self, follower: Follower) -> None:
-        """Call `follower` on the event loop with committed entries, in order, each once."""
-        self._subscribers.followers.append(follower)
-
-    def on_reload(self, callback: Callable[[], None]) -> None:
-        """Call when the state was discarded and reloaded."""
-        self._subscribers.on_reload.append(callback)
-
-    def on_mail(self, callback: Callable[[], None]) -> None:
-        """Call when this node has committed an email to send."""
-        self._subscribers.on_mail.append(callback)
-
-    def on_call(self, callback: Callable[[], None]) -> None:
-        """Call when this node has committed a call of a bot's service."""
-        self._subscribers.on_call.append(callback)
-
-    def on_history(self, callback: Callable[[], None]) -> None:
-        """Call when the log's history changed, or a part of it was pruned before this node read it,
-        so that what was known of its entries is void."""
-        self._subscribers.on_history.append(callback)
-
-    def on_stale(self, callback: Callable[[], None]) -> None:
-        """Call when the state can no longer be verified, so that `require_fresh` refuses."""
-        self._subscribers.on_stale.append(callback)
-
-    def on_newer(self, callback: Callable[[str], None]) -> None:
-        """Call with the reason when this program is too old for the database. It decides nothing
-        more and should exit."""
-        self._subscribers.on_newer.append(callback)
-
     # Demand for other nodes' entries
 
     def add_demand(self, has_demand: Callable[[], bool]) -> None:
         """Register a check whether anyone waits for entries. Without demand, other nodes' entries
-        may arrive a tenth of a second late. Call `listen` when a wait begins, and `hear` before
-        reading the state."""
+        may arrive a tenth of a second late. Call `Store.listen` when a wait begins, and
+        `Store.hear_gathered` before reading the state."""
         self._demands.append(has_demand)
 
-    def listen(self) -> None:
-        """Expect other nodes' entries immediately, because someone waits for them."""
-        self.store.listen()
-
-    def hear(self) -> None:
-        """Fold what other nodes have broadcast, before the state is read."""
-        self.store.hear_gathered()
-
     def _is_awaited(self) -> bool:
-        if self._catching_up.is_awaited or self._forwarding.is_awaited:
+        if self.catching_up.is_awaited or self.forwarding.is_awaited:
             return True
         return any(has_demand() for has_demand in self._demands)
 
@@ -278,10 +233,10 @@ class Log:
         self._require_open()
         with DatabaseWait():
             if actor_id is not None and not notes and not self.freshness.write_trouble:
-                forwardable = self._forwarding.forwardable(verb)
+                forwardable = self.forwarding.forwardable(verb)
                 if forwardable is not None:
                     (argument,) = arguments
-                    result: T = await self._forwarding.carried_out(
+                    result: T = await self.forwarding.carried_out(
                         forwardable,
                         actor_id,
                         argument,
@@ -306,11 +261,6 @@ class Log:
         finally:
             del answer  # As with a snapshot.
         return result
-
-    def allow_elsewhere(self, forwardable: ForwardableCommand) -> None:
-        """Allow this kind of command to be executed by another node of the machine that is writing
-        anyway."""
-        self._forwarding.allow(forwardable)
 
     def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
         """Return the result of a verb that changes nothing, on the current state. Raises as
@@ -387,11 +337,6 @@ class Log:
         """Fold what other processes have written."""
         await self.snapshot(None, state_only, lambda *_: None)
 
-    async def reached(self, seq: int) -> None:
-        """Return when the state has this entry, which a client saw at another node, or when
-        it is known not to exist. Raises Unavailable after `BEHIND_SECONDS`."""
-        await self._catching_up.reached(seq)
-
     def note(self, note: Note, *, soon: bool = True) -> None:
         """Write the note with the next commit: within a moment or, if not `soon`, with the next
         commit for another reason."""
@@ -411,23 +356,6 @@ class Log:
             raise stale_error()
         self._inbox.require_room()
 
-    # Before a response leaves
-
-    async def settled(self, since: int | None = None) -> None:
-        """Return when everything that the state shows now is on disk. Raises Unavailable if it
-        won't be or if the state was reloaded since the `generation` in which the caller read it."""
-        await self._durability.settled(since)
-
-    def when_settled(self, report: Callable[[Exception | None], None]) -> None:
-        """Call `report` when everything that the state shows now is on disk, immediately if it is;
-        with Unavailable if it won't be."""
-        self._durability.when_settled(report)
-
-    async def was_reloaded(self, since: int) -> bool:
-        """Return whether the state was discarded since that `generation` and is reloaded, for which
-        this waits up to `RELOAD_WAIT_SECONDS`."""
-        return await self._durability.was_reloaded(since)
-
     # Background work
 
     def _on_growth(self, seq: int | None) -> None:
@@ -442,7 +370,7 @@ class Log:
         """Fold what other nodes broadcast."""
         broadcasts: list[EntryBroadcast] = []
         for text in texts:
-            self._forwarding.wrote(broadcast.sender_of(text))
+            self.forwarding.wrote(broadcast.sender_of(text))
             received = broadcast.decode_broadcast(text, self.state.seq)
             if isinstance(received, int):
                 self._on_growth(received)
@@ -462,7 +390,7 @@ class Log:
 
     def _tick(self) -> None:
         self._inbox.expire()
-        self._durability.expire()
+        self.durability.expire()
         if self.freshness.write_trouble and not self.freshness.newer:
             self._inbox.add_probe()
         self._head_watch.tick()

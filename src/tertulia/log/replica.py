@@ -28,16 +28,25 @@ Follower = Callable[[Sequence[Entry]], None]
 
 
 class LogSubscribers:
-    """Callbacks of the log. All are called on the event loop."""
+    """Callbacks of the log, for as long as it is open. All are called on the event loop."""
 
     def __init__(self) -> None:
         self.followers: list[Follower] = []
+        """Called with committed entries, in order, each once."""
         self.on_reload: list[Callable[[], None]] = []
+        """Called when the state was discarded and reloaded."""
         self.on_history: list[Callable[[], None]] = []
+        """Called when the log's history changed, or a part of it was pruned before this node read
+        it, so that what was known of its entries is void."""
         self.on_mail: list[Callable[[], None]] = []
+        """Called when this node has committed an email to send."""
         self.on_call: list[Callable[[], None]] = []
+        """Called when this node has committed a call of a bot's service."""
         self.on_stale: list[Callable[[], None]] = []
+        """Called when the state can no longer be verified, so that `require_fresh` refuses."""
         self.on_newer: list[Callable[[str], None]] = []
+        """Called with the reason when this program is too old for the database. It decides nothing
+        more and should exit."""
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """Call the followers with entries that are on disk and in the state."""
@@ -58,26 +67,6 @@ class LogSubscribers:
                 callback()
             except Exception:  # The writer continues.
                 logger.exception("a callback failed after the state was reloaded")
-
-    def mail_written(self) -> None:
-        """Report that an email to send is on disk."""
-        for callback in self.on_mail:
-            callback()
-
-    def call_written(self) -> None:
-        """Report that a call of a bot's service is on disk."""
-        for callback in self.on_call:
-            callback()
-
-    def stale(self) -> None:
-        """Report that the state can no longer be verified."""
-        for callback in self.on_stale:
-            callback()
-
-    def newer(self, reason: str) -> None:
-        """Report that this program is too old for the database."""
-        for callback in self.on_newer:
-            callback(reason)
 
 
 _MAX_BROADCASTS: Final = 500

@@ -65,7 +65,8 @@ class Recovery:
         self.freshness.newer = str(error)
         await self.transactions.abandon()
         self.inbox.discard(not_done_error())
-        self.subscribers.newer(str(error))
+        for callback in self.subscribers.on_newer:
+            callback(str(error))
 
 
 class Writer:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -62,34 +62,15 @@ from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
 from tertulia.state.users import AgentKeyTable, CredentialTable, SessionTable, UserTable
 
-_TABLES: Final[Mapping[str, type[Table[Any]]]] = {
-    "agent_keys": AgentKeyTable,
-    "channels": ChannelTable,
-    "credentials": CredentialTable,
-    "custom_emoji": CustomEmojiTable,
-    "devices": PersonalTable,
-    "direct_conversations": DirectConversationTable,
-    "drafts": PersonalTable,
-    "feeds": FeedTable,
-    "muted_users": MutedUserTable,
-    "navigation_views": PersonalTable,
-    "onboarding_steps": PersonalTable,
-    "pins": PinTable,
-    "profile_values": ProfileValueTable,
-    "push_subscriptions": PushSubscriptionTable,
-    "push_tokens": PersonalTable,
-    "reminders": ReminderTable,
-    "scheduled_messages": ScheduledMessageTable,
-    "sessions": SessionTable,
-    "snippets": PersonalTable,
-    "subscriptions": SubscriptionTable,
-    "topics": TopicTable,
-    "user_groups": GroupTable,
-    "user_statuses": StatusTable,
-    "user_topics": UserTopicTable,
-    "users": UserTable,
+_ATTRIBUTES: Final = {
+    "realm": "realms",
+    "personal_settings": "settings",
+    "user_groups": "groups",
+    "direct_conversations": "directs",
+    "channel_folders": "folders",
+    "user_statuses": "statuses",
 }
-"""Table classes of nouns that have indexes."""
+"""Attributes of the state that aren't called as their table."""
 _NOT_OF_TABLES: Final = {"seq", "unread", "recent_writes", "sent", "_changed"}
 """Attributes besides tables and indexes. A copy with changes shares them."""
 
@@ -101,65 +82,67 @@ class State:
     attribute except those in `_NOT_OF_TABLES` is a table or an index.
     """
 
+    realms: Table[Realm]
+    users: UserTable
+    credentials: CredentialTable
+    sessions: SessionTable
+    agent_keys: AgentKeyTable
+    feeds: FeedTable
+    settings: Table[PersonalSettings]
+    groups: GroupTable
+    channels: ChannelTable
+    subscriptions: SubscriptionTable
+    topics: TopicTable
+    directs: DirectConversationTable
+    custom_emoji: CustomEmojiTable
+    alert_words: Table[AlertWords]
+    muted_users: MutedUserTable
+    invitations: Table[Invitation]
+    confirmations: Table[Confirmation]
+    counters: Table[Counter]
+    folders: Table[ChannelFolder]
+    user_topics: UserTopicTable
+    quiet_times: Table[QuietTimes]
+    statuses: StatusTable
+    profile_fields: Table[ProfileField]
+    profile_values: ProfileValueTable
+    drafts: PersonalTable[SavedDraft]
+    snippets: PersonalTable[Snippet]
+    scheduled_messages: ScheduledMessageTable
+    reminders: ReminderTable
+    navigation_views: PersonalTable[NavigationView]
+    devices: PersonalTable[Device]
+    push_tokens: PersonalTable[PushToken]
+    push_subscriptions: PushSubscriptionTable
+    domains: Table[Domain]
+    linkifiers: Table[Linkifier]
+    playgrounds: Table[Playground]
+    banners: Table[Banner]
+    pins: PinTable
+    topic_moves: Table[TopicMove]
+    default_channel_groups: Table[DefaultChannelGroup]
+    onboarding_steps: PersonalTable[OnboardingStep]
+    attachments: Table[Attachment]
+    attachment_messages: Table[AttachmentMessage]
+    removed_files: Table[RemovedFile]
+    pending_previews: Table[PendingPreview]
+
     def __init__(self) -> None:
         self.seq = 0
         self.unread = UnreadIndex()
         self.recent_writes = RecentWrites()
 
-        self.tables: dict[str, Any] = {
-            noun.table: _TABLES.get(noun.table, Table)(noun) for noun in NOUNS
-        }
+        self.tables: dict[str, Any] = {}
         self._changed: set[str] = set()
         """Tables that may have changed since `take_dirty`."""
-        for table in self.tables.values():
+        for noun in NOUNS:
+            attribute = _ATTRIBUTES.get(noun.table, noun.table)
+            declared: Any = State.__annotations__.get(attribute, Table)
+            kind: type[Table[Any]] = get_origin(declared) or declared
+            table = self.tables[noun.table] = kind(noun)
             table.changed = self._changed
-        self.realms: Table[Realm] = self.tables["realm"]
-        self.users: UserTable = self.tables["users"]
-        self.credentials: CredentialTable = self.tables["credentials"]
-        self.sessions: SessionTable = self.tables["sessions"]
-        self.agent_keys: AgentKeyTable = self.tables["agent_keys"]
-        self.feeds: FeedTable = self.tables["feeds"]
-        self.settings: Table[PersonalSettings] = self.tables["personal_settings"]
-        self.groups: GroupTable = self.tables["user_groups"]
-        self.channels: ChannelTable = self.tables["channels"]
-        self.subscriptions: SubscriptionTable = self.tables["subscriptions"]
-        self.topics: TopicTable = self.tables["topics"]
-        self.directs: DirectConversationTable = self.tables["direct_conversations"]
+            setattr(self, attribute, table)
         self.sent = SentMessages(self.directs)
-        self.custom_emoji: CustomEmojiTable = self.tables["custom_emoji"]
-        self.alert_words: Table[AlertWords] = self.tables["alert_words"]
-        self.muted_users: MutedUserTable = self.tables["muted_users"]
-        self.invitations: Table[Invitation] = self.tables["invitations"]
-        self.confirmations: Table[Confirmation] = self.tables["confirmations"]
-        self.counters: Table[Counter] = self.tables["counters"]
-        self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
-        self.user_topics: UserTopicTable = self.tables["user_topics"]
-        self.quiet_times: Table[QuietTimes] = self.tables["quiet_times"]
-        self.statuses: StatusTable = self.tables["user_statuses"]
-        self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
-        self.profile_values: ProfileValueTable = self.tables["profile_values"]
-        self.drafts: PersonalTable[SavedDraft] = self.tables["drafts"]
-        self.snippets: PersonalTable[Snippet] = self.tables["snippets"]
-        self.scheduled_messages: ScheduledMessageTable = self.tables["scheduled_messages"]
-        self.reminders: ReminderTable = self.tables["reminders"]
-        self.navigation_views: PersonalTable[NavigationView] = self.tables["navigation_views"]
-        self.devices: PersonalTable[Device] = self.tables["devices"]
-        self.push_tokens: PersonalTable[PushToken] = self.tables["push_tokens"]
-        self.push_subscriptions: PushSubscriptionTable = self.tables["push_subscriptions"]
-        self.domains: Table[Domain] = self.tables["domains"]
-        self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
-        self.playgrounds: Table[Playground] = self.tables["playgrounds"]
-        self.banners: Table[Banner] = self.tables["banners"]
-        self.pins: PinTable = self.tables["pins"]
-        self.topic_moves: Table[TopicMove] = self.tables["topic_moves"]
-        self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
-            "default_channel_groups"
-        ]
-        self.onboarding_steps: PersonalTable[OnboardingStep] = self.tables["onboarding_steps"]
-        self.attachments: Table[Attachment] = self.tables["attachments"]
-        self.attachment_messages: Table[AttachmentMessage] = self.tables["attachment_messages"]
-        self.removed_files: Table[RemovedFile] = self.tables["removed_files"]
-        self.pending_previews: Table[PendingPreview] = self.tables["pending_previews"]
 
         for noun in NOUNS:
             if noun.removable:

@@ -170,7 +170,7 @@ async def files_opened(
         access = FileAccess(node, user, files)
         if not access.needs_look:
             return access.own
-        await node.log.settled()
+        await node.log.durability.settled()
         opened = await node.store.read(access.opened)
         access.require_unchanged()
         return opened

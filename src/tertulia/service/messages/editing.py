@@ -111,7 +111,7 @@ async def _move_pieces(node: Node, move_id: int) -> None:
 async def linked_pages(node: Node, pending: PendingPreview) -> Sequence[str]:
     """The URLs of the pages whose previews the message needs. Raises NoSuchMessage."""
     # A crash could undo a message that isn't on disk.
-    await node.log.settled()
+    await node.log.durability.settled()
     return (await _with_previews(node, pending, {}))[1].pages
 
 

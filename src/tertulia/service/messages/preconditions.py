@@ -34,7 +34,7 @@ async def to_edit(log: Log, message_id: int) -> LoadedMessage:
         lambda c: (installation.head_position(c), _one(c, message_id))
     )
     if head.seq > log.state.seq:  # Another node wrote it.
-        await log.reached(head.seq)
+        await log.catching_up.reached(head.seq)
     return await _with_readers(log, _found(head.seq, looked))
 
 
@@ -92,7 +92,7 @@ async def _topic_messages(log: Log, message: Message, since: float | None) -> To
     """All messages in the message's topic, and those sent at that UNIX time or later, if given.
     This doesn't block others."""
     seq = log.state.seq
-    await log.settled()
+    await log.durability.settled()
     place = (message.channel_id or 0, topic_key(message.topic))
 
     def look(connection: Connection) -> TopicMessages:

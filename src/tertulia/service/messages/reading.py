@@ -37,7 +37,7 @@ async def read_unchanged(
 
     async def attempt() -> R:
         seq = node.state.seq
-        await node.log.settled()
+        await node.log.durability.settled()
         found = await (node.store.read(look) if search is None else node.store.search(search, look))
         things = {thing for message in messages(found) for thing in entries_of(message)}
         if node.state.recent_writes.since(seq, things):

@@ -176,7 +176,7 @@ class RecentMessages:
         state, kept = log.state, self._kept
         seq, last = state.seq, state.last_message_id
         newest, stale = self._newest, sorted(self._stale)
-        await log.settled()
+        await log.durability.settled()
 
         def look(connection: Connection) -> tuple[_Messages, _Messages, bool, _Details]:
             again = queries.messages(connection, stale) if stale else []

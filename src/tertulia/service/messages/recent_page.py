@@ -179,7 +179,7 @@ async def _older(
         relations = {} if is_known else message_marks.relations(connection, user.id, ids + newer)
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
-    await node.log.settled()
+    await node.log.durability.settled()
     page, extras = await node.store.search(search, look)
     ids = [message.id for message in page.messages]
     relations = await relations_now(node, user, ids + newer, extras.relations)

@@ -52,7 +52,7 @@ async def compose(
         access = FileAccess(node, author, linked)
         if topic is None and not access.needs_look:
             return ComposedMessage(content=content, rendered=rendered)
-        await node.log.settled()
+        await node.log.durability.settled()
 
         def look(connection: Connection) -> tuple[frozenset[int], frozenset[int]]:
             participants = (

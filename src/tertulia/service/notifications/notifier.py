@@ -155,9 +155,9 @@ class Notifier:
         self._complete_after = log.durable
         """All entries about messages from here up to `_heard` are in `_recent`."""
         self._heard = log.durable
-        log.follow(self._remember)
-        log.on_reload(self._forget)
-        log.on_history(self._release)
+        log.subscribers.followers.append(self._remember)
+        log.subscribers.on_reload.append(self._forget)
+        log.subscribers.on_history.append(self._release)
 
     # What is committed
 

@@ -193,7 +193,7 @@ def page(
         except FileNotFoundError:  # Deleted in the meantime.
             return _refusal(request, Gone(), shows_picture=shows_picture)
         # The response must not contain changes that aren't on disk yet.
-        await node.log.settled()
+        await node.log.durability.settled()
         return response
 
     return Route(path, get, methods=["GET", "HEAD", "OPTIONS"])

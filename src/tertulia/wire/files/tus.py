@@ -313,7 +313,7 @@ class _Tus:
                 with _storage_errors():
                     await require_disk_space(self._node, partial.length - present)
                 await self._take(request, partial, pieces, stop, checksum)
-                self._node.log.hear()
+                self._node.log.store.hear_gathered()
                 self._who(request)  # Rights may have been lost in the meantime.
                 present = pieces.size
         headers = {**headers, "Upload-Offset": str(present)}

@@ -98,7 +98,7 @@ class Endpoint:
         limit = node.config.max_body_mib * MIB
         if route.body_bytes is not None:
             limit = min(limit, route.body_bytes)
-        seen, generation = node.state.seq, node.log.generation
+        seen, generation = node.state.seq, node.log.durability.generation
         uploads: Sequence[Upload] = ()
         body = b""
         if route.payload:
@@ -116,7 +116,7 @@ class Endpoint:
         except Unavailable:
             # A failed commit of another request is no reason to fail a read.
             is_question = route.method == "GET" and not route.polls
-            if not is_question or not await node.log.was_reloaded(generation):
+            if not is_question or not await node.log.durability.was_reloaded(generation):
                 raise
         return await self._handled(request, route, self._authenticated(request, route), sent)
 
@@ -130,7 +130,7 @@ class Endpoint:
             raise
         limit = node.config.max_file_upload_size_mib * MIB
         async with received_file(request, node.uploads, limit) as (sent, file):
-            node.log.hear()
+            node.log.store.hear_gathered()
             self._authenticated(request, route)  # Rights may have been lost in the meantime.
             return await self._handled(request, route, user, sent, file=file)
 
@@ -151,7 +151,7 @@ class Endpoint:
         body: bytes = b"",
     ) -> Response:
         node = self._node
-        generation = node.log.generation
+        generation = node.log.durability.generation
         session = session_in(request.scope)
         agent = WEBSITE if session else header(request.scope["headers"], b"user-agent") or ""
         call = Call(
@@ -170,7 +170,7 @@ class Endpoint:
         # The response may show changes that aren't on disk yet. (A command saw the state that
         # counts.)
         try:
-            await node.log.settled(generation if route.method == "GET" else None)
+            await node.log.durability.settled(generation if route.method == "GET" else None)
         except Unavailable:
             if route.method == "GET":
                 raise

@@ -126,11 +126,11 @@ class AtPosition:
             await self._app(scope, receive, send)
             return
         positions, log = self._positions, self._log
-        log.hear()  # For clients that do not say what they have seen.
+        log.store.hear_gathered()  # For clients that do not say what they have seen.
         awaited = positions.awaited(scope["headers"])
         if awaited is not None:
             try:
-                await log.reached(awaited)
+                await log.catching_up.reached(awaited)
             except Unavailable as error:
                 await failure(error)(scope, receive, send)
                 return

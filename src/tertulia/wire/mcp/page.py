@@ -120,7 +120,7 @@ class _Endpoint:
 
         result = await respond(era, message, call)
         # The response may contain changes that are not on disk yet.
-        await node.log.settled()
+        await node.log.durability.settled()
         body = rpc.result(message.id, result)
         return Response(body, headers=_HEADERS, media_type=_JSON)
 

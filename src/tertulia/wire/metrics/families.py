@@ -164,7 +164,7 @@ def _log_metrics(node: HttpNode) -> Iterator[Family]:
     yield _counter(
         "tertulia_state_reloads",
         "Times the state was discarded and loaded again.",
-        log.generation,
+        log.durability.generation,
     )
     yield _gauge("tertulia_inbox_requests", "Requests waiting for the log's writer.", log.waiting)
 

@@ -254,7 +254,7 @@ def route_maker(node: HttpNode, pages: str) -> RouteMaker:
                     raise OrganizationDeactivated("This organization is deactivated.")
                 sent = await _form(node, request, forms if counted else None)
                 response = await show(PageRequest(node, request, sent, mails))
-                await node.log.settled()
+                await node.log.durability.settled()
             except (Refused, Unavailable) as refusal:
                 return _refused(node, request, refusal)
             return response
