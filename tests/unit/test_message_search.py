@@ -24,6 +24,7 @@ from tertulia.store import (
     message_search,
     queries,
     search_index,
+    search_text,
     search_walk,
     topics,
 )
@@ -467,7 +468,7 @@ def test_a_common_word_is_not_looked_up_for_a_reader_of_few_messages(
 ) -> None:
     """The search index lists messages that others received, too."""
     looked_up = sizes_of_lookups(monkeypatch)
-    seen = search_walk.ScannedSample(
+    seen = search_text.ScannedSample(
         passed=250, matched=matched, gained=6, span=250, newest=10**5, messages=()
     )
     search = saying(Term(narrow.Matches(phrases_of("the"))))
@@ -678,7 +679,7 @@ def test_a_search_with_many_terms_reads_each_message_once(
         folded += 1
         return tokenizer.fold_texts(texts)
 
-    monkeypatch.setattr(search_walk, "fold_texts", count)
+    monkeypatch.setattr(search_text, "fold_texts", count)
     absent = [Term(narrow.Matches(phrases_of(f"absent{n}")), negated=True) for n in range(99)]
     page = message_search.find(counting, saying(Term(narrow.Matches(phrases_of("the"))), *absent))
     assert [message.id for message in page.messages] == list(range(MANY - 9, MANY + 1))
@@ -696,7 +697,7 @@ def test_a_search_ends_in_time_even_if_comparing_is_slow(
         time.sleep(0.05)
         return False
 
-    monkeypatch.setattr(search_walk, "folded_contain", compare)
+    monkeypatch.setattr(search_text, "folded_contain", compare)
     archived.begin_read(0.5)
     with pytest.raises(TimeLimitReached):
         message_search.find(archived, saying(Term(narrow.Matches(phrases_of("the")))))

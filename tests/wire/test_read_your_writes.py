@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.log import head_watch
+from tertulia.log import replica
 from tertulia.service.config import Config
 from tertulia.store import notification_reader
 from tertulia.store.broadcast import EntryBroadcast
@@ -343,7 +343,7 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
 ) -> None:
     ben, behind = three.client(), three.nodes[1]
     with monkeypatch.context() as patch:
-        patch.setattr(head_watch, "BEHIND_SECONDS", 0.05)
+        patch.setattr(replica, "BEHIND_SECONDS", 0.05)
         for name in ("look", "read_log"):
             patch.setattr(behind.node.store, name, away)
         patch.setattr(behind.node.log._replica, "hear", _nothing)
@@ -364,8 +364,8 @@ async def test_waiting_requests_are_limited(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = three.nodes[1].node.log
-    monkeypatch.setattr(head_watch, "MOST_BEHIND", 3)
-    monkeypatch.setattr(head_watch, "BEHIND_SECONDS", 0.05)
+    monkeypatch.setattr(replica, "MOST_BEHIND", 3)
+    monkeypatch.setattr(replica, "BEHIND_SECONDS", 0.05)
     monkeypatch.setattr(three.nodes[1].node.store, "look", away)
     headers = {POSITION: f"{log.position.history}.{log.durable + 1000}"}
 

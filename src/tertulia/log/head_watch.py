@@ -1,12 +1,9 @@
-"""Watching the log's head: whether this node is up to date, and whether it can write; and waiting
-for what clients have seen on other nodes."""
+"""Watching the log's head: whether this node is up to date, and whether it can write."""
 
 import asyncio
-import heapq
 import logging
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,134 +12,14 @@ import msgspec
 from tertulia.log.health import LOOK_SECONDS, Freshness, described
 from tertulia.log.replica import LogSubscribers, Replica
 from tertulia.log.requests import Inbox
-from tertulia.model.changes import Entry
-from tertulia.model.errors import Unavailable
 from tertulia.store import file_modes
 from tertulia.store.database import DatabaseReplaced
 from tertulia.store.installation import NewerDatabase, Position
 from tertulia.store.store import Store
 
-BEHIND_SECONDS: Final = 2.0
-"""How long a request waits at most."""
-MOST_BEHIND: Final = 5000
-"""The number of requests that may wait; others are refused."""
-PAUSE_SECONDS: Final = 0.01
-"""The pause between looks at the head, each for all that wait: so their number doesn't depend on
-clients."""
-RETRY_SECONDS: Final = 0.2
-"""The pause after a failed look."""
-
-_Waiter = tuple[int, int, asyncio.Future[None]]
-"""The number of an entry, a serial number, and a future that is done when the entry is
-available."""
-
-
-class CatchingUp:
-    """Waits for entries that this node doesn't have yet.
-
-    Usually a broadcast brings them within a moment. Without relying on that, the log is read
-    immediately, and then its head: if the head hasn't reached an entry by then, no client can have
-    been shown it. Such a number is made up, or from a log that went back in time.
-    """
-
-    def __init__(self, store: Store, replica: Replica, inbox: Inbox) -> None:
-        self._store = store
-        self._replica = replica
-        self._inbox = inbox
-        self._waiting: list[_Waiter] = []
-        """A heap."""
-        self._asked = 0
-        self._task: asyncio.Task[None] | None = None
-
-    def __len__(self) -> int:
-        """The number of requests that wait."""
-        return sum(not waiter[2].done() for waiter in self._waiting)
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether any request waits."""
-        return bool(self._waiting)
-
-    async def reached(self, seq: int) -> None:
-        """Return when the state has the entry, or when the log is known to lack it. Raises
-        Unavailable after `BEHIND_SECONDS`."""
-        if seq > self._replica.position.seq:
-            self._store.hear()  # It may lie there unread.
-        if seq <= self._replica.position.seq:
-            return
-        if len(self._waiting) >= MOST_BEHIND:
-            raise _behind_error()
-        future = asyncio.get_running_loop().create_future()
-        self._asked += 1
-        heapq.heappush(self._waiting, (seq, self._asked, future))
-        if self._task is None:
-            self._task = asyncio.create_task(self._look_on(), name="log-catching-up")
-        try:
-            async with asyncio.timeout(BEHIND_SECONDS):
-                await future
-        except TimeoutError:
-            raise _behind_error() from None
-
-    def on_entries(self, _: Sequence[Entry]) -> None:
-        """Wake requests whose entries were folded."""
-        waiting, seq = self._waiting, self._replica.position.seq
-        while waiting and waiting[0][0] <= seq:
-            _finish(heapq.heappop(waiting))
-
-    def on_reload(self) -> None:
-        """Wake all requests: the state was reloaded, perhaps with another history."""
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            _finish(waiter)
-
-    async def close(self) -> None:
-        """Stop, and refuse all requests that wait."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        for _, _, future in self._waiting:
-            if not future.done():
-                future.set_exception(Unavailable("The server is shutting down. Try again."))
-        self._waiting = []
-
-    async def _look_on(self) -> None:
-        pause = PAUSE_SECONDS
-        try:
-            while self._waiting:
-                self._inbox.add_growth()
-                await asyncio.sleep(pause)
-                if not self._waiting:
-                    return
-                asked = list(self._waiting)
-                try:
-                    head = await self._store.look()
-                except Exception:  # It is `HeadWatch` that says so. Here there is another look.
-                    pause = RETRY_SECONDS
-                else:
-                    pause = PAUSE_SECONDS
-                    is_same = head.history == self._replica.position.history
-                    for waiter in asked:
-                        if not is_same or waiter[0] > head.seq:
-                            _finish(waiter)
-                self._waiting = [waiter for waiter in self._waiting if not waiter[2].done()]
-                heapq.heapify(self._waiting)
-        finally:
-            self._task = None
-
-
-def _finish(waiter: _Waiter) -> None:
-    if not waiter[2].done():
-        waiter[2].set_result(None)
-
-
-def _behind_error() -> Unavailable:
-    return Unavailable(
-        "This node hasn't caught up with changes that you've already seen on another node."
-        " Try again in a moment."
-    )
-
-
 logger = logging.getLogger("tertulia.log")
+
+FILE: Final = "position"
 
 
 class PositionFile:
@@ -253,9 +130,6 @@ class HeadWatch:
             await asyncio.wait([self._look])
         if self._position_file is not None:
             self._position_file.write(self._replica.position)
-
-
-FILE = "position"
 
 
 PROOF_SECONDS: Final = 10.0

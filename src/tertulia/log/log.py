@@ -17,15 +17,9 @@ from typing import Any, Final, TypeVar
 
 from tertulia.log.commits import Commits, Transactions, command_context
 from tertulia.log.forwarding import Forwarding
-from tertulia.log.head_watch import (
-    PROOF_WAIT_SECONDS,
-    CatchingUp,
-    HeadWatch,
-    PositionFile,
-    WriteProbe,
-)
+from tertulia.log.head_watch import PROOF_WAIT_SECONDS, HeadWatch, PositionFile, WriteProbe
 from tertulia.log.health import Durability, Freshness, Lag, Measures, stale_error
-from tertulia.log.replica import LogSubscribers, Replica
+from tertulia.log.replica import CatchingUp, LogSubscribers, Replica
 from tertulia.log.requests import Command, Gathering, Inbox, Snapshot
 from tertulia.log.snapshots import NotLoaded, Snapshots, UnreadLoads, state_only
 from tertulia.log.writer import Recovery, Writer

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from tertulia.log.head_watch import CatchingUp
-from tertulia.log.replica import Replica
+from tertulia.log.replica import CatchingUp, Replica
 from tertulia.log.requests import ANSWER_SECONDS, Inbox, Snapshot
 from tertulia.model.errors import Unavailable
 from tertulia.state.unread_bitmaps import ChannelMessages, DirectMessages, ReadState

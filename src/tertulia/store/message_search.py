@@ -16,20 +16,14 @@ from tertulia.model import narrow
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.narrow import MessageSearch, Scope, Term
-from tertulia.store import queries as queries
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import (
     narrow_condition,
     scope_condition,
 )
-from tertulia.store.search_walk import (
-    STEP_GROWTH,
-    ScannedSample,
-    SearchWalk,
-    matching_text,
-    split_terms,
-)
+from tertulia.store.search_text import ScannedSample, matching_text, split_terms
+from tertulia.store.search_walk import STEP_GROWTH, SearchWalk
 
 PAGE_BYTES = 4 * 1024 * 1024
 """Content and HTML on either side of the anchor, counted twice in a search, which also returns

@@ -31,6 +31,21 @@ class IdSubset(NamedTuple):
     number: int
 
 
+def all_of(clauses: Iterable[Clause]) -> Clause:
+    conditions = list(clauses)
+    return (
+        " AND ".join(f"({sql})" for sql, _ in conditions),
+        [value for _, values in conditions for value in values],
+    )
+
+
+def places(scope: Scope) -> int:
+    """Return how many channels and conversations are queried."""
+    whole, parts = scope.parts
+    lists = (scope.channel_ids, scope.direct_ids, whole, parts)
+    return sum(map(len, lists)) + bool(scope.only_recorded)
+
+
 def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
     """Return the condition that a row of `messages` is in the scope and fits all terms."""
     dialect = connection.dialect
@@ -146,7 +161,7 @@ def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[IdSubset]:
 def _all_indexed(terms: Sequence[Term]) -> list[Clause]:
     wanted = [term.condition for term in terms if not term.negated]
     found = [one for condition in wanted if (one := _indexed(condition)) is not None]
-    if len(found) == 2 and in_each_channel(terms) and any(map(_is_one_channel, wanted)):
+    if len(found) == 2 and in_each_channel(terms) and any(map(is_one_channel, wanted)):
         return []  # One index has both.
     topic = _one_topic(terms)
     return found if topic is None else [*found, topic]
@@ -166,7 +181,7 @@ def _is_one(condition: narrow.InChannels) -> bool:
     return len(condition.channel_ids) == 1
 
 
-def _is_one_channel(condition: narrow.Condition) -> bool:
+def is_one_channel(condition: narrow.Condition) -> bool:
     return isinstance(condition, narrow.InChannels) and _is_one(condition)
 
 

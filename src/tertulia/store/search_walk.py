@@ -1,28 +1,40 @@
 """Walking through the matches of a search, by scanning messages or with the search index."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from tertulia.model import narrow
 from tertulia.model.messages import Message
-from tertulia.model.narrow import MessageSearch, Scope, Term
-from tertulia.model.tokenizer import Phrase, fold_texts, folded_contain
-from tertulia.store import queries as queries
+from tertulia.model.narrow import MessageSearch, Term
+from tertulia.model.tokenizer import Phrase
+from tertulia.store import queries
 from tertulia.store.codec import MESSAGE_COLUMNS, NO_MESSAGE, message_of
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import (
     Clause,
     IdSubset,
+    all_of,
     ids_in_scope,
     in_each_channel,
+    is_one_channel,
     narrow_condition,
     nearest,
+    places,
     smallest_subset,
+)
+from tertulia.store.search_text import (
+    SAMPLE,
+    ScannedSample,
+    Strategy,
+    matching_text,
+    rare_phrases,
+    says,
+    share_with,
+    split_terms,
 )
 
 _ids_decoder = msgspec.json.Decoder(list[int])
@@ -30,105 +42,31 @@ _ids_decoder = msgspec.json.Decoder(list[int])
 
 _FIRST_STEP = 250
 """Messages in the first step, which are enough to estimate how common a phrase is."""
-
-
 _LONGEST_STEP = 100_000
 """Hits that one lookup names. They are read in steps of `_MOST_ROWS`."""
-
-
 _MOST_ROWS = 2000
 """Messages read in one step, because other threads wait for it."""
-
-
 _SPREAD = 100
 """Messages sampled from the whole history to estimate how common a phrase is."""
-
-
 STEP_GROWTH = 8
 """The most that a step may be larger than the previous one."""
-
-
-SAMPLE = 50
-"""Messages by which common phrases are recognized."""
-
-
-_MUCH_MORE = 8
-"""A phrase this many times as common as another one isn't looked up."""
-
-
 _SCAN_COST = 5.0
 """Microseconds for scanning a message. Only the proportions of the costs matter."""
-
-
 _LOOKUP_COST = 1.5
 """Microseconds for reading a message that the search index has named. For naming it, see
 `Dialect.search_hit_cost`."""
-
-
 _LONG = 5000.0
 """Microseconds of estimated work from which the size of the narrow is worth a query."""
-
-
 _REACH = 8
 """A walk along all messages covers this many times the page, or `_REACH_OF_PLACE` messages for each
 channel and conversation in scope, before these are queried one by one."""
-
-
 _REACH_OF_PLACE = 4
 
 
 _MERGED = 512
 """Messages queried from the channels and conversations in one step."""
-
-
 _WORTH = 8
 """If fewer than one of this many messages matches, the walk returns to all messages."""
-
-
-TextTerm = tuple[tuple[Phrase, ...], bool]
-"""Phrases that a message must have all of, or mustn't (negated: True)."""
-
-
-class ScannedSample(Struct, frozen=True):
-    """Messages already scanned between the newest one and the anchor, for estimating how common
-    the phrases are."""
-
-    passed: int
-    """Their number."""
-    matched: int
-    """Those with the text."""
-    gained: int
-    """Those of them that fit the other terms, too."""
-    span: int
-    """The range of their IDs."""
-    newest: int
-    """The newest message of all."""
-    messages: Sequence[Message]
-    """Some of them, newest first."""
-
-
-class _Strategy(Struct):
-    """The cost and result of one strategy so far."""
-
-    cost: float
-    """Microseconds per message."""
-    size: int
-    """Messages of its last step."""
-    passed: int = 0
-    """Messages read."""
-    gained: int = 0
-    span: int = 0
-    """The range of their IDs."""
-
-    @property
-    def density(self) -> float:
-        """The share of IDs that it reads as messages."""
-        return (self.passed + 1) / (self.span + 1)
-
-    def left(self, need: int, ids: int) -> int:
-        """Estimate how many more messages it must read to find `need` matches or reach the end
-        of the remaining IDs."""
-        return int(min(need * (self.passed + 1) / (self.gained + 1), ids * self.density)) + 1
 
 
 class SearchWalk:
@@ -168,7 +106,7 @@ class SearchWalk:
         it has the others, too, that is less than all messages with these."""
         self._scope = search.scope
         self._where = narrow_condition(connection, search.scope, self._rest)
-        self._places = _places(search.scope)
+        self._places = places(search.scope)
         self._also = in_each_channel(self._rest)
         self._is_scope = all(map(_is_in_scope, self._rest)) and (
             bool(self._also) or not (self._places == 1 and any(map(_is_of_one_channel, self._rest)))
@@ -215,7 +153,7 @@ class SearchWalk:
 
     def _along(self, limit: int, start: int, *where: Clause) -> list[Message]:
         """Find messages beyond an ID by walking along all of them."""
-        sql, values = _all_of(where)
+        sql, values = all_of(where)
         rows = self._connection.query(
             f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {sql}"
             f" AND messages.id {self._comparison} ?"
@@ -226,7 +164,7 @@ class SearchWalk:
 
     def _merged(self, limit: int, start: int, *where: Clause) -> list[Message]:
         """Find messages beyond an ID by querying each channel and conversation in scope."""
-        fits, values = _all_of(where)
+        fits, values = all_of(where)
         found: list[Message] = []
         asked, passed = limit, 0
         while len(found) < limit:
@@ -257,7 +195,7 @@ class SearchWalk:
         self._newest = self._newest_of_all()
         if self._comparison == "<":
             self._last_id = min(self._last_id, self._newest + 1)
-        scan = strategy = _Strategy(_SCAN_COST, _FIRST_STEP)
+        scan = strategy = Strategy(_SCAN_COST, _FIRST_STEP)
         lookup = None
         if (seen := self._seen) is not None and seen.passed:
             scan.passed, scan.gained, scan.span = seen.passed, seen.gained, seen.span
@@ -288,18 +226,18 @@ class SearchWalk:
         ((newest,),) = self._connection.query("SELECT MAX(id) FROM messages")
         return newest or 0
 
-    def _expected_lookup(self, scan: _Strategy, matched: int, some: Sequence[Message]) -> _Strategy:
+    def _expected_lookup(self, scan: Strategy, matched: int, some: Sequence[Message]) -> Strategy:
         """Estimate what the search index will find, from the scanned messages. If its first
         lookup takes as long as all of them, messages from the whole history are sampled first."""
-        self._queried = _rare_phrases(self._phrases, some[:SAMPLE])
+        self._queried = rare_phrases(self._phrases, some[:SAMPLE])
         common = (matched + 1) / (scan.passed + 1)
         is_known = self._seen is not None or self._connection.dialect.search_is_ordered
         if not is_known and self._phrases:
-            said = sum(_says(one, self._queried) for one in self._spread)
+            said = sum(says(one, self._queried) for one in self._spread)
             if said:
                 common, self._knows_hits = said / len(self._spread), True
         hits = int(scan.span * common)
-        return _Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)
+        return Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)
 
     @cached_property
     def _spread(self) -> list[Message]:
@@ -310,13 +248,7 @@ class SearchWalk:
         step = max((last - first) // _SPREAD, 1)
         return queries.messages(self._connection, range(first, last + 1, step))
 
-    def _share(self, phrases: tuple[Phrase, ...]) -> float:
-        """Estimate the share of messages whose content, regardless of the topic, has all
-        phrases."""
-        saying = sum(folded_contain(fold_texts((one.content,)), phrases) for one in self._spread)
-        return saying / max(len(self._spread), 1)
-
-    def _cheaper(self, scan: _Strategy, lookup: _Strategy, need: int) -> _Strategy:
+    def _cheaper(self, scan: Strategy, lookup: Strategy, need: int) -> Strategy:
         """Return the cheaper strategy for the rest, and set the size of its next step."""
         ids = self._last_id if self._comparison == "<" else self._newest - self._last_id
         hits = self._newest * lookup.density
@@ -324,7 +256,7 @@ class SearchWalk:
         to_scan, to_look_up = scan.left(need, ids), lookup.left(need, ids)
         prepared = 0 if self._hits_left else hits * dialect.search_hit_cost
         if prepared > _LONG and not dialect.search_is_ordered:
-            share = self._share(self._queried)
+            share = share_with(self._spread, self._queried)
             checked = min(to_look_up / share, ids) * dialect.search_hit_cost if share else prepared
             self._is_common = checked < prepared
             prepared = min(prepared, checked)
@@ -457,7 +389,7 @@ class SearchWalk:
         for topic_ids, rest in self._topics_saying(self._queried):
             if self._is_whole_topic:
                 rest = ()
-            if rest and not among and not self._share(rest):
+            if rest and not among and not share_with(self._spread, rest):
                 # Few messages have the other phrases, and the topics may have many.
                 topic_id = "(SELECT topic_id FROM messages WHERE messages.id = hits.id)"
                 hits = dialect.search_hits(comparison)
@@ -524,63 +456,4 @@ def _is_in_scope(term: Term) -> bool:
 
 
 def _is_of_one_channel(term: Term) -> bool:
-    condition = term.condition
-    return (
-        not term.negated
-        and isinstance(condition, narrow.InChannels)
-        and len(condition.channel_ids) == 1
-    )
-
-
-def _places(scope: Scope) -> int:
-    """Return how many channels and conversations are queried."""
-    whole, parts = scope.parts
-    lists = (scope.channel_ids, scope.direct_ids, whole, parts)
-    return sum(map(len, lists)) + bool(scope.only_recorded)
-
-
-def _all_of(clauses: Iterable[Clause]) -> Clause:
-    conditions = list(clauses)
-    return (
-        " AND ".join(f"({sql})" for sql, _ in conditions),
-        [value for _, values in conditions for value in values],
-    )
-
-
-def _says(message: Message, phrases: tuple[Phrase, ...]) -> bool:
-    return folded_contain(fold_texts((message.content, message.topic)), phrases)
-
-
-def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
-    """Drop phrases that are much more common than others in a sample, because looking them up
-    costs much and excludes little."""
-    if len(phrases) < 2:
-        return phrases
-    texts = [fold_texts((message.content, message.topic)) for message in some]
-    counts = [sum(folded_contain(one, (phrase,)) for one in texts) for phrase in phrases]
-    limit = _MUCH_MORE * (min(counts) + 1)
-    return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
-
-
-def split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
-    texts: list[TextTerm] = []
-    rest: list[Term] = []
-    for term in terms:
-        if isinstance(term.condition, narrow.Matches):
-            texts.append((term.condition.phrases, term.negated))
-        else:
-            rest.append(term)
-    return texts, rest
-
-
-def matching_text(
-    connection: Connection, some: Iterable[Message], terms: Sequence[TextTerm]
-) -> list[Message]:
-    """Return the messages that fit the text terms. Raises TimeLimitReached."""
-    found: list[Message] = []
-    for message in some:
-        connection.require_time()
-        folded_texts = fold_texts((message.content, message.topic))
-        if all(folded_contain(folded_texts, phrases) is not negated for phrases, negated in terms):
-            found.append(message)
-    return found
+    return not term.negated and is_one_channel(term.condition)

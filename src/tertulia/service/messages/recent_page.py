@@ -19,11 +19,11 @@ from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node, retry_on_conflict
 from tertulia.state.messages import entries_of, message_in
 from tertulia.state.state import State
-from tertulia.store import message_details, message_marks, message_search, search_walk
+from tertulia.store import message_details, message_marks, message_search, search_text
 from tertulia.store.database import Connection
 from tertulia.store.message_marks import MessageMarks
 from tertulia.store.message_search import Page
-from tertulia.store.search_walk import ScannedSample
+from tertulia.store.search_text import ScannedSample
 
 _ESTIMATE = 250
 """Messages after which a search estimates whether to continue in the database."""
@@ -120,7 +120,7 @@ def _begun(
     they were read."""
     recent, state = node.recent_messages, node.state
     received = _Received(state, state.users[user_id], first, marks)
-    texts, _ = search_walk.split_terms(terms)
+    texts, _ = search_text.split_terms(terms)
     said = [phrase for phrases, negated in texts if not negated for phrase in phrases]
     wanted = max((word for phrase in said for word in phrase.words), key=len, default="")
     found: list[RecentMessage] = []
@@ -150,7 +150,7 @@ def _begun(
     else:
         passed, last = len(recent), max(first, recent.first)
     newest = recent.newest_first(state) if len(said) > 1 else ()
-    sample = [one.message for _, one in islice(newest, search_walk.SAMPLE)]
+    sample = [one.message for _, one in islice(newest, search_text.SAMPLE)]
     seen = ScannedSample(passed, matched, len(found), start - last, state.last_message_id, sample)
     return _Begun(found, last, seen, received.is_unsure)
 

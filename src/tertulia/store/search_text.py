@@ -1,0 +1,108 @@
+"""Texts in a search: which messages have them, and estimates of how common they are and what
+finding them costs."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from tertulia.model import narrow
+from tertulia.model.messages import Message
+from tertulia.model.narrow import Term
+from tertulia.model.tokenizer import Phrase, fold_texts, folded_contain
+from tertulia.store.database import Connection
+
+SAMPLE = 50
+"""Messages by which common phrases are recognized."""
+_MUCH_MORE = 8
+"""A phrase this many times as common as another one isn't looked up."""
+
+
+TextTerm = tuple[tuple[Phrase, ...], bool]
+"""Phrases that a message must have all of, or mustn't (negated: True)."""
+
+
+def says(message: Message, phrases: tuple[Phrase, ...]) -> bool:
+    return folded_contain(fold_texts((message.content, message.topic)), phrases)
+
+
+def share_with(messages: Sequence[Message], phrases: tuple[Phrase, ...]) -> float:
+    """Return the share of the messages whose content, regardless of the topic, has all phrases."""
+    matches = sum(folded_contain(fold_texts((one.content,)), phrases) for one in messages)
+    return matches / max(len(messages), 1)
+
+
+def rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
+    """Drop phrases that are much more common than others in a sample, because looking them up
+    costs much and excludes little."""
+    if len(phrases) < 2:
+        return phrases
+    texts = [fold_texts((message.content, message.topic)) for message in some]
+    counts = [sum(folded_contain(one, (phrase,)) for one in texts) for phrase in phrases]
+    limit = _MUCH_MORE * (min(counts) + 1)
+    return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
+
+
+def split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
+    texts: list[TextTerm] = []
+    rest: list[Term] = []
+    for term in terms:
+        if isinstance(term.condition, narrow.Matches):
+            texts.append((term.condition.phrases, term.negated))
+        else:
+            rest.append(term)
+    return texts, rest
+
+
+def matching_text(
+    connection: Connection, some: Iterable[Message], terms: Sequence[TextTerm]
+) -> list[Message]:
+    """Return the messages that fit the text terms. Raises TimeLimitReached."""
+    found: list[Message] = []
+    for message in some:
+        connection.require_time()
+        folded_texts = fold_texts((message.content, message.topic))
+        if all(folded_contain(folded_texts, phrases) is not negated for phrases, negated in terms):
+            found.append(message)
+    return found
+
+
+class ScannedSample(Struct, frozen=True):
+    """Messages already scanned between the newest one and the anchor, for estimating how common
+    the phrases are."""
+
+    passed: int
+    """Their number."""
+    matched: int
+    """Those with the text."""
+    gained: int
+    """Those of them that fit the other terms, too."""
+    span: int
+    """The range of their IDs."""
+    newest: int
+    """The newest message of all."""
+    messages: Sequence[Message]
+    """Some of them, newest first."""
+
+
+class Strategy(Struct):
+    """The cost and result of one strategy so far."""
+
+    cost: float
+    """Microseconds per message."""
+    size: int
+    """Messages of its last step."""
+    passed: int = 0
+    """Messages read."""
+    gained: int = 0
+    span: int = 0
+    """The range of their IDs."""
+
+    @property
+    def density(self) -> float:
+        """The share of IDs that it reads as messages."""
+        return (self.passed + 1) / (self.span + 1)
+
+    def left(self, need: int, ids: int) -> int:
+        """Estimate how many more messages it must read to find `need` matches or reach the end
+        of the remaining IDs."""
+        return int(min(need * (self.passed + 1) / (self.gained + 1), ids * self.density)) + 1
