@@ -479,7 +479,7 @@ async def test_a_repeated_request_is_recognized_after_many_others_and_a_restart(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 50
-    monkeypatch.setattr(replica, "RECALLED", most)
+    monkeypatch.setattr(replica, "RECALLED_SENDS", most)
     assert messages.RECALLED_SENDS >= messages.REMEMBERED_SENDS
     attempt = {"queue_id": "q", "local_id": "1"}
     async with new_organization(config) as org:
@@ -532,7 +532,7 @@ async def test_a_request_sent_to_version_0_1_is_recognized_after_the_upgrade(
 
 
 def test_remembered_requests_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "KEPT", 3)
+    monkeypatch.setattr(messages, "REMEMBERED_SENDS", 3)
     kept = messages.SentMessages(State().directs)
     for number in range(5):
         message = Message(id=number, sender_id=1, sent_at=1)

@@ -311,7 +311,7 @@ async def test_a_committed_change_is_not_reported_as_failed_because_of_another(
         raise not_done_error()
 
     with monkeypatch.context() as patch:
-        patch.setattr(org.node.log, "settled", settled)
+        patch.setattr(org.node.log.durability, "settled", settled)
         answer = await org["ann"].post("/users/me/status", status_text="busy")
         assert "may not have been saved" in answer.refused("SERVER_NOT_READY", 503)["msg"]
     status = (await org["ann"].get(f"/users/{org['ann'].user_id}/status")).ok["status"]

@@ -39,7 +39,6 @@ from tertulia.store.search_text import (
 
 _ids_decoder = msgspec.json.Decoder(list[int])
 
-
 _FIRST_STEP = 250
 """Messages in the first step, which are enough to estimate how common a phrase is."""
 _LONGEST_STEP = 100_000
@@ -61,8 +60,6 @@ _REACH = 8
 """A walk along all messages covers this many times the page, or `_REACH_OF_PLACE` messages for each
 channel and conversation in scope, before these are queried one by one."""
 _REACH_OF_PLACE = 4
-
-
 _MERGED = 512
 """Messages queried from the channels and conversations in one step."""
 _WORTH = 8
