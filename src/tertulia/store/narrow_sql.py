@@ -46,6 +46,16 @@ def places(scope: Scope) -> int:
     return sum(map(len, lists)) + bool(scope.only_recorded)
 
 
+def fits_scope(term: Term) -> bool:
+    """Return whether the term fits most messages in scope, or has an index by channel."""
+    indexed = narrow.InChannels | narrow.FromSender | narrow.HasPart
+    return term.negated or isinstance(term.condition, indexed)
+
+
+def names_one_channel(term: Term) -> bool:
+    return not term.negated and _is_one_channel(term.condition)
+
+
 def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
     """Return the condition that a row of `messages` is in the scope and fits all terms."""
     dialect = connection.dialect
@@ -161,7 +171,7 @@ def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[IdSubset]:
 def _all_indexed(terms: Sequence[Term]) -> list[Clause]:
     wanted = [term.condition for term in terms if not term.negated]
     found = [one for condition in wanted if (one := _indexed(condition)) is not None]
-    if len(found) == 2 and in_each_channel(terms) and any(map(is_one_channel, wanted)):
+    if len(found) == 2 and in_each_channel(terms) and any(map(_is_one_channel, wanted)):
         return []  # One index has both.
     topic = _one_topic(terms)
     return found if topic is None else [*found, topic]
@@ -181,7 +191,7 @@ def _is_one(condition: narrow.InChannels) -> bool:
     return len(condition.channel_ids) == 1
 
 
-def is_one_channel(condition: narrow.Condition) -> bool:
+def _is_one_channel(condition: narrow.Condition) -> bool:
     return isinstance(condition, narrow.InChannels) and _is_one(condition)
 
 

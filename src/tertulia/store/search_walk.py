@@ -9,7 +9,7 @@ import msgspec
 
 from tertulia.model import narrow
 from tertulia.model.messages import Message
-from tertulia.model.narrow import MessageSearch, Term
+from tertulia.model.narrow import MessageSearch
 from tertulia.model.tokenizer import Phrase
 from tertulia.store import queries
 from tertulia.store.codec import MESSAGE_COLUMNS, NO_MESSAGE, message_of
@@ -18,9 +18,10 @@ from tertulia.store.narrow_sql import (
     Clause,
     IdSubset,
     all_of,
+    fits_scope,
     ids_in_scope,
     in_each_channel,
-    is_one_channel,
+    names_one_channel,
     narrow_condition,
     nearest,
     places,
@@ -105,8 +106,8 @@ class SearchWalk:
         self._where = narrow_condition(connection, search.scope, self._rest)
         self._places = places(search.scope)
         self._also = in_each_channel(self._rest)
-        self._is_scope = all(map(_is_in_scope, self._rest)) and (
-            bool(self._also) or not (self._places == 1 and any(map(_is_of_one_channel, self._rest)))
+        self._is_scope = all(map(fits_scope, self._rest)) and (
+            bool(self._also) or not (self._places == 1 and any(map(names_one_channel, self._rest)))
         )
         """Whether most messages in scope (or in an index by channel) match, and no index has all
         matches in order."""
@@ -444,13 +445,3 @@ class SearchWalk:
         for topic_id, said in said_by.items():
             alike[tuple(one for one in phrases if one not in said)].append(topic_id)
         return [(topic_ids, rest) for rest, topic_ids in alike.items()]
-
-
-def _is_in_scope(term: Term) -> bool:
-    """Return whether the term fits most messages in scope, or has an index by channel."""
-    indexed = narrow.InChannels | narrow.FromSender | narrow.HasPart
-    return term.negated or isinstance(term.condition, indexed)
-
-
-def _is_of_one_channel(term: Term) -> bool:
-    return not term.negated and is_one_channel(term.condition)
