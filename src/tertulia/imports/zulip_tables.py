@@ -1,0 +1,175 @@
+"""Reading the JSON files of Zulip's exports, which can be larger than memory.
+
+A file is one object of tables: lists of rows. It's read through a window. A row that doesn't fit in
+the window makes it grow, up to `MAX_ROW`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from tertulia.imports.source import SourceError
+
+WINDOW: Final = 256 * 1024
+"""Bytes that are read together."""
+MAX_ROW: Final = 64 * 1024 * 1024
+"""Bytes of a row."""
+_BLANKS: Final = b" \t\r\n"
+_CLOSED: Final = re.compile(rb"\}[ \t\r\n]*\]")
+_COMMA: Final = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
+
+Rows = list[Any]
+_decode_rows = msgspec.json.Decoder(list[Any]).decode
+_scan = json.JSONDecoder().raw_decode
+
+
+def tables(path: Path) -> Iterator[tuple[str, Rows]]:
+    """Yield the rows of the file's tables in pieces, each with the name of its table. A table
+    without rows is yielded with an empty list. Raises SourceError if the file is missing or isn't
+    such an object."""
+    try:
+        file = path.open("rb")
+    except OSError:
+        raise SourceError(
+            f"{path.name} is missing, so the export is incomplete. Export or download it again."
+        ) from None
+    with file:
+        try:
+            yield from _Reader(file, path.name).tables()
+        except (ValueError, RecursionError, msgspec.DecodeError) as error:
+            raise SourceError(
+                f"{path.name} isn't valid JSON ({str(error)[:100]}). Export or download it again."
+            ) from None
+
+
+class _Reader:
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._window = b""
+        self._at = 0
+        self._is_whole = False
+        """Whether the window reaches to the end of the file."""
+
+    def tables(self) -> Iterator[tuple[str, Rows]]:
+        self._expect(b"{")
+        if self._next() == b"}":
+            return
+        while True:
+            name = self._value()
+            if not isinstance(name, str):
+                raise ValueError("a name is missing")
+            self._expect(b":")
+            if self._next() != b"[":
+                raise SourceError(
+                    f"'{name[:100]}' in {self._name} isn't a list of rows, so the export can't be"
+                    " read."
+                )
+            self._at += 1
+            yield name, []
+            for rows in self._rows():
+                yield name, rows
+            if self._next() == b"}":
+                return
+            self._expect(b",")
+
+    def _rows(self) -> Iterator[Rows]:
+        if self._next() == b"]":
+            self._at += 1
+            return
+        separator = b""
+        while True:
+            yield self._together(separator) or self._separately()
+            end = self._at
+            after = self._next()
+            self._at += 1
+            if after == b"]":
+                return
+            if after != b",":
+                raise ValueError("a comma is missing between rows")
+            if self._next() == b"{" and end < self._at:
+                separator = b"}" + self._window[end : self._at] + b"{"
+
+    def _together(self, separator: bytes) -> Rows:
+        """Decode all rows that are whole in the window, if their end can be found quickly.
+
+        The end is a guess, from what was between earlier rows. It's right if everything up to it is
+        valid as a list: a guess within a text or a row isn't.
+        """
+        if len(self._window) - self._at < WINDOW // 2 and not self._is_whole:
+            self._read(0)
+        closed = _CLOSED.search(self._window, self._at)
+        guesses = (closed.start() if closed else -1, self._window.rfind(separator, self._at))
+        for end in guesses if separator else ():
+            if end >= 0:
+                try:
+                    rows = _decode_rows(b"[" + self._window[self._at : end + 1] + b"]")
+                except (msgspec.DecodeError, RecursionError):
+                    continue
+                self._at = end + 1
+                return rows
+        return []
+
+    def _separately(self) -> Rows:
+        """Decode the rows that are whole in the window one by one, and at least one."""
+        rows = [self._value()]
+        text = self._window[self._at :].decode("utf-8", "surrogateescape")
+        end = 0
+        while (comma := _COMMA.match(text, end)) is not None:
+            try:
+                value, after = _scan(text, comma.end())
+            except json.JSONDecodeError:
+                break
+            if not isinstance(value, dict):
+                break
+            rows.append(value)
+            end = after
+        self._at += len(text[:end].encode("utf-8", "surrogateescape"))
+        return rows
+
+    def _value(self) -> Any:
+        """Decode one value, however long it is."""
+        while True:
+            self._next()
+            text = self._window[self._at :].decode("utf-8", "surrogateescape")
+            try:
+                value, end = _scan(text, 0)
+            except json.JSONDecodeError:
+                if self._is_whole:
+                    raise
+            else:
+                # A number could continue after the window.
+                if end < len(text) or self._is_whole:
+                    self._at += len(text[:end].encode("utf-8", "surrogateescape"))
+                    return value
+            self._read(len(self._window) - self._at)
+
+    def _next(self) -> bytes:
+        """Skip blanks, and return the next byte without taking it."""
+        while True:
+            while self._at < len(self._window):
+                one = self._window[self._at : self._at + 1]
+                if one not in _BLANKS:
+                    return one
+                self._at += 1
+            if self._is_whole:
+                raise ValueError("it ends too early")
+            self._read(0)
+
+    def _expect(self, byte: bytes) -> None:
+        if self._next() != byte:
+            raise ValueError(f"'{byte.decode()}' is missing")
+        self._at += 1
+
+    def _read(self, more: int) -> None:
+        """Read on, dropping what has been taken."""
+        if len(self._window) - self._at > MAX_ROW:
+            raise SourceError(f"{self._name} has a row that is far too large.")
+        piece = self._file.read(max(WINDOW, more))
+        self._is_whole = not piece
+        self._window = self._window[self._at :] + piece
+        self._at = 0
