@@ -36,10 +36,9 @@ from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, Survey
 from tertulia.log.log import Log
 from tertulia.model.attachments import Attachment
-from tertulia.model.changes import AnyChange
+from tertulia.model.changes import AnyChange, AttachmentAdded
 from tertulia.model.errors import BadImage, Refused
 from tertulia.model.messages import Rendered
-from tertulia.model.users import Credential
 from tertulia.pictures import BadPicture
 from tertulia.service.credentials import Vault
 from tertulia.service.files import pictures
@@ -168,7 +167,7 @@ class Importer:
             organization,
             self._ids,
             Pictures(),
-            self._new_credential,
+            self._vault,
             report,
             time.time(),
         )
@@ -210,10 +209,6 @@ class Importer:
         if not self._log.state.is_empty:
             self._progress.step = "accounts"
 
-    def _new_credential(self, user_id: int) -> Credential:
-        key = self._vault.new_key()
-        return Credential(user_id=user_id, key_digest=key.digest, key_sealed=key.sealed)
-
     # Everything but messages
 
     async def _write_organization(
@@ -237,12 +232,25 @@ class Importer:
                 await self._store_pictures(made, organization, step)
             for some in _chunks(changes(), CHANGES_AT_ONCE):
                 await self._submit(some)
+            if step == "rest":
+                for stored in made.storage():
+                    await self._submit((), stored)
+                for file in organization.attachments:
+                    await self._write_file(file)
             self._next(following)
 
     def _next(self, step: Step) -> None:
         self._progress.step = step
 
-    async def _submit(self, changes: Sequence[AnyChange]) -> None:
+    async def _write_file(self, source: SourceAttachment) -> None:
+        file = await self._attachment(source)
+        if file is not None:
+            number = self._log.state.tables["attachments"].next_id()
+            await self._submit(
+                [AttachmentAdded(attachment=msgspec.structs.replace(file, id=number))]
+            )
+
+    async def _submit(self, changes: Sequence[AnyChange], *more: Note) -> None:
         def verb(_: CommandContext) -> Decision[None]:
             return Decision(None, changes)
 
@@ -250,6 +258,7 @@ class Importer:
             self._noted(),
             FactSet(IDS_FACT, msgspec.json.encode(self._ids.stored()).decode()),
             FactSet(installation.SECRET, self._vault.fingerprint),
+            *more,
         )
         await self._log.submit(None, verb, notes=notes)
         self._tell(self._progress)

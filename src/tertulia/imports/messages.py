@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pyroaring import BitMap
 
-from tertulia.domain import names
 from tertulia.domain.messages import reactions
+from tertulia.domain.names import MAX_REMINDER_NOTE
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.organization import OrganizationChanges
 from tertulia.imports.records import SourceMessage, SourceSubscription
@@ -20,6 +20,7 @@ from tertulia.model.changes import (
     MessagePinned,
     MessageSent,
     ReadStateImported,
+    ReminderSet,
     SubmessageAdded,
     Unsubscribed,
 )
@@ -35,6 +36,7 @@ from tertulia.model.messages import (
 from tertulia.model.pins import MAX_PINS, Pin
 from tertulia.model.ranges import ranges_of
 from tertulia.model.reactions import EmojiKind, Reaction
+from tertulia.model.scheduled import Reminder
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store.notes import MessageHistoryImported, Note
@@ -155,6 +157,7 @@ class _Batch:
         self._begun: dict[tuple[int, ...], DirectConversation] = {}
         self._next_file = state.tables["attachments"].next_id()
         self._next_part = reactions.next_id(state)
+        self._next_reminder = state.tables["reminders"].next_id()
         self._edits: list[MessageEdit] = []
         self._reactions: list[Reaction] = []
 
@@ -232,6 +235,7 @@ class _Batch:
         changes += [SubmessageAdded(submessage=part, place=place_) for part in parts[1:]]
         if source.is_pinned and channel_id is not None:
             changes += self._pin(message, sender_id)
+        changes += self._reminders(source, message_id)
         self._history(prepared, message_id)
         return changes
 
@@ -244,7 +248,7 @@ class _Batch:
             return (
                 None
                 if channel_id is None
-                else (channel_id, names.topic_name(source.topic), None, None)
+                else (channel_id, self._writer._organization.topic(source.topic), None, None)
             )
         people = [self._ids.find("user", key) for key in source.people]
         if None in people or not people:
@@ -322,6 +326,26 @@ class _Batch:
                 pinned_at=message.sent_at,
             )
         )
+
+    def _reminders(self, source: SourceMessage, message_id: int) -> Iterator[AnyChange]:
+        for one in source.reminders:
+            user_id = self._ids.find("user", one.user)
+            if user_id is None:
+                continue
+            number, self._next_reminder = self._next_reminder, self._next_reminder + 1
+            yield ReminderSet(
+                user_id=user_id,
+                reminder=Reminder(
+                    id=number,
+                    user_id=user_id,
+                    message_id=message_id,
+                    note=one.note[:MAX_REMINDER_NOTE],
+                    content=one.content,
+                    rendered=self._writer._organization.html(one.content),
+                    deliver_at=one.deliver_at,
+                ),
+            )
+            self._report.count("reminders")
 
     def _history(self, prepared: PreparedMessage, message_id: int) -> None:
         source = prepared.source

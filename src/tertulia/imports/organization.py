@@ -8,11 +8,13 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from tertulia.domain import names
+from tertulia.domain.accounts import bots
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.organization import emoji, realms
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.records import (
     Holders,
+    SourceBot,
     SourceChannel,
     SourceFile,
     SourceOrganization,
@@ -29,14 +31,17 @@ from tertulia.model.errors import Refused
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import SYSTEM_GROUPS, UserGroup
 from tertulia.model.organization import Domain, Linkifier, Playground, Realm, RealmPicture
-from tertulia.model.personal import MutedUser
+from tertulia.model.personal import MutedUser, NavigationView
 from tertulia.model.profiles import FieldKind, ProfileField, ProfileValue
 from tertulia.model.reactions import CustomEmoji, Emoji
 from tertulia.model.scheduled import ScheduledMessage
 from tertulia.model.user_topics import Visibility
-from tertulia.model.users import Bot, Credential, PersonalSettings, User
+from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, User
+from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
+from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
+from tertulia.store.bots import StorageChanged, in_parts
 
 PLACEHOLDER_HOST: Final = "imported.invalid"
 """The host in the addresses of people whose address is unknown. It can't receive mail."""
@@ -74,6 +79,7 @@ def assign_ids(
         "draft": ("drafts", source.drafts),
         "snippet": ("snippets", source.snippets),
         "scheduled": ("scheduled_messages", source.scheduled),
+        "view": ("navigation_views", source.views),
     }
     for key, bot in source.system_bots.items():
         ids.put("user", key, _SYSTEM_BOTS[bot])
@@ -105,7 +111,7 @@ class OrganizationChanges:
         source: SourceOrganization,
         ids: Identifiers,
         pictures: Pictures,
-        new_credential: Callable[[int], Credential],
+        vault: Vault,
         report: ImportReport,
         now: float,
     ) -> None:
@@ -113,7 +119,7 @@ class OrganizationChanges:
         self._source = source
         self._ids = ids
         self.pictures = pictures
-        self._new_credential = new_credential
+        self._vault = vault
         self._report = report
         self._now = int(now)
         self._is_new = state.is_empty
@@ -145,13 +151,7 @@ class OrganizationChanges:
                 yield self._account(user, user_id)
 
     def _account(self, source: SourceUser, user_id: int) -> AnyChange:
-        bot = None
-        if source.bot is not None:
-            bot = Bot(
-                kind=source.bot.kind,
-                owner_id=self._ids.find("user", source.bot.owner),
-                default_sending_channel_id=None,
-            )
+        bot = self._bot(source.bot, source.full_name) if source.bot is not None else None
         avatar = self.pictures.avatars.get(user_id, "")
         user = User(
             id=user_id,
@@ -162,8 +162,9 @@ class OrganizationChanges:
             joined_at=source.joined_at or self._now,
             awaits_arrival=bot is None and source.is_active,
             is_active=source.is_active,
+            is_placeholder=source.is_placeholder,
             timezone=source.timezone,
-            avatar_source="U" if avatar else "J",
+            avatar_source="U" if avatar else "G" if source.uses_gravatar else "J",
             avatar_file=avatar,
             bot=bot,
         )
@@ -177,6 +178,46 @@ class OrganizationChanges:
             settings=_revised(PersonalSettings(user_id=user_id), settings),
             group_ids=self._state.memberships.system_groups_of(user),
         )
+
+    def _new_credential(self, user_id: int) -> Credential:
+        key = self._vault.new_key()
+        return Credential(user_id=user_id, key_digest=key.digest, key_sealed=key.sealed)
+
+    def _bot(self, source: SourceBot, name: str) -> Bot:
+        service = embedded = None
+        vault = self._vault
+        if source.kind is BotKind.OUTGOING_WEBHOOK:
+            try:
+                service = OutgoingService(
+                    url=bots.service_url(source.service_url),
+                    format=ServiceFormat.SLACK if source.service_is_slack else ServiceFormat.NATIVE,
+                    token_sealed=vault.sealed(source.token or vault.nonce()),
+                )
+            except Refused:
+                self._report.change(
+                    "bots", "The address of its service isn't valid, so it isn't called.", name
+                )
+        if source.kind is BotKind.EMBEDDED:
+            embedded = EmbeddedService(
+                program=source.program,
+                settings_sealed={key: vault.sealed(value) for key, value in source.config.items()},
+            )
+        return Bot(
+            kind=source.kind,
+            owner_id=self._ids.find("user", source.owner),
+            default_sending_channel_id=self._ids.find("channel", source.default_channel),
+            default_events_channel_id=self._ids.find("channel", source.default_events_channel),
+            default_all_public_channels=source.default_all_public_channels,
+            service=service,
+            embedded=embedded,
+        )
+
+    def storage(self) -> Iterator[StorageChanged]:
+        """Yield what bots have stored."""
+        for user in self._source.users:
+            user_id = self._ids.find("user", user.key)
+            if user.bot is not None and user.bot.storage and user_id is not None:
+                yield from in_parts(StorageChanged(user_id, user.bot.storage))
 
     def _address(self, source: SourceUser, user_id: int) -> str:
         if source.address:
@@ -248,7 +289,7 @@ class OrganizationChanges:
                     id=folder_id,
                     name=self._text("folders", folder.name, names.folder_name, 100) or "Folder",
                     description=folder.description,
-                    rendered_description=self._html(folder.description),
+                    rendered_description=self.html(folder.description),
                     order=len(self._state.folders) + n,
                     created_at=folder.created_at,
                     creator_id=self._ids.find("user", folder.creator),
@@ -277,7 +318,7 @@ class OrganizationChanges:
             id=channel_id,
             name=name,
             description=description,
-            rendered_description=self._html(description),
+            rendered_description=self.html(description),
             created_at=source.created_at or self._now,
             creator_id=self._ids.find("user", source.creator),
             is_private=source.is_private,
@@ -340,6 +381,7 @@ class OrganizationChanges:
                         order=linkifier.order,
                         pattern=linkifier.pattern,
                         url_template=linkifier.url_template,
+                        **msgspec.convert(linkifier.data, dict[str, Any]),
                     )
                 )
                 self._report.count("linkifiers")
@@ -400,7 +442,7 @@ class OrganizationChanges:
                             user_id=user_id,
                             kind=draft.kind,
                             to=ids.several(kind, draft.to),
-                            topic=draft.topic,
+                            topic=self.topic(draft.topic),
                             content=draft.content,
                             edited_at=draft.edited_at,
                         ),
@@ -437,23 +479,40 @@ class OrganizationChanges:
                         id=scheduled_id,
                         user_id=user_id,
                         channel_id=ids.find("channel", message.channel),
-                        topic=message.topic,
+                        topic=self.topic(message.topic),
                         user_ids=ids.several("user", message.people),
                         content=message.content,
-                        rendered=self._html(message.content),
+                        rendered=self.html(message.content),
                         deliver_at=message.deliver_at,
                         # What was due during the move is for its author to decide on.
                         failed=message.failed or message.deliver_at <= self._now,
                     ),
                 )
                 self._report.count("scheduled messages")
+        for view in source.views:
+            view_id, user_id = ids.find("view", view.key), ids.find("user", view.user)
+            if (
+                view_id is not None
+                and view_id not in self._state.tables["navigation_views"]
+                and user_id is not None
+            ):
+                yield changes.NavigationViewAdded(
+                    user_id=user_id,
+                    view=NavigationView(
+                        id=view_id,
+                        user_id=user_id,
+                        fragment=view.fragment,
+                        is_pinned=view.is_pinned,
+                        name=view.name,
+                    ),
+                )
         for one in source.user_topics:
             user_id, channel_id = ids.find("user", one.user), ids.find("channel", one.channel)
             if user_id is not None and channel_id is not None:
                 yield changes.UserTopicChanged(
                     user_id=user_id,
                     channel_id=channel_id,
-                    topic=one.topic,
+                    topic=self.topic(one.topic),
                     visibility=one.visibility,
                     was=Visibility.INHERIT,
                     at=one.changed_at or self._now,
@@ -472,7 +531,7 @@ class OrganizationChanges:
                 value = msgspec.json.encode(people).decode()
             rendered = ""
             if kinds.get(key) in {FieldKind.SHORT_TEXT, FieldKind.LONG_TEXT}:
-                rendered = self._html(value)
+                rendered = self.html(value)
             found.append(
                 ProfileValue(user_id=user_id, field_id=field_id, value=value, rendered=rendered)
             )
@@ -498,7 +557,7 @@ class OrganizationChanges:
         values = self._values(given, Realm, "settings of the organization")
         if source.description:
             values["description"] = source.description[: names.MAX_REALM_DESCRIPTION]
-            values["rendered_description"] = self._html(values["description"])
+            values["rendered_description"] = self.html(values["description"])
         for name, file in self.pictures.realm.items():
             values[name] = RealmPicture(file=file, version=2)
         if values:
@@ -549,7 +608,16 @@ class OrganizationChanges:
             self._report.skip("permissions", f"There is no permission '{name}' here.")
         return {n: self._ids.holders(value) for n, value in given.items() if n in known}
 
-    def _html(self, text: str) -> str:
+    def topic(self, text: str) -> str:
+        """Return a topic's name in its final form, without characters that aren't allowed."""
+        try:
+            return names.topic_name(text)
+        except Refused:
+            self._report.change("topics", "The name isn't allowed here as it was.", text)
+            return names.topic_name(_printable(text))
+
+    def html(self, text: str) -> str:
+        """Return a text of the organization as HTML."""
         context = CommandContext(self._state, self._now, None)
         return self._renderer.render(context, text).html if text else ""
 

@@ -50,6 +50,13 @@ class SourceBot(Struct, frozen=True, kw_only=True):
     program: str = ""
     """Of an embedded bot."""
     default_channel: Key | None = None
+    default_events_channel: Key | None = None
+    default_all_public_channels: bool = False
+    token: str = ""
+    """What identifies this server to the service; a new one if it's empty."""
+    config: Mapping[str, str] = {}
+    """Settings of an embedded bot's program."""
+    storage: Mapping[str, str] = {}
 
 
 class SourceStatus(Struct, frozen=True, kw_only=True):
@@ -72,6 +79,8 @@ class SourceUser(Struct, frozen=True, kw_only=True):
     joined_at: UnixSeconds = 0
     timezone: str = ""
     avatar: SourceFile | None = None
+    uses_gravatar: bool = False
+    """Without an avatar: whether clients show the address's Gravatar."""
     bot: SourceBot | None = None
     settings: Mapping[str, Any] = {}
     """Personal settings by their names in `PersonalSettings`. Unknown ones are reported."""
@@ -167,6 +176,8 @@ class SourceLinkifier(Struct, frozen=True, kw_only=True):
     pattern: str
     url_template: str
     order: int = 0
+    data: Mapping[str, Any] = {}
+    """`Linkifier`'s other fields, by name."""
 
 
 class SourcePlayground(Struct, frozen=True, kw_only=True):
@@ -192,6 +203,17 @@ class SourceSnippet(Struct, frozen=True, kw_only=True):
     title: str
     content: str
     created_at: UnixSeconds = 0
+
+
+class SourceView(Struct, frozen=True, kw_only=True):
+    """A view in the navigation of its user."""
+
+    key: Key
+    user: Key
+    fragment: str
+    is_pinned: bool = False
+    name: str | None = None
+    """None for built-in views."""
 
 
 class SourceScheduled(Struct, frozen=True, kw_only=True):
@@ -270,6 +292,9 @@ class SourceOrganization(Struct, frozen=True, kw_only=True):
     scheduled: tuple[SourceScheduled, ...] = ()
     user_topics: tuple[SourceUserTopic, ...] = ()
     invitations: tuple[SourceInvitation, ...] = ()
+    views: tuple[SourceView, ...] = ()
+    attachments: tuple[SourceAttachment, ...] = ()
+    """Files that no message links, but drafts or scheduled messages do."""
 
 
 class SourceReaction(Struct, frozen=True):
@@ -299,6 +324,16 @@ class SourceSubmessage(Struct, frozen=True):
     """JSON text."""
 
 
+class SourceReminder(Struct, frozen=True, kw_only=True):
+    """A reminder of a message that wasn't delivered yet."""
+
+    user: Key
+    note: str = ""
+    content: str
+    """The reminder's text."""
+    deliver_at: UnixSeconds
+
+
 class SourceMessage(Struct, frozen=True, kw_only=True):
     """A message, in a channel or between people."""
 
@@ -323,3 +358,4 @@ class SourceMessage(Struct, frozen=True, kw_only=True):
     attachments: tuple[SourceAttachment, ...] = ()
     """Files that it is the first to link."""
     is_pinned: bool = False
+    reminders: tuple[SourceReminder, ...] = ()

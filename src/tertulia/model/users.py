@@ -72,6 +72,8 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     is_active: bool = True
     is_deleted: bool = False
     """Whether it's deactivated for good and its person's data is erased."""
+    is_placeholder: bool = False
+    """Whether an import made it for someone whose data didn't come along."""
     timezone: str = ""
     """IANA name; empty if unset."""
     avatar_source: str = "G"

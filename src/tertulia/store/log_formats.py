@@ -45,6 +45,7 @@ SINCE: Mapping[str, int] = {
     "Pin": 101,
     "ReadStateImported": 101,
     "Realm.upload_quota_per_user_mib": 101,
+    "User.is_placeholder": 101,
     "User.upload_quota_mib": 101,
     "Realm.max_bots_per_user": 101,
     "Realm.max_channels_per_user": 101,

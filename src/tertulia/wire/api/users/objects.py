@@ -168,6 +168,7 @@ def shared_user_object(
             user, gravatar_by_client=form.client_gravatar, sees_address=sees_address
         ),
         avatar_version=user.avatar_version,
+        is_imported_stub=user.is_placeholder,
         is_deleted=True if user.is_deleted else UNSET,
         is_system_bot=True if user.is_system_bot else UNSET,
         profile_data=_profile(state, user, shown=not by_day) if form.with_profile else UNSET,
