@@ -5,6 +5,7 @@ meantime. Each commit stores how far the import is; the next start continues the
 """
 
 import asyncio
+import secrets
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from tertulia.domain import names
 from tertulia.domain.messages import attachments
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.messages import (
+    LINK_FACT,
     ImportedReads,
     MessageWriter,
     PreparedMessage,
@@ -31,11 +33,12 @@ from tertulia.imports.organization import (
     pictures_of,
 )
 from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage, SourceOrganization
+from tertulia.imports.references import MessageLink, References
 from tertulia.imports.rendering import RenderPool, Text
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import MessageBatch, Source, Survey
+from tertulia.imports.source import FileUnavailable, MessageBatch, Source, Survey
 from tertulia.log.log import Log
-from tertulia.model.attachments import Attachment
+from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.changes import AnyChange, AttachmentAdded
 from tertulia.model.errors import BadImage, Refused
 from tertulia.model.messages import Rendered
@@ -47,7 +50,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
-from tertulia.store.notes import FactSet, Note
+from tertulia.store.notes import FactSet, FactsForgotten, Note
 from tertulia.store.store import READ_SECONDS
 from tertulia.store.uploads import UploadStore
 
@@ -145,6 +148,7 @@ class Importer:
         self._tell = tell
         self._processes = processes
         self._ids = Identifiers()
+        self._linked: dict[str, str] = {}
         self._progress = Progress(fingerprint="", kind=source.kind, origin="")
 
     async def run(self) -> Progress:
@@ -179,16 +183,21 @@ class Importer:
     # Beginning
 
     async def _begin(self, survey: Survey) -> None:
-        facts = await self._log.store.read_log(
-            lambda c: (installation.value(c, FACT), installation.value(c, IDS_FACT)), READ_SECONDS
+        stored, ids, linked = await self._log.store.read_log(
+            lambda c: (
+                installation.value(c, FACT),
+                installation.value(c, IDS_FACT),
+                installation.values(c, LINK_FACT),
+            ),
+            READ_SECONDS,
         )
-        stored, ids = facts
         self._is_fresh = True
         if stored is not None:
             before = msgspec.json.decode(stored, type=Progress)
             if before.fingerprint == survey.fingerprint:
                 self._progress = before
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
+                self._linked = linked
                 self._is_fresh = False
                 if before.step == "founding":
                     self._next("accounts")
@@ -243,6 +252,8 @@ class Importer:
         self._progress.step = step
 
     async def _write_file(self, source: SourceAttachment) -> None:
+        if self._log.state.uploads.at_path(source.path) is not None:
+            return
         file = await self._attachment(source)
         if file is not None:
             number = self._log.state.tables["attachments"].next_id()
@@ -312,8 +323,8 @@ class Importer:
             try:
                 with self._source.open(file.place) as stream:
                     content = stream.read(MAX_PICTURE + 1)
-            except FileNotFoundError:
-                self._progress.report.skip(kind, "The file is missing.", file.place)
+            except FileNotFoundError as error:
+                self._progress.report.skip(kind, _reason(error), file.place)
                 return None
             if len(content) > MAX_PICTURE:
                 self._progress.report.skip(kind, "The file is too large.", file.place)
@@ -335,8 +346,10 @@ class Importer:
             made,
             memberships(organization.subscriptions),
             progress.report,
+            self._linked,
             keep_ids=progress.keep_ids,
         )
+        references = References(self._log.state, self._ids, secrets.token_hex(8))
         read = ImportedReads()
         pool = RenderPool(self._log.state, self._site, self._processes)
         try:
@@ -348,7 +361,7 @@ class Importer:
                     self._add_read(read, batch.messages, islice(known, len(batch.messages)))
                     is_written = batch.position != progress.position
                     continue
-                prepared = await self._prepared(batch.messages, pool)
+                prepared = await self._prepared(batch.messages, pool, references)
                 if written is not None:
                     await written
                 # Written while the next ones are read and rendered.
@@ -371,19 +384,25 @@ class Importer:
             yield batch
 
     async def _prepared(
-        self, messages: Sequence[SourceMessage], pool: RenderPool
+        self, messages: Sequence[SourceMessage], pool: RenderPool, references: References
     ) -> list[PreparedMessage]:
-        """Render the texts and store the files."""
+        """Store the files and render the texts."""
         texts: list[Text] = []
         contents: list[str] = []
+        links: list[list[MessageLink]] = []
+        files: list[list[Attachment]] = []
         for one in messages:
             user_id = self._ids.find("user", one.sender) or 0
+            given, stored = await self._attachments(one)
+            files.append(stored)
+            links.append([])
+            given = references.replaced(given, links[-1])
             try:
-                content = names.message_content(one.content)
+                content = names.message_content(given)
             except Refused:
                 content = "(empty message)"
                 self._progress.report.change("messages", "The message was empty.", one.key)
-            if len(content) < len(one.content.strip()):
+            if len(content) < len(given.strip()):
                 self._progress.report.change(
                     "messages", f"It was shortened to {names.MAX_MESSAGE} characters.", one.key
                 )
@@ -394,34 +413,48 @@ class Importer:
             ]
         rendered = iter(await pool.render(texts))
         found = []
-        for one, content in zip(messages, contents, strict=True):
+        for one, content, stored, linked in zip(messages, contents, files, links, strict=True):
             html = next(rendered)
             before: list[Rendered | None] = [
                 None if edit.was_content is None else next(rendered) for edit in one.edits
             ]
-            files = [await self._attachment(file) for file in one.attachments]
             found.append(
                 PreparedMessage(
                     source=one,
                     content=content,
                     rendered=html,
                     before=tuple(before),
-                    files=tuple(file for file in files if file is not None),
+                    files=tuple(stored),
+                    links=tuple(linked),
                 )
             )
         return found
 
+    async def _attachments(self, message: SourceMessage) -> tuple[str, list[Attachment]]:
+        """Store a message's files, unless an earlier attempt did. Return its content, which links
+        the original URLs of files that aren't available, and what describes the files."""
+        content, found = message.content, []
+        for source in message.attachments:
+            if self._log.state.uploads.at_path(source.path) is not None:
+                continue
+            file = await self._attachment(source)
+            if file is not None:
+                found.append(file)
+            elif source.otherwise:
+                content = content.replace(f"{ADDRESS}{source.path}", source.otherwise)
+        return content, found
+
     async def _attachment(self, source: SourceAttachment) -> Attachment | None:
-        """Store a file, unless an earlier attempt did. Return what describes it."""
+        """Store a file. Return what describes it, or None if it isn't available."""
         user_id = self._ids.find("user", source.owner)
-        if user_id is None or self._log.state.uploads.at_path(source.path) is not None:
+        if user_id is None:
             return None
         report = self._progress.report
         draft = self._uploads.begin()
         try:
             size = await asyncio.to_thread(self._copy, source.file, draft.file)
-            if size is None:
-                report.skip("files", "The file is missing.", source.file.name)
+            if isinstance(size, str):
+                report.skip("files", size, source.file.name)
                 return None
             await asyncio.to_thread(draft.finish)
             name = attachments.display_name(source.file.name)
@@ -443,7 +476,8 @@ class Importer:
             picture=picture,
         )
 
-    def _copy(self, file: SourceFile, into: Any) -> int | None:
+    def _copy(self, file: SourceFile, into: Any) -> int | str:
+        """Copy a file. Return its size in bytes, or why it isn't available."""
         try:
             with self._source.open(file.place) as stream:
                 size = 0
@@ -451,8 +485,8 @@ class Importer:
                     into.write(part)
                     size += len(part)
                 return size
-        except FileNotFoundError:
-            return None
+        except FileNotFoundError as error:
+            return _reason(error)
 
     async def _write(
         self,
@@ -502,7 +536,11 @@ class Importer:
             return
         self._progress.step = "done"
         self._progress.ended_at = time.time()
-        await self._submit(())
+        await self._submit((), FactsForgotten(LINK_FACT))
+
+
+def _reason(error: FileNotFoundError) -> str:
+    return str(error) if isinstance(error, FileUnavailable) else "The file is missing."
 
 
 def _runs(ids: Sequence[int]) -> list[tuple[int, int]]:

@@ -11,8 +11,10 @@ from tertulia.domain.messages import reactions
 from tertulia.domain.names import MAX_REMINDER_NOTE
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.organization import OrganizationChanges
-from tertulia.imports.records import SourceMessage, SourceSubscription
+from tertulia.imports.records import Key, SourceMessage, SourceSubscription
+from tertulia.imports.references import MessageLink
 from tertulia.imports.report import ImportReport
+from tertulia.markup import addresses
 from tertulia.model.attachments import Attachment, linked_paths
 from tertulia.model.changes import (
     AnyChange,
@@ -39,8 +41,10 @@ from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.model.scheduled import Reminder
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
-from tertulia.store.notes import MessageHistoryImported, Note
+from tertulia.store.notes import FactSet, MessageHistoryImported, Note
 
+LINK_FACT: Final = "import_link:"
+"""Begins the keys of facts with the URLs of messages, until the import ends."""
 USERS_AT_ONCE: Final = 500
 """Users whose read state is written by one change."""
 
@@ -55,6 +59,8 @@ class PreparedMessage(Struct, frozen=True, kw_only=True):
     """The rendered previous content of each edit."""
     files: tuple[Attachment, ...] = ()
     """Files that it brings along. Their IDs are assigned when it is written."""
+    links: tuple[MessageLink, ...] = ()
+    """Links in its content to other messages."""
 
 
 class MembershipStep(Struct, frozen=True):
@@ -95,10 +101,14 @@ class MessageWriter:
         organization: OrganizationChanges,
         plan: Sequence[MembershipStep],
         report: ImportReport,
+        linked: dict[str, str],
         *,
         keep_ids: bool,
     ) -> None:
+        """`linked` are the URLs of messages that may be linked, by `LINK_FACT` and the key. More
+        are added."""
         self._ids = ids
+        self._linked = linked
         self._organization = organization
         self._plan = plan
         self._report = report
@@ -115,10 +125,12 @@ class MessageWriter:
         """Return the changes that write the batch, after the first `applied` memberships.
 
         `notes` are the command's, which are read after it decided: it adds the messages' history,
-        and the progress, of which `progress` makes a note.
+        the URLs of those that may be linked, and the progress, of which `progress` makes a note.
         """
-        decision, history = _Batch(self, context.state, applied).decided(batch)
-        notes[:] = [history, progress(decision.result)]
+        made = _Batch(self, context.state, applied)
+        decision, history = made.decided(batch)
+        linked = [FactSet(key, url) for key, url in made.linked.items()]
+        notes[:] = [history, *linked, progress(decision.result)]
         return decision
 
     def rest(self, context: CommandContext, applied: int, most: int) -> Decision[int]:
@@ -160,6 +172,8 @@ class _Batch:
         self._next_reminder = state.tables["reminders"].next_id()
         self._edits: list[MessageEdit] = []
         self._reactions: list[Reaction] = []
+        self.linked: dict[str, str] = {}
+        """The URLs of messages that may be linked, by key of their fact."""
 
     def decided(
         self, batch: Sequence[PreparedMessage]
@@ -202,8 +216,12 @@ class _Batch:
             self._report.skip("messages", "The conversation isn't in the export.", source.content)
             return []
         channel_id, topic, direct_id, begun = place
-        rendered = prepared.rendered
-        linked = self._linked(prepared.content, files)
+        rendered, content, html = prepared.rendered, prepared.content, prepared.rendered.html
+        for link in prepared.links:
+            url = self._writer._linked.get(_link_key(link.key))
+            content = link.replaced(content, url)
+            html = link.replaced(html, url, is_html=True)
+        linked = self._linked(content, files)
         message = Message(
             id=message_id,
             sender_id=sender_id,
@@ -211,8 +229,8 @@ class _Batch:
             channel_id=channel_id,
             topic=topic,
             direct_id=direct_id,
-            content=prepared.content,
-            rendered=rendered.html,
+            content=content,
+            rendered=html,
             client=source.client,
             has_link=rendered.has_link or bool(linked),
             has_image=rendered.has_image,
@@ -237,7 +255,16 @@ class _Batch:
             changes += self._pin(message, sender_id)
         changes += self._reminders(source, message_id)
         self._history(prepared, message_id)
+        if source.is_linked:
+            key, url = _link_key(source.key), self._url(message)
+            self.linked[key] = self._writer._linked[key] = url
         return changes
+
+    def _url(self, message: Message) -> str:
+        for members, begun in self._begun.items():
+            if message.direct_id == begun.id:
+                return addresses.direct_message_address(members, message.id)
+        return addresses.address_of(self._state, message)
 
     def _place(
         self, source: SourceMessage
@@ -382,6 +409,10 @@ class _Batch:
                 )
             )
             self._report.count("reactions")
+
+
+def _link_key(key: Key) -> str:
+    return f"{LINK_FACT}{key}"
 
 
 class ImportedReads:

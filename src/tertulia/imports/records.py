@@ -2,7 +2,8 @@
 
 A `Key` identifies a record within its source. If the source keeps IDs (`Source.keeps_ids`), integer
 keys become the IDs here, unless they are taken. Texts are Markdown as Tertulia has it: the source
-has converted mentions, links to channels, and formatting.
+has converted formatting, and has written mentions and links with `tertulia.imports.references`, or
+by the names that people and channels have here.
 """
 
 from collections.abc import Mapping
@@ -258,6 +259,8 @@ class SourceAttachment(Struct, frozen=True, kw_only=True):
     `attachments.new_path`."""
     file: SourceFile
     created_at: UnixSeconds = 0
+    otherwise: str = ""
+    """The URL that messages link instead if the file isn't available."""
 
 
 class SourceOrganization(Struct, frozen=True, kw_only=True):
@@ -359,3 +362,5 @@ class SourceMessage(Struct, frozen=True, kw_only=True):
     """Files that it is the first to link."""
     is_pinned: bool = False
     reminders: tuple[SourceReminder, ...] = ()
+    is_linked: bool = False
+    """Whether a later message may link it by `references.message_url`."""

@@ -13,6 +13,10 @@ class SourceError(Exception):
     """The export can't be used. `str(error)` says why, and what to do."""
 
 
+class FileUnavailable(FileNotFoundError):
+    """A file of the export isn't available. `str(error)` is a sentence that says why."""
+
+
 class Survey(Struct, frozen=True, kw_only=True):
     """What is known before anything is imported."""
 
@@ -55,7 +59,7 @@ class Source(Protocol):
         """Yield batches of at most 500 messages after that position. Raises SourceError."""
 
     def open(self, place: str) -> BinaryIO:
-        """Open a file. Raises FileNotFoundError."""
+        """Open a file. Raises FileNotFoundError, or FileUnavailable with a reason."""
 
     def close(self) -> None:
         """Close what is open."""

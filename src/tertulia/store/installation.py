@@ -54,6 +54,12 @@ def forget(connection: Connection, key: str) -> None:
     connection.run("DELETE FROM installation WHERE key = ?", (key,))
 
 
+def forget_all(connection: Connection, prefix: str) -> None:
+    """Delete the facts whose keys begin with `prefix`."""
+    for key in values(connection, prefix):
+        forget(connection, key)
+
+
 def is_founded(connection: Connection) -> bool:
     """Return whether the database, of any version, has an organization."""
     return value(connection, SCHEMA_VERSION) is not None and bool(

@@ -67,6 +67,12 @@ class FactSet(Struct, frozen=True):
     value: str
 
 
+class FactsForgotten(Struct, frozen=True):
+    """Facts about the installation aren't needed anymore: those whose keys begin with `prefix`."""
+
+    prefix: str
+
+
 class MessageHistoryImported(Struct, frozen=True):
     """Edits of imported messages and reactions to them, oldest first. They aren't changes, since
     they were made elsewhere, and clients get them with the messages."""
@@ -88,6 +94,7 @@ Note = (
     | MailQueued
     | CallQueued
     | FactSet
+    | FactsForgotten
     | MessageHistoryImported
     | Probe
     | StorageChanged
@@ -130,6 +137,8 @@ def _write_note(connection: Connection, note: Note) -> None:
             bots.write(connection, note)
         case FactSet(key=key, value=value):
             installation.put(connection, key, value)
+        case FactsForgotten(prefix=prefix):
+            installation.forget_all(connection, prefix)
         case MailQueued(mail=mail, at=at, id=mail_id):
             outbox.add(connection, mail, at, mail_id)
         case CallQueued(call=call, at=at, id=call_id):

@@ -1,0 +1,120 @@
+"""References in imported texts to people, groups, channels, and messages.
+
+A source knows them by its keys, and the importer by the IDs that they get. So a source writes a
+reference into the text, and the importer replaces it before the text is rendered; links to messages
+when the message is written, since that decides its ID. References are written with control
+characters that `clean` removes from a source's own texts, so nobody can forge them.
+"""
+
+import html
+import re
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.records import Key
+from tertulia.markup import addresses
+from tertulia.state.state import State
+
+_BEGIN: Final = "\x02"
+_END: Final = "\x03"
+_NEXT: Final = "\x1f"
+_REFERENCE: Final = re.compile(r"\x02(\w)\x1f([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x03")
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def clean(text: str) -> str:
+    """Remove control characters but tabs and line feeds from a source's text."""
+    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+
+
+def person(key: Key, otherwise: str, *, silent: bool = False) -> str:
+    """Mention someone. `otherwise` is the text if they weren't imported."""
+    return _written("p" if silent else "P", key, otherwise)
+
+
+def group(key: Key, otherwise: str) -> str:
+    """Mention a user group. `otherwise` is the text if it wasn't imported."""
+    return _written("G", key, otherwise)
+
+
+def channel(key: Key, otherwise: str) -> str:
+    """Link a channel. `otherwise` is the text if it wasn't imported."""
+    return _written("C", key, otherwise)
+
+
+def message_url(key: Key, otherwise: str) -> str:
+    """The URL of a message, for a link. The message must be `is_linked`. `otherwise` is the URL if
+    it wasn't imported, or not yet."""
+    return _written("M", key, otherwise)
+
+
+def _written(kind: str, key: Key, otherwise: str) -> str:
+    name = f"#{key}" if isinstance(key, int) else clean(key)
+    return f"{_BEGIN}{kind}{_NEXT}{name}{_NEXT}{clean(otherwise)}{_END}"
+
+
+def _key(name: str) -> Key:
+    return int(name[1:]) if name.startswith("#") and name[1:].isdecimal() else name
+
+
+class MessageLink(Struct, frozen=True):
+    """A link whose URL is known when the message with it is written."""
+
+    token: str
+    """Stands for the URL in the content and its HTML."""
+    key: Key
+    otherwise: str
+
+    def replaced(self, text: str, url: str | None, *, is_html: bool = False) -> str:
+        url = url or self.otherwise
+        return text.replace(self.token, html.escape(url) if is_html else url)
+
+
+class References:
+    """Replaces references. `secret` makes the tokens of links to messages unguessable."""
+
+    def __init__(self, state: State, ids: Identifiers, secret: str) -> None:
+        self._state = state
+        self._ids = ids
+        self._secret = secret
+
+    def replaced(self, text: str, links: list[MessageLink]) -> str:
+        """Replace the references in a text. Links to messages get tokens, and are added to
+        `links`."""
+        if _BEGIN not in text:
+            return text
+        write: dict[str, Callable[[Key, str], str]] = {
+            "P": self._person,
+            "p": lambda key, otherwise: self._person(key, otherwise, "@_"),
+            "G": self._group,
+            "C": self._channel,
+        }
+
+        def replace(match: re.Match[str]) -> str:
+            kind, key, otherwise = match[1], _key(match[2]), match[3]
+            if kind == "M":
+                token = f"/#{self._secret}-{len(links)}."
+                links.append(MessageLink(token, key, otherwise))
+                return token
+            return write[kind](key, otherwise) if kind in write else otherwise
+
+        return _REFERENCE.sub(replace, text)
+
+    def _person(self, key: Key, otherwise: str, sign: str = "@") -> str:
+        user = self._state.users.get(self._ids.find("user", key) or 0)
+        return otherwise if user is None else f"{sign}**{user.full_name}|{user.id}**"
+
+    def _group(self, key: Key, otherwise: str) -> str:
+        found = self._state.groups.get(self._ids.group(key) or 0)
+        return otherwise if found is None else f"@*{found.name}*"
+
+    def _channel(self, key: Key, otherwise: str) -> str:
+        found = self._state.channels.get(self._ids.find("channel", key) or 0)
+        if found is None:
+            return otherwise
+        if set(found.name) & set("*\n"):
+            return f"[#{found.name}]({addresses.channel_address(found)})"
+        return f"#**{found.name}**"
