@@ -19,16 +19,10 @@ from tertulia.app import backups
 from tertulia.app.config import ConfigError, load
 from tertulia.cli.errors import sentence_for
 from tertulia.cli.terminal import as_interrupts
-from tertulia.jobs import backups as job
-from tertulia.jobs.backups import (
-    LEASE_SECONDS,
-    BackupFailed,
-    claimed,
-    environment_of,
-    given_back,
-    renewed,
-    while_renewing,
-)
+from tertulia.jobs import backups as backups_job
+from tertulia.jobs import leases
+from tertulia.jobs.backups import LEASE, BackupFailed, environment_of
+from tertulia.jobs.leases import LEASE_SECONDS, JobLeaseLost, while_renewing
 from tertulia.model.errors import Unavailable
 from tertulia.store import backups as encrypted_backups
 from tertulia.store import consistency, transfer
@@ -145,26 +139,26 @@ def test_backup_is_due_daily_at_its_hour() -> None:
 
 async def test_another_node_takes_over_the_backup_of_a_dead_one(org: Organization) -> None:
     write = org.node.store.write
-    assert await write(lambda c: claimed(c, "one", 1000.0))
-    assert not await write(lambda c: claimed(c, "other", 1000.0 + LEASE_SECONDS - 1))
-    await write(lambda c: renewed(c, "one", 1500.0))
+    assert await write(lambda c: LEASE.claimed(c, "one", 1000.0))
+    assert not await write(lambda c: LEASE.claimed(c, "other", 1000.0 + LEASE_SECONDS - 1))
+    await write(lambda c: LEASE.renewed(c, "one", 1500.0))
     # The nodes' clocks may differ a little.
-    assert not await write(lambda c: claimed(c, "other", 1490.0))
-    assert not await write(lambda c: claimed(c, "other", 1500.0 + LEASE_SECONDS - 1))
-    assert await write(lambda c: claimed(c, "other", 1500.0 + LEASE_SECONDS))
+    assert not await write(lambda c: LEASE.claimed(c, "other", 1490.0))
+    assert not await write(lambda c: LEASE.claimed(c, "other", 1500.0 + LEASE_SECONDS - 1))
+    assert await write(lambda c: LEASE.claimed(c, "other", 1500.0 + LEASE_SECONDS))
     # The first node was only suspended: it makes no backup, and doesn't end the other's lease.
-    with pytest.raises(BackupFailed):
-        await write(lambda c: renewed(c, "one", 2101.0))
-    await write(lambda c: given_back(c, "one"))
-    assert not await write(lambda c: claimed(c, "one", 2101.0))
-    await write(lambda c: given_back(c, "other"))
-    assert await write(lambda c: claimed(c, "one", 2101.0))
+    with pytest.raises(JobLeaseLost):
+        await write(lambda c: LEASE.renewed(c, "one", 2101.0))
+    await write(lambda c: LEASE.given_back(c, "one"))
+    assert not await write(lambda c: LEASE.claimed(c, "one", 2101.0))
+    await write(lambda c: LEASE.given_back(c, "other"))
+    assert await write(lambda c: LEASE.claimed(c, "one", 2101.0))
 
 
 async def test_lease_is_renewed_until_the_backup_is_complete(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job, "RENEWED_SECONDS", 0.001)
+    monkeypatch.setattr(leases, "RENEWED_SECONDS", 0.001)
     over, ended = asyncio.Event(), asyncio.Event()
     answers: list[Exception | None] = [None, Unavailable("The database is away."), None]
 
@@ -183,8 +177,8 @@ async def test_lease_is_renewed_until_the_backup_is_complete(
     await while_renewing(work(), renew)
     over.clear()
     ended.clear()
-    answers[:] = [None, BackupFailed("Another node makes it.")]
-    with pytest.raises(BackupFailed):
+    answers[:] = [None, JobLeaseLost("Another node makes it.")]
+    with pytest.raises(JobLeaseLost):
         await while_renewing(work(), renew)
     assert ended.is_set()
 
@@ -369,7 +363,7 @@ async def test_files_of_a_failed_process_are_deleted_immediately(
     left = left_by_a_killed_one(tmp_path)
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(BackupFailed):
-        await job._make(load({"data_dir": str(tmp_path)}, environment={}))
+        await backups_job._make(load({"data_dir": str(tmp_path)}, environment={}))
     assert not left.exists()
 
 

@@ -17,6 +17,7 @@ from tertulia.model.channels import *
 from tertulia.model.devices import *
 from tertulia.model.drafts import *
 from tertulia.model.edits import *
+from tertulia.model.exports import *
 from tertulia.model.feeds import *
 from tertulia.model.folders import *
 from tertulia.model.groups import *

@@ -14,6 +14,7 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.devices import Device, PushSubscription, PushToken
 from tertulia.model.drafts import SavedDraft, Snippet
 from tertulia.model.edits import TopicMove
+from tertulia.model.exports import DataExport
 from tertulia.model.feeds import Feed
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
@@ -101,4 +102,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("quiet_times", QuietTimes, ("user_id",)),
     Noun("pins", Pin, ("message_id",)),
     Noun("topic_moves", TopicMove, ("id",), removable=True),
+    Noun("data_exports", DataExport, ("id",), removable=True),
 )

@@ -173,6 +173,8 @@ def _(state: State, change: changes.EventIdsUsedUp) -> None:
 FOLDS.puts(changes.DraftsCreated, "drafts", "drafts")
 FOLDS.puts(changes.DraftChanged, "drafts", "draft")
 FOLDS.removes(changes.DraftDeleted, "drafts", "draft_id")
+FOLDS.puts(changes.DataExportSet, "data_exports", "export")
+FOLDS.removes(changes.DataExportsRemoved, "data_exports", "export_ids")
 FOLDS.puts(changes.SnippetCreated, "snippets", "snippet")
 FOLDS.puts(changes.SnippetChanged, "snippets", "snippet")
 FOLDS.removes(changes.SnippetDeleted, "snippets", "snippet_id")

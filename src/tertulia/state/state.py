@@ -14,6 +14,7 @@ from tertulia.model.channels import Channel, Subscription
 from tertulia.model.devices import Device, PushToken
 from tertulia.model.drafts import SavedDraft, Snippet
 from tertulia.model.edits import TopicMove
+from tertulia.model.exports import DataExport
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import PendingPreview, Placed
@@ -120,6 +121,7 @@ class State:
     banners: Table[Banner]
     pins: PinTable
     topic_moves: Table[TopicMove]
+    data_exports: PersonalTable[DataExport]
     default_channel_groups: Table[DefaultChannelGroup]
     onboarding_steps: PersonalTable[OnboardingStep]
     attachments: Table[Attachment]

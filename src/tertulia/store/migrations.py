@@ -399,6 +399,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_authors_and_parts_by_channel),
     _topics_by_id,
     Expand(attrgetter("search_deletions")),
+    Expand(_tables(records("data_exports", "id BIGINT"))),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
