@@ -21,6 +21,7 @@ from tertulia.service.links import Links, external_media
 from tertulia.service.membership import Membership
 from tertulia.service.messages.sending import SENDING
 from tertulia.service.notifications.push import push_services_web
+from tertulia.service.previous_server import previous_server
 from tertulia.service.webhooks.calling import services_web
 from tertulia.store.store import READ_SECONDS
 from tertulia.wire.api.embedded_bots import bot_interface
@@ -118,6 +119,7 @@ async def opened_node(
             web=web or Web(config.external_url),
             services=services or services_web(config),
             push_web=push_web or push_services_web(config),
+            previous_server=previous_server(config),
             push_key=PushKey(vault.push_seed),
             clock=log.clock,
             started=log.clock(),

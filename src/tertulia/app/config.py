@@ -203,6 +203,10 @@ def load(
             "bigbluebutton_url",
             "isn't the URL of a server, such as https://calls.example.com/bigbluebutton/",
         )
+    if config.moving_from_url and not _is_server(config.moving_from_url):
+        raise found.wrong(
+            "moving_from_url", "isn't the URL of a server, such as https://old.example.com"
+        )
     if config.smtp_host and not config.external_url:
         raise ConfigError(
             "Setting smtp_host: external_url is required, too, because links in emails lead there."

@@ -174,14 +174,20 @@ class OrganizationChanges:
         self._report.count("bots" if bot else "people")
         return changes.UserCreated(
             user=user,
-            credential=self._new_credential(user_id),
+            credential=self._new_credential(user_id, is_bot=bot is not None),
             settings=_revised(PersonalSettings(user_id=user_id), settings),
             group_ids=self._state.memberships.system_groups_of(user),
         )
 
-    def _new_credential(self, user_id: int) -> Credential:
+    def _new_credential(self, user_id: int, *, is_bot: bool) -> Credential:
         key = self._vault.new_key()
-        return Credential(user_id=user_id, key_digest=key.digest, key_sealed=key.sealed)
+        return Credential(
+            user_id=user_id,
+            key_digest=key.digest,
+            key_sealed=key.sealed,
+            adopts_key=True,
+            adopts_password=not is_bot,
+        )
 
     def _bot(self, source: SourceBot, name: str) -> Bot:
         service = embedded = None

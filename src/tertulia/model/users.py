@@ -124,6 +124,12 @@ class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """SHA-256 of the API key in hexadecimal. Requests are looked up by it."""
     key_sealed: str
     """The API key, encrypted with the installation's secret, to show it again."""
+    adopts_key: bool = False
+    """Whether the account was imported, so that its API key on the previous server may replace this
+    one."""
+    adopts_password: bool = False
+    """Whether the account was imported, so that its password on the previous server may become the
+    one here, unless it has one."""
 
 
 class NewApiKey(Struct, frozen=True, kw_only=True):

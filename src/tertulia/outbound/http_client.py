@@ -140,21 +140,28 @@ class Web:
             return
 
     async def send(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        seconds: float,
+        limit: int,
+        method: str = "POST",
     ) -> WebResponse:
-        """Send the body by POST, and read the response, whose body has at most `limit` bytes.
-        Redirects aren't followed. Raises NotFetched if there is no complete response within
-        `seconds`, and Unavailable if no other request ended within `seconds`."""
+        """Send the body, and read the response, whose body has at most `limit` bytes. Redirects
+        aren't followed. Raises NotFetched if there is no complete response within `seconds`, and
+        Unavailable if no other request ended within `seconds`."""
         try:
             async with self._place(seconds), asyncio.timeout(seconds):
                 target = self._target(url)
                 if (connection := self._taken(target)) is not None:
                     with contextlib.suppress(_Broken):  # The server has just closed it.
-                        reply = await self._sent(connection, target, headers, body, limit)
+                        reply = await self._sent(connection, target, method, headers, body, limit)
                         if reply.status not in _GONE:
                             return reply
                 connection = await self._connected(target)
-                return await self._sent(connection, target, headers, body, limit)
+                return await self._sent(connection, target, method, headers, body, limit)
         except TimeoutError:
             raise NotFetched("it took too long") from None
 
@@ -162,12 +169,13 @@ class Web:
         self,
         connection: "HttpConnection",
         target: "_Target",
+        method: str,
         headers: Mapping[str, str],
         body: bytes,
         limit: int,
     ) -> WebResponse:
         headers = {"Accept": "application/json", "Content-Length": str(len(body)), **headers}
-        async with self._response(connection, target, "POST", headers, body) as response:
+        async with self._response(connection, target, method, headers, body) as response:
             received = _headers_of(response)
             content = await StreamedResponse(target.url, received, response.aiter_stream).content(
                 limit

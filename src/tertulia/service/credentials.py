@@ -160,7 +160,9 @@ class Vault:
 
     async def credential(self, user_id: int, password: str | None) -> Credential:
         hashed = None if password is None else await self.hash_password(password)
-        return self.with_new_key(Credential(user_id=user_id, password_hash=hashed, **_no_key()))
+        return self.with_new_key(
+            Credential(user_id=user_id, password_hash=hashed, key_digest="", key_sealed="")
+        )
 
     def with_new_key(self, credential: Credential) -> Credential:
         key = self.new_key()
@@ -253,10 +255,6 @@ class Vault:
 
     def close(self) -> None:
         self._threads.shutdown()
-
-
-def _no_key() -> dict[str, str]:
-    return {"key_digest": "", "key_sealed": ""}
 
 
 MAX_TOKEN: Final = 10_000

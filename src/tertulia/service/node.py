@@ -23,6 +23,7 @@ from tertulia.service.credentials import Vault
 from tertulia.service.links import Links
 from tertulia.service.membership import Lifecycle, Membership
 from tertulia.service.messages.recent import ReceivedScopes, RecentMessages
+from tertulia.service.previous_server import PreviousServer
 from tertulia.service.tasks import SingleFlight
 from tertulia.service.webhooks.journal import Journal
 from tertulia.service.webhooks.templates import Shares
@@ -69,6 +70,8 @@ class Node:
     push_web: Web
     """Client for push services."""
     push_key: PushKey
+    previous_server: PreviousServer | None = None
+    """The server that the organization was imported from, while passwords are checked there."""
     clock: Callable[[], float]
     """The log's clock, in UNIX seconds."""
     thumbnails: SingleFlight = field(
@@ -141,6 +144,8 @@ class Node:
         await self.web.close()
         await self.services.close()
         await self.push_web.close()
+        if self.previous_server is not None:
+            await self.previous_server.close()
         await self.files.close()
 
     async def rendered(

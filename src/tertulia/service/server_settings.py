@@ -374,6 +374,14 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Secret, of at least 32 characters, with which another program signs people in with JSON"
         " web tokens (POST /jwt/fetch_api_key). Empty: turned off.",
     ] = ""
+    moving_from_url: Annotated[
+        str,
+        _matching(r"^(https?://\S+)?$", "an http:// or https:// URL"),
+        "Address of the Zulip server that the organization was imported from, such as"
+        " https://old.example.com. Until an imported account has used its password and API key"
+        " here, this server checks them there. Empty: not checked. Empty it when the old server is"
+        " turned off.",
+    ] = ""
     proxy_trusted: Annotated[
         str,
         PER_NODE,

@@ -95,7 +95,9 @@ def _emptied(context: CommandContext, target: User) -> list[AnyChange]:
     if pending:
         changes.append(ConfirmationsEnded(confirmation_ids=pending))
     credential = state.credentials[target.id]
-    if credential.password_hash is not None:
-        bare = msgspec.structs.replace(credential, password_hash=None)
+    bare = msgspec.structs.replace(
+        credential, password_hash=None, adopts_key=False, adopts_password=False
+    )
+    if bare != credential:
         changes.append(CredentialChanged(credential=bare, same_key=True))
     return changes

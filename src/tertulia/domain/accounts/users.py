@@ -349,7 +349,9 @@ def replace_key(
 
 
 def with_key(credential: Credential, key: NewApiKey) -> Credential:
-    return msgspec.structs.replace(credential, key_digest=key.digest, key_sealed=key.sealed)
+    return msgspec.structs.replace(
+        credential, key_digest=key.digest, key_sealed=key.sealed, adopts_key=False
+    )
 
 
 def key_replaced(

@@ -104,6 +104,13 @@ def by_header(node: HttpNode, authorization: str) -> User:
 
 def _named_in(authorization: str) -> tuple[str, str]:
     """Return the email address in the header and the digest of its API key."""
+    named, api_key = basic_credentials(authorization)
+    return named, key_digest(api_key)
+
+
+def basic_credentials(authorization: str) -> tuple[str, str]:
+    """Return the email address and the API key in the header. Raises NotAuthenticated,
+    BadAuthorization."""
     if not authorization:
         raise NotAuthenticated("The request doesn't have an Authorization header.")
     scheme, _, rest = authorization.partition(" ")
@@ -117,7 +124,7 @@ def _named_in(authorization: str) -> tuple[str, str]:
         raise NotAuthenticated("The Authorization header isn't valid.") from None
     if not colon:
         raise NotAuthenticated("The Authorization header isn't valid.")
-    return email.strip().casefold(), key_digest(api_key)
+    return email.strip().casefold(), api_key
 
 
 known_header = lru_cache(maxsize=KNOWN_HEADERS)(_named_in)

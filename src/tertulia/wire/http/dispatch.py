@@ -18,9 +18,11 @@ from tertulia.model.errors import (
     OutcomeUnknown,
     Refused,
     Unavailable,
+    WrongApiKey,
 )
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
+from tertulia.wire.http.adoption import adopts_key_of
 from tertulia.wire.http.authentication import (
     WEBSITE,
     SessionCookies,
@@ -89,8 +91,8 @@ class Endpoint:
         try:
             if route.dev and not node.config.dev:
                 raise Refused("This endpoint is available only on development servers.")
-            user = self._admitted(request, route)
-        except Refused:
+            user = await self._admitted(request, route)
+        except (Refused, Unavailable):
             # Read the body anyway: a client that is still sending doesn't read the response.
             if request.method not in {"GET", "HEAD"}:
                 await drained(request)
@@ -124,8 +126,8 @@ class Endpoint:
         """Authenticate the sender before writing the file."""
         node = self._node
         try:
-            user = self._admitted(request, route)
-        except Refused:
+            user = await self._admitted(request, route)
+        except (Refused, Unavailable):
             await drained(request)
             raise
         limit = node.config.max_file_upload_size_mib * MIB
@@ -134,7 +136,15 @@ class Endpoint:
             self._authenticated(request, route)  # Rights may have been lost in the meantime.
             return await self._handled(request, route, user, sent, file=file)
 
-    def _admitted(self, request: Request, route: Route) -> User | None:
+    async def _admitted(self, request: Request, route: Route) -> User | None:
+        try:
+            return self._counted(request, route)
+        except WrongApiKey:
+            if not await adopts_key_of(self._node, request):
+                raise
+        return self._counted(request, route)
+
+    def _counted(self, request: Request, route: Route) -> User | None:
         return self._node.request_limits.admitted(
             request, lambda: self._authenticated(request, route), polls=route.polls
         )

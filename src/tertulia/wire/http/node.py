@@ -22,6 +22,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
 from tertulia.service.node import Node
+from tertulia.service.tasks import SingleFlight
 from tertulia.store.nodes import SlowRequest
 from tertulia.tracing import Waits, count_waits_in, stop_counting
 from tertulia.wire.http.positions import Positions
@@ -319,6 +320,11 @@ class HttpNode(Node):
     fragments: Fragments = field(default_factory=Fragments)
     encoded_messages: Fragments = field(default_factory=lambda: Fragments(MESSAGE_BYTES))
     """A separate cache, because messages are many."""
+
+    adoptions: SingleFlight = field(
+        default_factory=lambda: SingleFlight("Too many API keys are being checked. Try again.")
+    )
+    """API keys that the previous server is verifying."""
 
     @property
     def sign_in_limits(self) -> SignInLimits:

@@ -265,6 +265,25 @@ class SignInLimits:
         self._codes.forgive(who)
 
 
+class KeyLimits:
+    """Rate limits for API keys that the previous server verifies (`moving_from_url`): of one
+    account from one network and from anywhere, and of all accounts from one network."""
+
+    def __init__(self, limiters: Limiters) -> None:
+        made = limiters.limiter
+        self._to_one = made("keys of one account", TRIES_PER_ACCOUNT, TRIES_SECONDS)
+        self._to_any = made("keys from one network", TRIES, TRIES_SECONDS)
+        self._from_anywhere = made(
+            "keys from anywhere", TRIES_FROM_ANYWHERE, FROM_ANYWHERE_SECONDS, MAX_ACCOUNTS_TRIED
+        )
+
+    def require(self, who: str | None, user_id: int) -> None:
+        """Count a verification for a `client_network`. Raises TooManyTries."""
+        self._to_one.require((who, user_id))
+        self._to_any.require(who)
+        self._from_anywhere.require(user_id)
+
+
 def _mark(address: str) -> str:
     """Return a digest of the address, which may be arbitrarily long."""
     return hashlib.sha256(address.strip().casefold().encode()).hexdigest()
@@ -279,3 +298,4 @@ class RateLimits:
         )
         self.requests = RequestLimits(config, log.clock, self.limiters)
         self.sign_in = SignInLimits(self.limiters)
+        self.keys = KeyLimits(self.limiters)

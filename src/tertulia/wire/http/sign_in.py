@@ -13,6 +13,7 @@ from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
 from tertulia.service.credentials import key_digest
 from tertulia.wire.http import authentication
+from tertulia.wire.http.adoption import adopted_password
 from tertulia.wire.http.authentication import require_open, session_of
 from tertulia.wire.http.errors import ConfirmationRequired
 from tertulia.wire.http.node import HttpNode
@@ -39,7 +40,8 @@ async def check_password(
     """Return the user with this address and password.
 
     Raises PasswordSignInDisabled, TooManyTries, WrongPassword for a wrong address or password,
-    OrganizationDeactivated, and AccountDeactivated.
+    OrganizationDeactivated, AccountDeactivated, and Unavailable if the previous server has to
+    check the password and doesn't respond.
     """
     if not node.state.realm.password_sign_in:
         raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
@@ -49,6 +51,10 @@ async def check_password(
     who = client_network(request)
     node.sign_in_limits.require(who, address, device)
     is_right = await node.vault.is_password(credential, password)
+    if not is_right:
+        adopted = await adopted_password(node, request, known, password)
+        if adopted is not None:
+            credential, is_right = adopted, True
     if not is_right or known is None or credential is None:
         log_failed_sign_in(request, "password", known)
         raise WrongPassword("Incorrect email address or password.")

@@ -1,0 +1,42 @@
+"""Adopting the password and API key that an imported account had on its previous server."""
+
+import msgspec
+
+from tertulia.domain.accounts import users
+from tertulia.model.changes import CredentialChanged
+from tertulia.model.users import Credential, NewApiKey, User
+from tertulia.state.decision import CommandContext, Decision
+
+
+def adopts_key(user: User, credential: Credential) -> bool:
+    """Return whether the account may still adopt an API key."""
+    return user.is_active and credential.adopts_key
+
+
+def adopts_password(user: User, credential: Credential) -> bool:
+    """Return whether the account may still adopt a password."""
+    return user.is_active and credential.adopts_password and credential.password_hash is None
+
+
+def adopt(context: CommandContext, key: NewApiKey, password_hash: str | None) -> Decision[None]:
+    """Give the actor's account this API key and, if given, this password, and let the actor join.
+    The caller has verified them. Does nothing for what the account may no longer adopt."""
+    user = context.actor
+    credential = context.state.credentials[user.id]
+    changed = credential
+    if adopts_key(user, credential):
+        changed = users.with_key(changed, key)
+    if password_hash is not None and adopts_password(user, credential):
+        changed = msgspec.structs.replace(
+            changed, password_hash=password_hash, adopts_password=False
+        )
+    if changed == credential:
+        return Decision(None)
+    same_key = changed.key_digest == credential.key_digest
+    return Decision(
+        None,
+        [
+            CredentialChanged(credential=changed, same_key=same_key),
+            *users.arrive(context).changes,
+        ],
+    )

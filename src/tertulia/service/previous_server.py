@@ -1,0 +1,118 @@
+"""Checking passwords and API keys on the server that the organization was imported from."""
+
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.model.errors import Unavailable
+from tertulia.outbound import addresses
+from tertulia.outbound.http_client import Web
+from tertulia.outbound.http_responses import NotFetched, WebResponse
+from tertulia.service.config import Config
+
+VERIFYING: Final = "X-Tertulia-Verifying"
+"""A header of the requests, so that a server whose setting names itself doesn't ask itself."""
+_SECONDS: Final = 10.0
+_MAX_RESPONSE: Final = 65_536
+_MAX_KEY: Final = 128
+_NETWORKS: Final = "0.0.0.0/0, ::/0"
+"""The operator sets the address, so it may be private, or this machine."""
+
+
+class _KeyResponse(Struct):
+    api_key: str
+    email: str
+
+
+class _OwnUserResponse(Struct):
+    email: str
+    delivery_email: str | None = None
+
+
+class PreviousServer:
+    """A Zulip server, by its HTTP API. It must be asked only about accounts that were imported."""
+
+    def __init__(self, url: str, web: Web) -> None:
+        self._api = f"{url.rstrip('/')}/api/v1"
+        self._web = web
+
+    async def key_with_password(self, address: str, password: str) -> str | None:
+        """Return the account's API key if this is its password. Raises Unavailable if that can't be
+        found out now."""
+        found = await self._asked(
+            "POST",
+            "/fetch_api_key",
+            _KeyResponse,
+            urlencode({"username": address, "password": password}).encode(),
+            {"Content-Type": "application/x-www-form-urlencoded"},
+        )
+        if found is None or found.email.casefold() != address.casefold():
+            return None
+        return found.api_key if is_key(found.api_key) else None
+
+    async def is_key_of(self, address: str, authorization: str) -> bool:
+        """Return whether the Authorization header has the API key of the account with this email
+        address. Raises Unavailable if that can't be found out now."""
+        found = await self._asked(
+            "GET", "/users/me", _OwnUserResponse, b"", {"Authorization": authorization}
+        )
+        own = "" if found is None else str(found.delivery_email or found.email)
+        return own.casefold() == address.casefold()
+
+    async def close(self) -> None:
+        await self._web.close()
+
+    async def _asked(
+        self, method: str, path: str, form: type[Any], body: bytes, headers: dict[str, str]
+    ) -> Any:
+        """Return the response, or None if the server refuses the credentials."""
+        try:
+            response = await self._web.send(
+                self._api + path,
+                body,
+                {**headers, VERIFYING: "1"},
+                seconds=_SECONDS,
+                limit=_MAX_RESPONSE,
+                method=method,
+            )
+        except NotFetched:
+            raise _unavailable() from None
+        if response.status in {400, 401, 403} and _is_error(response):
+            return None
+        if response.status != 200:
+            raise _unavailable()
+        try:
+            return msgspec.json.decode(response.body, type=form)
+        except (msgspec.DecodeError, UnicodeError):
+            raise _unavailable() from None
+
+
+def is_key(text: str) -> bool:
+    """Return whether the text has the form of an API key."""
+    return 16 <= len(text) <= _MAX_KEY and text.isascii() and text.isalnum()
+
+
+def _is_error(response: WebResponse) -> bool:
+    """Return whether it's an error of the API, not of a proxy before it."""
+    try:
+        found = msgspec.json.decode(response.body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("result") == "error"
+
+
+def _unavailable() -> Unavailable:
+    return Unavailable(
+        "The server that your organization moves from doesn't respond, so your password or API key"
+        " can't be checked. Try again in a few minutes."
+    )
+
+
+def previous_server(config: Config) -> PreviousServer | None:
+    """Return the previous server; None if none is configured."""
+    if not config.moving_from_url:
+        return None
+    web = Web(config.external_url, ports=None, networks=addresses.networks(_NETWORKS))
+    return PreviousServer(config.moving_from_url, web)
