@@ -32,6 +32,7 @@ PAGES = {
     },
     "For administrators": {
         "administering": "Administering an organization",
+        "moving-in": "Moving in from another server",
     },
     "For operators": {
         "operating": "Operating a server",

@@ -17,7 +17,7 @@ from tertulia.imports.records import (
     SourceUser,
 )
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import MessageBatch, Survey
+from tertulia.imports.source import MessageBatch, Source, Survey
 from tertulia.model.reactions import EmojiKind
 from tertulia.model.users import Role
 from tertulia.service.config import Config
@@ -102,7 +102,7 @@ class Invented:
         pass
 
 
-async def imported(config: Config, source: Invented, tell: Tell = lambda _: None) -> Progress:
+async def imported(config: Config, source: Source, tell: Tell = lambda _: None) -> Progress:
     """Import the source as `tertulia import` does."""
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()

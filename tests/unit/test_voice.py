@@ -36,6 +36,7 @@ PAGES = (
     "docs/glossary.md",
     "docs/index.md",
     "docs/integrating.md",
+    "docs/moving-in.md",
     "docs/operating.md",
     "docs/performance.md",
     "docs/releases.md",

@@ -163,3 +163,32 @@ def command(name: str, opened: Callable[[Path, Path], Source], about: str) -> No
     app.command(name, epilog=f"Example: `tertulia import {name} --data-dir data export.zip`")(
         configured(act)
     )
+
+
+Team = Annotated[
+    str, typer.Option("--team", metavar="NAME", help="Import only this team, by the name in URLs.")
+]
+
+
+def mattermost(
+    config: Config,
+    path: ExportPath,
+    team: Team = "",
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import a bulk export of Mattermost: the archive of `mmctl export create`, or its .jsonl
+    file."""
+    from tertulia.imports.mattermost.source import MattermostExport
+
+    run(
+        config,
+        lambda work: MattermostExport(path, work, team),
+        is_dry=dry_run,
+        as_json=as_json,
+    )
+
+
+app.command(
+    "mattermost", epilog="Example: `tertulia import mattermost --data-dir data export.zip`"
+)(configured(mattermost))

@@ -337,7 +337,7 @@ class SourceReminder(Struct, frozen=True, kw_only=True):
     deliver_at: UnixSeconds
 
 
-class SourceMessage(Struct, frozen=True, kw_only=True):
+class SourceMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message, in a channel or between people."""
 
     key: Key

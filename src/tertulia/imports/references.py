@@ -8,7 +8,7 @@ characters that `clean` removes from a source's own texts, so nobody can forge t
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -49,6 +49,21 @@ def message_url(key: Key, otherwise: str) -> str:
     """The URL of a message, for a link. The message must be `is_linked`. `otherwise` is the URL if
     it wasn't imported, or not yet."""
     return _written("M", key, otherwise)
+
+
+def with_message_keys(text: str, keys: Mapping[str, Key]) -> str:
+    """Return a text whose references to messages have other keys. Those without become the URL that
+    they have otherwise."""
+    if f"{_BEGIN}M{_NEXT}" not in text:
+        return text
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] != "M":
+            return match[0]
+        key = keys.get(match[2])
+        return match[3] if key is None else message_url(key, match[3])
+
+    return _REFERENCE.sub(replace, text)
 
 
 def _written(kind: str, key: Key, otherwise: str) -> str:

@@ -43,6 +43,17 @@ class ImportReport(Struct):
         """Note that records come along otherwise than they were."""
         _note(self.changed, kind, reason, sample, number)
 
+    def add(self, other: "ImportReport") -> None:
+        """Add what another report has."""
+        for kind, number in other.imported.items():
+            self.count(kind, number)
+        for own, others in ((self.skipped, other.skipped), (self.changed, other.changed)):
+            for one in others.values():
+                for sample in one.samples[1:]:
+                    _note(own, one.kind, one.reason, sample, 0)
+                first = one.samples[0] if one.samples else ""
+                _note(own, one.kind, one.reason, first, one.count)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "imported": dict(sorted(self.imported.items())),

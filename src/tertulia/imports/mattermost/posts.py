@@ -1,0 +1,238 @@
+"""Mattermost's posts as messages."""
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+from tertulia.domain import names
+from tertulia.domain.messages.attachments import display_name, name_in_path
+from tertulia.imports.cards import card, parts_in, text_in
+from tertulia.imports.emoji_aliases import emoji_named
+from tertulia.imports.markdown import in_link, parts_of
+from tertulia.imports.mattermost.lines import BulkPost, BulkReaction
+from tertulia.imports.mattermost.markup import MattermostMarkup
+from tertulia.imports.mattermost.organization import KnownPeople
+from tertulia.imports.records import (
+    Key,
+    SourceAttachment,
+    SourceEdit,
+    SourceFile,
+    SourceMessage,
+    SourceReaction,
+)
+from tertulia.imports.references import clean
+from tertulia.imports.sorting import Findings, MessageSorter, milliseconds
+from tertulia.model.attachments import ADDRESS
+from tertulia.model.messages import Flag
+from tertulia.model.reactions import EmojiKind
+
+LONGEST: Final = names.MAX_MESSAGE - 500
+"""Characters of a message, before mentions get their final form."""
+MAX_STRANGERS: Final = 50_000
+"""KnownPeople who aren't in the export but wrote messages."""
+MAX_FILES: Final = 100
+"""Files of a message."""
+
+
+class PostConverter:
+    """Converts posts, and gives them to a sorter. Notes in the findings what it can't convert."""
+
+    def __init__(
+        self,
+        people: KnownPeople,
+        findings: Findings,
+        sorter: MessageSorter,
+        place: Callable[[str], str | None],
+        secret: str,
+    ) -> None:
+        """`place` finds a file of the export. `secret` makes the URLs of files unguessable."""
+        self._people = people
+        self._findings = findings
+        self._report = findings.report
+        self._sorter = sorter
+        self._place = place
+        self._secret = secret
+        self._converter = MattermostMarkup(people.known, people.channels)
+
+    def add_channel_post(self, post: BulkPost, number: int) -> None:
+        """Add a post and its replies, which are a thread with that number."""
+        channel = f"{post.team}/{post.channel}"
+        if not self._people.has_team(post.team):
+            self._report.skip("messages", "They are in other teams.", number=_count(post))
+            return
+        if channel not in self._people.channels:
+            reason = "The channel isn't in the export."
+            self._report.skip("messages", reason, channel, _count(post))
+            return
+        replies = post.replies or []
+        thread = str(number) if replies else ""
+        for one in (post, *replies):
+            self._add(one, post.team, channel=channel, thread=thread)
+
+    def add_direct_post(self, post: BulkPost) -> None:
+        """Add a direct message and its replies."""
+        people = tuple(sorted({*(post.channel_members or ()), post.user}))
+        if not all(self._people.has(one) for one in people):
+            reason = "They are between people of other teams."
+            self._report.skip("direct messages", reason, number=_count(post))
+            return
+        if not all(self._know(one) for one in people):
+            return
+        if post.replies:
+            self._report.change(
+                "threads of direct messages",
+                "Direct messages have no topics here: replies come in the order of time.",
+            )
+        for one in (post, *(post.replies or ())):
+            self._add(one, "", people=people)
+
+    def _know(self, name: str) -> bool:
+        """Note a person who isn't in the export. Return whether there's room for them."""
+        if name in self._people.members or name in self._findings.strangers:
+            return True
+        if len(self._findings.strangers) >= MAX_STRANGERS:
+            self._report.skip("messages", "Too many people aren't in the export.", name)
+            return False
+        self._findings.strangers[name] = name
+        return True
+
+    def _add(
+        self,
+        post: BulkPost,
+        team: str,
+        *,
+        channel: Key | None = None,
+        people: tuple[Key, ...] = (),
+        thread: str = "",
+    ) -> None:
+        at = milliseconds(post.create_at)
+        kind = post.type or ""
+        if kind.startswith("system_"):
+            reason = "Notices, such as that someone joined a channel, aren't imported."
+            self._report.skip("notices", reason, clean(post.message or ""))
+            return
+        if at is None:
+            self._report.skip("messages", "The time isn't valid.", post.message or "")
+            return
+        if not self._know(post.user):
+            return
+        props = post.props or {}
+        self._converter.begin()
+        texts = [self._text(post, kind, team)]
+        texts += [
+            card(one, lambda text: self._converter.markdown(text, team))
+            for one in parts_in(props, "attachments")
+        ]
+        files, links = self._files(post, at)
+        content = "\n".join(one for one in (*texts, *links) if one.strip())
+        if not content.strip():
+            self._report.skip("messages", "The message is empty.", kind)
+            return
+        if self._converter.permalinks:
+            self._report.change(
+                "links to messages",
+                "Mattermost's export doesn't say which message they mean, so they lead to the"
+                " previous server.",
+                number=self._converter.permalinks,
+            )
+        members = self._people.members_of.get(str(channel), frozenset()) if channel else people
+        flags: dict[Key, Flag] = {}
+        for name in self._converter.mentioned.intersection(members):
+            flags[name] = Flag.MENTIONED
+        for name in post.flagged_by or ():
+            if name in members:
+                flags[name] = flags.get(name, Flag(0)) | Flag.STARRED
+            elif channel is not None and channel not in self._people.private:
+                flags[name] = Flag.STARRED | Flag.RECORD
+        first, *further = parts_of(_named(props, content), LONGEST)
+        message = SourceMessage(
+            key=0,
+            sender=post.user,
+            sent_at=at // 1000,
+            channel=channel,
+            people=people,
+            content=first,
+            client="Mattermost",
+            edits=self._edits(post),
+            reactions=self._reactions(post.reactions or ()),
+            flags=flags,
+            attachments=tuple(files),
+            is_pinned=bool(post.is_pinned),
+        )
+        title = post.message or texts[-1]
+        self._sorter.add(at, message, thread=thread, text=title)
+        if further:
+            self._report.change("messages", "They were too long, and became several.")
+        for part in further:
+            rest = SourceMessage(
+                key=0,
+                sender=post.user,
+                sent_at=at // 1000,
+                channel=channel,
+                people=people,
+                content=part,
+                client="Mattermost",
+            )
+            self._sorter.add(at, rest, thread=thread, text=title)
+
+    def _text(self, post: BulkPost, kind: str, team: str) -> str:
+        text = self._converter.markdown(post.message or "", team)
+        if kind == "me":
+            return f"/me {text.strip().removeprefix('*').removesuffix('*')}"
+        return text
+
+    def _edits(self, post: BulkPost) -> tuple[SourceEdit, ...]:
+        at = milliseconds(post.edit_at)
+        if at is None:
+            return ()
+        self._report.change("edits", "The export doesn't have the previous texts.")
+        return (SourceEdit(at=at // 1000, user=post.user, was_content=clean(post.message or "")),)
+
+    def _reactions(self, given: Sequence[BulkReaction]) -> tuple[SourceReaction, ...]:
+        found: dict[tuple[str, str], SourceReaction] = {}
+        for one in given:
+            name = one.emoji_name
+            known = emoji_named(name)
+            if known is None:
+                reaction = SourceReaction(one.user, EmojiKind.CUSTOM, f":{name}:", name)
+            else:
+                reaction = SourceReaction(one.user, EmojiKind.UNICODE, *known)
+            found.setdefault((one.user, reaction.code), reaction)
+        return tuple(found.values())
+
+    def _files(self, post: BulkPost, at: int) -> tuple[list[SourceAttachment], list[str]]:
+        """Return a post's files, and the lines that link them."""
+        files: list[SourceAttachment] = []
+        lines: list[str] = []
+        for one in (post.attachments or ())[:MAX_FILES]:
+            name = display_name(clean(one.path))
+            place = self._place(one.path)
+            if place is None:
+                reason = "The file isn't in the export. Create it with attachments."
+                self._report.skip("files", reason, name)
+                lines.append(f"(missing file: {in_link(name)})")
+                continue
+            digest = blake2b(f"{self._secret}\0{one.path}".encode(), digest_size=16).hexdigest()
+            path = f"1/{digest[:2]}/{digest}/{name_in_path(name)}"
+            lines.append(f"[{in_link(name)}]({ADDRESS}{path})")
+            files.append(
+                SourceAttachment(
+                    key=digest,
+                    owner=post.user,
+                    path=path,
+                    file=SourceFile(place=place, name=name),
+                    created_at=at // 1000,
+                )
+            )
+        return files, lines
+
+
+def _named(props: dict[str, Any], content: str) -> str:
+    """Return the content with the name that a webhook gave, which differs from the sender's."""
+    name = " ".join(clean(text_in(props, "override_username")).replace("*", "").split())[:100]
+    is_webhook = text_in(props, "from_webhook").lower() == "true"
+    return f"**{name}**\n{content}" if name and is_webhook else content
+
+
+def _count(post: BulkPost) -> int:
+    return 1 + len(post.replies or ())

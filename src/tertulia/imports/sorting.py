@@ -1,0 +1,251 @@
+"""Sorting an export's messages by time, in bounded memory, before any is imported.
+
+Some exports have no order, or have replies before later messages. A source reads such an export
+once, and converts its messages; they are sorted into a file next to the extracted export. From
+there they are imported, and an interrupted import continues at an offset.
+"""
+
+import bisect
+import heapq
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tertulia.imports.records import Key, SourceMessage
+from tertulia.imports.references import with_message_keys
+from tertulia.imports.report import ImportReport
+from tertulia.imports.source import MessageBatch
+from tertulia.imports.threads import ThreadTopics
+
+RUN_BYTES: Final = 24 * 1024 * 1024
+"""Bytes of messages that are sorted together in memory."""
+MAX_RUNS: Final = 64
+"""Files that are merged together."""
+AT_ONCE: Final = 500
+MAX_LINKED: Final = 200_000
+"""Messages that others can link."""
+LATEST: Final = 2**43
+"""Milliseconds since 1970; times are before it."""
+_HEADER: Final = struct.Struct("<qqI")
+_LENGTH: Final = struct.Struct("<I")
+_Entry = tuple[int, int, bytes]
+"""Milliseconds since 1970, the order in the export, and a `_Waiting`."""
+
+
+class Findings(Struct, kw_only=True):
+    """What the first reading of an export found."""
+
+    messages: int = 0
+    report: ImportReport = msgspec.field(default_factory=ImportReport)
+    strangers: dict[str, str] = {}
+    """People who wrote messages but aren't in the export: their names by key."""
+    began: dict[str, int] = {}
+    """When each channel's first message was sent, in UNIX seconds."""
+    newest: int = 0
+    """When the newest message was sent, in UNIX seconds."""
+    origin: str = ""
+    """The other server's version, if the export says so."""
+
+
+class _Waiting(Struct, array_like=True):
+    """A message that waits for its key and its topic."""
+
+    message: SourceMessage
+    thread: str
+    id: str
+    text: str
+    """Markdown that the topic is named from."""
+
+
+class MessageSorter:
+    """Collects messages in any order, and writes them to a file in the order of time."""
+
+    def __init__(self, target: Path, findings: Findings, linked: frozenset[str] = frozenset()):
+        """`linked` are the IDs of messages that others link."""
+        self._target = target
+        self._findings = findings
+        self._linked = linked
+        self._some: list[_Entry] = []
+        self._bytes = self._number = self._files = 0
+        self._runs: list[Path] = []
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def add(
+        self, at: int, message: SourceMessage, *, thread: str = "", id_: str = "", text: str = ""
+    ) -> None:
+        """Add a message that was sent at that time, in milliseconds since 1970. With `thread`, its
+        topic is the thread's, which the oldest message's `text` names."""
+        if message.channel is not None:
+            channel, seconds = str(message.channel), at // 1000
+            began = self._findings.began
+            began[channel] = min(began.get(channel, seconds), seconds)
+        self._findings.newest = max(self._findings.newest, at // 1000)
+        record = self._encoder.encode(_Waiting(message, thread, id_, text))
+        self._some.append((at, self._number, record))
+        self._number += 1
+        self._bytes += len(record) + 150
+        if self._bytes > RUN_BYTES:
+            self._write_run()
+
+    def finish(self) -> None:
+        """Write the file, and count the messages."""
+        self._write_run()
+        part = self._target.with_suffix(".part")
+        topics = ThreadTopics()
+        keys: dict[str, int] = {}
+        decoder = msgspec.msgpack.Decoder(_Waiting)
+        try:
+            with part.open("wb") as file, ExitStack() as stack:
+                for _, _, record in heapq.merge(*(_read_run(one, stack) for one in self._runs)):
+                    one = decoder.decode(record)
+                    self._findings.messages += 1
+                    encoded = self._encoder.encode(self._placed(one, topics, keys))
+                    file.write(_LENGTH.pack(len(encoded)))
+                    file.write(encoded)
+            part.rename(self._target)
+        finally:
+            topics.close()
+            self.close()
+
+    def close(self) -> None:
+        """Remove the temporary files."""
+        for one in self._runs:
+            one.unlink(missing_ok=True)
+        self._runs.clear()
+
+    def _placed(self, one: _Waiting, topics: ThreadTopics, keys: dict[str, int]) -> SourceMessage:
+        """Return the message with its key and its topic."""
+        key = self._findings.messages
+        message = one.message
+        topic = message.topic
+        if one.thread and message.channel is not None:
+            topic = topics.topic(message.channel, one.thread, one.text)
+        is_linked = one.id in self._linked and len(keys) < MAX_LINKED
+        if is_linked:
+            keys[one.id] = key
+        content = with_message_keys(message.content, keys)
+        return replace(message, key=key, topic=topic, is_linked=is_linked, content=content)
+
+    def _write_run(self) -> None:
+        if not self._some:
+            return
+        if len(self._runs) >= MAX_RUNS:
+            self._merge_runs()
+        self._some.sort()
+        self._runs.append(self._written(self._some))
+        self._some.clear()
+        self._bytes = 0
+
+    def _merge_runs(self) -> None:
+        with ExitStack() as stack:
+            merged = self._written(heapq.merge(*(_read_run(one, stack) for one in self._runs)))
+        self.close()
+        self._runs.append(merged)
+
+    def _written(self, entries: Iterable[_Entry]) -> Path:
+        self._files += 1
+        place = self._target.with_suffix(f".run{self._files}")
+        with place.open("wb") as file:
+            for at, number, record in entries:
+                file.write(_HEADER.pack(at, number, len(record)))
+                file.write(record)
+        return place
+
+
+def _read_run(place: Path, stack: ExitStack) -> Iterator[_Entry]:
+    file = stack.enter_context(place.open("rb", buffering=128 * 1024))
+    while header := file.read(_HEADER.size):
+        at, number, length = _HEADER.unpack(header)
+        yield at, number, file.read(length)
+
+
+class SortedMessages:
+    """The file that a `MessageSorter` wrote."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def batches(self, after: str, unread: "UnreadMarks") -> Iterator[MessageBatch]:
+        """Yield the messages after that position."""
+        decoder = msgspec.msgpack.Decoder(SourceMessage)
+        with self._place.open("rb") as file:
+            file.seek(int(after or 0))
+            while some := list(_read_messages(file, decoder, unread)):
+                yield MessageBatch(tuple(some), str(file.tell()))
+
+
+def _read_messages(
+    file: BinaryIO, decoder: msgspec.msgpack.Decoder[SourceMessage], unread: "UnreadMarks"
+) -> Iterator[SourceMessage]:
+    for _ in range(AT_ONCE):
+        header = file.read(_LENGTH.size)
+        if not header:
+            return
+        message = decoder.decode(file.read(_LENGTH.unpack(header)[0]))
+        waiting = unread.of(message)
+        yield replace(message, unread_by=waiting) if waiting else message
+
+
+class UnreadMarks:
+    """Who hasn't read a message, by when each person last read its conversation.
+
+    Messages older than `OLDEST` before the newest one count as read, and so do conversations that a
+    person never opened: nobody goes through years of them.
+    """
+
+    OLDEST: Final = 180 * 86_400
+    """Seconds."""
+
+    def __init__(self, newest: int) -> None:
+        self._since = newest - self.OLDEST
+        self._read: dict[Key | tuple[Key, ...], list[tuple[int, Key]]] = {}
+        self._is_sorted = True
+
+    def read(self, place: Key | tuple[Key, ...], person: Key, until: int) -> None:
+        """Note that someone has read a channel, or the direct messages between people, until that
+        time in UNIX seconds."""
+        if until > 0:
+            place = tuple(sorted(set(place), key=str)) if isinstance(place, tuple) else place
+            self._read.setdefault(place, []).append((until, person))
+            self._is_sorted = False
+
+    def of(self, message: SourceMessage) -> tuple[Key, ...]:
+        """Return those who haven't read the message."""
+        if message.sent_at < self._since or not self._read:
+            return ()
+        if not self._is_sorted:
+            for some in self._read.values():
+                some.sort(key=lambda one: -one[0])
+            self._is_sorted = True
+        people = tuple(sorted(set(message.people), key=str))
+        place = people if message.channel is None else message.channel
+        behind = self._read.get(place, [])
+        first = bisect.bisect_right(behind, -message.sent_at, key=lambda one: -one[0])
+        return tuple(person for _, person in behind[first:] if person != message.sender)
+
+
+def save_findings(place: Path, findings: Findings) -> None:
+    """Store what the first reading found. The file exists only if it was complete."""
+    part = place.with_suffix(".tmp")
+    part.write_bytes(msgspec.json.encode(findings))
+    part.rename(place)
+
+
+def stored_findings(place: Path) -> Findings | None:
+    """Return what an earlier first reading found."""
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=Findings)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def milliseconds(value: Any) -> int | None:
+    """Return a time in milliseconds since 1970 if it's one that messages can have."""
+    is_time = isinstance(value, int) and not isinstance(value, bool) and 0 < value < LATEST
+    return value if is_time else None
