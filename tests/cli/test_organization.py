@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,14 @@ async def test_users_are_listed_changed_deactivated_and_erased(
             *("admin", "benny@example.com"),
             "Benny Boo",
         )
+        file = tmp_path / "benny.zip"
+        made = lines.typed(f"users data benny@example.com {file}")
+        assert made["size"] == file.stat().st_size
+        assert file.stat().st_mode & 0o077 == 0
+        with zipfile.ZipFile(file) as archive:
+            (account,) = json.loads(archive.read("account.json"))
+        assert account["full_name"] == "Benny Boo"
+        assert "already exists" in lines.refused(f"users data cleo@example.com {file}")[1]
         lines.typed("users deactivate benny@example.com --comment Farewell")
         assert [u["status"] for u in lines.typed("users list boo --status all")["users"]] == [
             "deactivated"

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -35,7 +36,8 @@ from tertulia.model.users import User
 from tertulia.service.accounts import leave, password_rules
 from tertulia.service.config import Config
 from tertulia.service.node import Caller
-from tertulia.store import queries
+from tertulia.service.personal_data import write_person
+from tertulia.store import file_modes, queries
 from tertulia.wire.api.attachments import set_upload_quota
 from tertulia.wire.api.organization.objects import limit_json
 
@@ -292,6 +294,44 @@ async def reactivate(caller: Caller, who: Who) -> Printed:
     account = account_of_person(caller.state, who)
     await caller.submit(deactivation.reactivate, account.id, caller.node.vault.new_key())
     return done(f"{account.address} is active.")
+
+
+@command(users, "data", "users data ben@example.com ben.zip --data-dir data")
+async def data(
+    caller: Caller,
+    who: Who,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.zip", help="The new file.", show_default=False)
+    ],
+) -> Printed:
+    """Export everything of a person to a ZIP file: profile, settings, messages, files, and more.
+
+    Use it to answer a request for their data. People can also export it themselves, in their
+    settings. The file has no passwords and keys, but private messages: keep it safe.
+    """
+    account = account_of_person(caller.state, who)
+    _create(file)
+    try:
+        await write_person(caller.node, account.id, file)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    size = file.stat().st_size
+    return Printed(
+        {"email": account.address, "file": str(file), "size": size},
+        [f"Exported the data of {account.address} to {file} ({mib(size)})."],
+    )
+
+
+def _create(file: Path) -> None:
+    """Create a file that only its owner can read."""
+    try:
+        with open(file, "xb", opener=file_modes.opener):
+            pass
+    except FileExistsError:
+        raise UsageError(f"{file} already exists.") from None
+    except OSError as error:
+        raise CommandFailed(f"Couldn't create {file}: {error.strerror}.") from None
 
 
 @command(users, "erase", "users erase ben@example.com --messages all --data-dir data")

@@ -17,6 +17,7 @@ from tertulia.jobs.due import (
     messages_to_send,
     topic_moves,
 )
+from tertulia.jobs.exports import exports
 from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.supervisor import Job
@@ -142,6 +143,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         FileCleanup(log, node.uploads, node.partials).job(),
         PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
+        exports(node),
         message_retention(log),
         topic_moves(node),
         log_pruning(log, config.log_retention_days),

@@ -24,7 +24,9 @@ MAX_PART: Final = 200
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 EXTERNAL: Final = "external"
 """Files that can be fetched again, always on disk."""
-_PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/")
+EXPORTS: Final = "exports"
+"""Files of data exports, which are deleted after some days."""
+_PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/", f"{EXPORTS}/")
 
 
 @dataclass(frozen=True)

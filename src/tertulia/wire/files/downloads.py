@@ -22,12 +22,14 @@ from tertulia.service import links
 from tertulia.service.files.uploads import may_open, thumbnail
 from tertulia.store.files import StoredFile
 from tertulia.wire.api.attachments import TICKET
+from tertulia.wire.api.exports import TICKET as EXPORT_TICKET
 from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import read_for
 from tertulia.wire.http.request_head import POSITION
 
+EXPORT_TYPE: Final = "application/zip"
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -157,6 +159,19 @@ def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             raise Gone
         return await _file(node, request, attachment, download=False)
 
+    async def export(request: Request) -> Response:
+        number = node.vault.text_of(EXPORT_TICKET, request.path_params["ticket"], node.clock())
+        found = None if number is None else node.state.data_exports.get(int(number))
+        file = await node.files.found(found.path) if found is not None and found.path else None
+        if found is None or file is None:
+            raise Gone
+        headers = {
+            **_headers(EXPORT_TYPE),
+            "Content-Disposition": disposition("attachment", request.path_params["name"]),
+            "ETag": f'"{found.path}"',
+        }
+        return await stored_file(node, request, file, EXPORT_TYPE, headers)
+
     async def show_thumbnail(request: Request) -> Response:
         attachment = await _authorized(node, request, request.path_params["path"])
         file = await thumbnail(node, attachment, request.path_params["form"])
@@ -168,6 +183,7 @@ def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
     return (
         page(node, links.TEMPORARY + "{ticket}/{name}", temporary),
+        page(node, links.EXPORT + "{ticket}/{name}", export),
         page(node, ADDRESS + "thumbnail/{path:path}/{form}", show_thumbnail, shows_picture=True),
         page(node, ADDRESS + "download/{path:path}", download),
         page(node, ADDRESS + "{path:path}", show),

@@ -1,0 +1,140 @@
+"""Data exports: requesting an export of your own data, and what happens to every export."""
+
+from typing import Final
+
+import msgspec
+
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import BotMessage, Render
+from tertulia.domain.messages.sending import ToPeople
+from tertulia.model.changes import AnyChange, DataExportSet, DataExportsRemoved
+from tertulia.model.errors import NoSuchItem, NotPermitted, Refused, TooOften
+from tertulia.model.exports import DataExport, ExportKind
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.state.state import State
+
+DAY: Final = 86400
+PERIOD: Final = DAY
+"""Seconds from one export of a person to the next."""
+KEPT_DAYS: Final = 7
+"""How long the file of a person's export is kept."""
+
+
+def request(context: CommandContext) -> Decision[DataExport]:
+    """Request an export of the actor's own data. Raise Refused if one is pending, or for bots;
+    TooOften if the last one was requested less than a day ago."""
+    state, actor = context.state, context.actor
+    if actor.is_bot:
+        raise NotPermitted("Bots can't export data. Their owners' exports list them.")
+    own = _own(state, actor.id)
+    if any(one.is_pending for one in own):
+        raise Refused("Your data is already being exported. You'll get a message when it's ready.")
+    last = max((one.requested_at for one in own if not one.failed_at), default=None)
+    if last is not None and last + PERIOD > context.now:
+        raise TooOften(
+            last + PERIOD - context.now,
+            "You can export your data once a day. Use the last export, or try again tomorrow.",
+        )
+    export = DataExport(
+        id=state.data_exports.next_id(),
+        user_id=actor.id,
+        kind=ExportKind.PERSON,
+        requested_at=int(context.now),
+    )
+    return Decision(export, (DataExportSet(export=export),))
+
+
+def own_exports(context: CommandContext) -> Decision[list[DataExport]]:
+    """Return the actor's exports of their own data, newest first."""
+    return Decision(sorted(_own(context.state, context.actor.id), key=lambda one: -one.id))
+
+
+def own_export(context: CommandContext, export_id: int) -> Decision[DataExport]:
+    """Return one of them. Raise NoSuchItem."""
+    export = context.state.data_exports.get(export_id)
+    if export is None or export.kind is not ExportKind.PERSON or export.user_id != context.actor.id:
+        raise NoSuchItem("data export")
+    return Decision(export)
+
+
+def delete_own(context: CommandContext, export_id: int) -> Decision[None]:
+    """Delete one of the actor's exports, or cancel a pending one. Raise NoSuchItem."""
+    export = own_export(context, export_id).result
+    return Decision(None, () if export.deleted_at else deleted(context, export))
+
+
+def deleted(context: CommandContext, export: DataExport) -> tuple[AnyChange, ...]:
+    """Return the change that deletes the export. A job deletes its file."""
+    at = int(context.now)
+    gone = msgspec.structs.replace(export, deleted_at=at, path="", size=0)
+    return (DataExportSet(export=gone),)
+
+
+def _own(state: State, user_id: int) -> list[DataExport]:
+    every = state.data_exports.of_user[user_id]
+    return [one for one in every if one.kind is ExportKind.PERSON]
+
+
+# As the server
+
+_READY: Final = (
+    "Your data export is ready. Download it in your settings, under **Your data**, within"
+    f" {KEPT_DAYS} days. Then it's deleted."
+)
+_FAILED: Final = (
+    "Your data couldn't be exported: {reason} Try again, or ask an administrator for help."
+)
+
+
+def pending(state: State) -> DataExport | None:
+    """Return the oldest pending export."""
+    found = (one for one in state.data_exports if one.is_pending)
+    return min(found, key=lambda one: one.id, default=None)
+
+
+def finished(
+    context: CommandContext, export_id: int, path: str, size: int, render: Render
+) -> Decision[bool]:
+    """Note that the export's file is complete, and tell its person. Return False if it's no
+    longer wanted."""
+    export = context.state.data_exports.get(export_id)
+    if export is None or not export.is_pending:
+        return Decision(False)
+    done = msgspec.structs.replace(export, finished_at=int(context.now), path=path, size=size)
+    return Decision(True, _ended(context, done, _READY, render))
+
+
+def failed(context: CommandContext, export_id: int, reason: str, render: Render) -> Decision[None]:
+    """Note that the export failed, and tell its person. `reason` is a sentence."""
+    export = context.state.data_exports.get(export_id)
+    if export is None or not export.is_pending:
+        return Decision(None)
+    done = msgspec.structs.replace(export, failed_at=int(context.now), reason=reason)
+    return Decision(None, _ended(context, done, _FAILED.format(reason=reason), render))
+
+
+def _ended(
+    context: CommandContext, export: DataExport, text: str, render: Render
+) -> list[AnyChange]:
+    changes: list[AnyChange] = [DataExportSet(export=export)]
+    user = context.state.users[export.user_id]
+    if export.kind is ExportKind.PERSON and user.is_active:
+        message = BotMessage(ToPeople(frozenset({user.id})), text)
+        changes += bot_messages.post(context, [message], render)
+    return changes
+
+
+def expire(context: CommandContext) -> Decision[None]:
+    """Delete people's exports that are old, and forget those that no longer count."""
+    changes: list[AnyChange] = []
+    forgotten: list[int] = []
+    for one in context.state.data_exports:
+        if one.kind is not ExportKind.PERSON:
+            continue
+        if one.path and one.finished_at + KEPT_DAYS * DAY <= context.now:
+            changes += deleted(context, one)
+        elif (one.deleted_at or one.failed_at) and one.requested_at + PERIOD <= context.now:
+            forgotten.append(one.id)
+    if forgotten:
+        changes.append(DataExportsRemoved(export_ids=tuple(sorted(forgotten))))
+    return Decision(None, changes)

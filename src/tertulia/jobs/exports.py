@@ -1,0 +1,107 @@
+"""Making data exports, one at a time, and deleting their files when they are old.
+
+An export is made in a temporary directory, and its file is stored with the other files. If the node
+stops first, the export is made again after the restart.
+"""
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tertulia.domain.accounts import data_exports
+from tertulia.jobs.leases import JobLease
+from tertulia.jobs.supervisor import FailedItems, Job, is_outage
+from tertulia.model.changes import DataExportSet
+from tertulia.model.errors import Refused
+from tertulia.model.exports import DataExport, ExportKind
+from tertulia.service.node import Node
+from tertulia.service.personal_data import export_person
+from tertulia.store.backups import temporary_directory
+from tertulia.store.files import EXPORTS
+
+logger = logging.getLogger("tertulia.exports")
+
+Maker = Callable[[Node, DataExport, Path], Awaitable[None]]
+"""Writes an export to a new file at the path. Raises Refused if it can't be made."""
+MAKERS: Final[Mapping[ExportKind, Maker]] = {ExportKind.PERSON: export_person}
+
+LEASE: Final = JobLease("exports")
+ROUND_SECONDS: Final = 12 * 3600.0
+"""Longest duration of an export."""
+PERIOD_SECONDS: Final = 600.0
+ATTEMPTS: Final = 3
+"""Attempts before an export is given up."""
+_GIVEN_UP: Final = "The server ran into a problem."
+
+
+def exports(node: Node) -> Job:
+    """Make pending exports, and delete files of deleted ones."""
+    set_aside = FailedItems()
+
+    async def work() -> None:
+        await delete_unused_files(node)
+        while (export := data_exports.pending(node.state)) is not None:
+            if set_aside.is_resting(export.id):
+                return
+            await _attempt(node, export, set_aside)
+        await delete_unused_files(node)
+
+    async def once() -> float:
+        await node.log.submit(None, data_exports.expire)
+        set_aside.keep_only(one.id for one in node.state.data_exports if one.is_pending)
+        if not await LEASE.hold(node.log, work):
+            return PERIOD_SECONDS
+        return min(set_aside.next_attempt() or PERIOD_SECONDS, PERIOD_SECONDS)
+
+    job = Job("data exports", once, round_seconds=ROUND_SECONDS, set_aside=set_aside)
+    job.wake_on(node.log, DataExportSet)
+    return job
+
+
+async def _attempt(node: Node, export: DataExport, set_aside: FailedItems) -> None:
+    try:
+        await make(node, export)
+    except Refused as refusal:
+        await _give_up(node, export, str(refusal))
+        set_aside.done(export.id)
+    except Exception as error:
+        if is_outage(error):
+            raise
+        logger.exception("could not make data export %s", export.id)
+        if set_aside.failed(export.id, error) >= ATTEMPTS:
+            await _give_up(node, export, _GIVEN_UP)
+            set_aside.done(export.id)
+    else:
+        set_aside.done(export.id)
+
+
+async def _give_up(node: Node, export: DataExport, reason: str) -> None:
+    await node.log.submit(None, data_exports.failed, export.id, reason, node.renderer.render)
+
+
+async def make(node: Node, export: DataExport) -> None:
+    """Make a pending export, and store its file."""
+    with temporary_directory(node.config.data_path) as directory:
+        made = directory / "export"
+        await MAKERS[export.kind](node, export, made)
+        size = made.stat().st_size
+        path = f"{EXPORTS}/{secrets.token_hex(20)}"
+        await node.files.put_from(path, made)
+    finished = partial(data_exports.finished, render=node.renderer.render)
+    if await node.log.submit(None, finished, export.id, path, size):
+        logger.info("made a data export", extra={"fields": {"id": export.id, "size": size}})
+
+
+async def delete_unused_files(node: Node) -> None:
+    """Delete files of exports that were deleted, or that nobody waits for anymore."""
+    stored = [one.path async for one in node.files.below(EXPORTS)]
+    if not stored:
+        return
+    await node.log.catch_up()
+    used = {one.path for one in node.state.data_exports}
+    for path in stored:
+        if path not in used:
+            await node.files.delete(path)

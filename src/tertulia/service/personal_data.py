@@ -1,0 +1,438 @@
+"""A person's data as a ZIP file: readable JSON, their files, and a page that lists them.
+
+It has what the person wrote, did, and chose, without secrets. Of others it has only what is needed
+to understand it: the names of conversations that the person can see.
+"""
+
+import asyncio
+import html
+import time
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import channel_access, permissions
+from tertulia.domain.messages.attachments import name_in_path
+from tertulia.markup import addresses
+from tertulia.model.channels import Subscription
+from tertulia.model.exports import DataExport
+from tertulia.model.messages import Message, MessageEdit, MessagePlace
+from tertulia.model.pins import Pin
+from tertulia.model.user_topics import UserTopic
+from tertulia.service.files.pictures import avatar_places
+from tertulia.service.files.uploads import require_disk_space
+from tertulia.service.node import Node
+from tertulia.store import log_entries, personal_data
+from tertulia.store.database import Connection
+from tertulia.store.files import Files
+from tertulia.store.personal_data import LinkedMessage, entries_by, reactions_by, submessages_by
+
+T = TypeVar("T")
+Page = list[dict[str, Any]]
+"""Objects to write."""
+
+PAGE: Final = 50
+"""Messages per read. Each can have many edits."""
+STARS_PAGE: Final = 1000
+RANGE: Final = 20_000
+"""Message IDs, or log entries, that a read scans for what belongs to the person."""
+PER_FILE: Final = 10_000
+"""Messages per file, so that programs can open it."""
+MAX_PAUSE: Final = 0.5
+"""Seconds. After each read, others have the database for as long as it took, up to this."""
+DAY: Final = 86400
+
+SECRETS: Final = frozenset(
+    {"auth", "avatar_file", "digest", "endpoint", "nonce", "p256dh", "token"}
+)
+"""Fields that are left out: secrets and internal names."""
+_DERIVED: Final = frozenset({"rendered", "key", "edited_by_owner", "began", "spans"})
+
+RECORDS: Final[Mapping[str, str]] = {
+    "agent_keys": "agents.json",
+    "alert_words": "alert_words.json",
+    "attachments": "files.json",
+    "data_exports": "data_exports.json",
+    "devices": "devices.json",
+    "drafts": "drafts.json",
+    "muted_users": "muted_users.json",
+    "navigation_views": "navigation_views.json",
+    "onboarding_steps": "onboarding_steps.json",
+    "personal_settings": "settings.json",
+    "profile_values": "profile.json",
+    "push_subscriptions": "push_subscriptions.json",
+    "push_tokens": "push_tokens.json",
+    "quiet_times": "quiet_times.json",
+    "reminders": "reminders.json",
+    "scheduled_messages": "scheduled_messages.json",
+    "sessions": "sessions.json",
+    "snippets": "snippets.json",
+    "subscriptions": "channels.json",
+    "user_statuses": "status.json",
+    "user_topics": "topics.json",
+}
+"""Tables of records with a `user_id`, and the file that has the person's."""
+OMITTED: Final = frozenset({"confirmations", "credentials", "topic_moves"})
+"""Such tables that are written another way, have only secrets, or only last for seconds."""
+
+_TITLES: Final = {
+    "account.json": "Your account",
+    "activity.json": "Days on which you were active, and messages you sent on them",
+    "bots.json": "Your bots",
+    "channels.json": "Channels you are or were subscribed to",
+    "emoji.json": "Custom emoji you added",
+    "files.json": "Files you uploaded, which are in the folder files/",
+    "groups.json": "User groups you are in",
+    "invitations.json": "Invitations you sent",
+    "log.json": "Your actions in the server's log",
+    "pins.json": "Messages you pinned",
+    "reactions.json": "Your reactions",
+    "sessions.json": "Browsers you are signed in with",
+    "stars.json": "Messages you starred",
+    "topics.json": "Topics you follow, muted, or unmuted",
+    "widgets.json": "Your polls, votes, and other entries in widgets",
+}
+
+_json: Final = msgspec.json.Encoder()
+
+
+async def export_person(node: Node, export: DataExport, place: Path) -> None:
+    """Write the data of the person who requested the export to a file. Raises
+    UploadQuotaReached if the disk is almost full."""
+    # The file, and its copy in the storage.
+    space = sum(one.size for one in node.state.uploads.of_user[export.user_id])
+    await require_disk_space(node, 2 * space)
+    await write_person(node, export.user_id, place)
+
+
+async def write_person(node: Node, user_id: int, place: Path) -> None:
+    """Write all data of a person to a ZIP file."""
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        await _Writer(node, user_id, archive).write()
+
+
+class _Writer:
+    def __init__(self, node: Node, user_id: int, archive: zipfile.ZipFile) -> None:
+        self._node, self._user_id, self._archive = node, user_id, archive
+        self._contents: list[tuple[str, str, int]] = []
+        """File names, titles, and numbers of entries."""
+
+    async def write(self) -> None:
+        await self._write_records()
+        await self._write_messages()
+        await self._write_list("stars.json", self._stars())
+        await self._write_list("reactions.json", self._reactions())
+        await self._write_list("widgets.json", self._widgets())
+        await self._write_list("log.json", self._entries())
+        await self._write_files()
+        await asyncio.to_thread(self._archive.writestr, "index.html", self._index())
+
+    # Records in memory
+
+    async def _write_records(self) -> None:
+        state, user_id = self._node.state, self._user_id
+        user = state.users[user_id]
+        presence, days = await self._read(
+            lambda c: (personal_data.presence_of(c, user_id), personal_data.days_of(c, user_id))
+        )
+        account = {
+            **_readable(user),
+            "has_password": state.credentials[user_id].password_hash is not None,
+            "last_active": _time(presence[0]) if presence else None,
+            "unconfirmed_addresses": [
+                one.address for one in state.confirmations if one.user_id == user_id
+            ],
+        }
+        await self._write_list("account.json", _each([account]))
+        for table, name in RECORDS.items():
+            records = [one for one in state.tables[table] if one.user_id == user_id]
+            if table == "subscriptions":
+                times = await self._read(partial(personal_data.times_of, records))
+                await self._write_list(name, _each(self._channels(records, times)))
+            else:
+                await self._write_list(name, _each(self._named(one) for one in records))
+        others: Mapping[str, Iterable[Struct]] = {
+            "bots.json": state.users.bots_of(user_id),
+            "emoji.json": [one for one in state.custom_emoji if one.author_id == user_id],
+            "invitations.json": [one for one in state.invitations if one.inviter_id == user_id],
+            "pins.json": [one for one in state.pins if one.pinned_by == user_id],
+        }
+        for name, found in others.items():
+            await self._write_list(name, _each(self._named(one) for one in found))
+        groups = [one for one in state.groups if user_id in one.members and not one.is_system]
+        listed = ({"id": one.id, "name": one.name} for one in groups)
+        await self._write_list("groups.json", _each(listed))
+        activity = ({"day": _day(day), "messages_sent": sent} for day, sent in days)
+        await self._write_list("activity.json", _each(activity))
+
+    def _named(self, record: Struct) -> dict[str, Any]:
+        """A record with the names of what its IDs refer to."""
+        state, found = self._node.state, _readable(record)
+        if (channel_id := getattr(record, "channel_id", None)) is not None:
+            found["channel"] = self._channel(channel_id)
+            if isinstance(record, UserTopic | Pin) and not self._reads(channel_id):
+                for name in ("topic", "name"):
+                    found.pop(name, None)
+        if (field_id := getattr(record, "field_id", None)) is not None:
+            found["field"] = state.profile_fields[field_id].name
+        return found
+
+    def _channels(
+        self, subscriptions: Iterable[Subscription], times: Mapping[int, int]
+    ) -> Iterator[dict[str, Any]]:
+        """Subscriptions with their periods. Each begins and ends at a message, so its times are
+        those of the newest message before."""
+        for one in subscriptions:
+            periods = [
+                {
+                    "from": _time(times[after]) if after in times else None,
+                    "until": _time(times[until or 0]) if until in times else None,
+                    "is_active": until is None,
+                }
+                for after, until in one.spans
+            ]
+            yield {**self._named(one), "periods": periods}
+
+    # Rows in the database, in pages
+
+    async def _write_messages(self) -> None:
+        pages = self._messages()
+        page: Page = await anext(pages, [])
+
+        async def part() -> AsyncIterator[Page]:
+            nonlocal page
+            written = 0
+            while page and written < PER_FILE:
+                yield page
+                written += len(page)
+                page = await anext(pages, [])
+
+        number = 0
+        while page or not number:
+            number += 1
+            await self._write_list(f"messages-{number:04}.json", part())
+
+    async def _messages(self) -> AsyncIterator[Page]:
+        after = 0
+
+        def look(connection: Connection) -> tuple[list[Message], dict[int, list[MessageEdit]]]:
+            found = personal_data.messages_by(connection, self._user_id, after, PAGE)
+            ids = [message.id for message in found]
+            return found, personal_data.edits_by(connection, self._user_id, ids)
+
+        while True:
+            found, edits = await self._read(look)
+            if not found:
+                return
+            after = found[-1].id
+            yield [self._message(message, edits.get(message.id, [])) for message in found]
+
+    def _message(self, message: Message, edits: list[MessageEdit]) -> dict[str, Any]:
+        return {
+            "id": message.id,
+            "sent_at": _time(message.sent_at),
+            **self._conversation(message),
+            "content": message.content,
+            "client": message.client,
+            "edits": [
+                {"at": _time(edit.at), "previous_content": edit.was_content}
+                for edit in edits
+                if edit.was_content is not None
+            ],
+        }
+
+    async def _stars(self) -> AsyncIterator[Page]:
+        after = 0
+
+        def look(connection: Connection) -> list[LinkedMessage]:
+            return personal_data.starred(connection, self._user_id, after, STARS_PAGE)
+
+        while found := await self._read(look):
+            after = found[-1].id
+            yield [self._linked(one) for one in found]
+
+    async def _reactions(self) -> AsyncIterator[Page]:
+        async for found in self._in_ranges(0, self._node.state.last_message_id, reactions_by):
+            yield [{**self._linked(one), "emoji": one.facts[0]} for one in found]
+
+    async def _widgets(self) -> AsyncIterator[Page]:
+        async for found in self._in_ranges(0, self._node.state.last_message_id, submessages_by):
+            yield [
+                {**self._linked(one), "kind": one.facts[0], "content": one.facts[1]}
+                for one in found
+            ]
+
+    async def _entries(self) -> AsyncIterator[Page]:
+        first, last = await self._read(lambda c: (log_entries.pruned(c), log_entries.head(c)))
+        async for found in self._in_ranges(first, last, entries_by):
+            yield [{"at": _time(at), "action": kind} for at, kind in found]
+
+    async def _in_ranges(
+        self, first: int, last: int, look: Callable[[Connection, int, int, int], list[T]]
+    ) -> AsyncIterator[list[T]]:
+        """What `look` finds in ranges of messages or log entries, which it scans."""
+        for after in range(first, last, RANGE):
+            yield await self._read(partial(_look, look, self._user_id, after))
+
+    async def _read(self, look: Callable[[Connection], T]) -> T:
+        began = time.monotonic()
+        found = await self._node.store.read(look)
+        await asyncio.sleep(min(time.monotonic() - began, MAX_PAUSE))
+        return found
+
+    # Conversations
+
+    def _linked(self, message: LinkedMessage) -> dict[str, Any]:
+        return {"message_id": message.id, **self._conversation(message)}
+
+    def _conversation(self, message: Message | LinkedMessage) -> dict[str, Any]:
+        """The conversation's name, if the person can see it, and a link."""
+        state, user = self._node.state, self._node.state.users[self._user_id]
+        if message.direct_id is not None:
+            members = state.directs[message.direct_id].members
+            names = [self._person(one) for one in members if one != user.id]
+            link = addresses.direct_message_address(members, message.id)
+            return {"direct_message_with": names, "link": self._site + link}
+        channel_id = int(message.channel_id or 0)
+        place = MessagePlace(id=message.id, channel_id=channel_id)
+        if not channel_access.reads_message(state, user, place):
+            return {"channel": self._channel(channel_id)}
+        channel, topic = state.channels[channel_id], message.topic or ""
+        link = addresses.message_address(channel, topic, message.id)
+        return {"channel": channel.name, "topic": topic, "link": self._site + link}
+
+    @property
+    def _site(self) -> str:
+        return self._node.config.external_url.rstrip("/")
+
+    def _channel(self, channel_id: int) -> str | None:
+        state = self._node.state
+        channel, user = state.channels.get(channel_id), state.users[self._user_id]
+        if channel is None or not channel_access.sees_channel(state, user, channel):
+            return None
+        return channel.name
+
+    def _reads(self, channel_id: int) -> bool:
+        state = self._node.state
+        channel, user = state.channels.get(channel_id), state.users[self._user_id]
+        return channel is not None and channel_access.reads_channel(state, user, channel)
+
+    def _person(self, user_id: int) -> str:
+        state = self._node.state
+        other, user = state.users[user_id], state.users[self._user_id]
+        return other.full_name if permissions.sees_user(state, user, other) else f"User {user_id}"
+
+    # The archive
+
+    async def _write_list(self, name: str, pages: AsyncIterator[Page]) -> None:
+        """Write an array with one object per line."""
+        count = 0
+        with self._archive.open(name, "w", force_zip64=True) as file:
+            file.write(b"[")
+            async for page in pages:
+                lines = [_json.encode(one) for one in page]
+                before = b",\n" if count and lines else b"\n" if lines else b""
+                await asyncio.to_thread(file.write, before + b",\n".join(lines))
+                count += len(lines)
+            file.write(b"\n]\n" if count else b"]\n")
+        title = _TITLES.get(name) or name.partition(".")[0].replace("_", " ").capitalize()
+        if name.startswith("messages-"):
+            title = "Messages you sent"
+        self._contents.append((name, title, count))
+
+    async def _write_files(self) -> None:
+        node = self._node
+        names = avatar_places(node.state.users[self._user_id].avatar_file)
+        for path in names[-1:]:
+            await self._copy(node.files, path, "avatar.png")
+        for attachment in list(node.state.uploads.of_user[self._user_id]):
+            found = await node.uploads.found(attachment.path)
+            if found is not None:
+                name = f"files/{attachment.id}-{name_in_path(attachment.name)}"
+                await self._copy(found.files, found.path, name)
+
+    async def _copy(self, files: Files, path: str, name: str) -> None:
+        """Copy a stored file; nothing if it's gone."""
+        chunks = files.chunks(path)
+        try:
+            first = await anext(chunks, b"")
+        except FileNotFoundError:
+            return
+        # Most large files are compressed already.
+        entry = zipfile.ZipInfo(name, time.gmtime()[:6])
+        with self._archive.open(entry, "w", force_zip64=True) as file:
+            await asyncio.to_thread(file.write, first)
+            async for chunk in chunks:
+                await asyncio.to_thread(file.write, chunk)
+
+    def _index(self) -> str:
+        state = self._node.state
+        name, realm = state.users[self._user_id].full_name, state.realm.name
+        lines = "".join(
+            f'<tr><td><a href="{html.escape(file)}">{html.escape(file)}</a></td>'
+            f"<td>{html.escape(title)}</td><td>{count:,}</td></tr>\n"
+            for file, title, count in self._contents
+        )
+        title = html.escape(f"{name}: data from {realm}")
+        return (
+            f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
+            f"<h1>{title}</h1>\n<p>Exported on {_time(self._node.clock())}. Each file is JSON:"
+            " open it in a browser or a text editor. Times are in UTC. The files you uploaded are"
+            " in the folder <code>files</code>. Passwords and keys aren't included.</p>\n"
+            f"<table>\n<tr><th>File<th>Content<th>Entries</tr>\n{lines}</table>\n</html>\n"
+        )
+
+
+def _look(
+    look: Callable[[Connection, int, int, int], list[T]],
+    user_id: int,
+    after: int,
+    connection: Connection,
+) -> list[T]:
+    return look(connection, user_id, after, after + RANGE)
+
+
+async def _each(records: Iterable[dict[str, Any]]) -> AsyncIterator[Page]:
+    yield list(records)
+
+
+def _readable(record: Struct) -> dict[str, Any]:
+    """A record's fields without secrets, with times as text."""
+    found = {}
+    for name in record.__struct_fields__:
+        if _is_secret(name) or name in _DERIVED:
+            continue
+        value = getattr(record, name)
+        if name.endswith(("_at", "_until")) or name == "since":
+            value = _time(value) if isinstance(value, int | float) and value else None
+        found[name] = _without_secrets(msgspec.to_builtins(value, enc_hook=str))
+    return found
+
+
+def _is_secret(name: str) -> bool:
+    return name in SECRETS or name.endswith("_sealed")
+
+
+def _without_secrets(value: Any) -> Any:
+    match value:
+        case dict():
+            kept = {name: one for name, one in value.items() if not _is_secret(name)}
+            return {name: _without_secrets(one) for name, one in kept.items()}
+        case list():
+            return [_without_secrets(one) for one in value]
+        case _:
+            return value
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z")
+
+
+def _day(day: int) -> str:
+    return datetime.fromtimestamp(day * DAY, UTC).date().isoformat()

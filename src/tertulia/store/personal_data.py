@@ -1,0 +1,151 @@
+"""What the database has of one person besides records: queries in pages, and erasing it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.model.channels import Subscription
+from tertulia.model.messages import Flag, Message, MessageEdit
+from tertulia.store import editing
+from tertulia.store.codec import MESSAGE_COLUMNS, TOPIC_NAME, message_of
+from tertulia.store.database import Connection
+
+_WITHOUT_HTML: Final = MESSAGE_COLUMNS.replace("messages.rendered", "''")
+_PLACE: Final = f"messages.channel_id, messages.direct_id, {TOPIC_NAME}"
+
+
+class LinkedMessage(Struct, frozen=True):
+    """A message that something of the person's refers to, without its content."""
+
+    id: int
+    channel_id: int | None
+    direct_id: int | None
+    topic: str | None
+    facts: tuple[Any, ...] = ()
+
+
+class _Kind(Struct):
+    type: str
+
+
+_kind_decoder = msgspec.json.Decoder(_Kind)
+
+
+def _with_facts(row: Sequence[Any]) -> LinkedMessage:
+    message_id, channel_id, direct_id, topic, *facts = row
+    return LinkedMessage(message_id, channel_id, direct_id, topic, tuple(facts))
+
+
+def messages_by(connection: Connection, user_id: int, after: int, limit: int) -> list[Message]:
+    """Return up to `limit` messages of an author after an ID, ascending, without their HTML."""
+    rows = connection.query(
+        f"SELECT {_WITHOUT_HTML} FROM messages WHERE sender_id = ? AND id > ?"
+        f" ORDER BY id LIMIT {int(limit)}",
+        (user_id, after),
+    )
+    return [message_of(row) for row in rows]
+
+
+def edits_by(
+    connection: Connection, user_id: int, message_ids: Sequence[int]
+) -> dict[int, list[MessageEdit]]:
+    """Return the user's edits of these messages, oldest first, by message."""
+    dialect = connection.dialect
+    found: dict[int, list[MessageEdit]] = {}
+    for row in connection.query(
+        "SELECT message_id, seq, at, user_id, was_content, NULL, was_topic, topic,"
+        " was_channel_id, channel_id FROM message_edits"
+        f" WHERE {dialect.among('message_id')} AND user_id = ? ORDER BY message_id, seq",
+        (dialect.array(message_ids), user_id),
+    ):
+        edit = editing.edit_of(row)
+        found.setdefault(edit.message_id, []).append(edit)
+    return found
+
+
+def starred(connection: Connection, user_id: int, after: int, limit: int) -> list[LinkedMessage]:
+    """Return up to `limit` messages after an ID that the user starred, ascending."""
+    rows = connection.query(
+        f"SELECT messages.id, {_PLACE} FROM message_flags"
+        " JOIN messages ON messages.id = message_flags.message_id"
+        " WHERE message_flags.user_id = ? AND message_flags.message_id > ?"
+        f" AND message_flags.flags & {int(Flag.STARRED)} <> 0"
+        f" ORDER BY message_flags.message_id LIMIT {int(limit)}",
+        (user_id, after),
+    )
+    return [LinkedMessage(*row) for row in rows]
+
+
+def reactions_by(
+    connection: Connection, user_id: int, after: int, until: int
+) -> list[LinkedMessage]:
+    """Return the user's reactions to messages with after < ID <= until: `facts` are the emoji's
+    name and kind."""
+    rows = connection.query(
+        f"SELECT messages.id, {_PLACE}, reactions.name, reactions.kind FROM reactions"
+        " JOIN messages ON messages.id = reactions.message_id"
+        " WHERE reactions.message_id > ? AND reactions.message_id <= ? AND reactions.user_id = ?"
+        " ORDER BY reactions.message_id, reactions.seq",
+        (after, until, user_id),
+    )
+    return [_with_facts(row) for row in rows]
+
+
+def submessages_by(
+    connection: Connection, user_id: int, after: int, until: int
+) -> list[LinkedMessage]:
+    """Return the user's votes and other actions on widgets of messages with after < ID <= until:
+    `facts` are their kind and content."""
+    rows = connection.query(
+        f"SELECT messages.id, {_PLACE}, submessages.kind, submessages.content FROM submessages"
+        " JOIN messages ON messages.id = submessages.message_id"
+        " WHERE submessages.message_id > ? AND submessages.message_id <= ?"
+        " AND submessages.sender_id = ? ORDER BY submessages.message_id, submessages.id",
+        (after, until, user_id),
+    )
+    return [_with_facts(row) for row in rows]
+
+
+def entries_by(
+    connection: Connection, user_id: int, after: int, until: int
+) -> list[tuple[float, str]]:
+    """Return the time (UNIX seconds) and kind of each log entry of the actor with
+    after < seq <= until."""
+    rows = connection.query(
+        "SELECT at, change FROM log WHERE seq > ? AND seq <= ? AND actor_id = ? ORDER BY seq",
+        (after, until, user_id),
+    )
+    return [(at, _kind_decoder.decode(change).type) for at, change in rows]
+
+
+def days_of(connection: Connection, user_id: int) -> list[tuple[int, int]]:
+    """Return the days (since 1970, in UTC) on which the user was active, and the messages that
+    they sent then."""
+    return connection.query(
+        "SELECT usage_days.day, COALESCE(messages, 0) FROM usage_days LEFT JOIN usage_of_people"
+        " ON usage_of_people.day = usage_days.day"
+        " AND usage_of_people.user_id = usage_days.user_id"
+        " WHERE usage_days.user_id = ? ORDER BY usage_days.day",
+        (user_id,),
+    )
+
+
+def presence_of(connection: Connection, user_id: int) -> tuple[int, int] | None:
+    """Return when the user was last active and last idle (UNIX seconds; 0 for never)."""
+    rows = connection.query("SELECT active_at, idle_at FROM presence WHERE user_id = ?", (user_id,))
+    return rows[0] if rows else None
+
+
+def times_of(subscriptions: Iterable[Subscription], connection: Connection) -> dict[int, int]:
+    """Return when the newest message up to each beginning and end of the subscriptions was sent
+    (UNIX seconds), by message ID. IDs before the first message are left out."""
+    ids = {one for subscription in subscriptions for span in subscription.spans for one in span}
+    found: dict[int, int] = {}
+    for message_id in ids - {None, 0}:
+        rows = connection.query(
+            "SELECT sent_at FROM messages WHERE id <= ? ORDER BY id DESC LIMIT 1", (message_id,)
+        )
+        found.update({int(message_id or 0): int(at) for (at,) in rows})
+    return found
