@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from tertulia.app.founding import opened_log, opened_vault
-from tertulia.imports.importer import Importer, Progress, Tell
+from tertulia.imports.importer import Importer
+from tertulia.imports.progress import Progress, Tell
 from tertulia.imports.records import (
     SourceChannel,
     SourceEdit,

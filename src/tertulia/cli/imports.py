@@ -12,7 +12,8 @@ from tertulia.app.founding import opened_log, opened_vault, require_fitting
 from tertulia.cli.commands import configured, report
 from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import AsJson
-from tertulia.imports.importer import Importer, ImportRefused, Progress, dry_run
+from tertulia.imports.importer import Importer
+from tertulia.imports.progress import ImportRefused, Progress, dry_run
 from tertulia.imports.source import Source, SourceError
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config

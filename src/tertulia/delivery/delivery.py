@@ -18,7 +18,7 @@ from tertulia.delivery.registry import QueueRegistry
 from tertulia.delivery.waiting_polls import WaitingPolls, require_queue
 from tertulia.log.health import stale_error
 from tertulia.log.log import Log
-from tertulia.model.changes import Entry, EventIdsUsedUp
+from tertulia.model.changes import Entry, EventIdsUsedUp, QueuesEnded
 from tertulia.model.errors import NoSuchQueue, Refused, Unavailable
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
@@ -218,6 +218,8 @@ class Delivery:
         self.polls.offer(self.recent.append(entries))
         for entry in entries:
             self.polls.end_access(entry.change)
+            if isinstance(entry.change, QueuesEnded):
+                self._end_before(entry.seq)
 
     def publish(self, transient: Transient) -> None:
         """Deliver a transient event on this node and the others."""
@@ -300,6 +302,12 @@ class Delivery:
         queue = self.queues.remove(queue_id)
         if queue is not None:
             self.polls.fail(queue, NoSuchQueue(queue_id))
+
+    def _end_before(self, seq: int) -> None:
+        """End all queues that were registered before that entry."""
+        for queue in self.queues.all():
+            if queue.record.start < seq:
+                self._end(queue.record.id)
 
     def _end_all(self) -> None:
         """End all queues: the log has a new history, or entries were pruned before this node read

@@ -1,12 +1,22 @@
 """Which ID a record of the source gets."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
-from tertulia.imports.records import Holders, Key
+from tertulia.domain.organization import realms
+from tertulia.imports.records import Holders, Key, SourceOrganization
+from tertulia.imports.report import ImportReport
 from tertulia.model.groups import SYSTEM_GROUPS, GroupSetting, Members, normalized
+from tertulia.state.state import State
 
 SYSTEM_GROUP_IDS: Final[Mapping[str, int]] = {group.name: group.id for group in SYSTEM_GROUPS}
+MAX_KEPT: Final = 2**31 - 2**24
+"""The largest ID that is kept. Beyond it, clients and bitmaps have too little room for new ones."""
+_SYSTEM_BOTS: Final = {
+    "notification": realms.NOTIFICATION_BOT,
+    "welcome": realms.WELCOME_BOT,
+    "email": realms.EMAIL_GATEWAY,
+}
 
 
 class Identifiers:
@@ -18,6 +28,8 @@ class Identifiers:
 
     def __init__(self, ids: Mapping[str, Mapping[str, int]] | None = None) -> None:
         self._ids = {kind: dict(some) for kind, some in (ids or {}).items()}
+        self.is_changed = False
+        """Whether IDs were assigned that aren't stored yet."""
 
     def stored(self) -> Mapping[str, Mapping[str, int]]:
         """Return all of them, as `__init__` takes them."""
@@ -26,17 +38,19 @@ class Identifiers:
     def put(self, kind: str, key: Key, number: int) -> None:
         """Give a record an ID."""
         self._ids.setdefault(kind, {})[_name(key)] = number
+        self.is_changed = True
 
     def assign(self, kind: str, keys: Iterable[Key], *, taken: set[int], keep: bool) -> list[Key]:
         """Give the records without an ID theirs: with `keep`, an integer key itself unless it is
         taken, otherwise the next number above all. Add them to `taken`. Return the keys whose ID
         differs from an integer key."""
         ids = self._ids.setdefault(kind, {})
+        self.is_changed = True
         waiting: list[Key] = []
         for key in keys:
             if _name(key) in ids:
                 continue
-            if keep and isinstance(key, int) and key > 0 and key not in taken:
+            if keep and isinstance(key, int) and 0 < key <= MAX_KEPT and key not in taken:
                 ids[_name(key)] = key
                 taken.add(key)
             else:
@@ -76,6 +90,68 @@ class Identifiers:
                 tuple(one for one in groups if one is not None),
             )
         )
+
+
+def assign_ids(
+    state: State, source: SourceOrganization, ids: Identifiers, *, keep: bool, report: ImportReport
+) -> None:
+    """Give every record its ID. People whose address has an account are that account, and so are
+    several people with the same address."""
+    tables: Mapping[str, tuple[str, str, Iterable[Any]]] = {
+        "user": ("users", "people", source.users),
+        "group": ("user_groups", "groups", source.groups),
+        "folder": ("channel_folders", "folders", source.folders),
+        "channel": ("channels", "channels", source.channels),
+        "emoji": ("custom_emoji", "custom emoji", source.emoji),
+        "field": ("profile_fields", "profile fields", source.profile_fields),
+        "linkifier": ("linkifiers", "linkifiers", source.linkifiers),
+        "playground": ("playgrounds", "playgrounds", source.playgrounds),
+        "draft": ("drafts", "drafts", source.drafts),
+        "snippet": ("snippets", "saved snippets", source.snippets),
+        "scheduled": ("scheduled_messages", "scheduled messages", source.scheduled),
+        "view": ("navigation_views", "views", source.views),
+    }
+    for key, bot in source.system_bots.items():
+        ids.put("user", key, _SYSTEM_BOTS[bot])
+    for kind, (table, noun, records) in tables.items():
+        taken = {int(key) for key in state.tables[table].rows} | {state.tables[table].highest}
+        if kind == "user":
+            taken |= set(_SYSTEM_BOTS.values())
+            _match_people(state, source, ids, taken, keep=keep, report=report)
+        if kind == "group":
+            taken |= set(SYSTEM_GROUP_IDS.values())
+        changed = ids.assign(kind, [one.key for one in records], taken=taken, keep=keep)
+        for key in changed if keep else ():
+            report.change(noun, "The ID is taken here, so it got another one.", key)
+
+
+def _match_people(
+    state: State,
+    source: SourceOrganization,
+    ids: Identifiers,
+    taken: set[int],
+    *,
+    keep: bool,
+    report: ImportReport,
+) -> None:
+    by_address: dict[str, Key] = {}
+    for user in source.users:
+        address = user.address.strip().casefold()
+        if not address or ids.find("user", user.key) is not None:
+            continue
+        account = state.user_with_address(address)
+        if account is not None and not account.is_system_bot:
+            ids.put("user", user.key, account.id)
+            ids.put("matched", user.key, account.id)
+            report.count("people who have an account here")
+        elif (first := by_address.setdefault(address, user.key)) != user.key:
+            # The first one gets its ID now, so that the others have it too.
+            ids.assign("user", [first], taken=taken, keep=keep)
+            ids.put("user", user.key, ids.find("user", first) or 0)
+            ids.put("matched", user.key, ids.find("user", first) or 0)
+            report.change(
+                "people", "Someone else has this address, so they share an account.", user.address
+            )
 
 
 def _name(key: Key) -> str:

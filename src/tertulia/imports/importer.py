@@ -1,126 +1,82 @@
-"""Importing an organization from a source: its steps, their progress, and how one is resumed.
+"""Importing an organization from a source: its steps, and how an interrupted import is resumed.
 
 An import is commands of the log, as any use of the organization, so servers can run in the
 meantime. Each commit stores how far the import is; the next start continues there.
 """
 
 import asyncio
-import secrets
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Final, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec.structs import replace
 
-from tertulia.domain import names
-from tertulia.domain.messages import attachments
-from tertulia.imports.identifiers import Identifiers
-from tertulia.imports.messages import (
-    LINK_FACT,
-    ImportedReads,
-    MessageWriter,
-    PreparedMessage,
-    Written,
-    memberships,
+from tertulia.domain.messages import bot_messages
+from tertulia.domain.messages.bot_messages import BotMessage
+from tertulia.domain.messages.sending import ToPeople
+from tertulia.imports.channels import memberships
+from tertulia.imports.files import SourceFiles
+from tertulia.imports.identifiers import Identifiers, assign_ids
+from tertulia.imports.messages import LINK_FACT, ImportedReads, MessageWriter, Written
+from tertulia.imports.organization import OrganizationChanges, pictures_of
+from tertulia.imports.preparation import Preparation, PreparedBatch
+from tertulia.imports.progress import (
+    FACT,
+    IDS_FACT,
+    Expired,
+    ImportRefused,
+    Progress,
+    Step,
+    Tell,
+    read_from,
 )
-from tertulia.imports.organization import (
-    OrganizationChanges,
-    Pictures,
-    assign_ids,
-    pictures_of,
-)
-from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage, SourceOrganization
-from tertulia.imports.references import MessageLink, References
-from tertulia.imports.rendering import RenderPool, Text
-from tertulia.imports.report import ImportReport
-from tertulia.imports.source import FileUnavailable, MessageBatch, Source, Survey
+from tertulia.imports.records import SourceAttachment, SourceMessage, SourceOrganization
+from tertulia.imports.report import ImportReport, lines_of
+from tertulia.imports.source import Source, Survey
 from tertulia.log.log import Log
-from tertulia.model.attachments import ADDRESS, Attachment
-from tertulia.model.changes import AnyChange, AttachmentAdded
-from tertulia.model.errors import BadImage, Refused
-from tertulia.model.messages import Rendered
-from tertulia.pictures import BadPicture
+from tertulia.markup.render import Renderer
+from tertulia.model.changes import AnyChange, AttachmentAdded, QueuesEnded
+from tertulia.model.users import Credential, Role
 from tertulia.service.credentials import Vault
-from tertulia.service.files import pictures
-from tertulia.service.files.uploads import image_info
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
-from tertulia.store.notes import FactSet, FactsForgotten, Note
+from tertulia.store.notes import FactSet, FactsForgotten, Note, QueuesForgotten
 from tertulia.store.store import READ_SECONDS
-from tertulia.store.uploads import UploadStore
 
-FACT: Final = "import"
-IDS_FACT: Final = "import_ids"
 CHANGES_AT_ONCE: Final = 500
+PICTURES_AT_ONCE: Final = 50
+"""People whose avatars are stored before their accounts are written: servers delete pictures that
+aren't used within an hour."""
 READ_CHANGES_AT_ONCE: Final = 20
 READ_AT_ONCE: Final = 20_000
 """Messages whose read state is written together."""
-MAX_PICTURE: Final = 32 * 1024 * 1024
-"""Bytes of an avatar, an emoji, or a logo."""
-_COPIED: Final = 1024 * 1024
-
-Step = Literal["founding", "accounts", "groups", "channels", "rest", "messages", "end", "done"]
 
 
-class Progress(Struct, kw_only=True):
-    """How far an import is, as it is stored with each commit."""
-
-    fingerprint: str
-    kind: str
-    origin: str
-    step: Step = "founding"
-    position: str = ""
-    """The source's position after the last written message."""
-    read_position: str = ""
-    """The position up to which the read state is written."""
-    unread_ids: list[tuple[int, int]] = []
-    """The IDs of the messages since then: runs, as the first ID and the number. An ID of 0 stands
-    for messages that were skipped."""
-    messages: int = 0
-    expected: int = 0
-    applied: int = 0
-    """Memberships that are applied."""
-    keep_ids: bool = False
-    started_at: float = 0
-    ended_at: float = 0
-    report: ImportReport = field(default_factory=ImportReport)
+T = TypeVar("T")
 
 
-def dry_run(source: Source, tell: "Tell") -> Progress:
-    """Read everything and count what would be imported, without an organization. Raises
-    SourceError."""
-    survey = source.survey()
-    progress = Progress(
-        fingerprint=survey.fingerprint,
-        kind=source.kind,
-        origin=survey.origin,
-        expected=survey.messages,
-    )
-    report = progress.report
-    organization = source.organization(report)
-    for kind in ("users", "groups", "folders", "channels", "emoji", "linkifiers", "drafts"):
-        report.count(kind, len(getattr(organization, kind)))
-    progress.step = "messages"
-    for batch in source.messages("", report):
-        progress.messages += len(batch.messages)
-        report.count("messages", len(batch.messages))
-        report.count("reactions", sum(len(one.reactions) for one in batch.messages))
-        report.count("files", sum(len(one.attachments) for one in batch.messages))
-        tell(progress)
-    return progress
+class _Secrets:
+    """Makes what accounts need, as `Secrets`."""
 
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self.nonce = vault.nonce
+        self.sealed = vault.sealed
 
-class ImportRefused(Exception):
-    """The import can't begin. `str(error)` says why."""
-
-
-Tell = Callable[[Progress], None]
-"""Called after each commit."""
+    def credential(self, user_id: int, *, is_bot: bool) -> Credential:
+        key = self._vault.new_key()
+        return Credential(
+            user_id=user_id,
+            key_digest=key.digest,
+            key_sealed=key.sealed,
+            adopts_key=True,
+            adopts_password=not is_bot,
+        )
 
 
 class Importer:
@@ -142,7 +98,6 @@ class Importer:
         self._vault = vault
         self._files = files
         self._disk = disk
-        self._uploads = UploadStore(files, disk)
         self._source = source
         self._site = site
         self._tell = tell
@@ -153,36 +108,45 @@ class Importer:
 
     async def run(self) -> Progress:
         """Import everything, or what is left. Raises SourceError, and ImportRefused if another
-        import isn't finished."""
-        survey = await asyncio.to_thread(self._source.survey)
-        await self._begin(survey)
-        if self._progress.step == "done":
-            return self._progress
-        report = self._progress.report
+        import isn't finished or the disk is too small."""
+        survey = await asyncio.to_thread(read_from, self._source.survey)
+        is_fresh = await self._begin(survey)
+        progress = self._progress
+        if progress.step == "done":
+            return progress
         # What the source reports is the same each time: it isn't counted again after a restart.
+        noticed = progress.report if is_fresh else ImportReport()
         organization = await asyncio.to_thread(
-            self._source.organization, report if self._is_fresh else ImportReport()
+            read_from, lambda: self._source.organization(noticed)
         )
-        if self._is_fresh:
-            keep = self._progress.keep_ids
-            assign_ids(self._log.state, organization, self._ids, keep=keep, report=report)
+        files = SourceFiles(self._source, self._files, self._disk, self._ids, progress.report)
+        if is_fresh:
+            files.require_room(survey)
+            assign_ids(
+                self._log.state,
+                organization,
+                self._ids,
+                keep=progress.keep_ids,
+                report=progress.report,
+            )
         made = OrganizationChanges(
             self._log.state,
             organization,
             self._ids,
-            Pictures(),
-            self._vault,
-            report,
+            _Secrets(self._vault),
+            progress.report,
             time.time(),
+            is_new=progress.is_new,
         )
-        await self._write_organization(made, organization)
-        await self._write_messages(made, organization)
-        await self._end()
-        return self._progress
+        await self._write_organization(made, organization, files)
+        if progress.step == "messages":
+            await self._write_messages(made, organization, files)
+        if progress.step == "end":
+            await self._end()
+        return progress
 
-    # Beginning
-
-    async def _begin(self, survey: Survey) -> None:
+    async def _begin(self, survey: Survey) -> bool:
+        """Continue the import that is stored, or begin one. Return whether it begins."""
         stored, ids, linked = await self._log.store.read_log(
             lambda c: (
                 installation.value(c, FACT),
@@ -191,326 +155,196 @@ class Importer:
             ),
             READ_SECONDS,
         )
-        self._is_fresh = True
         if stored is not None:
             before = msgspec.json.decode(stored, type=Progress)
             if before.fingerprint == survey.fingerprint:
                 self._progress = before
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
                 self._linked = linked
-                self._is_fresh = False
-                if before.step == "founding":
-                    self._next("accounts")
-                return
+                return False
             if before.step != "done":
                 raise ImportRefused(
                     f"An import from {before.origin} isn't finished. Run it again with the same"
                     " export to continue it, or start over with an empty data directory."
                 )
+        is_new = self._log.state.is_empty
         self._progress = Progress(
             fingerprint=survey.fingerprint,
             kind=self._source.kind,
             origin=survey.origin,
+            step="founding" if is_new else "accounts",
             expected=survey.messages,
-            keep_ids=self._source.keeps_ids and self._log.state.is_empty,
+            is_new=is_new,
+            keep_ids=self._source.keeps_ids and is_new,
             started_at=time.time(),
         )
-        if not self._log.state.is_empty:
-            self._progress.step = "accounts"
+        return True
 
     # Everything but messages
 
     async def _write_organization(
-        self, made: OrganizationChanges, organization: SourceOrganization
+        self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
     ) -> None:
-        progress = self._progress
-        if self._is_fresh:
-            if progress.step == "founding":
-                await self._submit(made.founding(str(uuid.uuid4())))
-            self._next("accounts")
-        steps: tuple[tuple[Step, Step, Callable[[], Iterator[AnyChange]]], ...] = (
-            ("accounts", "groups", made.accounts),
-            ("groups", "channels", made.groups),
-            ("channels", "rest", made.channels),
-            ("rest", "messages", made.rest),
-        )
-        for step, following, changes in steps:
-            if progress.step != step:
-                continue
-            if step in {"accounts", "rest"}:
-                await self._store_pictures(made, organization, step)
-            for some in _chunks(changes(), CHANGES_AT_ONCE):
-                await self._submit(some)
-            if step == "rest":
-                for stored in made.storage():
-                    await self._submit((), stored)
-                for file in organization.attachments:
-                    await self._write_file(file)
-            self._next(following)
+        if self._progress.step == "founding":
+            await self._submit(made.founding(str(uuid.uuid4())), "accounts")
+        if self._progress.step == "accounts":
+            for users in _chunks(made.accounts.users(), PICTURES_AT_ONCE):
+                await self._submit(made.accounts.created(users, await files.avatars(users)))
+            self._next("groups")
+        if self._progress.step == "groups":
+            await self._submit_all(made.channels.groups())
+            await self._submit_all(made.channels.group_contents())
+            self._next("channels")
+        if self._progress.step == "channels":
+            await self._submit_all(made.channels.folders())
+            await self._submit_all(made.channels.channels())
+            first, _ = memberships(organization.subscriptions)
+            await self._submit_all(made.channels.first_subscriptions(first))
+            self._next("rest")
+        if self._progress.step == "rest":
+            await self._write_pictures(made, organization, files)
+            await self._submit_all(made.rest(), 1)
+            await self._submit_all(made.personal())
+            for stored in made.accounts.storage():
+                await self._submit((), None, stored)
+            for file in organization.attachments:
+                await self._write_file(file, files)
+            self._next("messages")
+
+    async def _write_file(self, source: SourceAttachment, files: SourceFiles) -> None:
+        report = self._progress.report
+        file = await files.attachment(source, self._log.state, int(time.time()), report)
+        if file is not None:
+            number = self._log.state.tables["attachments"].next_id()
+            report.count("files")
+            await self._submit([AttachmentAdded(attachment=replace(file, id=number))])
 
     def _next(self, step: Step) -> None:
         self._progress.step = step
 
-    async def _write_file(self, source: SourceAttachment) -> None:
-        if self._log.state.uploads.at_path(source.path) is not None:
-            return
-        file = await self._attachment(source)
-        if file is not None:
-            number = self._log.state.tables["attachments"].next_id()
-            await self._submit(
-                [AttachmentAdded(attachment=msgspec.structs.replace(file, id=number))]
-            )
+    async def _submit_all(
+        self, changes: Iterable[AnyChange], at_once: int = CHANGES_AT_ONCE
+    ) -> None:
+        for some in _chunks(changes, at_once):
+            await self._submit(some)
 
-    async def _submit(self, changes: Sequence[AnyChange], *more: Note) -> None:
+    async def _submit(
+        self, changes: Sequence[AnyChange], step: Step | None = None, *notes: Note
+    ) -> None:
+        """Commit the changes with the progress. `step` is the next one, if it changes."""
+        if step is not None:
+            self._progress.step = step
+
         def verb(_: CommandContext) -> Decision[None]:
             return Decision(None, changes)
 
-        notes = (
-            self._noted(),
-            FactSet(IDS_FACT, msgspec.json.encode(self._ids.stored()).decode()),
-            FactSet(installation.SECRET, self._vault.fingerprint),
-            *more,
-        )
-        await self._log.submit(None, verb, notes=notes)
+        await self._log.submit(None, verb, notes=[*self._noted(), *notes])
+        self._ids.is_changed = False
         self._tell(self._progress)
 
-    def _noted(self) -> Note:
-        return FactSet(FACT, msgspec.json.encode(self._progress).decode())
+    def _noted(self) -> list[Note]:
+        """Return what is stored with each commit."""
+        notes: list[Note] = [FactSet(FACT, msgspec.json.encode(self._progress).decode())]
+        if self._ids.is_changed:
+            stored = {} if self._progress.step == "done" else self._ids.stored()
+            notes.append(FactSet(IDS_FACT, msgspec.json.encode(stored).decode()))
+            notes.append(FactSet(installation.SECRET, self._vault.fingerprint))
+        return notes
 
-    async def _store_pictures(
-        self, made: OrganizationChanges, organization: SourceOrganization, step: Step
+    async def _write_pictures(
+        self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
     ) -> None:
-        if step == "accounts":
-            for user in organization.users:
-                user_id = self._ids.find("user", user.key)
-                if user.avatar is None or user_id is None or user_id in self._log.state.users:
-                    continue
-                content = await self._picture(user.avatar, "avatars")
-                if content is not None:
-                    name = await self._kept(
-                        pictures.keep_scaled_avatar(self._files, content), "avatars", user.full_name
-                    )
-                    if name:
-                        made.pictures.avatars[user_id] = name
-            return
         for emoji in organization.emoji:
             emoji_id = self._ids.find("emoji", emoji.key)
-            content = await self._picture(emoji.file, "custom emoji")
-            if content is not None and emoji_id is not None:
-                kept = await self._kept(
-                    pictures.keep_scaled_emoji(self._files, content), "custom emoji", emoji.name
-                )
-                if kept:
+            if emoji_id is not None and emoji_id not in self._log.state.custom_emoji:
+                kept = await files.emoji(emoji)
+                if kept is not None:
                     made.pictures.emoji[emoji_id] = kept
-        for name, file in pictures_of(organization):
-            content = await self._picture(file, "logos")
-            if content is not None:
-                path = await self._kept(
-                    pictures.keep_scaled_realm_picture(self._files, name, content), "logos", name
-                )
-                if path:
-                    made.pictures.realm[name] = path
-
-    async def _kept(self, storing: Any, kind: str, sample: str) -> Any:
-        try:
-            return await storing
-        except (BadImage, BadPicture):
-            self._progress.report.skip(kind, "The picture can't be read.", sample)
-            return None
-
-    async def _picture(self, file: SourceFile, kind: str) -> bytes | None:
-        def read() -> bytes | None:
-            try:
-                with self._source.open(file.place) as stream:
-                    content = stream.read(MAX_PICTURE + 1)
-            except FileNotFoundError as error:
-                self._progress.report.skip(kind, _reason(error), file.place)
-                return None
-            if len(content) > MAX_PICTURE:
-                self._progress.report.skip(kind, "The file is too large.", file.place)
-                return None
-            return content
-
-        return await asyncio.to_thread(read)
+        for name, file in pictures_of(organization) if self._progress.is_new else ():
+            path = await files.realm_picture(name, file)
+            if path is not None:
+                made.pictures.realm[name] = path
 
     # Messages
 
     async def _write_messages(
-        self, made: OrganizationChanges, organization: SourceOrganization
+        self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
     ) -> None:
         progress = self._progress
-        if progress.step != "messages":
-            return
+        _, plan = memberships(organization.subscriptions)
         writer = MessageWriter(
             self._ids,
-            made,
-            memberships(organization.subscriptions),
+            made.channels,
+            plan,
             progress.report,
+            Expired(organization, time.time(), progress.report),
             self._linked,
             keep_ids=progress.keep_ids,
         )
-        references = References(self._log.state, self._ids, secrets.token_hex(8))
         read = ImportedReads()
-        pool = RenderPool(self._log.state, self._site, self._processes)
+        preparation = Preparation(
+            self._log, self._source, self._ids, files, self._site, self._processes
+        )
+        written: asyncio.Task[None] | None = None
         try:
-            written: asyncio.Task[None] | None = None
             known = iter(_ids_of(progress.unread_ids))
             is_written = progress.read_position != progress.position
-            async for batch in self._batches(progress.read_position):
+            async for batch in preparation.batches(progress.read_position):
                 if is_written:  # Only its read state is missing.
-                    self._add_read(read, batch.messages, islice(known, len(batch.messages)))
-                    is_written = batch.position != progress.position
+                    messages = batch.source.messages
+                    self._add_read(read, messages, islice(known, len(messages)))
+                    is_written = batch.source.position != progress.position
                     continue
-                prepared = await self._prepared(batch.messages, pool, references)
+                await preparation.prepare(batch)
                 if written is not None:
                     await written
                 # Written while the next ones are read and rendered.
-                written = asyncio.create_task(self._write(writer, batch, prepared, read))
+                written = asyncio.create_task(self._write(writer, batch, read))
+        finally:
+            preparation.close()
             if written is not None:
                 await written
-            await self._write_read_state(read)
-        finally:
-            pool.close()
-        while progress.applied < len(memberships(organization.subscriptions)):
-            progress.applied = await self._log.submit(
-                None, writer.rest, progress.applied, CHANGES_AT_ONCE
-            )
-            await self._submit(())
+        await self._write_read_state(read)
+        await self._apply(writer, len(plan))
         self._next("end")
 
-    async def _batches(self, after: str) -> AsyncIterator[MessageBatch]:
-        batches = self._source.messages(after, self._progress.report)
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            yield batch
+    async def _apply(self, writer: MessageWriter, until: int) -> None:
+        """Apply the memberships up to that number, after the newest message."""
+        progress = self._progress
+        while progress.applied < until:
+            most = min(until - progress.applied, CHANGES_AT_ONCE)
+            notes: list[Note] = []
 
-    async def _prepared(
-        self, messages: Sequence[SourceMessage], pool: RenderPool, references: References
-    ) -> list[PreparedMessage]:
-        """Store the files and render the texts."""
-        texts: list[Text] = []
-        contents: list[str] = []
-        links: list[list[MessageLink]] = []
-        files: list[list[Attachment]] = []
-        for one in messages:
-            user_id = self._ids.find("user", one.sender) or 0
-            given, stored = await self._attachments(one)
-            files.append(stored)
-            links.append([])
-            given = references.replaced(given, links[-1])
-            try:
-                content = names.message_content(given)
-            except Refused:
-                content = "(empty message)"
-                self._progress.report.change("messages", "The message was empty.", one.key)
-            if len(content) < len(given.strip()):
-                self._progress.report.change(
-                    "messages", f"It was shortened to {names.MAX_MESSAGE} characters.", one.key
-                )
-            contents.append(content)
-            texts.append((user_id, content))
-            texts += [
-                (user_id, edit.was_content) for edit in one.edits if edit.was_content is not None
-            ]
-        rendered = iter(await pool.render(texts))
-        found = []
-        for one, content, stored, linked in zip(messages, contents, files, links, strict=True):
-            html = next(rendered)
-            before: list[Rendered | None] = [
-                None if edit.was_content is None else next(rendered) for edit in one.edits
-            ]
-            found.append(
-                PreparedMessage(
-                    source=one,
-                    content=content,
-                    rendered=html,
-                    before=tuple(before),
-                    files=tuple(stored),
-                    links=tuple(linked),
-                )
-            )
-        return found
+            def noted(applied: int, notes: list[Note] = notes) -> None:
+                progress.applied = applied
+                notes[:] = self._noted()
 
-    async def _attachments(self, message: SourceMessage) -> tuple[str, list[Attachment]]:
-        """Store a message's files, unless an earlier attempt did. Return its content, which links
-        the original URLs of files that aren't available, and what describes the files."""
-        content, found = message.content, []
-        for source in message.attachments:
-            if self._log.state.uploads.at_path(source.path) is not None:
-                continue
-            file = await self._attachment(source)
-            if file is not None:
-                found.append(file)
-            elif source.otherwise:
-                content = content.replace(f"{ADDRESS}{source.path}", source.otherwise)
-        return content, found
-
-    async def _attachment(self, source: SourceAttachment) -> Attachment | None:
-        """Store a file. Return what describes it, or None if it isn't available."""
-        user_id = self._ids.find("user", source.owner)
-        if user_id is None:
-            return None
-        report = self._progress.report
-        draft = self._uploads.begin()
-        try:
-            size = await asyncio.to_thread(self._copy, source.file, draft.file)
-            if isinstance(size, str):
-                report.skip("files", size, source.file.name)
-                return None
-            await asyncio.to_thread(draft.finish)
-            name = attachments.display_name(source.file.name)
-            media_type = attachments.media_type(source.file.media_type, name)
-            picture = await image_info(draft.arriving.place, media_type, name)
-            place = self._uploads.place_of(source.path)
-            await self._files.put_from(place, draft.arriving.place)
-        finally:
-            draft.discard()
-        report.count("files")
-        return Attachment(
-            id=0,
-            user_id=user_id,
-            name=name,
-            path=source.path,
-            size=size,
-            media_type=media_type,
-            created_at=source.created_at,
-            picture=picture,
-        )
-
-    def _copy(self, file: SourceFile, into: Any) -> int | str:
-        """Copy a file. Return its size in bytes, or why it isn't available."""
-        try:
-            with self._source.open(file.place) as stream:
-                size = 0
-                while part := stream.read(_COPIED):
-                    into.write(part)
-                    size += len(part)
-                return size
-        except FileNotFoundError as error:
-            return _reason(error)
+            await self._log.submit(None, writer.rest, progress.applied, most, noted, notes=notes)
+            self._tell(progress)
 
     async def _write(
-        self,
-        writer: MessageWriter,
-        batch: MessageBatch,
-        prepared: Sequence[PreparedMessage],
-        read: ImportedReads,
+        self, writer: MessageWriter, batch: PreparedBatch, read: ImportedReads
     ) -> None:
         """Write the batch in one commit, with its position."""
         progress = self._progress
         notes: list[Note] = []
+        due = writer.due(progress.applied, batch.source.messages)
+        if due - progress.applied > CHANGES_AT_ONCE:
+            await self._apply(writer, due)
 
-        def noted(written: Written) -> Note:
+        def noted(written: Written) -> list[Note]:
             progress.applied = written.applied
-            progress.messages += len(prepared)
-            progress.position = batch.position
+            progress.messages += len(batch.prepared)
+            progress.position = batch.source.position
             progress.unread_ids += _runs(written.ids)
+            progress.report.add(batch.report)
             progress.report.count("messages", len(written.ids) - written.ids.count(0))
             return self._noted()
 
         written = await self._log.submit(
-            None, writer.write, prepared, progress.applied, notes, noted, notes=notes
+            None, writer.write, batch.prepared, progress.applied, notes, noted, notes=notes
         )
-        self._add_read(read, batch.messages, written.ids)
+        self._add_read(read, batch.source.messages, written.ids)
         self._tell(progress)
         if read.size >= READ_AT_ONCE:
             await self._write_read_state(read)
@@ -523,24 +357,37 @@ class Importer:
                 read.add(message_id, self._ids.several("user", one.unread_by))
 
     async def _write_read_state(self, read: ImportedReads) -> None:
-        self._progress.read_position = self._progress.position
-        self._progress.unread_ids = []
-        for some in _chunks(read.changes(self._ids.all("user")), READ_CHANGES_AT_ONCE):
+        changes = read.changes(self._ids.all("user"))
+        if not changes:
+            return
+        for n, some in enumerate(_chunks(changes, READ_CHANGES_AT_ONCE), 1):
+            if n * READ_CHANGES_AT_ONCE >= len(changes):  # The last ones.
+                self._progress.read_position = self._progress.position
+                self._progress.unread_ids = []
             await self._submit(some)
         read.clear()
 
     # The end
 
     async def _end(self) -> None:
-        if self._progress.step != "end":
-            return
-        self._progress.step = "done"
-        self._progress.ended_at = time.time()
-        await self._submit((), FactsForgotten(LINK_FACT))
+        """Send the report to the owners, and let clients load everything again."""
+        progress = self._progress
+        progress.step, progress.ended_at = "done", time.time()
+        text = "\n".join(
+            lines_of(progress.report, f"The import from {progress.origin} is finished.")
+        )
+        self._ids.is_changed = True
+        over = (QueuesForgotten(), FactsForgotten(LINK_FACT))
 
+        def verb(context: CommandContext) -> Decision[None]:
+            users = context.state.users
+            owners = [u for u in users.active_by_role.keys(Role.OWNER) if not users[u].is_bot]
+            messages = [BotMessage(ToPeople(frozenset({one})), text) for one in owners]
+            sent = bot_messages.post(context, messages, Renderer().render)
+            return Decision(None, [QueuesEnded(), *sent])
 
-def _reason(error: FileNotFoundError) -> str:
-    return str(error) if isinstance(error, FileUnavailable) else "The file is missing."
+        await self._log.submit(None, verb, notes=[*self._noted(), *over])
+        self._tell(progress)
 
 
 def _runs(ids: Sequence[int]) -> list[tuple[int, int]]:
@@ -561,7 +408,7 @@ def _ids_of(runs: Iterable[tuple[int, int]]) -> Iterator[int]:
         yield from range(first, first + number) if first else [0] * number
 
 
-def _chunks(changes: Iterable[AnyChange], size: int) -> Iterator[list[AnyChange]]:
-    iterator = iter(changes)
+def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
     while some := list(islice(iterator, size)):
         yield some

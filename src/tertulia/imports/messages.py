@@ -1,19 +1,24 @@
 """The changes that write a batch of messages, with the subscriptions between them."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from pyroaring import BitMap
 
 from tertulia.domain.messages import reactions
-from tertulia.domain.names import MAX_REMINDER_NOTE
-from tertulia.imports.identifiers import Identifiers
-from tertulia.imports.organization import OrganizationChanges
-from tertulia.imports.records import Key, SourceMessage, SourceSubscription
-from tertulia.imports.references import MessageLink
+from tertulia.domain.names import MAX_MESSAGE, MAX_REMINDER_NOTE
+from tertulia.imports.channels import ChannelChanges, MembershipStep
+from tertulia.imports.identifiers import MAX_KEPT, Identifiers
+from tertulia.imports.organization import topic_name
+from tertulia.imports.preparation import PreparedMessage
+from tertulia.imports.progress import Expired
+from tertulia.imports.records import Key, SourceMessage
 from tertulia.imports.report import ImportReport
+from tertulia.imports.values import storable
 from tertulia.markup import addresses
 from tertulia.model.attachments import Attachment, linked_paths
 from tertulia.model.changes import (
@@ -24,14 +29,12 @@ from tertulia.model.changes import (
     ReadStateImported,
     ReminderSet,
     SubmessageAdded,
-    Unsubscribed,
 )
 from tertulia.model.messages import (
     DirectConversation,
     Flag,
     Message,
     MessageEdit,
-    Rendered,
     Submessage,
     place_of,
 )
@@ -45,42 +48,16 @@ from tertulia.store.notes import FactSet, MessageHistoryImported, Note
 
 LINK_FACT: Final = "import_link:"
 """Begins the keys of facts with the URLs of messages, until the import ends."""
+MAX_REMINDERS: Final = 10_000
+"""Of a message."""
 USERS_AT_ONCE: Final = 500
 """Users whose read state is written by one change."""
-
-
-class PreparedMessage(Struct, frozen=True, kw_only=True):
-    """A message whose files are stored and whose texts are rendered."""
-
-    source: SourceMessage
-    content: str
-    rendered: Rendered
-    before: tuple[Rendered | None, ...] = ()
-    """The rendered previous content of each edit."""
-    files: tuple[Attachment, ...] = ()
-    """Files that it brings along. Their IDs are assigned when it is written."""
-    links: tuple[MessageLink, ...] = ()
-    """Links in its content to other messages."""
-
-
-class MembershipStep(Struct, frozen=True):
-    """A subscription that begins, or ends, after the message with that key."""
-
-    after: int
-    subscription: SourceSubscription
-    ends: bool = False
-
-
-def memberships(subscriptions: Sequence[SourceSubscription]) -> list[MembershipStep]:
-    """Return when the subscriptions begin and end, in order."""
-    found = []
-    for one in subscriptions:
-        for after, until in one.spans:
-            found.append(MembershipStep(after, one))
-            if until is not None:
-                found.append(MembershipStep(until, one, ends=True))
-    found.sort(key=lambda one: (one.after, one.ends))
-    return found
+MAX_REACTIONS: Final = 10_000
+"""Of a message."""
+MAX_PARTS: Final = 10_000
+"""Votes and tasks of a message."""
+MAX_CLIENT: Final = 100
+"""Characters of a program's name, and of an emoji's."""
 
 
 class Written(Struct, frozen=True):
@@ -98,9 +75,10 @@ class MessageWriter:
     def __init__(
         self,
         ids: Identifiers,
-        organization: OrganizationChanges,
+        channels: ChannelChanges,
         plan: Sequence[MembershipStep],
         report: ImportReport,
+        expired: Expired,
         linked: dict[str, str],
         *,
         keep_ids: bool,
@@ -109,10 +87,18 @@ class MessageWriter:
         are added."""
         self._ids = ids
         self._linked = linked
-        self._organization = organization
+        self._channels = channels
         self._plan = plan
         self._report = report
+        self._expired = expired
         self._keep_ids = keep_ids
+
+    def due(self, applied: int, batch: Sequence[SourceMessage]) -> int:
+        """Return how many memberships are applied before the batch's first message."""
+        key = next((one.key for one in batch), 0)
+        if not isinstance(key, int):
+            return applied
+        return max(applied, bisect_left(self._plan, key, key=lambda one: one.after))
 
     def write(
         self,
@@ -120,41 +106,56 @@ class MessageWriter:
         batch: Sequence[PreparedMessage],
         applied: int,
         notes: list[Note],
-        progress: Callable[[Written], Note],
+        progress: Callable[[Written], list[Note]],
     ) -> Decision[Written]:
         """Return the changes that write the batch, after the first `applied` memberships.
 
         `notes` are the command's, which are read after it decided: it adds the messages' history,
-        the URLs of those that may be linked, and the progress, of which `progress` makes a note.
+        the URLs of those that may be linked, and the progress, of which `progress` makes notes.
         """
         made = _Batch(self, context.state, applied)
         decision, history = made.decided(batch)
         linked = [FactSet(key, url) for key, url in made.linked.items()]
-        notes[:] = [history, *linked, progress(decision.result)]
+        notes[:] = [history, *linked, *progress(decision.result)]
         return decision
 
-    def rest(self, context: CommandContext, applied: int, most: int) -> Decision[int]:
-        """Apply up to that many memberships after the newest message. Return how many are
-        applied."""
-        changes: list[AnyChange] = []
+    def rest(
+        self, context: CommandContext, applied: int, most: int, progress: Callable[[int], None]
+    ) -> Decision[None]:
+        """Apply up to that many memberships after the newest message, and call `progress` with how
+        many are applied."""
         until = min(applied + most, len(self._plan))
+        memberships = _Memberships(self, context.state)
+        changes: list[AnyChange] = []
         for one in self._plan[applied:until]:
-            changes += self._membership(context.state, one, context.state.last_message_id)
-        return Decision(until, changes)
+            changes += memberships.applied(one, context.state.last_message_id)
+        progress(until)
+        return Decision(None, changes)
 
-    def _membership(self, state: State, one: MembershipStep, last_id: int) -> Iterator[AnyChange]:
-        if not one.ends:
-            yield from self._organization.subscription(one.subscription, last_id)
-            return
-        channel_id = self._ids.find("channel", one.subscription.channel)
-        user_id = self._ids.find("user", one.subscription.user)
-        if channel_id is not None and user_id is not None:
-            yield Unsubscribed(
-                channel_id=channel_id,
-                user_ids=(user_id,),
-                until=last_id,
-                name=state.channels[channel_id].name,
-            )
+
+class _Memberships:
+    """Applies memberships within one commit, whose changes the state doesn't have yet."""
+
+    def __init__(self, writer: MessageWriter, state: State) -> None:
+        self._writer = writer
+        self._state = state
+        self._are: dict[tuple[int, int], bool] = {}
+
+    def applied(self, one: MembershipStep, last_id: int) -> list[AnyChange]:
+        """Return the changes; none if it's so already."""
+        ids = self._writer._ids
+        channel_id = ids.find("channel", one.subscription.channel)
+        user_id = ids.find("user", one.subscription.user)
+        if channel_id is None or user_id is None or user_id not in self._state.users:
+            return []
+        key = (channel_id, user_id)
+        if self._are.get(key, self._state.is_subscribed(user_id, channel_id)) is not one.ends:
+            return []
+        self._are[key] = not one.ends
+        channels = self._writer._channels
+        if one.ends:
+            return [channels.ended(channel_id, user_id, last_id)]
+        return list(channels.begun(one.subscription, channel_id, user_id, last_id))
 
 
 class _Batch:
@@ -170,10 +171,12 @@ class _Batch:
         self._next_file = state.tables["attachments"].next_id()
         self._next_part = reactions.next_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
-        self._edits: list[MessageEdit] = []
-        self._reactions: list[Reaction] = []
+        self._memberships = _Memberships(writer, state)
         self.linked: dict[str, str] = {}
         """The URLs of messages that may be linked, by key of their fact."""
+        self._pins: dict[int, int] = {}
+        self._edits: list[MessageEdit] = []
+        self._reactions: list[Reaction] = []
 
     def decided(
         self, batch: Sequence[PreparedMessage]
@@ -186,10 +189,10 @@ class _Batch:
             while self._applied < len(plan) and isinstance(key, int):
                 if plan[self._applied].after >= key:
                     break
-                changes += self._writer._membership(self._state, plan[self._applied], self._last_id)
+                changes += self._memberships.applied(plan[self._applied], self._last_id)
                 self._applied += 1
             message_id = self._last_id + 1
-            if self._writer._keep_ids and isinstance(key, int):
+            if self._writer._keep_ids and isinstance(key, int) and key <= MAX_KEPT:
                 message_id = max(key, message_id)
             made = self._message(prepared, message_id)
             if made:
@@ -206,16 +209,18 @@ class _Batch:
         source = prepared.source
         sender_id = self._ids.find("user", source.sender)
         if sender_id is None:
-            self._report.skip("messages", "The sender isn't in the export.", source.content)
+            self._report.skip("messages", "The sender isn't in the export.", source.key)
             return []
         changes: list[AnyChange] = []
         files = [self._file(file) for file in prepared.files]
-        changes += [AttachmentAdded(attachment=file) for file in files]
         place = self._place(source)
         if place is None:
-            self._report.skip("messages", "The conversation isn't in the export.", source.content)
+            self._report.skip("messages", "The conversation isn't in the export.", source.key)
             return []
         channel_id, topic, direct_id, begun = place
+        self._writer._expired.look(source)
+        changes += [AttachmentAdded(attachment=file) for file in files]
+        self._report.count("files", len(files))
         rendered, content, html = prepared.rendered, prepared.content, prepared.rendered.html
         for link in prepared.links:
             url = self._writer._linked.get(_link_key(link.key))
@@ -225,13 +230,13 @@ class _Batch:
         message = Message(
             id=message_id,
             sender_id=sender_id,
-            sent_at=source.sent_at,
+            sent_at=prepared.sent_at,
             channel_id=channel_id,
             topic=topic,
             direct_id=direct_id,
             content=content,
             rendered=html,
-            client=source.client,
+            client=storable(source.client)[:MAX_CLIENT],
             has_link=rendered.has_link or bool(linked),
             has_image=rendered.has_image,
             has_attachment=bool(linked),
@@ -273,9 +278,7 @@ class _Batch:
         if source.channel is not None:
             channel_id = self._ids.find("channel", source.channel)
             return (
-                None
-                if channel_id is None
-                else (channel_id, self._writer._organization.topic(source.topic), None, None)
+                None if channel_id is None else (channel_id, topic_name(source.topic), None, None)
             )
         people = [self._ids.find("user", key) for key in source.people]
         if None in people or not people:
@@ -323,9 +326,10 @@ class _Batch:
             if begun is not None:
                 given = [(source.sender, reactions.WIDGET, begun)]
         parts = []
-        for user, kind, content in given:
+        for user, kind, content in given[:MAX_PARTS]:
             user_id = self._ids.find("user", user)
-            if user_id is None:
+            if user_id is None or not _is_part(content):
+                self._report.skip("parts of polls", "It isn't valid.", source.key)
                 continue
             number, self._next_part = self._next_part, self._next_part + 1
             parts.append(
@@ -333,16 +337,21 @@ class _Batch:
                     id=number,
                     message_id=message.id,
                     sender_id=user_id,
-                    kind=kind,
+                    kind=storable(kind)[:MAX_CLIENT],
                     content=content,
                 )
+            )
+        if len(given) > MAX_PARTS:
+            self._report.skip(
+                "parts of polls", f"A message has more than {MAX_PARTS:,}.", source.key
             )
         return parts
 
     def _pin(self, message: Message, user_id: int) -> Iterator[AnyChange]:
         assert message.channel_id is not None  # noqa: S101
-        if self._state.pins.of_channel.count(message.channel_id) >= MAX_PINS:
-            self._report.skip("pins", f"A channel can have at most {MAX_PINS}.", message.content)
+        fresh = self._pins[message.channel_id] = self._pins.get(message.channel_id, 0) + 1
+        if self._state.pins.of_channel.count(message.channel_id) + fresh > MAX_PINS:
+            self._report.skip("pins", f"A channel can have at most {MAX_PINS}.", message.id)
             return
         yield MessagePinned(
             pin=Pin(
@@ -355,20 +364,21 @@ class _Batch:
         )
 
     def _reminders(self, source: SourceMessage, message_id: int) -> Iterator[AnyChange]:
-        for one in source.reminders:
+        for one in source.reminders[:MAX_REMINDERS]:
             user_id = self._ids.find("user", one.user)
             if user_id is None:
                 continue
             number, self._next_reminder = self._next_reminder, self._next_reminder + 1
+            content = storable(one.content)[:MAX_MESSAGE]
             yield ReminderSet(
                 user_id=user_id,
                 reminder=Reminder(
                     id=number,
                     user_id=user_id,
                     message_id=message_id,
-                    note=one.note[:MAX_REMINDER_NOTE],
-                    content=one.content,
-                    rendered=self._writer._organization.html(one.content),
+                    note=storable(one.note)[:MAX_REMINDER_NOTE],
+                    content=content,
+                    rendered=self._writer._channels.checks.html(content),
                     deliver_at=one.deliver_at,
                 ),
             )
@@ -376,7 +386,7 @@ class _Batch:
 
     def _history(self, prepared: PreparedMessage, message_id: int) -> None:
         source = prepared.source
-        for n, (edit, before) in enumerate(zip(source.edits, prepared.before, strict=True), 1):
+        for n, (edit, before) in enumerate(zip(prepared.edits, prepared.before, strict=True), 1):
             self._edits.append(
                 MessageEdit(
                     message_id=message_id,
@@ -385,15 +395,16 @@ class _Batch:
                     user_id=self._ids.find("user", edit.user),
                     was_content=edit.was_content,
                     was_rendered=before.html if before is not None else None,
-                    was_topic=edit.was_topic,
-                    topic=edit.topic,
+                    was_topic=None if edit.was_topic is None else topic_name(edit.was_topic),
+                    topic=None if edit.topic is None else topic_name(edit.topic),
                     was_channel_id=self._ids.find("channel", edit.was_channel),
                     channel_id=self._ids.find("channel", edit.channel),
                 )
             )
-        for one in source.reactions:
+        seen: set[tuple[int | None, EmojiKind, str]] = set()
+        for one in source.reactions[:MAX_REACTIONS]:
             user_id = self._ids.find("user", one.user)
-            code = one.code
+            code = storable(one.code)[:MAX_CLIENT]
             if one.kind is EmojiKind.CUSTOM:
                 emoji_id = self._ids.find("emoji", int(code) if code.isdecimal() else code)
                 if emoji_id is None:
@@ -403,12 +414,20 @@ class _Batch:
             if user_id is None:
                 self._report.skip("reactions", "The person isn't in the export.", one.name)
                 continue
+            if (user_id, one.kind, code) in seen:
+                continue
+            seen.add((user_id, one.kind, code))
+            name = storable(one.name)[:MAX_CLIENT]
             self._reactions.append(
                 Reaction(
-                    message_id=message_id, user_id=user_id, kind=one.kind, code=code, name=one.name
+                    message_id=message_id, user_id=user_id, kind=one.kind, code=code, name=name
                 )
             )
-            self._report.count("reactions")
+        self._report.count("reactions", len(seen))
+        if len(source.reactions) > MAX_REACTIONS:
+            self._report.skip(
+                "reactions", f"A message has more than {MAX_REACTIONS:,}.", source.key
+            )
 
 
 def _link_key(key: Key) -> str:
@@ -455,3 +474,14 @@ class ImportedReads:
                     ReadStateImported(first_id=first, last_id=last, groups=((read, some),))
                 )
         return found
+
+
+def _is_part(content: str) -> bool:
+    """Whether it is JSON as clients send it."""
+    if len(content) > reactions.MAX_SUBMESSAGE or "\\u0000" in content or "\0" in content:
+        return False
+    try:
+        msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return False
+    return True

@@ -7,10 +7,15 @@ from msgspec import Struct, field
 
 SAMPLES: Final = 5
 """Examples that are kept for each reason."""
-MAX_REASONS: Final = 500
-"""Different reasons that are told apart."""
-SAMPLE_LENGTH: Final = 200
+MAX_REASONS: Final = 100
+"""Different reasons that are told apart. The report is stored with every commit."""
+SAMPLE_LENGTH: Final = 100
 """Characters of an example."""
+REASON_LENGTH: Final = 200
+"""Characters of a reason, which may contain names of the export."""
+
+MAX_SHOWN: Final = 15
+"""Reasons that a message about the import has."""
 
 
 class Remark(Struct):
@@ -44,15 +49,21 @@ class ImportReport(Struct):
         _note(self.changed, kind, reason, sample, number)
 
     def add(self, other: "ImportReport") -> None:
-        """Add what another report has."""
+        """Add another report's counts and remarks."""
         for kind, number in other.imported.items():
             self.count(kind, number)
-        for own, others in ((self.skipped, other.skipped), (self.changed, other.changed)):
-            for one in others.values():
-                for sample in one.samples[1:]:
+        for own, remarks in ((self.skipped, other.skipped), (self.changed, other.changed)):
+            for one in remarks.values():
+                samples = one.samples or [""]
+                _note(own, one.kind, one.reason, samples[0], one.count)
+                for sample in samples[1:]:
                     _note(own, one.kind, one.reason, sample, 0)
-                first = one.samples[0] if one.samples else ""
-                _note(own, one.kind, one.reason, first, one.count)
+
+    def taken(self) -> "ImportReport":
+        """Return what it has, and empty it."""
+        found = ImportReport(self.imported, self.skipped, self.changed)
+        self.imported, self.skipped, self.changed = {}, {}, {}
+        return found
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -63,6 +74,7 @@ class ImportReport(Struct):
 
 
 def _note(remarks: dict[str, Remark], kind: str, reason: str, sample: object, number: int) -> None:
+    reason = _plain(reason, REASON_LENGTH)
     key = f"{kind}: {reason}"
     remark = remarks.get(key)
     if remark is None:
@@ -70,6 +82,24 @@ def _note(remarks: dict[str, Remark], kind: str, reason: str, sample: object, nu
             key, reason = f"{kind}: …", "There are other reasons, too many to list."
         remark = remarks.setdefault(key, Remark(kind=kind, reason=reason))
     remark.count += number
-    text = str(sample)[:SAMPLE_LENGTH]
+    text = _plain(str(sample), SAMPLE_LENGTH)
     if text and len(remark.samples) < SAMPLES and text not in remark.samples:
         remark.samples.append(text)
+
+
+def _plain(text: str, longest: int) -> str:
+    return text[:longest].replace("\0", "").encode(errors="ignore").decode()
+
+
+def lines_of(report: ImportReport, title: str) -> list[str]:
+    """Return the report as Markdown, with the counts and the most frequent remarks."""
+    lines = [title, ""]
+    lines += [f"* {number:,} {kind}" for kind, number in sorted(report.imported.items())]
+    for heading, remarks in (("Skipped", report.skipped), ("Changed", report.changed)):
+        shown = sorted(remarks.values(), key=lambda one: -one.count)[:MAX_SHOWN]
+        if shown:
+            lines += ["", f"**{heading}**", ""]
+        lines += [f"* {one.count:,} {one.kind}: {one.reason}" for one in shown]
+        if len(remarks) > MAX_SHOWN:
+            lines.append(f"* {len(remarks) - MAX_SHOWN} other reasons")
+    return lines

@@ -59,6 +59,11 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     the first release."""
 
 
+class QueuesEnded(Change, frozen=True, tag="queues_ended"):
+    """All queues that were registered before ended, since clients don't hear of some of what
+    happened: imported messages. Clients load everything again."""
+
+
 class EventIdsUsedUp(Change, frozen=True, tag="event_ids_used_up"):
     """Events that aren't in the log used up the IDs of the previous entry; they continue with those
     of this one."""

@@ -69,6 +69,8 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     awaits_arrival: bool = False
     """Whether someone else created the account and nobody has signed in yet: its person joins
     then."""
+    joined_elsewhere: bool = False
+    """Whether the account was imported: its person joined another server, at `joined_at`."""
     is_active: bool = True
     is_deleted: bool = False
     """Whether it's deactivated for good and its person's data is erased."""

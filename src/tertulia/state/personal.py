@@ -165,6 +165,11 @@ def _(state: State, change: changes.QuietTimesChanged) -> None:
         state.quiet_times.remove(after.user_id)
 
 
+@FOLDS.of(changes.QueuesEnded)
+def _(state: State, change: changes.QueuesEnded) -> None:
+    """Queues aren't part of the state."""
+
+
 @FOLDS.of(changes.EventIdsUsedUp)
 def _(state: State, change: changes.EventIdsUsedUp) -> None:
     """Only the entry's number matters."""

@@ -73,6 +73,10 @@ class FactsForgotten(Struct, frozen=True):
     prefix: str
 
 
+class QueuesForgotten(Struct, frozen=True):
+    """All stored queues are deleted, as `QueuesEnded` says to nodes that know them."""
+
+
 class MessageHistoryImported(Struct, frozen=True):
     """Edits of imported messages and reactions to them, oldest first. They aren't changes, since
     they were made elsewhere, and clients get them with the messages."""
@@ -95,6 +99,7 @@ Note = (
     | CallQueued
     | FactSet
     | FactsForgotten
+    | QueuesForgotten
     | MessageHistoryImported
     | Probe
     | StorageChanged
@@ -139,6 +144,8 @@ def _write_note(connection: Connection, note: Note) -> None:
             installation.put(connection, key, value)
         case FactsForgotten(prefix=prefix):
             installation.forget_all(connection, prefix)
+        case QueuesForgotten():
+            connection.run("DELETE FROM queues")
         case MailQueued(mail=mail, at=at, id=mail_id):
             outbox.add(connection, mail, at, mail_id)
         case CallQueued(call=call, at=at, id=call_id):

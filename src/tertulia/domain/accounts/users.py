@@ -122,7 +122,9 @@ def arrive(context: CommandContext) -> Decision[None]:
     """Let the actor join if this is the first sign-in to an account that someone else created."""
     if not context.actor.awaits_arrival:
         return Decision(None)
-    joined = {"awaits_arrival": False, "joined_at": int(context.now)}
+    joined: dict[str, Any] = {"awaits_arrival": False}
+    if not context.actor.joined_elsewhere:
+        joined["joined_at"] = int(context.now)
     return Decision(None, changed(context, context.actor, joined))
 
 

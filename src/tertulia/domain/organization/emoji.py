@@ -67,15 +67,9 @@ def check_new(context: CommandContext, name: str) -> Decision[None]:
         permissions.holds_as_member(state, actor, state.realm.can_add_custom_emoji_group),
         "You don't have permission to add custom emoji.",
     )
-    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
-        raise Refused(
-            f"An emoji's name can have up to {MAX_NAME} lowercase letters, digits,"
-            " underscores, and hyphens, and must end with a letter or a digit."
-        )
+    check_name(name)
     if name in state.custom_emoji.by_name:
         raise Refused(f"A custom emoji named '{name}' already exists.")
-    if name in EXTRA_NAMES:
-        raise Refused(f"'{name}' is a built-in emoji and can't be replaced.")
     if name in codes_by_name():
         permissions.require(
             permissions.is_administrator(state, actor),
@@ -89,6 +83,17 @@ def check_new(context: CommandContext, name: str) -> Decision[None]:
                 " Ask an administrator to add more."
             )
     return Decision(None)
+
+
+def check_name(name: str) -> None:
+    """Raise Refused if no custom emoji can have this name."""
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise Refused(
+            f"An emoji's name can have up to {MAX_NAME} lowercase letters, digits,"
+            " underscores, and hyphens, and must end with a letter or a digit."
+        )
+    if name in EXTRA_NAMES:
+        raise Refused(f"'{name}' is a built-in emoji and can't be replaced.")
 
 
 def add(context: CommandContext, new: NewEmoji) -> Decision[int]:

@@ -71,6 +71,7 @@ PROJECTIONS: Final[Projections] = (
     *pins.PROJECTIONS,
     *profiles.PROJECTIONS,
     unseen(changes.EventIdsUsedUp),
+    unseen(changes.QueuesEnded),
     *reactions.PROJECTIONS,
     *scheduled.PROJECTIONS,
     *sessions.PROJECTIONS,

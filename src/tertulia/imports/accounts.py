@@ -1,0 +1,333 @@
+"""The changes that create accounts, with what belongs to each person."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from tertulia.domain import names
+from tertulia.domain.accounts import bots, personal, personal_settings, profiles
+from tertulia.domain.accounts.personal import NewStatus
+from tertulia.domain.accounts.profiles import NewProfile
+from tertulia.embedded import catalog
+from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.records import Key, SourceBot, SourceOrganization, SourceUser
+from tertulia.imports.report import ImportReport
+from tertulia.imports.values import TakenNames, ValueChecks, storable
+from tertulia.model import changes
+from tertulia.model.changes import AnyChange
+from tertulia.model.errors import Refused
+from tertulia.model.personal import MutedUser
+from tertulia.model.profiles import FieldKind
+from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
+from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
+from tertulia.state.decision import CommandContext
+from tertulia.state.state import State
+from tertulia.store.bots import StorageChanged, in_parts
+
+PLACEHOLDER_HOST: Final = "imported.invalid"
+"""The host in the addresses of people whose address is unknown. It can't receive mail."""
+MAX_ONBOARDING_STEPS: Final = 100
+
+
+class Secrets(Protocol):
+    """Makes what accounts need from the installation's secret."""
+
+    def credential(self, user_id: int, *, is_bot: bool) -> Credential:
+        """A credential without a password, with a new API key, which adopts those of the previous
+        server."""
+
+    def sealed(self, text: str) -> str:
+        """The encrypted text."""
+
+    def nonce(self) -> str:
+        """A random text for an invitation."""
+
+
+class AccountChanges:
+    """Makes the changes for a list of people and bots."""
+
+    def __init__(
+        self,
+        state: State,
+        source: SourceOrganization,
+        ids: Identifiers,
+        checks: ValueChecks,
+        secrets: Secrets,
+        report: ImportReport,
+        now: int,
+        *,
+        is_new: bool,
+    ) -> None:
+        self._state = state
+        self._source = source
+        self._ids = ids
+        self._checks = checks
+        self._secrets = secrets
+        self._report = report
+        self._now = now
+        self._is_new = is_new
+        self._founder = self._chosen_owner()
+        self._bot_names: TakenNames | None = None
+
+    def users(self) -> list[SourceUser]:
+        """Return those whose accounts don't exist yet, each account once, owners of bots before
+        their bots."""
+        found: dict[int, SourceUser] = {}
+        for user in sorted(self._source.users, key=lambda one: one.bot is not None):
+            user_id = self._ids.find("user", user.key)
+            if user_id is not None and user_id not in self._state.users:
+                found.setdefault(user_id, user)
+        return list(found.values())
+
+    def created(self, users: Sequence[SourceUser], avatars: Mapping[int, str]) -> list[AnyChange]:
+        """Return the changes that create these accounts, with the avatars by user ID."""
+        found: list[AnyChange] = []
+        for user in users:
+            user_id = self._ids.find("user", user.key)
+            if user_id is not None:
+                found.append(self._created(user, user_id, avatars.get(user_id, "")))
+        return found
+
+    def _created(self, source: SourceUser, user_id: int, avatar: str) -> AnyChange:
+        bot = None if source.bot is None else self._bot(source, source.bot)
+        user = User(
+            id=user_id,
+            address=self._address(source, user_id),
+            full_name=self._full_name(source, user_id),
+            role=self._role(source),
+            joined_at=self._checks.seconds(source.joined_at),
+            joined_elsewhere=True,
+            awaits_arrival=bot is None and source.is_active,
+            is_active=source.is_active,
+            is_placeholder=source.is_placeholder,
+            timezone=self._timezone(source),
+            avatar_source="U" if avatar else "G" if source.uses_gravatar else "J",
+            avatar_file=avatar,
+            bot=bot,
+        )
+        settings = self._checks.personal_settings(
+            "personal settings", source.settings, source.full_name
+        )
+        defaults = self._state.default_settings
+        self._report.count("bots" if bot else "people")
+        return changes.UserCreated(
+            user=user,
+            credential=self._secrets.credential(user_id, is_bot=bot is not None),
+            settings=_revised(replace(defaults, user_id=user_id), settings),
+            group_ids=self._state.memberships.system_groups_of(user),
+        )
+
+    def _full_name(self, source: SourceUser, user_id: int) -> str:
+        if self._bot_names is None:
+            own = map(self._state.users.__getitem__, self._state.users.bots)
+            self._bot_names = TakenNames(bot.full_name for bot in own if bot.is_system_bot)
+        kind = "people" if source.bot is None else "bots"
+        name = self._checks.name(
+            kind,
+            source.full_name,
+            names.full_name,
+            names.MAX_FULL_NAME,
+            otherwise=f"User {user_id}",
+        )
+        if self._bot_names.has(name):
+            self._report.change(kind, "The name is reserved for the server's own bots.", name)
+            return f"{name} ({user_id})"
+        return name
+
+    def _timezone(self, source: SourceUser) -> str:
+        try:
+            return personal_settings.timezone(source.timezone)
+        except Refused:
+            self._report.change("people", "The time zone doesn't exist.", source.timezone)
+            return ""
+
+    def _address(self, source: SourceUser, user_id: int) -> str:
+        kind = "people" if source.bot is None else "bots"
+        if source.address:
+            try:
+                return names.address(source.address)
+            except Refused:
+                self._report.change(kind, "The email address isn't valid.", source.address)
+        elif source.bot is None and source.is_active:
+            self._report.change(
+                kind, "No email address is known, so they can't sign in.", source.full_name
+            )
+        return f"user{user_id}@{PLACEHOLDER_HOST}"
+
+    # Roles
+
+    def _chosen_owner(self) -> Key | None:
+        """Return who becomes the owner of a new organization if nobody is: of the active people
+        with the strongest role, the one who joined first."""
+        people = [one for one in self._source.users if one.bot is None and one.is_active]
+        if not self._is_new or not people or any(one.role is Role.OWNER for one in people):
+            return None
+        return min(people, key=lambda one: (one.role, one.joined_at or self._now, str(one.key))).key
+
+    def _role(self, source: SourceUser) -> Role:
+        if source.key == self._founder:
+            self._report.change(
+                "people",
+                "The export has no active owner, so someone else became the owner.",
+                source.full_name,
+            )
+            return Role.OWNER
+        if not self._is_new and source.role < Role.MODERATOR:
+            self._report.change(
+                "people",
+                "Owners and administrators elsewhere are members here until someone changes their"
+                " role.",
+                source.full_name,
+            )
+            return Role.MEMBER
+        return source.role
+
+    # Bots
+
+    def _bot(self, source: SourceUser, bot: SourceBot) -> Bot:
+        owner_id = self._ids.find("user", bot.owner)
+        if owner_id is None:
+            owner_id = self._ids.find("user", self._founder) or self.first_owner
+            self._report.change(
+                "bots", "The owner isn't in the export, so an owner here has it.", source.full_name
+            )
+        made = Bot(
+            kind=bot.kind,
+            owner_id=owner_id,
+            default_all_public_channels=bot.default_all_public_channels,
+        )
+        if bot.kind is BotKind.OUTGOING_WEBHOOK:
+            try:
+                url = bots.service_url(bot.service_url)
+            except Refused:
+                self._report.change(
+                    "bots",
+                    "It is a generic bot here: its service's URL is invalid.",
+                    bot.service_url,
+                )
+                return replace(made, kind=BotKind.GENERIC)
+            form = ServiceFormat.SLACK if bot.service_is_slack else ServiceFormat.NATIVE
+            token = self._secrets.sealed(bot.token or self._secrets.nonce())
+            return replace(made, service=OutgoingService(url=url, format=form, token_sealed=token))
+        if bot.kind is BotKind.EMBEDDED:
+            if bot.program not in catalog.runnable():
+                self._report.change(
+                    "bots", "It is a generic bot here: its program isn't available.", bot.program
+                )
+                return replace(made, kind=BotKind.GENERIC)
+            values = {key: self._secrets.sealed(value) for key, value in bot.config.items()}
+            return replace(
+                made, embedded=EmbeddedService(program=bot.program, settings_sealed=values)
+            )
+        return made
+
+    @property
+    def first_owner(self) -> int | None:
+        """The active owner with the oldest account, here or in the export."""
+        users = self._state.users
+        own = [one for one in users.active_by_role.keys(Role.OWNER) if not users[one].is_bot]
+        if own:
+            return int(min(own))
+        keys = [one for one in self._source.users if one.role is Role.OWNER and one.is_active]
+        return self._ids.find("user", keys[0].key) if keys else None
+
+    # What belongs to each person
+
+    def personal(self) -> Iterator[AnyChange]:
+        """Yield the changes that write what people have besides their accounts."""
+        for user in self._source.users:
+            user_id = self._ids.find("user", user.key)
+            if (
+                user_id is None
+                or user_id not in self._state.users
+                or self._ids.find("matched", user.key) is not None
+            ):
+                continue
+            yield from self._profile(user, user_id)
+            yield from self._lists(user, user_id)
+            yield from self._status(user, user_id)
+            if user.bot is not None:
+                yield from self._default_channels(user.bot, user_id)
+
+    def _profile(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
+        user = self._state.users[user_id]
+        context = CommandContext(self._state, self._now, self.first_owner)
+        for key, value in source.profile.items():
+            field = self._state.profile_fields.get(self._ids.find("field", key))
+            if field is None:
+                continue
+            given: str | tuple[int, ...] = storable(value)
+            if field.kind is FieldKind.PEOPLE:
+                given = self._active_people(value)
+            try:
+                profile = NewProfile(values=((field.id, given),), render=self._checks.render)
+                yield from profiles.changed(context, user, profile)
+            except Refused as refusal:
+                self._report.skip("profile values", str(refusal), source.full_name)
+
+    def _active_people(self, value: str) -> tuple[int, ...]:
+        try:
+            keys = msgspec.json.decode(value, type=list[int | str])
+        except (msgspec.DecodeError, RecursionError):
+            return ()
+        users = (self._state.users.get(one) for one in self._ids.several("user", keys))
+        return tuple(u.id for u in users if u is not None and u.is_active and not u.is_bot)
+
+    def _lists(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
+        words: dict[str, str] = {}
+        for word in map(str.strip, map(storable, source.alert_words)):
+            if 0 < len(word) <= personal.MAX_LENGTH and len(words) < personal.MAX_ALERT_WORDS:
+                words.setdefault(word.casefold(), word)
+            else:
+                self._report.skip("alert words", "It is too long, or there are too many.", word)
+        if words:
+            yield changes.AlertWordsChanged(user_id=user_id, words=tuple(words.values()))
+        muted = self._state.tables["muted_users"]
+        for muted_id in self._ids.several("user", source.muted):
+            if muted_id not in {user_id, 0} and (user_id, muted_id) not in muted:
+                yield changes.UserMuted(
+                    muted=MutedUser(user_id=user_id, muted_id=muted_id, since=self._now)
+                )
+        for step in source.onboarding_steps[:MAX_ONBOARDING_STEPS]:
+            yield changes.OnboardingStepTaken(user_id=user_id, name=storable(step)[:100])
+
+    def _status(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
+        status = source.status
+        if status is None or not source.is_active:
+            return
+        text = storable(status.text).strip()[: personal.MAX_STATUS_TEXT]
+        context = CommandContext(self._state, self._now, self.first_owner)
+        for emoji_name in dict.fromkeys((status.emoji or None, None)):
+            if not text and emoji_name is None:
+                return
+            new = NewStatus(text=text, emoji_name=emoji_name)
+            try:
+                yield from personal.change_status(context, user_id, new).changes
+                return
+            except Refused as refusal:
+                self._report.skip("statuses", str(refusal), source.full_name)
+
+    def _default_channels(self, source: SourceBot, user_id: int) -> Iterator[AnyChange]:
+        bot = self._state.users[user_id].bot
+        if bot is None:
+            return
+        changed = replace(
+            bot,
+            default_sending_channel_id=self._ids.find("channel", source.default_channel),
+            default_events_channel_id=self._ids.find("channel", source.default_events_channel),
+        )
+        if changed != bot:
+            yield changes.UserChanged(user_id=user_id, values={"bot": changed}, was={"bot": bot})
+
+    def storage(self) -> Iterator[StorageChanged]:
+        """Yield what bots have stored."""
+        for user in self._source.users:
+            user_id = self._ids.find("user", user.key)
+            if user.bot is not None and user.bot.storage and user_id is not None:
+                yield from in_parts(StorageChanged(user_id, user.bot.storage))
+
+
+def _revised(settings: PersonalSettings, values: Mapping[str, Any]) -> PersonalSettings:
+    return replace(settings, **values)

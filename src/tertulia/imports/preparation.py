@@ -1,0 +1,170 @@
+"""Preparing batches of messages for writing: their files are stored, and their texts rendered."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tertulia.domain import names
+from tertulia.imports.files import SourceFiles
+from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.progress import read_batches
+from tertulia.imports.records import SourceEdit, SourceMessage
+from tertulia.imports.references import MessageLink, References
+from tertulia.imports.rendering import RenderPool, Text
+from tertulia.imports.report import ImportReport
+from tertulia.imports.source import MessageBatch, Source
+from tertulia.imports.values import plausible, storable
+from tertulia.log.log import Log
+from tertulia.model.attachments import ADDRESS, Attachment
+from tertulia.model.errors import Refused
+from tertulia.model.messages import Rendered
+
+MAX_EDITS: Final = 1000
+"""Of a message: newer ones don't come along."""
+EMPTY: Final = "(empty message)"
+"""The content of messages that had none: all messages here have some."""
+
+
+class PreparedMessage(Struct, frozen=True, kw_only=True):
+    """A message whose files are stored and whose texts are rendered."""
+
+    source: SourceMessage
+    content: str
+    sent_at: int
+    edits: tuple[SourceEdit, ...]
+    rendered: Rendered
+    before: tuple[Rendered | None, ...] = ()
+    """The rendered previous content of each edit."""
+    files: tuple[Attachment, ...] = ()
+    """Files that it brings along. Their IDs are assigned when it is written."""
+    links: tuple[MessageLink, ...] = ()
+    """Links in its content to other messages."""
+
+
+class PreparedBatch(Struct, kw_only=True):
+    source: MessageBatch
+    report: ImportReport
+    """What was noticed about it."""
+    prepared: list[PreparedMessage] = []
+
+
+class Preparation:
+    """Reads batches from a source, and prepares them."""
+
+    def __init__(
+        self,
+        log: Log,
+        source: Source,
+        ids: Identifiers,
+        files: SourceFiles,
+        site: str,
+        processes: int | None,
+    ) -> None:
+        self._state = log.state
+        self._source = source
+        self._ids = ids
+        self._files = files
+        self._now = int(log.clock())
+        self._references = References(log.state, ids, secrets.token_hex(8))
+        self._pool = RenderPool(log.state, site, processes)
+
+    def close(self) -> None:
+        """End the processes that render."""
+        self._pool.close()
+
+    async def batches(self, after: str) -> AsyncIterator[PreparedBatch]:
+        """Yield the batches after the position, unprepared. Raises SourceError."""
+        report = ImportReport()
+        batches = read_batches(self._source, after, report)
+        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            yield PreparedBatch(source=batch, report=report.taken())
+
+    async def prepare(self, batch: PreparedBatch) -> None:
+        """Render the texts and store the files."""
+        texts: list[Text] = []
+        contents: list[str] = []
+        edits: list[tuple[SourceEdit, ...]] = []
+        files: list[tuple[Attachment, ...]] = []
+        links: list[list[MessageLink]] = []
+        for one in batch.source.messages:
+            user_id = self._ids.find("user", one.sender) or 0
+            original, stored = await self._attachments(one, batch.report)
+            files.append(stored)
+            links.append([])
+            text = self._references.replaced(original, links[-1])
+            contents.append(self._content(one, text, batch.report))
+            edits.append(self._edits(one, batch.report))
+            texts.append((user_id, contents[-1]))
+            texts += [
+                (user_id, edit.was_content) for edit in edits[-1] if edit.was_content is not None
+            ]
+        rendered = iter(await self._pool.render(texts))
+        for n, one in enumerate(batch.source.messages):
+            html = next(rendered)
+            before = [None if edit.was_content is None else next(rendered) for edit in edits[n]]
+            batch.prepared.append(
+                PreparedMessage(
+                    source=one,
+                    content=contents[n],
+                    sent_at=self._sent_at(one, batch.report),
+                    edits=edits[n],
+                    rendered=html,
+                    before=tuple(before),
+                    files=files[n],
+                    links=tuple(links[n]),
+                )
+            )
+
+    def _content(self, one: SourceMessage, text: str, report: ImportReport) -> str:
+        try:
+            content = names.message_content(storable(text))
+        except Refused:
+            report.change("messages", "The message was empty.", one.key)
+            return EMPTY
+        if len(content) < len(text.strip()):
+            report.change(
+                "messages", f"It was shortened to {names.MAX_MESSAGE:,} characters.", one.key
+            )
+        return content
+
+    def _edits(self, one: SourceMessage, report: ImportReport) -> tuple[SourceEdit, ...]:
+        if len(one.edits) > MAX_EDITS:
+            report.skip("edits", f"The message has more than {MAX_EDITS:,}.", one.key)
+        found = []
+        for edit in one.edits[:MAX_EDITS]:
+            content = edit.was_content
+            if content is not None:
+                # Links to messages in what it was before aren't worth looking up.
+                links: list[MessageLink] = []
+                content = self._references.replaced(content, links)
+                for link in links:
+                    content = link.replaced(content, None)
+                content = storable(content)[: names.MAX_MESSAGE] or EMPTY
+            found.append(replace(edit, at=plausible(edit.at, self._now), was_content=content))
+        return tuple(found)
+
+    def _sent_at(self, one: SourceMessage, report: ImportReport) -> int:
+        at = plausible(one.sent_at, self._now)
+        if at != one.sent_at:
+            report.change("messages", "The time isn't possible, so it's the import's.", one.key)
+        return at
+
+    async def _attachments(
+        self, one: SourceMessage, report: ImportReport
+    ) -> tuple[str, tuple[Attachment, ...]]:
+        """Store a message's files, unless an earlier attempt did. Return its content, which links
+        the original URLs of files that aren't available, and what describes the files."""
+        content, found = one.content, []
+        for source in one.attachments:
+            if self._state.uploads.at_path(source.path) is not None:
+                continue
+            file = await self._files.attachment(source, self._state, self._now, report)
+            if file is not None:
+                found.append(file)
+            elif source.otherwise:
+                content = content.replace(f"{ADDRESS}{source.path}", source.otherwise)
+        return content, tuple(found)

@@ -1,0 +1,154 @@
+"""How far an import is, and what one would do."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, TypeVar
+
+from msgspec import Struct, field
+
+from tertulia.imports.records import SourceMessage, SourceOrganization
+from tertulia.imports.report import ImportReport
+from tertulia.imports.source import MessageBatch, Source, SourceError
+
+logger = logging.getLogger("tertulia.imports")
+
+FACT: Final = "import"
+"""The fact of the installation with the progress of the newest import."""
+IDS_FACT: Final = "import_ids"
+"""The fact with the IDs that it assigned, until it ends."""
+
+Step = Literal["founding", "accounts", "groups", "channels", "rest", "messages", "end", "done"]
+T = TypeVar("T")
+
+
+class Progress(Struct, kw_only=True):
+    """How far an import is, as it is stored with each commit."""
+
+    fingerprint: str
+    kind: str
+    origin: str
+    step: Step = "founding"
+    position: str = ""
+    """The source's position after the last written message."""
+    read_position: str = ""
+    """The position up to which the read state is written."""
+    unread_ids: list[tuple[int, int]] = []
+    """The IDs of the messages since then: runs, as the first ID and the number. An ID of 0 stands
+    for messages that were skipped."""
+    messages: int = 0
+    expected: int = 0
+    applied: int = 0
+    """Beginnings and ends of subscriptions that are written, of those after the first message."""
+    is_new: bool = False
+    """Whether the import created the organization."""
+    keep_ids: bool = False
+    started_at: float = 0
+    ended_at: float = 0
+    report: ImportReport = field(default_factory=ImportReport)
+
+
+Tell = Callable[[Progress], None]
+"""Called after each commit."""
+
+
+class ImportRefused(Exception):
+    """The import can't begin. `str(error)` says why."""
+
+
+def read_from(read: Callable[[], T]) -> T:
+    """Return what reading from a source returns. Errors that the source didn't foresee, such as of
+    crafted exports, become SourceError."""
+    try:
+        return read()
+    except (SourceError, OSError):
+        raise
+    except Exception as error:
+        logger.warning("could not read the export", exc_info=True)
+        raise SourceError(
+            f"The export can't be read: {type(error).__name__}: {str(error)[:200]}. It may be"
+            " damaged, or of a version that isn't supported."
+        ) from error
+
+
+def read_batches(source: Source, after: str, report: ImportReport) -> Iterator[MessageBatch]:
+    """Yield the source's batches after the position. Raises SourceError."""
+    batches = read_from(lambda: iter(source.messages(after, report)))
+    while (batch := read_from(lambda: next(batches, None))) is not None:
+        yield batch
+
+
+def dry_run(source: Source, tell: Tell) -> Progress:
+    """Read everything and count what would be imported, without an organization. Raises
+    SourceError."""
+    survey = read_from(source.survey)
+    progress = Progress(
+        fingerprint=survey.fingerprint,
+        kind=source.kind,
+        origin=survey.origin,
+        expected=survey.messages,
+    )
+    report = progress.report
+    organization = read_from(lambda: source.organization(report))
+    _count(organization, report)
+    expired = Expired(organization, time.time(), report)
+    progress.step = "messages"
+    for batch in read_batches(source, "", report):
+        progress.messages += len(batch.messages)
+        report.count("messages", len(batch.messages))
+        report.count("reactions", sum(len(one.reactions) for one in batch.messages))
+        report.count("files", sum(len(one.attachments) for one in batch.messages))
+        for message in batch.messages:
+            expired.look(message)
+        tell(progress)
+    return progress
+
+
+def _count(organization: SourceOrganization, report: ImportReport) -> None:
+    counted = {
+        "people": [one for one in organization.users if one.bot is None],
+        "bots": [one for one in organization.users if one.bot is not None],
+        "groups": organization.groups,
+        "folders": organization.folders,
+        "channels": organization.channels,
+        "subscriptions": [one for one in organization.subscriptions if one.spans],
+        "custom emoji": organization.emoji,
+        "profile fields": organization.profile_fields,
+        "linkifiers": organization.linkifiers,
+        "playgrounds": organization.playgrounds,
+        "email domains": organization.domains,
+        "drafts": organization.drafts,
+        "saved snippets": organization.snippets,
+        "scheduled messages": organization.scheduled,
+        "topic settings": organization.user_topics,
+        "invitations": organization.invitations,
+    }
+    for kind, records in counted.items():
+        report.count(kind, len(records))
+
+
+class Expired:
+    """Reports messages that are older than they may become, which a server deletes within hours."""
+
+    def __init__(self, source: SourceOrganization, now: float, report: ImportReport) -> None:
+        self._now = now
+        self._report = report
+        days = source.settings.get("message_retention_days", -1)
+        self._default = days if isinstance(days, int) else -1
+        self._of_channel = {
+            channel.key: channel.retention_days
+            for channel in source.channels
+            if channel.retention_days is not None
+        }
+
+    def look(self, message: SourceMessage) -> None:
+        days = self._default
+        if message.channel is not None:
+            days = self._of_channel.get(message.channel, days)
+        if days > 0 and message.sent_at < self._now - days * 86400:
+            self._report.change(
+                "messages",
+                "They are older than the retention period, so the server deletes them within"
+                " hours. To keep them, change the period in the export's organization first.",
+                message.key,
+            )

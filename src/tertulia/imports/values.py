@@ -1,0 +1,217 @@
+"""Bringing a source's names, texts, times, and settings into the form that is allowed here."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from tertulia.domain import names
+from tertulia.domain.accounts import personal_settings
+from tertulia.domain.groups import group_settings
+from tertulia.domain.groups.group_settings import PermissionSetting
+from tertulia.domain.names import lookalike_keys
+from tertulia.domain.organization import settings
+from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.records import Holders
+from tertulia.imports.report import ImportReport
+from tertulia.markup.render import Renderer
+from tertulia.model.errors import Refused
+from tertulia.model.groups import GroupSetting, Members, normalized
+from tertulia.model.messages import Rendered
+from tertulia.state.decision import CommandContext
+from tertulia.state.state import State
+
+_DAY: Final = 86400
+
+
+def storable(text: str) -> str:
+    """Return the text without null bytes and lone surrogates, which databases don't take."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "").encode(errors="ignore").decode()
+
+
+def plausible(at: int, now: int) -> int:
+    """Return the time, or now if it's in the future or before 1970."""
+    return at if 0 < at <= now + _DAY else now
+
+
+class TakenNames:
+    """Names of one kind of record, compared as they look."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._ascii: set[str] = set()
+        self._all: tuple[set[str], set[str]] = (set(), set())
+        self._others: tuple[set[str], set[str]] = (set(), set())
+        self._numbers: dict[str, int] = {}
+        for name in taken:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        keys = lookalike_keys(name)
+        if name.isascii():
+            self._ascii.add(keys.plain)
+        for n, skeleton in enumerate(keys.skeletons):
+            self._all[n].add(skeleton)
+            if not name.isascii():
+                self._others[n].add(skeleton)
+
+    def has(self, name: str) -> bool:
+        """Whether one of them looks like the name."""
+        keys = lookalike_keys(name)
+        if name.isascii() and keys.plain in self._ascii:
+            return True
+        among = self._others if name.isascii() else self._all
+        return any(one in some for one, some in zip(keys.skeletons, among, strict=True))
+
+    def free(self, name: str, longest: int) -> str:
+        """Return the name, with a number if it is taken, and take it."""
+        found, key = name, lookalike_keys(name).plain
+        while self.has(found):
+            number = self._numbers[key] = self._numbers.get(key, 1) + 1
+            end = f" ({number})"
+            found = name[: longest - len(end)] + end
+        self.add(found)
+        return found
+
+
+class ValueChecks:
+    """Makes values valid. What it changes or drops goes into the report."""
+
+    def __init__(self, state: State, ids: Identifiers, report: ImportReport, now: int) -> None:
+        self._state = state
+        self._ids = ids
+        self._report = report
+        self._now = now
+        self._renderer = Renderer()
+
+    def seconds(self, at: int | None) -> int:
+        """Return the time, or now if it's missing or implausible."""
+        return plausible(at or 0, self._now)
+
+    def render(self, context: CommandContext, text: str) -> Rendered:
+        """Render a short text, such as a value of a profile."""
+        return self._renderer.render(context, text)
+
+    def html(self, text: str) -> str:
+        """Return a description's HTML."""
+        context = CommandContext(self._state, self._now, None)
+        return self.render(context, text).html if text else ""
+
+    def name(
+        self,
+        kind: str,
+        text: str,
+        checked: Callable[[str], str],
+        longest: int,
+        *,
+        otherwise: str,
+        taken: TakenNames | None = None,
+    ) -> str:
+        """Return the name in its final form: shortened and without characters that aren't allowed,
+        and with a number if it is taken. If nothing of it is allowed, it is `otherwise`."""
+        name = otherwise
+        visible = "".join(c for c in storable(text) if c.isprintable() and names.is_visible(c))
+        plain = "".join(c for c in visible if c not in '*`\\>"@|')
+        for attempt in (text, visible[:longest], plain[:longest]):
+            try:
+                name = checked(attempt)
+                break
+            except Refused:
+                continue
+        if name != text.strip():
+            self._report.change(kind, "The name isn't allowed here as it was.", text)
+        if taken is None:
+            return name
+        free = taken.free(name, longest)
+        if free != name:
+            self._report.change(kind, "The name is taken here, so it got a number.", text)
+        return free
+
+    def text(self, kind: str, text: str, longest: int) -> str:
+        """Return a description, shortened if need be."""
+        final = storable(text).strip()
+        if len(final) > longest:
+            self._report.change(kind, f"It was shortened to {longest:,} characters.", final)
+        return final[:longest].rstrip()
+
+    def personal_settings(
+        self, kind: str, given: Mapping[str, Any], sample: str = ""
+    ) -> dict[str, Any]:
+        """Return the valid ones of these personal settings."""
+        return self._valid(kind, given, sample, personal_settings.RULES, personal_settings.checked)
+
+    def realm_settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the valid ones of these settings of the organization."""
+        kind = "settings of the organization"
+        permissions = {n: v for n, v in given.items() if isinstance(v, Holders)}
+        found = self.permissions(permissions, group_settings.REALM_SETTINGS, kind=kind)
+        others = {}
+        for name, value in given.items():
+            if name in permissions:
+                continue
+            if name.endswith("_channel_id") and value != settings.NOWHERE:
+                value = self._announced_in(value)
+            others[name] = value
+        return found | self._valid(kind, others, "", settings.CHECKED, settings.checked_value)
+
+    def _announced_in(self, key: Any) -> int:
+        channel_id = self._ids.find("channel", key) if isinstance(key, int | str) else None
+        channel = self._state.channels.get(channel_id)
+        return settings.NOWHERE if channel is None or channel.is_archived else channel.id
+
+    def _valid(
+        self,
+        kind: str,
+        given: Mapping[str, Any],
+        sample: str,
+        known: Iterable[str],
+        checked: Callable[[str, Any], Any],
+    ) -> dict[str, Any]:
+        found = {}
+        for name, value in given.items():
+            if name not in known:
+                self._report.skip(kind, f"There is no setting '{name}' here.", sample)
+                continue
+            try:
+                found[name] = checked(name, storable(value) if isinstance(value, str) else value)
+            except Refused:
+                self._report.skip(kind, f"'{name}' can't have this value here.", repr(value))
+        return found
+
+    def permissions(
+        self,
+        given: Mapping[str, Holders],
+        rules: Mapping[str, PermissionSetting],
+        *,
+        kind: str = "permissions",
+        sample: str = "",
+    ) -> dict[str, GroupSetting]:
+        """Return the valid ones of these permissions."""
+        found = {}
+        for name, holders in given.items():
+            rule = rules.get(name)
+            if rule is None:
+                self._report.skip(kind, f"There is no permission '{name}' here.", sample)
+                continue
+            value = self._ids.holders(holders)
+            try:
+                group_settings.validated(self._state, name, rule, self._active(value))
+            except Refused:
+                self._report.skip(
+                    kind, f"'{name}' can't have this value here. It has the default.", sample
+                )
+            else:
+                found[name] = value
+        return found
+
+    def _active(self, value: GroupSetting) -> GroupSetting:
+        """Return the value without deactivated accounts and groups, which count for nothing."""
+        if isinstance(value, int):
+            return value
+        users = (self._state.users.get(one) for one in value.direct_members)
+        groups = (self._state.groups.get(one) for one in value.direct_subgroups)
+        return normalized(
+            Members(
+                tuple(u.id for u in users if u is not None and u.is_active and not u.is_system_bot),
+                tuple(g.id for g in groups if g is not None and not g.deactivated),
+            )
+        )
