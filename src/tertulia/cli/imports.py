@@ -147,6 +147,40 @@ def _lines(progress: Progress, *, is_dry: bool) -> list[str]:
     return lines
 
 
+@app.command(
+    "slack",
+    epilog="Example: `tertulia import slack --data-dir data --token xoxp-… slack-export.zip`",
+)
+@configured
+def slack(
+    config: Config,
+    path: ExportPath,
+    token: Annotated[
+        str,
+        typer.Option(
+            envvar="SLACK_TOKEN",
+            metavar="TOKEN",
+            help="A token of Slack with the scope `files:read`, if the files' links need one.",
+        ),
+    ] = "",
+    name: Annotated[
+        str,
+        typer.Option(
+            help="Name of the new organization. The default is in the name of Slack's archive."
+        ),
+    ] = "",
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import an export of Slack."""
+    from tertulia.imports.slack.export import SlackExport
+
+    def opened(work: Path) -> Source:
+        return SlackExport(path, work, token=token, name=name)
+
+    run(config, opened, is_dry=dry_run, as_json=as_json)
+
+
 EXAMPLE_ZULIP = "Example: `tertulia import zulip --data-dir data zulip-export.tar.gz`"
 EXAMPLES = {"import": EXAMPLE_ZULIP}
 
