@@ -33,6 +33,7 @@ PAGES = {
     "For administrators": {
         "administering": "Administering an organization",
         "moving-in": "Moving in from another server",
+        "privacy": "Privacy",
     },
     "For operators": {
         "operating": "Operating a server",

@@ -39,6 +39,7 @@ PAGES = (
     "docs/moving-in.md",
     "docs/operating.md",
     "docs/performance.md",
+    "docs/privacy.md",
     "docs/releases.md",
     "docs/scale.md",
     "docs/security.md",

@@ -347,13 +347,16 @@ async def erase(
             " all of them (all). Can be repeated.",
         ),
     ] = None,
+    files: Annotated[
+        bool, typer.Option("--files", help="Also delete files that the person and their bots sent.")
+    ] = False,
     sure: Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")] = False,
 ) -> Printed:
-    """Permanently erase a person's account: name, address, picture, profile, and drafts.
+    """Permanently erase a person's account: name, address, picture, profile, drafts, and usage.
 
-    The account is deactivated, and its messages are kept as messages of "Deleted user", unless you
-    use --messages. You can't undo this. Asks for confirmation on a terminal; otherwise, --yes is
-    required.
+    The account is deactivated. Its messages are kept as messages of "Deleted user", with their
+    files, unless you use --messages and --files. You can't undo this. Asks for confirmation on a
+    terminal; otherwise, --yes is required.
     """
     places = _places(messages or [])
     account = account_of_person(caller.state, who)
@@ -363,7 +366,7 @@ async def erase(
         question = f"Permanently erase {account.full_name} <{account.address}>?"
         if not typer.confirm(question, err=True):
             raise CommandFailed("Canceled. Nothing was changed.")
-    while not await leave(caller, account.id, places, erased=True, comment=None):
+    while not await leave(caller, account.id, places, erased=True, comment=None, files=files):
         typer.echo("Still deleting messages…", err=True)
     return done(f"{account.address} is erased.")
 

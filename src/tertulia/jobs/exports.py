@@ -14,7 +14,7 @@ from typing import Final
 from tertulia.domain.accounts import data_exports
 from tertulia.jobs.leases import JobLease
 from tertulia.jobs.supervisor import FailedItems, Job, is_outage
-from tertulia.model.changes import DataExportSet
+from tertulia.model.changes import DataExportSet, DataExportsRemoved
 from tertulia.model.errors import Refused
 from tertulia.model.exports import DataExport, ExportKind
 from tertulia.service.node import Node
@@ -57,7 +57,7 @@ def exports(node: Node) -> Job:
         return min(set_aside.next_attempt() or PERIOD_SECONDS, PERIOD_SECONDS)
 
     job = Job("data exports", once, round_seconds=ROUND_SECONDS, set_aside=set_aside)
-    job.wake_on(node.log, DataExportSet)
+    job.wake_on(node.log, DataExportSet, DataExportsRemoved)
     return job
 
 

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from tertulia.delivery.delivery import Delivery
@@ -15,9 +16,20 @@ from tertulia.delivery.waiting_polls import HEARTBEAT_ROUND_SECONDS
 from tertulia.jobs.supervisor import Job
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, UserChanged
+from tertulia.model.invitations import InvitationStatus
 from tertulia.service import usage as counting
 from tertulia.service.usage import CountedElsewhere
-from tertulia.store import installation, log_entries, nodes, notifications, outbox, pruning, usage
+from tertulia.store import (
+    installation,
+    log_entries,
+    nodes,
+    notifications,
+    outbox,
+    personal_data,
+    pruning,
+    queries,
+    usage,
+)
 from tertulia.store.database import Connection
 from tertulia.store.notes import FactSet
 from tertulia.store.pruning import PendingErasure
@@ -257,11 +269,28 @@ async def erased_once(store: Store, last: float = math.inf) -> None:
     user_ids = {erasure.user_id for erasure in found}
     await store.write(lambda connection: outbox.drop(connection, addresses, user_ids))
     await store.write(lambda connection: notifications.forget_people(connection, user_ids))
+    await store.write(_drop_ended_mails)
+    accounts = await store.read(queries.records_of, "users")
+    for user_id in user_ids:
+        bots = [one.id for one in accounts if one.bot and one.bot.owner_id == user_id]
+        await _in_parts(partial(store.write, partial(_erase_rows, user_id, bots)))
     await store.maintain(store.database.delete_copies)
     await _forget(store, until)
     logger.info(
         "forgot what a deleted account had left in the log", extra={"fields": {"to": until}}
     )
+
+
+def _drop_ended_mails(connection: Connection) -> None:
+    """Delete emails to addresses that the person invited, or wanted to change to."""
+    invitations = queries.records_of(connection, "invitations")
+    is_open = {one.id for one in invitations if one.status is InvitationStatus.OPEN}
+    confirmations = {one.id for one in queries.records_of(connection, "confirmations")}
+    outbox.drop_ended(connection, is_open, confirmations)
+
+
+def _erase_rows(user_id: int, bot_ids: Sequence[int], connection: Connection) -> bool:
+    return personal_data.erase_rows(connection, user_id, bot_ids)
 
 
 async def _newest_before(store: Store, before: float) -> int:

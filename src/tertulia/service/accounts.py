@@ -13,10 +13,17 @@ from tertulia.store.bots import StorageChanged
 
 
 async def leave(
-    caller: Caller, user_id: int, places: DeletionScope, *, erased: bool, comment: str | None
+    caller: Caller,
+    user_id: int,
+    places: DeletionScope,
+    *,
+    erased: bool,
+    comment: str | None,
+    files: bool = False,
 ) -> bool:
-    """Deactivate an account and its bots, delete their messages in `places`, and with `erased`,
-    delete the person's data. With a `comment`, the person gets an email.
+    """Deactivate an account and its bots, delete their messages in `places`, with `files` also
+    their files, and with `erased`, delete the person's data. With a `comment`, the person gets an
+    email.
 
     Return whether everything is deleted. If not, call it again; until then, the account isn't
     erased. Raises as the verbs that it uses.
@@ -24,7 +31,7 @@ async def leave(
     if erased and comment is not None:
         raise Refused("You can't send an email to someone whose address is also being deleted.")
     site = caller.node.config.mail_site
-    if not places:
+    if not places and not files:
         if erased:
             await _erase(caller, user_id)
         else:
@@ -37,17 +44,26 @@ async def leave(
     every = (caller.state.users[one] for one in caller.state.users.bots)
     bots = [bot.id for bot in every if bot.bot and bot.bot.owner_id == user_id]
     complete = await deleting.delete_written(caller, [*bots, user_id], places)
+    while files and await caller.submit(erasing.clear_files, user_id):
+        pass
     if erased and complete and not caller.state.users[user_id].is_deleted:
         await _erase(caller, user_id)
     return complete
 
 
 async def _erase(caller: Caller, user_id: int) -> None:
-    host = caller.node.config.address_host
+    node, host = caller.node, caller.node.config.address_host
+    caller.consider(users.check_managed, user_id)
+    if caller.state.users[user_id].is_active:
+        await caller.submit(deactivation.deactivate, user_id)
+    while await caller.submit(erasing.clear, user_id):
+        pass
+    for one in await node.partials.reservations(node.clock(), [user_id]):
+        if (unfinished := await node.partials.load(one.user_id, one.key)) is not None:
+            await node.partials.delete(unfinished)
     kept = StorageChanged(user_id, gone=None)
-    log = caller.node.log
-    picture = await log.submit(caller.user.id, erasing.delete, user_id, host, notes=(kept,))
-    await delete_avatar(caller.node.files, picture)
+    picture = await node.log.submit(caller.user.id, erasing.delete, user_id, host, notes=(kept,))
+    await delete_avatar(node.files, picture)
 
 
 def password_rules(config: Config) -> PasswordRules:

@@ -114,6 +114,22 @@ def drop(
     connection.run_many("DELETE FROM mails WHERE id = ?", [(mail_id,) for mail_id in ids])
 
 
+_CONFIRMATIONS: Final = frozenset({MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_ADDRESS})
+
+
+def drop_ended(
+    connection: Connection, invitations: Collection[int], confirmations: Collection[int]
+) -> None:
+    """Delete the emails about other invitations and confirmations than these, which have ended."""
+    ids = [
+        one.id
+        for one in queued(connection)
+        if (one.mail.kind is MailKind.INVITATION and one.mail.about not in invitations)
+        or (one.mail.kind in _CONFIRMATIONS and one.mail.about not in confirmations)
+    ]
+    connection.run_many("DELETE FROM mails WHERE id = ?", [(mail_id,) for mail_id in ids])
+
+
 def next_due(connection: Connection) -> float | None:
     ((due,),) = connection.query("SELECT MIN(due_at) FROM mails")
     return None if due is None else float(due)

@@ -149,3 +149,42 @@ def times_of(subscriptions: Iterable[Subscription], connection: Connection) -> d
         )
         found.update({int(message_id or 0): int(at) for (at,) in rows})
     return found
+
+
+USAGE_TABLES: Final = {
+    "presence": "user_id",
+    "usage_days": "day",
+    "usage_of_people": "day",
+    "message_flags": "message_id",
+    "read_state": "chunk",
+    "record_state": "chunk",
+    "queues": "id",
+    "pushes": "conversation",
+    "bot_storage": "name",
+}
+"""Tables with rows of a `user_id`, and a column that distinguishes them."""
+_WEBHOOKS: Final = {"webhook_journal": "id", "webhook_deliveries": "id", "webhook_lanes": "bot_id"}
+"""The same for a `bot_id`."""
+AT_ONCE: Final = 5000
+"""Rows per transaction, so that others can write in between."""
+
+
+def erase_rows(connection: Connection, user_id: int, bot_ids: Iterable[int]) -> bool:
+    """Delete up to `AT_ONCE` rows with traces of an erased person in each table: presence, usage,
+    flags, read state, queues, and webhooks of their bots. Return whether some may be left."""
+    targets = [(table, "user_id", column, user_id) for table, column in USAGE_TABLES.items()]
+    for bot_id in bot_ids:
+        targets += [(table, "bot_id", column, bot_id) for table, column in _WEBHOOKS.items()]
+    is_more = False
+    for table, owner, column, owner_id in targets:
+        rows = connection.query(
+            f"SELECT {column} FROM {table} WHERE {owner} = ? ORDER BY {column} LIMIT {AT_ONCE}",
+            (owner_id,),
+        )
+        if rows:
+            connection.run(
+                f"DELETE FROM {table} WHERE {owner} = ? AND {column} >= ? AND {column} <= ?",
+                (owner_id, rows[0][0], rows[-1][0]),
+            )
+        is_more = is_more or len(rows) == AT_ONCE
+    return is_more

@@ -89,11 +89,18 @@ def invitations_withdrawn(state: State, inviter: User) -> list[AnyChange]:
     return invitations_ended(mine, InvitationStatus.REVOKED)
 
 
-def invitations_redacted(state: State, address: str) -> list[AnyChange]:
-    """Return the change that erases the address from its invitations, which must have ended."""
-    folded = address.casefold()
+def invitations_redacted(state: State, user: User) -> list[AnyChange]:
+    """Return the change that erases the addresses of invitations to the user and from them, which
+    must have ended."""
+    folded = user.address.casefold()
     made = (one for one in state.invitations if one.address)
-    ids = tuple(sorted(one.id for one in made if (one.address or "").casefold() == folded))
+    ids = tuple(
+        sorted(
+            one.id
+            for one in made
+            if (one.address or "").casefold() == folded or one.inviter_id == user.id
+        )
+    )
     return [InvitationsRedacted(invitation_ids=ids)] if ids else []
 
 

@@ -1,32 +1,93 @@
 """Deleting accounts: deactivating them for good, and erasing their person's data."""
 
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
 import msgspec
 
 from tertulia.domain.accounts import admission, deactivation, personal, profiles, users
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
+    AttachmentRemoved,
     ConfirmationsEnded,
     CredentialChanged,
+    DataExportsRemoved,
     DeviceRemoved,
     DraftDeleted,
+    NavigationViewRemoved,
     PushTokensRemoved,
     QuietTimesChanged,
     ReminderRemoved,
     ScheduledMessageRemoved,
+    SettingsChanged,
     SnippetDeleted,
+    UserTopicChanged,
+    UserUnmuted,
 )
 from tertulia.model.errors import Refused
+from tertulia.model.exports import ExportKind
 from tertulia.model.personal import QuietTimes
-from tertulia.model.users import User
+from tertulia.model.settings import declared_settings
+from tertulia.model.user_topics import Visibility
+from tertulia.model.users import PersonalSettings, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
+
+AT_ONCE: Final = 200
+"""Records that one command deletes."""
+
+
+def clear(context: CommandContext, user_id: int) -> Decision[bool]:
+    """Delete up to `AT_ONCE` of the private records, and of the files that no message links, of a
+    deactivated account that the actor manages. Return whether some may be left. Raise Refused as
+    `delete`."""
+    state, target = context.state, users.managed_user(context, user_id)
+    if target.is_active:
+        raise Refused("Deactivate this account first.")
+    changes = [*islice(_cleared(state, target), AT_ONCE)]
+    return Decision(len(changes) == AT_ONCE, changes)
+
+
+def clear_files(context: CommandContext, user_id: int) -> Decision[bool]:
+    """Delete up to `AT_ONCE` files of an account that the actor manages, and of its bots. Return
+    whether some may be left. Raise Refused as `delete`."""
+    target = users.managed_user(context, user_id)
+    changes = [*islice(_files(context.state, target), AT_ONCE)]
+    return Decision(len(changes) == AT_ONCE, changes)
+
+
+def _cleared(state: State, target: User) -> Iterator[AnyChange]:
+    user_id = target.id
+    for topic in state.user_topics.of_user[user_id]:
+        yield UserTopicChanged(
+            user_id=user_id,
+            channel_id=topic.channel_id,
+            topic=topic.name,
+            visibility=Visibility.INHERIT,
+            was=topic.visibility,
+            at=topic.changed_at,
+        )
+    for muted in state.muted_users.of_user[user_id]:
+        yield UserUnmuted(user_id=user_id, muted_id=muted.muted_id)
+    for view in state.navigation_views.of_user[user_id]:
+        yield NavigationViewRemoved(user_id=user_id, view_id=view.id, fragment=view.fragment)
+    for attachment in state.uploads.of_user[user_id]:
+        if not state.uploads.claims_of.count(attachment.id):
+            yield AttachmentRemoved(attachment_id=attachment.id, user_id=user_id)
+
+
+def _files(state: State, target: User) -> Iterator[AnyChange]:
+    for account_id in state.users.accounts_of(target):
+        for attachment in state.uploads.of_user[account_id]:
+            yield AttachmentRemoved(attachment_id=attachment.id, user_id=account_id)
 
 
 def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
     """Deactivate an account that the actor manages, and erase its name, address, picture, profile,
-    status, and private records. `host` is the host of its new address. Return the name of its
-    picture, or an empty string. Its messages stay.
+    status, settings, and private records, and the addresses that it invited. `host` is the host of
+    its new address. Return the name of its picture, or an empty string. Its messages stay.
 
     Raise Refused as `deactivation.deactivate`, and if it's already deleted.
     """
@@ -46,7 +107,7 @@ def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
         "timezone": "",
     }
     changes += admission.invitations_accepted(context.state, target.address)
-    changes += admission.invitations_redacted(context.state, target.address)
+    changes += admission.invitations_redacted(context.state, target)
     changes += [*users.changed(context, target, blank), *_emptied(context, target)]
     changes += _own(context.state, target.id)
     return Decision(target.avatar_file, changes)
@@ -70,6 +131,9 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
         ReminderRemoved(user_id=user_id, reminder_id=one.id)
         for one in state.reminders.of_user[user_id]
     ]
+    if exports := state.data_exports.of_user[user_id]:
+        own = tuple(sorted(one.id for one in exports if one.kind is ExportKind.PERSON))
+        changes += [DataExportsRemoved(export_ids=own)] if own else []
     if user_id in state.alert_words:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
     if user_id in state.quiet_times:
@@ -94,6 +158,15 @@ def _emptied(context: CommandContext, target: User) -> list[AnyChange]:
     pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
     if pending:
         changes.append(ConfirmationsEnded(confirmation_ids=pending))
+    settings = state.settings[target.id]
+    # With the address, its visibility doesn't matter, and changing it would send events.
+    names = declared_settings(PersonalSettings).keys() - {"email_address_visibility"}
+    was = {name: getattr(settings, name) for name in sorted(names)}
+    blank = PersonalSettings(user_id=target.id)
+    was = {name: value for name, value in was.items() if value != getattr(blank, name)}
+    if was:
+        values = {name: getattr(blank, name) for name in was}
+        changes.append(SettingsChanged(user_id=target.id, values=values, was=was))
     credential = state.credentials[target.id]
     bare = msgspec.structs.replace(
         credential, password_hash=None, adopts_key=False, adopts_password=False

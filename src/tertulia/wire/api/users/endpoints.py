@@ -283,12 +283,13 @@ async def _update(call: Call, user_id: int, params: _UserChanges) -> None:
 
 class DeactivationActions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """What to delete when an account is deactivated: its profile with name and address, and
-    messages that it and its bots sent."""
+    messages and files (a Tertulia extension) of it and its bots."""
 
     delete_profile: bool = False
     delete_public_channel_messages: bool = False
     delete_private_channel_messages: bool = False
     delete_direct_messages: bool = False
+    delete_files: bool = False
 
 
 _KEEP_ALL = DeactivationActions()
@@ -331,6 +332,7 @@ async def deactivate_user(
         places,
         erased=actions.delete_profile,
         comment=deactivation_notification_comment,
+        files=actions.delete_files,
     )
     return DeactivateUserResponse(complete=complete if places else UNSET)
 
