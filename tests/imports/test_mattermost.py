@@ -134,11 +134,9 @@ def test_reading_continues_at_a_position(tmp_path: Path, monkeypatch: pytest.Mon
     assert [len(one.messages) for one in batches] == [3, 3, 3, 1]
     rest = list(source.messages(batches[1].position, ImportReport()))
     assert [one for batch in rest for one in batch.messages] == whole[6:]
-    assert sorted(one.suffix for one in (tmp_path / "work").iterdir() if one.is_file()) == [
-        ".found",
-        ".rest",
-        ".sorted",
-    ]
+    [scratch] = (tmp_path / "work").glob("*.read")
+    assert sorted(one.name for one in scratch.iterdir()) == ["findings", "messages", "organization"]
+    assert scratch.stat().st_mode & 0o077 == 0
 
 
 def test_teams_are_one_organization_or_one_is_chosen(tmp_path: Path) -> None:

@@ -26,13 +26,7 @@ class SilentWeb(Web):
 
     @asynccontextmanager
     async def opened(
-        self,
-        url: str,
-        *,
-        accept: str,
-        seconds: float,
-        since: Mapping[str, str] | None = None,
-        bearer: str = "",
+        self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
     ) -> AsyncIterator[StreamedResponse]:
         await asyncio.Event().wait()
         raise AssertionError(f"{url} was waited for")

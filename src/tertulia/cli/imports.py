@@ -147,40 +147,6 @@ def _lines(progress: Progress, *, is_dry: bool) -> list[str]:
     return lines
 
 
-@app.command(
-    "slack",
-    epilog="Example: `tertulia import slack --data-dir data --token xoxp-… slack-export.zip`",
-)
-@configured
-def slack(
-    config: Config,
-    path: ExportPath,
-    token: Annotated[
-        str,
-        typer.Option(
-            envvar="SLACK_TOKEN",
-            metavar="TOKEN",
-            help="A token of Slack with the scope `files:read`, if the files' links need one.",
-        ),
-    ] = "",
-    name: Annotated[
-        str,
-        typer.Option(
-            help="Name of the new organization. The default is in the name of Slack's archive."
-        ),
-    ] = "",
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
-    """Import an export of Slack."""
-    from tertulia.imports.slack.export import SlackExport
-
-    def opened(work: Path) -> Source:
-        return SlackExport(path, work, token=token, name=name)
-
-    run(config, opened, is_dry=dry_run, as_json=as_json)
-
-
 EXAMPLE_ZULIP = "Example: `tertulia import zulip --data-dir data zulip-export.tar.gz`"
 EXAMPLES = {"import": EXAMPLE_ZULIP}
 
@@ -227,3 +193,37 @@ def mattermost(
 app.command(
     "mattermost", epilog="Example: `tertulia import mattermost --data-dir data export.zip`"
 )(configured(mattermost))
+
+Uploads = Annotated[
+    Path | None,
+    typer.Option(
+        "--files",
+        metavar="DIR",
+        help="Rocket.Chat's directory of uploads, if it stores them in its file system. Default:"
+        " `uploads` in the dump.",
+    ),
+]
+
+
+def rocketchat(
+    config: Config,
+    path: ExportPath,
+    files: Uploads = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import a dump of Rocket.Chat's database: the directory that `mongodump` writes, or an archive
+    of it."""
+    from tertulia.imports.rocketchat.source import RocketChatDump
+
+    run(
+        config,
+        lambda work: RocketChatDump(path, work, files),
+        is_dry=dry_run,
+        as_json=as_json,
+    )
+
+
+app.command("rocketchat", epilog="Example: `tertulia import rocketchat --data-dir data dump`")(
+    configured(rocketchat)
+)

@@ -4,8 +4,12 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from tertulia.domain import names
+
 MAX_TEXT: Final = 40_000
 """Characters of a text that is converted. Messages can have fewer."""
+LONGEST: Final = names.MAX_MESSAGE - 500
+"""Characters of a message, before mentions get their final form."""
 BEFORE_MENTION: Final = r"(?<![^\s'\"({\[/<])"
 """What may precede a mention here."""
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
@@ -57,7 +61,14 @@ def in_link(name: str) -> str:
     return re.sub(r"[\[\]\\`]", "", " ".join(name.split())) or "file"
 
 
-def parts_of(text: str, longest: int) -> list[str]:
+def quoted(text: str) -> str:
+    """Return a block that quotes the text."""
+    longest = max((len(one) for one in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}quote\n{text.strip()}\n{fence}"
+
+
+def parts_of(text: str, longest: int = LONGEST) -> list[str]:
     """Return a text in parts that aren't longer, cut at lines or spaces. A block of code that
     is cut continues as a block."""
     found: list[str] = []

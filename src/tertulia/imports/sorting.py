@@ -7,8 +7,9 @@ there they are imported, and an interrupted import continues at an offset.
 
 import bisect
 import heapq
+import shutil
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -17,10 +18,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tertulia.imports.archive import LEAST_FREE
 from tertulia.imports.records import Key, SourceMessage
 from tertulia.imports.references import with_message_keys
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import MessageBatch
+from tertulia.imports.source import MessageBatch, SourceError
 from tertulia.imports.threads import ThreadTopics
 
 RUN_BYTES: Final = 24 * 1024 * 1024
@@ -49,6 +51,8 @@ class Findings(Struct, kw_only=True):
     """When each channel's first message was sent, in UNIX seconds."""
     newest: int = 0
     """When the newest message was sent, in UNIX seconds."""
+    name: str = ""
+    """The organization's."""
     origin: str = ""
     """The other server's version, if the export says so."""
 
@@ -66,8 +70,9 @@ class _Waiting(Struct, array_like=True):
 class MessageSorter:
     """Collects messages in any order, and writes them to a file in the order of time."""
 
-    def __init__(self, target: Path, findings: Findings, linked: frozenset[str] = frozenset()):
-        """`linked` are the IDs of messages that others link."""
+    def __init__(self, target: Path, findings: Findings, linked: Set[str] = frozenset()):
+        """`linked` are the IDs of messages that others link. It must be complete when `finish` is
+        called."""
         self._target = target
         self._findings = findings
         self._linked = linked
@@ -137,6 +142,7 @@ class MessageSorter:
             return
         if len(self._runs) >= MAX_RUNS:
             self._merge_runs()
+        require_room(self._target, LEAST_FREE)
         self._some.sort()
         self._runs.append(self._written(self._some))
         self._some.clear()
@@ -156,6 +162,12 @@ class MessageSorter:
                 file.write(_HEADER.pack(at, number, len(record)))
                 file.write(record)
         return place
+
+
+def require_room(place: Path, least: int) -> None:
+    """Raise SourceError if the disk with that file has less free space, in bytes."""
+    if shutil.disk_usage(place.parent).free < least:
+        raise SourceError("The disk doesn't have enough room to read the export.")
 
 
 def _read_run(place: Path, stack: ExitStack) -> Iterator[_Entry]:
@@ -228,6 +240,13 @@ class UnreadMarks:
         behind = self._read.get(place, [])
         first = bisect.bisect_right(behind, -message.sent_at, key=lambda one: -one[0])
         return tuple(person for _, person in behind[first:] if person != message.sender)
+
+
+def scratch_directory(work: Path, fingerprint: str) -> Path:
+    """Return the directory for what is made of an export. Only the server can read it."""
+    scratch = work / f"{fingerprint}.read"
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return scratch
 
 
 def save_findings(place: Path, findings: Findings) -> None:

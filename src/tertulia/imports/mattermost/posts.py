@@ -1,11 +1,10 @@
 """Mattermost's posts as messages."""
 
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import Any, Final
 
-from tertulia.domain import names
-from tertulia.domain.messages.attachments import display_name, name_in_path
+from tertulia.domain.messages.attachments import display_name
+from tertulia.imports.attachments import attachment_of
 from tertulia.imports.cards import card, parts_in, text_in
 from tertulia.imports.emoji_aliases import emoji_named
 from tertulia.imports.markdown import in_link, parts_of
@@ -22,12 +21,9 @@ from tertulia.imports.records import (
 )
 from tertulia.imports.references import clean
 from tertulia.imports.sorting import Findings, MessageSorter, milliseconds
-from tertulia.model.attachments import ADDRESS
 from tertulia.model.messages import Flag
 from tertulia.model.reactions import EmojiKind
 
-LONGEST: Final = names.MAX_MESSAGE - 500
-"""Characters of a message, before mentions get their final form."""
 MAX_STRANGERS: Final = 50_000
 """KnownPeople who aren't in the export but wrote messages."""
 MAX_FILES: Final = 100
@@ -144,7 +140,7 @@ class PostConverter:
                 flags[name] = flags.get(name, Flag(0)) | Flag.STARRED
             elif channel is not None and channel not in self._people.private:
                 flags[name] = Flag.STARRED | Flag.RECORD
-        first, *further = parts_of(_named(props, content), LONGEST)
+        first, *further = parts_of(_named(props, content))
         message = SourceMessage(
             key=0,
             sender=post.user,
@@ -212,18 +208,14 @@ class PostConverter:
                 self._report.skip("files", reason, name)
                 lines.append(f"(missing file: {in_link(name)})")
                 continue
-            digest = blake2b(f"{self._secret}\0{one.path}".encode(), digest_size=16).hexdigest()
-            path = f"1/{digest[:2]}/{digest}/{name_in_path(name)}"
-            lines.append(f"[{in_link(name)}]({ADDRESS}{path})")
-            files.append(
-                SourceAttachment(
-                    key=digest,
-                    owner=post.user,
-                    path=path,
-                    file=SourceFile(place=place, name=name),
-                    created_at=at // 1000,
-                )
+            attachment, line = attachment_of(
+                SourceFile(place=place, name=name),
+                owner=post.user,
+                created_at=at // 1000,
+                secret=self._secret,
             )
+            files.append(attachment)
+            lines.append(line)
         return files, lines
 
 

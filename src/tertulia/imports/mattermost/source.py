@@ -18,6 +18,7 @@ from tertulia.imports.sorting import (
     SortedMessages,
     UnreadMarks,
     save_findings,
+    scratch_directory,
     stored_findings,
 )
 from tertulia.imports.source import MessageBatch, SourceError, Survey
@@ -42,10 +43,10 @@ class MattermostExport:
         self._lines = path if is_lines else _lines_in(self._directory)
         self._team = team
         self._fingerprint = fingerprint_of(path) + (f"-{team.encode().hex()[:64]}" if team else "")
-        work.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._sorted = work / f"{self._fingerprint}.sorted"
-        self._found = work / f"{self._fingerprint}.found"
-        self._rest = work / f"{self._fingerprint}.rest"
+        scratch = scratch_directory(work, self._fingerprint)
+        self._sorted = scratch / "messages"
+        self._found = scratch / "findings"
+        self._rest = scratch / "organization"
         self._findings: Findings | None = None
 
     def survey(self) -> Survey:

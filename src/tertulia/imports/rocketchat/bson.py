@@ -1,0 +1,122 @@
+"""Reading BSON, the binary form of JSON that MongoDB writes (https://bsonspec.org).
+
+Fields that aren't wanted are skipped without decoding them: Rocket.Chat stores each message a
+second time, parsed, and the skipping is faster than a decoder of whole documents.
+"""
+
+import struct
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO, Final
+
+MAX_DOCUMENT: Final = 17 * 1024 * 1024
+"""Bytes. MongoDB's limit is 16 MiB."""
+MAX_DEPTH: Final = 60
+_INT32: Final = struct.Struct("<i")
+_INT64: Final = struct.Struct("<q")
+_DOUBLE: Final = struct.Struct("<d")
+_FIXED: Final = {
+    0x01: 8, 0x06: 0, 0x07: 12, 0x08: 1, 0x09: 8, 0x0A: 0, 0x10: 4, 0x11: 8, 0x12: 8, 0x13: 16,
+    0x7F: 0, 0xFF: 0,
+}  # fmt: skip
+"""Sizes of values by type, where they are always the same."""
+
+
+class BadBson(ValueError):
+    """The data isn't BSON. `str(error)` says what's wrong."""
+
+
+def documents(
+    file: BinaryIO, wanted: Collection[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the offset and the fields of each document; with `wanted`, only those fields.
+
+    Times are integers, in milliseconds since 1970; object IDs are hexadecimal texts. Raises
+    BadBson.
+    """
+    offset = 0
+    while header := file.read(4):
+        length = _INT32.unpack(header)[0] if len(header) == 4 else 0
+        if not 5 <= length <= MAX_DOCUMENT:
+            raise BadBson(f"no document begins at byte {offset}")
+        data = header + file.read(length - 4)
+        if len(data) != length:
+            raise BadBson(f"it ends in the middle of the document at byte {offset}")
+        try:
+            yield offset, _document(data, 0, length, wanted, 0)
+        except BadBson:
+            raise
+        except (struct.error, IndexError, KeyError, ValueError) as error:
+            raise BadBson(f"the document at byte {offset} is damaged") from error
+        offset += length
+
+
+def _document(
+    data: bytes, begin: int, end: int, wanted: Collection[str] | None, depth: int
+) -> dict[str, Any]:
+    """Decode the document between two positions."""
+    if depth > MAX_DEPTH:
+        raise BadBson("documents are nested too deeply")
+    found: dict[str, Any] = {}
+    at, last = begin + 4, end - 1
+    while at < last:
+        kind = data[at]
+        stop = data.index(0, at + 1, last)
+        name = data[at + 1 : stop].decode("utf-8", "replace")
+        at = stop + 1
+        size = _size(data, at, kind, last)
+        if size < 0 or at + size > last:
+            raise IndexError
+        if wanted is None or name in wanted:
+            found[name] = _value(data, at, size, kind, depth)
+        at += size
+    return found
+
+
+def _size(data: bytes, at: int, kind: int, last: int) -> int:
+    """Return the size of a value in bytes."""
+    fixed = _FIXED.get(kind)
+    if fixed is not None:
+        return fixed
+    if kind in {0x03, 0x04, 0x0F}:  # A document, a list, code with its scope.
+        size = _INT32.unpack_from(data, at)[0]
+        if size < 5:
+            raise IndexError
+    elif kind in {0x02, 0x0D, 0x0E}:  # Texts, with their final zero.
+        size = 4 + _INT32.unpack_from(data, at)[0]
+        if size < 5:
+            raise IndexError
+    elif kind == 0x05:  # Binary data, after a byte for its kind.
+        size = 5 + _INT32.unpack_from(data, at)[0]
+        if size < 5:
+            raise IndexError
+    elif kind == 0x0B:  # A regular expression: its pattern and options.
+        size = data.index(0, data.index(0, at, last) + 1, last) + 1 - at
+    elif kind == 0x0C:  # A pointer: a text and an object ID.
+        size = 16 + _INT32.unpack_from(data, at)[0]
+    else:
+        raise KeyError(kind)
+    return int(size)
+
+
+def _value(data: bytes, at: int, size: int, kind: int, depth: int) -> Any:
+    match kind:
+        case 0x01:
+            return _DOUBLE.unpack_from(data, at)[0]
+        case 0x02 | 0x0D | 0x0E:
+            return data[at + 4 : at + size - 1].decode("utf-8", "replace")
+        case 0x03:
+            return _document(data, at, at + size, None, depth + 1)
+        case 0x04:
+            return list(_document(data, at, at + size, None, depth + 1).values())
+        case 0x05:
+            # An older kind of binary data repeats its length.
+            return data[at + (9 if data[at + 4] == 2 else 5) : at + size]
+        case 0x07:
+            return data[at : at + size].hex()
+        case 0x08:
+            return data[at] != 0
+        case 0x09 | 0x12:
+            return _INT64.unpack_from(data, at)[0]
+        case 0x10:
+            return _INT32.unpack_from(data, at)[0]
+    return None  # Nothing that Rocket.Chat uses.

@@ -1,1 +1,0 @@
-"""Slack's export, and those of tools that write the same files."""
