@@ -33,6 +33,7 @@ PAGES = {
     "For administrators": {
         "administering": "Administering an organization",
         "moving-in": "Moving in from another server",
+        "moving-out": "Moving out",
         "privacy": "Privacy",
     },
     "For operators": {

@@ -19,10 +19,10 @@ from tertulia.app import backups
 from tertulia.app.config import ConfigError, load
 from tertulia.cli.errors import sentence_for
 from tertulia.cli.terminal import as_interrupts
-from tertulia.jobs import backups as backups_job
 from tertulia.jobs import leases
-from tertulia.jobs.backups import LEASE, BackupFailed, environment_of
+from tertulia.jobs.backups import LEASE
 from tertulia.jobs.leases import LEASE_SECONDS, JobLeaseLost, while_renewing
+from tertulia.jobs.programs import ProgramFailed, environment_of, run_command
 from tertulia.model.errors import Unavailable
 from tertulia.store import backups as encrypted_backups
 from tertulia.store import consistency, transfer
@@ -362,8 +362,8 @@ async def test_files_of_a_failed_process_are_deleted_immediately(
 ) -> None:
     left = left_by_a_killed_one(tmp_path)
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    with pytest.raises(BackupFailed):
-        await backups_job._make(load({"data_dir": str(tmp_path)}, environment={}))
+    with pytest.raises(ProgramFailed):
+        await run_command(load({"data_dir": str(tmp_path)}, environment={}), "backups", "make")
     assert not left.exists()
 
 

@@ -255,6 +255,7 @@ SHOWS_ROLES = {
     Path("domain/accounts/deactivation.py"),
     Path("domain/accounts/users.py"),
     Path("domain/accounts/full_members.py"),
+    Path("exports/zulip_people.py"),
     Path("model/users.py"),
     Path("state/groups.py"),
     Path("state/users.py"),

@@ -1,4 +1,4 @@
-"""Deactivated organizations, and exports."""
+"""Deactivated organizations."""
 
 import asyncio
 
@@ -114,44 +114,3 @@ async def test_due_jobs_wait_until_the_reactivation(config: Config) -> None:
         await org.node.log.submit(None, realms.reactivate)
         await org.tick()
         assert org.node.state.last_message_id == 1
-
-
-# Exports
-
-
-async def test_an_export_is_refused_with_an_explanation(readonly_org: Organization) -> None:
-    reply = await readonly_org["ann"].post("/export/realm", export_type="public")
-    assert "tertulia backup" in reply.refused()["msg"]
-    (await readonly_org["ann"].post("/export/realm", export_type=1)).refused(
-        "REQUEST_VARIABLE_INVALID"
-    )
-    assert (await readonly_org["ann"].get("/export/realm")).ok["exports"] == []
-    (await readonly_org["ann"].delete("/export/realm/1")).refused()
-
-
-async def test_export_consent_is_shown_to_administrators(
-    org: Organization,
-) -> None:
-    ann, ben = await org["ann"].register(), await org["ben"].register()
-    assert (await org["ben"].patch("/settings", allow_private_data_export=True)).ok
-    (event,) = await ann.events()
-    assert event["type"] == "realm_export_consent"
-    assert (event["user_id"], event["consented"]) == (org["ben"].user_id, True)
-    assert [e["type"] for e in await ben.events()] == ["user_settings"]
-    consents = (await org["ann"].get("/export/realm/consents")).ok["export_consents"]
-    assert [c["user_id"] for c in consents if c["consented"]] == [org["ben"].user_id]
-    assert {c["user_id"] for c in consents} == {
-        org[name].user_id for name in ("ann", "ben", "cleo", "gus")
-    }
-    assert {c["email_address_visibility"] for c in consents} == {1}
-
-
-async def test_exports_are_for_administrators(readonly_org: Organization) -> None:
-    ben = readonly_org["ben"]
-    for reply in (
-        await ben.get("/export/realm"),
-        await ben.post("/export/realm"),
-        await ben.delete("/export/realm/1"),
-        await ben.get("/export/realm/consents"),
-    ):
-        reply.refused("UNAUTHORIZED_PRINCIPAL")

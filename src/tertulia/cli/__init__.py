@@ -16,7 +16,7 @@ COMMANDS: Final = (
     *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "invitations"),
     *("groups", "channels", "folders", "settings", "defaults", "default-groups"),
     *("fields", "domains", "pictures", "emoji", "linkifiers", "playgrounds", "files"),
-    *("announce", "mail", "backup", "backups", "restore", "import"),
+    *("announce", "mail", "backup", "backups", "restore", "import", "export"),
     *("move-files", "check", "top", "nodes", "end-queues", "usage", "config"),
 )
 """In the order in which help lists them."""
@@ -33,6 +33,7 @@ _MODULES: Final = {
     **dict.fromkeys(("backup", "restore", "end-queues"), "backups"),
     "move-files": "files",
     "import": "imports",
+    "export": "exports",
 }
 """Modules of commands whose module has another name."""
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from tertulia.domain.accounts import data_exports
+from tertulia.domain.organization import exports as realm_exports
 from tertulia.jobs.leases import JobLease
+from tertulia.jobs.programs import run_command
 from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.model.changes import DataExportSet, DataExportsRemoved
 from tertulia.model.errors import Refused
@@ -26,7 +28,18 @@ logger = logging.getLogger("tertulia.exports")
 
 Maker = Callable[[Node, DataExport, Path], Awaitable[None]]
 """Writes an export to a new file at the path. Raises Refused if it can't be made."""
-MAKERS: Final[Mapping[ExportKind, Maker]] = {ExportKind.PERSON: export_person}
+
+
+async def _export_realm(option: str, node: Node, export: DataExport, path: Path) -> None:
+    await run_command(node.config, "export", str(path), option)
+
+
+MAKERS: Final[Mapping[ExportKind, Maker]] = {
+    ExportKind.PERSON: export_person,
+    # In a process of its own, because it takes much longer.
+    ExportKind.PUBLIC: partial(_export_realm, "--public-only"),
+    ExportKind.CONSENT: partial(_export_realm, "--with-consent"),
+}
 
 LEASE: Final = JobLease("exports")
 ROUND_SECONDS: Final = 12 * 3600.0
@@ -51,6 +64,7 @@ def exports(node: Node) -> Job:
 
     async def once() -> float:
         await node.log.submit(None, data_exports.expire)
+        await node.log.submit(None, realm_exports.expire)
         set_aside.keep_only(one.id for one in node.state.data_exports if one.is_pending)
         if not await LEASE.hold(node.log, work):
             return PERIOD_SECONDS

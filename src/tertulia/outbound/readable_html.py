@@ -1,4 +1,4 @@
-"""A message's HTML for email programs, without classes and with absolute URLs, and its plain
+"""A message's HTML for email programs and for pages without scripts, without classes, and its plain
 text."""
 
 import re
@@ -69,10 +69,46 @@ def readable(html: str, site: str, pictures: Mapping[str, str]) -> ReadableMessa
             _simplify(element, pictures)
     for element in root.iter(etree.Element):
         _clean(element, site)
-    inner = (root.text or "") and _escaped(root.text)
-    inner += "".join(etree.tostring(one, encoding="unicode", method="html") for one in root)
     text = _BLANK.sub("\n\n", _text(root)).strip()
-    return ReadableMessage(html=inner, text=text)
+    return ReadableMessage(html=_inner(root), text=text)
+
+
+def page_html(html: str, addressed: Callable[[str], str | None]) -> str:
+    """Convert a message's HTML for pages without scripts. `addressed` returns the URL that replaces
+    one of the message, or None to leave it out: a link becomes text, and a picture its name."""
+    from lxml import etree
+
+    root = _parsed(html)
+    for element in list(root.iter(etree.Element)):
+        if element is root or element.getparent() is None:
+            continue
+        names = (element.get("class") or "").split()
+        source = addressed(element.get("src") or "") if element.tag == "img" else None
+        if source is not None and "emoji" not in names:
+            element.set("src", source)
+            element.set("alt", _name_of(element))
+        elif "spoiler-content" not in names:
+            _simplify(element, {})
+    for element in root.iter(etree.Element):
+        address = addressed(element.get("href") or "") if element.tag == "a" else None
+        kept = {name: element.get(name) for name in _KEPT if element.get(name) is not None}
+        element.attrib.clear()
+        for name in kept.keys() - {"href"}:
+            element.set(name, kept[name])
+        if address is not None:
+            element.set("href", address)
+            if not address.startswith((".", "#")):
+                element.set("rel", "nofollow noreferrer")
+        if element.tag in _OF_ITS_OWN_DIRECTION:
+            element.set("dir", "auto")
+    return _inner(root)
+
+
+def _inner(root: "etree._Element") -> str:
+    from lxml import etree
+
+    inner = (root.text or "") and _escaped(root.text)
+    return inner + "".join(etree.tostring(one, encoding="unicode", method="html") for one in root)
 
 
 def _parsed(html: str) -> "etree._Element":

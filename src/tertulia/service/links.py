@@ -23,8 +23,9 @@ RESET: Final = "/reset/"
 EXTERNAL: Final = "/external_content/"
 TEMPORARY: Final = "/user_uploads/temporary/"
 EXPORT: Final = "/user_exports/"
+REALM_EXPORT: Final = "/realm_exports/"
 UNSUBSCRIBE: Final = "/unsubscribe/"
-PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY, EXPORT, UNSUBSCRIBE)
+PATHS: Final = (*(JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY, EXPORT, REALM_EXPORT, UNSUBSCRIBE),)
 """The rest of these paths is secret, or a URL that someone linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 _INVITATION: Final = "i"

@@ -93,7 +93,7 @@ def remove(connection: Connection, table: str, ids: Iterable[int]) -> None:
     for chunk, gone in by_chunk(BitMap(ids)).items():
         put = [
             ((bitmap - gone).serialize(), user, chunk)
-            for user, bitmap in _rows(connection, table, chunk)
+            for user, bitmap in rows_of_chunk(connection, table, chunk)
             if bitmap.intersect(gone)
         ]
         if put:
@@ -118,7 +118,7 @@ def users_with(
     connection: Connection, table: str, message_id: int, users: Iterable[int] | None = None
 ) -> list[int]:
     """Return the users who have the message, ascending, among all or the given ones."""
-    rows = _rows(connection, table, message_id >> CHUNK_BITS, users)
+    rows = rows_of_chunk(connection, table, message_id >> CHUNK_BITS, users)
     return sorted(user for user, bitmap in rows if message_id in bitmap)
 
 
@@ -126,16 +126,17 @@ def users_with_any(connection: Connection, table: str, ids: BitMap) -> dict[int,
     """Return the users who have any of the messages, each with those."""
     found: dict[int, BitMap] = {}
     for chunk, some in by_chunk(ids).items():
-        for user, bitmap in _rows(connection, table, chunk):
+        for user, bitmap in rows_of_chunk(connection, table, chunk):
             own = bitmap & some
             if own:
                 found[user] = found[user] | own if user in found else own
     return found
 
 
-def _rows(
+def rows_of_chunk(
     connection: Connection, table: str, chunk: int, users: Iterable[int] | None = None
 ) -> list[tuple[int, BitMap]]:
+    """Return the users who have messages in a row of 2^16, with these."""
     rows = connection.query(*_question(connection.dialect, table, chunk, users))
     return [(user, bitmap_of(bitmap)) for user, bitmap in rows]
 

@@ -1,6 +1,6 @@
 """Queries for records, messages, and event queues."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -40,6 +40,23 @@ def messages(connection: Connection, ids: Sequence[int], *, texts: bool = True) 
         (dialect.array(ids),),
     )
     return [message_of(row) for row in rows]
+
+
+def count_messages(connection: Connection) -> int:
+    ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
+    return int(count)
+
+
+def pages_of_messages(connection: Connection, limit: int) -> Iterator[list[Message]]:
+    """Yield all messages, ascending, `limit` at a time."""
+    after = 0
+    while rows := connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE messages.id > ? ORDER BY messages.id"
+        f" LIMIT {int(limit)}",
+        (after,),
+    ):
+        yield [message_of(row) for row in rows]
+        after = rows[-1][0]
 
 
 def channels_of(connection: Connection, ids: Sequence[int]) -> dict[int, int | None]:

@@ -89,7 +89,7 @@ def back_up(
     exists, and FilesUnavailable.
     """
     packing = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-    with _opened(target) as opened:
+    with new_file(target) if isinstance(target, Path) else contextlib.nullcontext(target) as opened:
         with (
             (
                 contextlib.nullcontext(opened)
@@ -119,11 +119,9 @@ def back_up(
 
 
 @contextlib.contextmanager
-def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
-    """Open the target, which appears under its name once it is complete."""
-    if not isinstance(target, Path):
-        yield target
-        return
+def new_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a new file, which appears under its name once it is complete. Raises DatabaseError if it
+    exists."""
     if target.exists():
         raise DatabaseError(f"{target} already exists. Choose another file name.")
     # A random name, because others may be able to write to the directory.

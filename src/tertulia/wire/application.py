@@ -7,6 +7,7 @@ from starlette.types import ASGIApp
 from tertulia.wire.api import documentation
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.files.downloads import file_pages
+from tertulia.wire.files.exports import export_pages
 from tertulia.wire.files.pictures import external_pages
 from tertulia.wire.files.tus import tus_pages
 from tertulia.wire.http.dispatch import Methods, dispatcher, endpoints_by_path
@@ -48,6 +49,7 @@ def application(node: HttpNode) -> ASGIApp:
             *installing_pages(node),
             *public_pages(node),
             *file_pages(node),
+            *export_pages(node),
             *external_pages(node),
             *tus_pages(node),
             *call_pages(node),

@@ -1,4 +1,5 @@
-"""Exports of people's data. Changes to them don't create events."""
+"""Exports of people's data. Changes to them don't create events: `realm_exports` declares those of
+the organization's exports."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -112,7 +113,4 @@ async def delete_data_export(call: Call, export_id: IntPath) -> None:
     await call.submit(data_exports.delete_own, export_id)
 
 
-PROJECTIONS: Final[Projections] = (
-    unseen(changes.DataExportSet),
-    unseen(changes.DataExportsRemoved),
-)
+PROJECTIONS: Final[Projections] = (unseen(changes.DataExportsRemoved),)

@@ -1,15 +1,14 @@
-"""Usage statistics, failing deliveries, and data exports."""
+"""Usage statistics, and failing deliveries."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, convert
 
 from tertulia.domain import permissions
-from tertulia.model.errors import Refused
 from tertulia.service import usage as counting
 from tertulia.store import failures, feeds, usage
 from tertulia.store.failures import DeliveryFailure
-from tertulia.wire.http.parameters import Doc, IntPath
+from tertulia.wire.http.parameters import Doc
 from tertulia.wire.http.routing import ApiResponse, Call
 
 MAX_ROWS: Final = 100
@@ -175,72 +174,3 @@ def _failing_feeds(
             )
     failing.sort(key=lambda one: one.since or 0.0)
     return failing[:MAX_ROWS]
-
-
-class ExportsResponse(ApiResponse, kw_only=True):
-    """The data exports."""
-
-    exports: list[Any]
-
-
-async def get_exports(call: Call) -> ExportsResponse:
-    """Get the organization's data exports. Requires an administrator.
-
-    The list is always empty, because this server doesn't offer exports.
-    """
-    permissions.require_administrator(call.state, call.user)
-    return ExportsResponse(exports=[])
-
-
-async def export_realm(
-    call: Call,
-    export_type: Literal["public", "full_with_consent", "full_without_consent"] = "public",
-) -> ApiResponse:
-    """Start a data export. Always refused.
-
-    This server doesn't offer exports. Its operator can create a complete backup with `tertulia
-    backup`.
-    """
-    permissions.require_administrator(call.state, call.user)
-    raise Refused(
-        "This server doesn't offer data exports. Its operator can create a backup with `tertulia"
-        " backup`."
-    )
-
-
-async def delete_export(call: Call, export_id: IntPath) -> ApiResponse:
-    """Delete a data export. Always refused, because there can't be any."""
-    permissions.require_administrator(call.state, call.user)
-    raise Refused("This export doesn't exist.")
-
-
-class Consent(Struct, kw_only=True):
-    """Whether a user allows exports to include their private data."""
-
-    user_id: int
-    consented: bool
-    email_address_visibility: int
-
-
-class ConsentsResponse(ApiResponse, kw_only=True):
-    """Each user's consent, by user ID."""
-
-    export_consents: list[Consent]
-
-
-async def get_consents(call: Call) -> ConsentsResponse:
-    """Get whether each user allows exports to include their private data. Requires an
-    administrator."""
-    permissions.require_administrator(call.state, call.user)
-    state = call.state
-    people = [user for user in state.users if user.is_active and not user.is_bot]
-    return ConsentsResponse(
-        export_consents=[
-            Consent(
-                user_id=user.id,
-                consented=state.settings[user.id].allow_private_data_export,
-                email_address_visibility=int(state.settings[user.id].email_address_visibility),
-            )
-            for user in sorted(people, key=lambda user: user.id)
-        ]
-    )

@@ -1,0 +1,93 @@
+"""Exporting an organization from its database, while servers may go on."""
+
+import contextlib
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.exports.archive import ExportArchive
+from tertulia.exports.scope import ExportScope
+from tertulia.model.exports import ExportKind
+from tertulia.state.state import State
+from tertulia.store import log_entries, queries, transfer
+from tertulia.store.database import Connection
+from tertulia.store.disk_files import DiskFiles
+from tertulia.store.files import Files
+from tertulia.store.transfer import Progress
+
+READ: Final = frozenset(
+    {
+        *("realm", "users", "personal_settings", "user_groups", "channels", "subscriptions"),
+        *("direct_conversations", "custom_emoji", "alert_words", "muted_users"),
+        *("channel_folders", "user_topics", "user_statuses", "profile_fields", "profile_values"),
+        *("snippets", "scheduled_messages", "reminders", "attachments", "attachment_messages"),
+        *("domains", "linkifiers", "playgrounds", "onboarding_steps", "topics"),
+    }
+)
+"""The tables that are read. What isn't here, such as credentials, can't be in an export."""
+DIRECTORY: Final = "export"
+"""What everything is in, in the archive."""
+
+
+class ExportFormat(StrEnum):
+    ZULIP = "zulip"
+    HTML = "html"
+
+
+class ExportResult(Struct, frozen=True, kw_only=True):
+    """An export that was written."""
+
+    messages: int
+    files: int
+    """Files in the archive."""
+    missing: list[str]
+    """Uploaded files that are no longer stored."""
+
+
+def exported(
+    connection: Connection,
+    files: Files,
+    disk: DiskFiles,
+    target: Path,
+    kind: ExportKind,
+    form: ExportFormat,
+    *,
+    host: str,
+    now: float,
+    progress: Progress,
+) -> ExportResult:
+    """Write everything of that kind, as of one snapshot, to a new file. Others may use the
+    database. `host` is that of addresses that stand in for hidden ones; `now` is in UNIX seconds.
+
+    Raises DatabaseError if the file exists, and FilesUnavailable.
+    """
+    with transfer.new_file(target) as file:
+        archive = ExportArchive(file, DIRECTORY, target.parent, now)
+        connection.run(connection.dialect.begin_read)
+        try:
+            scope = ExportScope(loaded(connection), kind)
+            if form is ExportFormat.ZULIP:
+                from tertulia.exports import zulip
+
+                messages, missing = zulip.write(
+                    archive, scope, connection, files, disk, host, progress
+                )
+            else:
+                from tertulia.exports import html
+
+                messages, missing = html.write(
+                    archive, scope, connection, files, disk, now, progress
+                )
+        finally:
+            with contextlib.suppress(Exception):
+                connection.rollback()
+        archive.close()
+    return ExportResult(messages=messages, files=archive.files, missing=missing)
+
+
+def loaded(connection: Connection) -> State:
+    """Return the state without secrets, as of the open transaction."""
+    tables = {name: queries.records_of(connection, name) for name in READ}
+    return State.load(log_entries.head(connection), tables)

@@ -1,0 +1,163 @@
+"""Who received messages, and what they did with them, in the order of the messages."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pyroaring import BitMap
+
+from tertulia.exports.scope import ExportScope
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.store import bitmaps, message_marks
+from tertulia.store.codec import CHUNK_BITS
+from tertulia.store.database import Connection
+
+_PUBLIC: Final = ANY_MENTION
+"""Flags that follow from a message's text, and so aren't private data."""
+_NOTHING: Final = BitMap()
+
+
+class Received(Struct, frozen=True):
+    """The people who have a relation to a message."""
+
+    message: Message
+    user_ids: Sequence[int]
+    """Ascending."""
+    unread: Collection[int] = ()
+    """Those who haven't read it. Only people who share their private data can be among them."""
+    flags: Mapping[int, Flag] = {}
+    """Sparse flags."""
+    late: Collection[int] = ()
+    """Those who didn't receive it when it was sent, such as people who starred it later."""
+
+
+class ChannelRecipients:
+    """The people who were subscribed to a channel when its messages were sent. Ask in ascending
+    order."""
+
+    def __init__(self, scope: ExportScope, channel_id: int) -> None:
+        steps = []
+        for one in scope.subscriptions(channel_id):
+            for after, until in one.spans:
+                steps.append((after, True, one.user_id))
+                if until is not None:
+                    steps.append((until, False, one.user_id))
+        self._steps = sorted(steps)
+        """When people came and left: the newest message before, and the person."""
+        self._next = 0
+        self._present: set[int] = set()
+        self._ascending: Sequence[int] | None = ()
+
+    def of(self, message_id: int) -> Sequence[int]:
+        """Return those who received the message, ascending."""
+        steps = self._steps
+        while self._next < len(steps) and steps[self._next][0] < message_id:
+            _, comes, user_id = steps[self._next]
+            (self._present.add if comes else self._present.discard)(user_id)
+            self._ascending = None
+            self._next += 1
+        if self._ascending is None:
+            self._ascending = sorted(self._present)
+        return self._ascending
+
+
+class MessageReaders:
+    """Finds the recipients of messages, which must come in ascending order."""
+
+    def __init__(self, scope: ExportScope, connection: Connection) -> None:
+        self._scope = scope
+        self._state = scope.state
+        self._connection = connection
+        self._channels: dict[int, ChannelRecipients] = {}
+        self._chunk = -1
+        self._read: dict[int, BitMap] = {}
+        self._moved: dict[int, BitMap] = {}
+
+    def of(self, messages: Sequence[Message]) -> Iterator[Received]:
+        """Yield who received each of the messages."""
+        flags: dict[int, dict[int, Flag]] = defaultdict(dict)
+        ids = [message.id for message in messages]
+        for user_id, own in message_marks.flags_on(self._connection, ids).items():
+            mask = Flag(127) if self._scope.shares(user_id) else _PUBLIC
+            for message_id, flag in own.items():
+                if flag & mask:
+                    flags[message_id][user_id] = flag & mask
+        for chunk, some in groupby(messages, key=lambda message: message.id >> CHUNK_BITS):
+            self._load(chunk)
+            yield from self._of_chunk(list(some), flags)
+
+    def _load(self, chunk: int) -> None:
+        if chunk == self._chunk:
+            return
+        self._chunk = chunk
+        for found, table in ((self._read, bitmaps.READ), (self._moved, bitmaps.RECORDS)):
+            found.clear()
+            for user_id, ids in bitmaps.rows_of_chunk(self._connection, table, chunk):
+                if self._scope.shares(user_id):
+                    found[user_id] = ids
+
+    def _of_chunk(
+        self, messages: Sequence[Message], flags: Mapping[int, Mapping[int, Flag]]
+    ) -> Iterator[Received]:
+        ids = BitMap(message.id for message in messages)
+        kept: dict[int, set[int]] = defaultdict(set)
+        for user_id, ids_moved in self._moved.items():
+            for message_id in ids_moved & ids:
+                kept[message_id].add(user_id)
+        found = []
+        for message in messages:
+            received = self._recipients(message)
+            own: Mapping[int, Flag] = flags.get(message.id, {})
+            moved: set[int] = kept.get(message.id, set())
+            others = (moved | own.keys()) - set(received) if own or moved else set()
+            user_ids = sorted({*received, *others}) if others else received
+            found.append(Received(message, user_ids, (), own, others - moved))
+        unread = self._unread(found, kept)
+        for one in found:
+            yield replace(one, unread=unread[one.message.id]) if one.message.id in unread else one
+
+    def _recipients(self, message: Message) -> Sequence[int]:
+        if message.channel_id is None:
+            return self._state.directs[message.direct_id or 0].members
+        channel = self._channels.get(message.channel_id)
+        if channel is None:
+            channel = ChannelRecipients(self._scope, message.channel_id)
+            self._channels[message.channel_id] = channel
+        return channel.of(message.id)
+
+    def _unread(
+        self, received: Sequence[Received], kept: Mapping[int, set[int]]
+    ) -> Mapping[int, set[int]]:
+        """Return who hasn't read the messages."""
+        by_user: dict[int, list[Received]] = defaultdict(list)
+        for one in received:
+            for user_id in one.user_ids:
+                by_user[user_id].append(one)
+        found: dict[int, set[int]] = defaultdict(set)
+        for user_id, some in by_user.items():
+            if not self._scope.shares(user_id):
+                continue
+            read = self._read.get(user_id, _NOTHING)
+            for one in some:
+                message_id = one.message.id
+                if message_id not in read:
+                    flags = one.flags.get(user_id, 0)
+                    is_recorded = bool(flags & Flag.RECORD) or user_id in kept.get(message_id, ())
+                    if self._can_be_unread(user_id, one.message, is_recorded=is_recorded):
+                        found[message_id].add(user_id)
+        return found
+
+    def _can_be_unread(self, user_id: int, message: Message, *, is_recorded: bool) -> bool:
+        """Whether a message counts as unread until it's marked as read: not in a channel that was
+        left or archived."""
+        if message.channel_id is None:
+            return user_id in self._state.directs[message.direct_id or 0].members
+        subscription = self._state.subscription(user_id, message.channel_id)
+        if subscription is None or not subscription.is_active:
+            return False
+        if self._state.channels[message.channel_id].is_archived:
+            return False
+        return is_recorded or message.id > self._state.unread_since(subscription)

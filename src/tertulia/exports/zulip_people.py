@@ -1,0 +1,332 @@
+"""People and bots in Zulip's form, with their private data if it's included."""
+
+import itertools
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from tertulia.exports.scope import ExportScope
+from tertulia.exports.zulip_names import (
+    REACTION_KINDS,
+    REALM,
+    SYSTEM_BOTS,
+    Clients,
+    Recipients,
+    other_of,
+    settings_columns,
+)
+from tertulia.exports.zulip_realm import Rows
+from tertulia.model.drafts import Snippet
+from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.users import PersonalSettings, User
+from tertulia.store import bots, queries
+from tertulia.store.database import Connection
+
+_SEND_LATER, _REMIND = 1, 2
+"""Kinds of scheduled messages."""
+
+
+class PeopleTables:
+    """Makes the rows of people and what belongs to them."""
+
+    def __init__(
+        self,
+        scope: ExportScope,
+        recipients: Recipients,
+        clients: Clients,
+        connection: Connection,
+        host: str,
+    ) -> None:
+        """`host` is that of addresses that stand in for hidden ones."""
+        self._scope = scope
+        self._state = scope.state
+        self._recipients = recipients
+        self._clients = clients
+        self._connection = connection
+        self._host = host
+        accounts = sorted(self._state.users, key=lambda user: user.id)
+        self._users = [user for user in accounts if not user.is_system_bot]
+        self._sharing = [user for user in self._users if scope.shares(user.id)]
+
+    def tables(self) -> Iterator[tuple[str, Rows]]:
+        people = [user for user in self._users if not self._is_dummy(user)]
+        dummies = filter(self._is_dummy, self._users)
+        yield "zerver_userprofile", map(self._account, people)
+        yield "zerver_userprofile_mirrordummy", map(self._account, dummies)
+        yield "zerver_userprofile_crossrealm", self._system_bots()
+        yield "zerver_service", self._services()
+        yield "zerver_botstoragedata", self._storage()
+        yield "zerver_customprofilefieldvalue", self._profiles()
+        yield "zerver_alertword", self._alert_words()
+        yield "zerver_muteduser", self._muted()
+        yield "zerver_onboardingstep", self._steps()
+        yield "zerver_userpresence", self._presence()
+        yield "zerver_userstatus", self._statuses()
+        yield "zerver_usertopic", self._topics()
+        yield "zerver_savedsnippet", map(_snippet, self._own("snippets"))
+        scheduled = [self._scheduled(one) for one in self._own("scheduled_messages")]
+        first = max((row["id"] for row in scheduled), default=0) + 1
+        reminders = map(self._reminder, itertools.count(first), self._own("reminders"))
+        rows = itertools.chain(scheduled, reminders)
+        yield "zerver_scheduledmessage", (row for row in rows if row["recipient"] is not None)
+
+    def _own(self, table: str) -> list[Any]:
+        """Return the records of a table whose owners share private data."""
+        records = self._state.tables[table]
+        found = (one for one in records if self._scope.shares(one.user_id))
+        return sorted(found, key=records.noun.key_of)
+
+    def _is_dummy(self, user: User) -> bool:
+        return user.is_deleted or user.is_placeholder or not self._scope.shows_address(user)
+
+    def _account(self, user: User) -> dict[str, Any]:
+        settings = self._settings(user)
+        address = user.address
+        if not self._scope.shows_address(user):
+            address = f"exported-user-{secrets.token_hex(16)}@{self._host}"
+        is_open = user.is_bot or settings.email_address_visibility == 1
+        is_dummy = self._is_dummy(user)
+        bot = user.bot
+        return {
+            "id": user.id,
+            **settings_columns(settings),
+            "delivery_email": address,
+            "email": address if is_open else f"user{user.id}@{self._host}",
+            "realm": REALM,
+            "recipient": self._recipients.person(user.id),
+            "full_name": user.full_name,
+            "date_joined": float(user.joined_at),
+            "last_login": None,
+            "is_staff": False,
+            "is_superuser": False,
+            "is_active": user.is_active and not is_dummy,
+            "is_bot": user.is_bot,
+            "bot_type": bot.kind.value if bot else None,
+            "bot_owner": bot.owner_id if bot else None,
+            "role": user.role.value,
+            "long_term_idle": False,
+            "last_active_message_id": None,
+            "is_mirror_dummy": is_dummy,
+            "is_imported_stub": user.is_placeholder,
+            "default_sending_stream": self._channel(
+                bot.default_sending_channel_id if bot else None
+            ),
+            "default_events_register_stream": self._channel(
+                bot.default_events_channel_id if bot else None
+            ),
+            "default_all_public_streams": bool(bot and bot.default_all_public_channels),
+            "timezone": user.timezone,
+            "avatar_source": user.avatar_source,
+            "avatar_version": user.avatar_version,
+            "avatar_hash": None,
+            "groups": [],
+            "user_permissions": [],
+        }
+
+    def _channel(self, channel_id: int | None) -> int | None:
+        return channel_id if channel_id in self._scope.channel_ids else None
+
+    def _settings(self, user: User) -> PersonalSettings:
+        """Return the account's settings; of people who don't share them, only those that say how
+        their data is treated."""
+        own = self._state.settings.get(user.id) or PersonalSettings(user_id=user.id)
+        if self._scope.shares(user.id):
+            return own
+        return replace(
+            PersonalSettings(user_id=user.id),
+            email_address_visibility=own.email_address_visibility,
+            allow_private_data_export=own.allow_private_data_export,
+        )
+
+    def _system_bots(self) -> Rows:
+        for user in self._state.users:
+            if user.is_system_bot:
+                yield {
+                    "id": user.id,
+                    "email": SYSTEM_BOTS.get(user.id, user.address),
+                    "recipient_id": self._recipients.person(user.id),
+                }
+
+    def _services(self) -> Rows:
+        numbers = itertools.count(1)
+        for user in self._sharing:
+            if user.bot is None:
+                continue
+            if user.bot.service is not None:
+                service = user.bot.service
+                yield _service(next(numbers), user, user.full_name, service.url, service.format)
+            elif user.bot.embedded is not None:
+                yield _service(next(numbers), user, user.bot.embedded.program, "", 1)
+
+    def _storage(self) -> Rows:
+        numbers = itertools.count(1)
+        for user in self._sharing:
+            if user.is_bot:
+                stored = bots.stored_values(self._connection, user.id, None)
+                for key, value in stored.items():
+                    yield {
+                        "id": next(numbers),
+                        "bot_profile": user.id,
+                        "key": key,
+                        "value": value,
+                    }
+
+    def _profiles(self) -> Rows:
+        values = sorted(self._state.profile_values, key=lambda one: (one.user_id, one.field_id))
+        for number, one in enumerate(values, 1):
+            yield {
+                "id": number,
+                "user_profile": one.user_id,
+                "field": one.field_id,
+                "value": one.value,
+                "rendered_value": one.rendered or None,
+            }
+
+    def _alert_words(self) -> Rows:
+        words = ((one.user_id, word) for one in self._own("alert_words") for word in one.words)
+        for number, (user_id, word) in enumerate(words, 1):
+            yield {"id": number, "realm": REALM, "user_profile": user_id, "word": word}
+
+    def _muted(self) -> Rows:
+        for number, one in enumerate(self._own("muted_users"), 1):
+            yield {
+                "id": number,
+                "user_profile": one.user_id,
+                "muted_user": one.muted_id,
+                "date_muted": float(one.since),
+            }
+
+    def _steps(self) -> Rows:
+        for number, one in enumerate(self._own("onboarding_steps"), 1):
+            yield {
+                "id": number,
+                "user": one.user_id,
+                "onboarding_step": one.name,
+                "timestamp": float(self._state.users[one.user_id].joined_at),
+            }
+
+    def _presence(self) -> Rows:
+        seen = (one for one in queries.presence(self._connection))
+        shared = sorted(
+            (one for one in seen if self._scope.shares(one.user_id)), key=lambda one: one.user_id
+        )
+        for number, one in enumerate(shared, 1):
+            yield {
+                "id": number,
+                "user_profile": one.user_id,
+                "realm": REALM,
+                "last_update_id": 0,
+                "last_connected_time": float(max(one.active_at, one.idle_at)) or None,
+                "last_active_time": float(one.active_at) or None,
+            }
+
+    def _statuses(self) -> Rows:
+        for number, one in enumerate(self._own("user_statuses"), 1):
+            yield {
+                "id": number,
+                "user_profile": one.user_id,
+                "timestamp": 0.0,
+                "client": Clients.INTERNAL,
+                "status_text": one.text,
+                "emoji_name": one.emoji.name if one.emoji else "",
+                "emoji_code": one.emoji.code if one.emoji else "",
+                "reaction_type": REACTION_KINDS[one.emoji.kind] if one.emoji else "unicode_emoji",
+            }
+
+    def _topics(self) -> Rows:
+        own = (one for one in self._own("user_topics") if one.channel_id in self._scope.channel_ids)
+        for number, one in enumerate(own, 1):
+            yield {
+                "id": number,
+                "user_profile": one.user_id,
+                "stream": one.channel_id,
+                "recipient": self._recipients.channel(one.channel_id),
+                "topic_name": one.name,
+                "last_updated": float(one.changed_at),
+                "visibility_policy": one.visibility.value,
+            }
+
+    def _scheduled(self, one: ScheduledMessage) -> dict[str, Any]:
+        recipient = None
+        if one.channel_id is not None:
+            if one.channel_id in self._scope.channel_ids:
+                recipient = self._recipients.channel(one.channel_id)
+        else:
+            recipient = self._direct(one.user_id, one.user_ids)
+        return {
+            "id": one.id,
+            "recipient": recipient,
+            "sender": one.user_id,
+            "subject": one.topic,
+            "content": one.content,
+            "rendered_content": one.rendered,
+            "sending_client": self._clients.of(one.client),
+            "stream": self._channel(one.channel_id),
+            "realm": REALM,
+            "scheduled_timestamp": float(one.deliver_at),
+            "read_by_sender": one.read_by_sender,
+            "delivered": False,
+            "delivered_message": None,
+            "has_attachment": False,
+            "failed": one.failed,
+            "failure_message": None,
+            "delivery_type": _SEND_LATER,
+            "reminder_target_message_id": None,
+            "reminder_note": None,
+        }
+
+    def _direct(self, user_id: int, others: tuple[int, ...]) -> int | None:
+        """Return the recipient of a direct message. A group that never had one has no recipient
+        yet."""
+        members = tuple(sorted({user_id, *others}))
+        if len(members) <= 2:
+            return self._recipients.person(other_of(members, user_id))
+        known = self._state.directs.by_members.get(members)
+        return None if known is None else self._recipients.group(self._state.directs[known])
+
+    def _reminder(self, number: int, one: Reminder) -> dict[str, Any]:
+        return {
+            "id": number,
+            "recipient": self._recipients.person(one.user_id),
+            "sender": one.user_id,
+            "subject": "",
+            "content": one.content,
+            "rendered_content": one.rendered,
+            "sending_client": Clients.INTERNAL,
+            "stream": None,
+            "realm": REALM,
+            "scheduled_timestamp": float(one.deliver_at),
+            "read_by_sender": False,
+            "delivered": False,
+            "delivered_message": None,
+            "has_attachment": False,
+            "failed": False,
+            "failure_message": None,
+            "delivery_type": _REMIND,
+            "reminder_target_message_id": one.message_id,
+            "reminder_note": one.note,
+        }
+
+
+def _snippet(one: Snippet) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "realm": REALM,
+        "user_profile": one.user_id,
+        "title": one.title,
+        "content": one.content,
+        "date_created": float(one.created_at),
+    }
+
+
+def _service(number: int, user: User, name: str, url: str, interface: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": name,
+        "user_profile": user.id,
+        "base_url": url,
+        "token": "",  # A secret. The other server makes a new one.
+        "interface": int(interface),
+    }

@@ -1,0 +1,60 @@
+"""Long work in a process of its own, because it needs much processor time: commands of
+`tertulia`."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from tertulia.service.config import Config
+from tertulia.store.backups import delete_stale_directories
+
+_LAST_WORDS: Final = 2000
+"""Characters of a failed process's output."""
+
+
+class ProgramFailed(Exception):
+    """The command failed. `str(error)` says why."""
+
+
+async def run_command(config: Config, *words: str) -> None:
+    """Run `tertulia` with these words and settings. If it's canceled, the process is killed.
+
+    Raises ProgramFailed.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tertulia", *words),
+        env=environment_of(config, os.environ),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, said = await process.communicate()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):  # It has already ended.
+            process.kill()
+        await process.wait()
+        await asyncio.to_thread(delete_stale_directories, config.data_path)
+        raise
+    if process.returncode:
+        # If it was killed, it left temporary files.
+        await asyncio.to_thread(delete_stale_directories, config.data_path)
+        raise ProgramFailed(said.decode(errors="replace")[-_LAST_WORDS:].strip())
+
+
+def environment_of(config: Config, environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment that gives a command exactly these settings."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("TERTULIA_") and name != "CREDENTIALS_DIRECTORY"
+    }
+    for name in Config.__struct_fields__:
+        value = getattr(config, name)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        kept[f"TERTULIA_{name.upper()}"] = text
+    return kept
