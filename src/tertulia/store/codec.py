@@ -46,15 +46,20 @@ TOPIC_NAME = (
 )
 """A message's topic name: as it was sent or moved, unless the topic was renamed since."""
 
-_MESSAGE_COLUMNS = (
-    *("messages.id", "messages.sender_id", "messages.sent_at", "messages.channel_id", TOPIC_NAME),
-    *("messages.direct_id", "messages.content", "messages.rendered", "messages.client"),
-    *("messages.has_link", "messages.has_image", "messages.has_attachment", "messages.is_me"),
-    "messages.mentions_all",
+MESSAGE_COLUMNS = ", ".join(
+    (
+        *(
+            "messages.id",
+            "messages.sender_id",
+            "messages.sent_at",
+            "messages.channel_id",
+            TOPIC_NAME,
+        ),
+        *("messages.direct_id", "messages.content", "messages.rendered", "messages.client"),
+        *("messages.has_link", "messages.has_image", "messages.has_attachment", "messages.is_me"),
+        "messages.mentions_all",
+    )
 )
-MESSAGE_COLUMNS = ", ".join(_MESSAGE_COLUMNS)
-NO_MESSAGE = ", ".join(["NULL"] * len(_MESSAGE_COLUMNS))
-"""NULLs in place of `MESSAGE_COLUMNS`."""
 
 OF_TOPIC = "topic_id = (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
 """The condition that a message is in a topic. Parameters: channel and key."""
