@@ -92,7 +92,10 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
             bulk.insert(
                 "message_search",
                 bulk.search_columns,
-                [bulk.search_row(row[0], _words(row[6])) for row in rows],
+                [
+                    bulk.search_row(row[0], _words(row[6]), search_index.place_of(row[3], row[5]))
+                    for row in rows
+                ],
             )
         for index, columns in indexes.items():
             bulk.run(f"CREATE INDEX {index} ON {columns}")
@@ -165,7 +168,7 @@ def add_topics(
         by_id.append((-ids[-1], channel_id, name, name))
     with filling.begun(config) as bulk:
         bulk.insert("messages", _COLUMNS, messages)
-        search = [bulk.search_row(*one) for one in texts]
+        search = [bulk.search_row(*one, channel_id) for one in texts]
         bulk.insert("message_search", bulk.search_columns, search)
         bulk.insert("topics", ("channel_id", "key", "doc"), topics)
         bulk.insert("message_topics", _TOPIC_COLUMNS, by_id)

@@ -9,6 +9,7 @@ import psycopg
 
 from tertulia.service.config import Config
 from tertulia.store.postgres_dialect import DIALECT as POSTGRESQL
+from tertulia.store.postgres_dialect import SEARCHED
 from tertulia.store.sqlite_dialect import DIALECT as SQLITE
 from tertulia.store.store import SQLITE_FILE
 
@@ -31,8 +32,8 @@ class Bulk(Protocol):
     def insert(self, table: str, columns: Sequence[str], rows: Rows) -> None:
         """Insert the rows."""
 
-    def search_row(self, message_id: int, words: Sequence[str]) -> Sequence[Any]:
-        """A row of `message_search` with the words of a message."""
+    def search_row(self, message_id: int, words: Sequence[str], place: int) -> Sequence[Any]:
+        """A row of `message_search` with the words of a message, and its channel."""
 
 
 class _Sqlite:
@@ -59,10 +60,10 @@ class _Sqlite:
 
 
 class _Postgresql:
-    search_columns: Sequence[str] = ("message_id", "words")
+    search_columns: Sequence[str] = ("message_id", "words", "place")
     search_indexes: Mapping[str, str] = {
         "message_search_words": (
-            "message_search USING gin (words) WITH (gin_pending_list_limit = 64)"
+            f"message_search USING gin {SEARCHED} WITH (gin_pending_list_limit = 64)"
         )
     }
     # Otherwise the server would start it during a measurement.

@@ -118,12 +118,35 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
     assert told[-1].endswith(f"from schema version 1 to {len(MIGRATIONS)}")
 
 
+def test_existing_messages_are_found_after_the_search_index_is_divided_by_place(
+    database: Database, config: Config
+) -> None:
+    if not config.database_url:
+        pytest.skip("SQLite's search index isn't divided")
+    before = migrations.MIGRATIONS.index(migrations.search_by_place)
+    migrate(database, Told(), until=before)
+    connection = database.connect(readonly=False)
+    messages = [
+        Message(id=1, sender_id=7, sent_at=5, channel_id=3, topic="food", content="rice"),
+        Message(id=2, sender_id=7, sent_at=5, direct_id=4, content="rice"),
+    ]
+    entries = [Entry(one.id, 1.0, 7, MessageSent(message=one)) for one in messages]
+    write(connection, Batch(entries, {}))
+    connection.run("ALTER TABLE message_search DROP COLUMN place")  # As older versions made it.
+    told = Told()
+    migrate(database, told)
+    assert told[0] == "Dividing the search index of 2 messages by channel"
+    assert connection.query("SELECT message_id, place FROM message_search") == [(1, 3), (2, -4)]
+    assert found(connection, "rice") == [1]
+    connection.close()
+
+
 def test_no_commit_merges_a_whole_large_search_index(tmp_path: Path) -> None:
     """On SQLite."""
     database = database_at(tmp_path, "")
     migrate(database, Told())
     connection: Any = database.connect(readonly=False)
-    texts = iter((mid, f"word{mid} and word{mid * 7}") for mid in range(1, 10**6))
+    texts = iter((mid, f"word{mid} and word{mid * 7}", 1, None) for mid in range(1, 10**6))
 
     def written(count: int) -> int:
         """The number of index rows written while this many messages are added."""

@@ -29,7 +29,7 @@ UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE 
     [
         ("INSERT INTO t (a, b) VALUES (?, ?)", [(n, "x") for n in range(19)], [8, 8, 3]),
         ("INSERT INTO t (a) VALUES (?) ON CONFLICT (a) DO NOTHING", [(1,), (1,)], [2]),
-        (PostgresDialect().search_insert, [(1, "a"), (2, "b")], [2]),
+        (PostgresDialect().search_insert, [(1, "a", 1), (2, "b", 1)], [2]),
         (UPSERT, [(1, 1, 1), (1, 2, 1), (2, 1, 1)], [3]),
         # The second row would replace the first, which one statement refuses to do.
         (UPSERT, [(1, 1, 1), (1, 1, 2)], [1, 1]),

@@ -4,7 +4,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from tertulia.model.tokenizer import Phrase
+
+
+class Lookup(Struct, frozen=True):
+    """A lookup of messages in the search index, beyond an ID (`comparison` and `start`)."""
+
+    phrases: tuple[Phrase, ...]
+    comparison: str
+    start: int
+    chunks: range | None = None
+    """Only in these chunks of IDs."""
+    places: Sequence[int] = ()
+    """Only in these channels and, as negative numbers, direct conversations, if the search index
+    has them."""
+    among: tuple[str, list[Any]] | None = None
+    """Only IDs of this query, which is read to the end like the hits."""
 
 
 class Dialect(ABC):
@@ -28,15 +45,9 @@ class Dialect(ABC):
     """Start a transaction that keeps other writers out."""
     intersects_indexes: bool
     """Whether the planner combines several indexes of a table."""
-    search_is_ordered: bool
-    """Whether the search index yields messages in ID order, so that the first ones are cheap."""
-    search_hit_cost: float
-    """Microseconds for each message that the search index names (see `search_walk`), or if the
-    word is common and the index isn't ordered, for each message that is checked for it."""
-    search_check_cost: float
-    """Microseconds for each ID of `among` in `search_hits`."""
-    search_cross_cost: float
-    """Microseconds for each hit that `search_hits` intersects with `among`."""
+    search_chunk: int = 0
+    """If the search index isn't ordered by ID, it's divided by place (see `Lookup`) and into chunks
+    of this many IDs."""
     claim_checkpoint: Sequence[str] = ()
     """Take the lock for making a checkpoint until the connection closes. Empty if
     `Database.making_checkpoint` does."""
@@ -64,6 +75,11 @@ class Dialect(ABC):
     """Keep deletions from rewriting large parts of the search index."""
     search_tidying: Sequence[str] = ()
     """Merge the search index after many messages were added."""
+    search_places: Sequence[str] = ()
+    """Divide the search index by place."""
+    search_move: str = ""
+    """Change the place of messages in the search index. Parameters: the place, and `array(ids)`.
+    Empty if it has none."""
     topic_search_schema: Sequence[str]
     """Create an empty index of topic names."""
     topic_search_insert: str
@@ -103,21 +119,17 @@ class Dialect(ABC):
         each."""
 
     @abstractmethod
-    def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
-        """The parameters of `search_insert` for a message and its words in order."""
+    def search_row(self, message_id: int, words: Sequence[str], place: int) -> tuple[Any, ...]:
+        """The parameters of `search_insert` for a message, its words in order, and its place (see
+        `Lookup`)."""
 
     @abstractmethod
     def search_delete(self) -> str:
         """Remove messages from the search index. One parameter: `array(ids)`."""
 
     @abstractmethod
-    def search_hits(self, comparison: str, among: str = "", *, is_common: bool = False) -> str:
-        """A query for the IDs (`id`) of matching messages beyond an ID. Two parameters:
-        `search_query(…)`, and the ID. With `among`, a query for IDs whose parameters follow, only
-        those in both.
-
-        If the index isn't ordered, it's read to the end, unless `is_common`: then messages are
-        checked one after the other until there are enough, like those of `among`."""
+    def search_hits(self, lookup: Lookup) -> tuple[str, list[Any]]:
+        """A query for the IDs (`id`) of hits, with its parameters."""
 
     @abstractmethod
     def search_query(self, phrases: Sequence[Phrase]) -> str:

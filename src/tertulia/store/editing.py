@@ -245,6 +245,8 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
             *(change.new_topic, *there, dialect.array(ids)),
         ),
     )
+    if change.changes_channel:
+        search_index.move(connection, ids, change.new_channel_id)
     moved = change.ids
     for lost, user_ids in change.lost:
         # By messages only: pairs would take a lookup for each user and message.

@@ -303,10 +303,15 @@ def _authors_and_parts_by_channel(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _say_that_it_takes_long(connection: Connection, report: Report) -> None:
-    ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
-    if count:
-        report(f"Giving {count:,} messages the IDs of their topics")
+def _reported(text: str) -> Step:
+    """Report a step that takes long, with the number of messages."""
+
+    def tell(connection: Connection, report: Report) -> None:
+        ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
+        if count:
+            report(text.format(f"{count:,}"))
+
+    return tell
 
 
 def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
@@ -325,7 +330,7 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
         " at BIGINT NOT NULL, user_id BIGINT, was_topic TEXT NOT NULL, topic TEXT NOT NULL,"
         " last_message_id BIGINT NOT NULL, PRIMARY KEY (topic_id, seq))",
         records("topic_moves", "id BIGINT"),
-        _say_that_it_takes_long,
+        _reported("Giving {} messages the IDs of their topics"),
         "ALTER TABLE messages ADD COLUMN topic_id BIGINT",
         "ALTER TABLE messages ADD COLUMN topic_since BIGINT NOT NULL DEFAULT 0",
         "ALTER TABLE messages ADD COLUMN topic_name TEXT",
@@ -339,6 +344,12 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
         *dialect.topic_search_schema,
         search_index.add_all_topics,
     )
+
+
+def search_by_place(dialect: Dialect) -> Sequence[Step]:
+    if not dialect.search_places:
+        return ()
+    return _reported("Dividing the search index of {} messages by channel"), *dialect.search_places
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -400,6 +411,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _topics_by_id,
     Expand(attrgetter("search_deletions")),
     Expand(_tables(records("data_exports", "id BIGINT"))),
+    search_by_place,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

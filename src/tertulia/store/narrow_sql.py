@@ -125,9 +125,7 @@ def _intersection(connection: Connection, terms: Sequence[Term]) -> Clause | Non
 
 def smallest_subset(connection: Connection, terms: Sequence[Term]) -> IdSubset | None:
     """Return the messages of the term that fits fewest, if they are few enough to intersect with
-    another index and the database doesn't do that itself."""
-    if connection.dialect.intersects_indexes:
-        return None
+    another index."""
     return min(_quick(connection, _all_indexed(terms)), key=lambda one: one.number, default=None)
 
 

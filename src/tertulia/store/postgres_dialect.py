@@ -8,14 +8,21 @@ import msgspec
 
 from tertulia.model.narrow import LARGEST
 from tertulia.model.tokenizer import Phrase
-from tertulia.store.dialect import Dialect
+from tertulia.store.dialect import Dialect, Lookup
 
 CHANNEL = (
     "'tertulia_' || left(encode(sha256(convert_to(current_schema() || value, 'UTF8')), 'hex'), 48)"
 )
 """The notification channel of the nodes. Its name can't be guessed without reading
 `installation.CHANNEL`, and differs between schemas that are copies."""
-_LAST_PLACE = 16383
+_CHUNK_BITS = 15
+_CHUNK = f"ARRAY[message_id >> {_CHUNK_BITS}]"
+SEARCHED = f"(words, (ARRAY[place]), ({_CHUNK}))"
+"""What the search index has of `message_search`."""
+_FEW_PLACES = 32
+"""For each hit, the search index compares up to this many places. More are compared by hash, in
+all hits."""
+_LAST_POSITION = 16383
 """The largest word position in a tsvector."""
 _encoder: Final = msgspec.json.Encoder()
 """Many times as fast as `str` for thousands of numbers."""
@@ -37,10 +44,7 @@ class PostgresDialect(Dialect):
     )
     hasty = ("SET synchronous_commit TO off",)
     intersects_indexes = True
-    search_is_ordered = False
-    search_hit_cost = 0.3
-    search_check_cost = 1.5
-    search_cross_cost = 0.0
+    search_chunk = 1 << _CHUNK_BITS
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
     claim_checkpoint = (
@@ -79,7 +83,8 @@ class PostgresDialect(Dialect):
     )
     search_schema = (
         "DROP INDEX message_search",
-        "CREATE TABLE message_search (message_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+        "CREATE TABLE message_search (message_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL,"
+        " place BIGINT NOT NULL)",
         "CREATE INDEX message_search_words ON message_search USING gin (words)",
     )
     search_missing = (
@@ -88,6 +93,20 @@ class PostgresDialect(Dialect):
     # Kilobytes. Until they are merged every search goes through what commits have left, and the
     # commit that finds so much merges it.
     search_patience = ("ALTER INDEX message_search_words SET (gin_pending_list_limit = 64)",)
+    # Copying takes a third as long as updating every row.
+    search_places = (
+        "ALTER TABLE message_search RENAME TO message_search_before",
+        "CREATE TABLE message_search"
+        " (message_id BIGINT NOT NULL, words TSVECTOR NOT NULL, place BIGINT NOT NULL)",
+        "INSERT INTO message_search (message_id, words, place)"
+        " SELECT id, words, COALESCE(channel_id, -direct_id) FROM message_search_before"
+        " JOIN messages ON messages.id = message_id ORDER BY id",
+        "DROP TABLE message_search_before",
+        "ALTER TABLE message_search ADD PRIMARY KEY (message_id)",
+        f"CREATE INDEX message_search_words ON message_search USING gin {SEARCHED}"
+        " WITH (gin_pending_list_limit = 64)",
+    )
+    search_move = "UPDATE message_search SET place = ? WHERE message_id = ANY(?)"
     topic_search_schema = (
         "CREATE TABLE topic_search (topic_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
         "CREATE INDEX topic_search_words ON topic_search USING gin (words)",
@@ -101,7 +120,9 @@ class PostgresDialect(Dialect):
         " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
     )
     topic_hits = "SELECT topic_id FROM topic_search WHERE words @@ CAST(? AS tsquery)"
-    search_insert = "INSERT INTO message_search (message_id, words) VALUES (?, CAST(? AS tsvector))"
+    search_insert = (
+        "INSERT INTO message_search (message_id, words, place) VALUES (?, CAST(? AS tsvector), ?)"
+    )
 
     def among(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -154,39 +175,32 @@ class PostgresDialect(Dialect):
     def collected(self, column: str) -> str:
         return f"CAST(json_agg({column}) AS TEXT)"
 
-    def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
-        places: dict[str, list[str]] = defaultdict(list)
-        for place, word in enumerate(words, 1):
-            places[word].append(str(min(place, _LAST_PLACE)))
-        return message_id, " ".join(f"'{word}':{','.join(at)}" for word, at in places.items())
+    def search_row(self, message_id: int, words: Sequence[str], place: int) -> tuple[Any, ...]:
+        positions: dict[str, list[str]] = defaultdict(list)
+        for position, word in enumerate(words, 1):
+            positions[word].append(str(min(position, _LAST_POSITION)))
+        placed = " ".join(f"'{word}':{','.join(at)}" for word, at in positions.items())
+        return message_id, placed, place
 
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
-    def search_hits(self, comparison: str, among: str = "", *, is_common: bool = False) -> str:
-        order = "DESC" if comparison == "<" else "ASC"
-        # `IS TRUE` hides the index of the words, `+ 0` that of all IDs, and `OFFSET 0` keeps the
-        # planner from joining in another way. Both queries end as soon as the caller has enough.
-        if among:
-            return (
-                "SELECT own.id FROM (SELECT id + 0 AS id, query FROM"
-                " (SELECT CAST(? AS tsquery) AS query, CAST(? AS BIGINT) AS start) AS asked"
-                f" CROSS JOIN ({among}) AS named WHERE id + 0 {comparison} start"
-                f" ORDER BY 1 {order} OFFSET 0) AS own"
-                " CROSS JOIN LATERAL (SELECT 1 FROM message_search WHERE message_id = own.id"
-                " AND (words @@ query) IS TRUE OFFSET 0) AS checked"
-            )
-        if is_common:
-            return (
-                "SELECT message_id AS id FROM message_search"
-                f" WHERE (words @@ CAST(? AS tsquery)) IS TRUE AND message_id {comparison} ?"
-            )
+    def search_hits(self, lookup: Lookup) -> tuple[str, list[Any]]:
         # `+ 0` hides the ID's index. A generic plan would otherwise walk along all messages, which
-        # takes long for a rare word. The caller has already decided against that.
-        return (
+        # takes long for a rare word.
+        sql = (
             "SELECT message_id + 0 AS id FROM message_search"
-            f" WHERE words @@ CAST(? AS tsquery) AND message_id + 0 {comparison} ?"
+            f" WHERE words @@ CAST(? AS tsquery) AND message_id + 0 {lookup.comparison} ?"
         )
+        parameters = [self.search_query(lookup.phrases), lookup.start, self.array(lookup.places)]
+        if len(lookup.places) <= _FEW_PLACES:
+            sql += " AND ARRAY[place] && CAST(? AS BIGINT[])"
+        else:
+            sql += f" AND {self.among('place')}"
+        if lookup.chunks is not None:
+            sql += f" AND {_CHUNK} && CAST(? AS BIGINT[])"
+            parameters.append(self.array(lookup.chunks))
+        return sql, parameters
 
     def search_query(self, phrases: Sequence[Phrase]) -> str:
         return " & ".join(

@@ -7,16 +7,31 @@ from tertulia.store.database import Connection
 
 _BATCH = 5000
 
-Searchable = tuple[int, str]
-"""A message's ID and content."""
+Searchable = tuple[int, str, int | None, int | None]
+"""A message's ID, content, channel and direct conversation."""
+_COLUMNS = "id, content, channel_id, direct_id"
 
 
 def add(connection: Connection, messages: Iterable[Searchable]) -> None:
     dialect = connection.dialect
     connection.run_many(
         dialect.search_insert,
-        [dialect.search_row(message_id, words_of(content)) for message_id, content in messages],
+        [
+            dialect.search_row(message_id, words_of(content), place_of(channel_id, direct_id))
+            for message_id, content, channel_id, direct_id in messages
+        ],
     )
+
+
+def place_of(channel_id: int | None, direct_id: int | None) -> int:
+    return -(direct_id or 0) if channel_id is None else channel_id
+
+
+def move(connection: Connection, message_ids: Sequence[int], channel_id: int) -> None:
+    """Index messages in another channel."""
+    dialect = connection.dialect
+    if dialect.search_move:
+        connection.run(dialect.search_move, (channel_id, dialect.array(message_ids)))
 
 
 def remove(connection: Connection, message_ids: Sequence[int]) -> None:
@@ -29,10 +44,10 @@ def refresh(connection: Connection, message_ids: Sequence[int]) -> None:
     dialect = connection.dialect
     remove(connection, message_ids)
     rows = connection.query(
-        f"SELECT id, content FROM messages WHERE {dialect.among('id')}",
+        f"SELECT {_COLUMNS} FROM messages WHERE {dialect.among('id')}",
         (dialect.array(message_ids),),
     )
-    add(connection, ((row[0], row[1]) for row in rows))
+    add(connection, ((row[0], row[1], row[2], row[3]) for row in rows))
 
 
 def add_all(connection: Connection, report: Callable[[str], None]) -> None:
@@ -40,9 +55,9 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
     ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
     done, last = 0, 0
     while rows := connection.query(
-        f"SELECT id, content FROM messages WHERE id > ? ORDER BY id LIMIT {_BATCH}", (last,)
+        f"SELECT {_COLUMNS} FROM messages WHERE id > ? ORDER BY id LIMIT {_BATCH}", (last,)
     ):
-        add(connection, ((row[0], row[1]) for row in rows))
+        add(connection, ((row[0], row[1], row[2], row[3]) for row in rows))
         done, last = done + len(rows), rows[-1][0]
         if done % (_BATCH * 20) == 0 or done == count:
             report(f"Made {done:,} of {count:,} messages searchable")
@@ -53,7 +68,7 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
 def add_topic(connection: Connection, channel_id: int, key: str) -> None:
     """Add a topic unless the index has it. The words of its key are those of all spellings."""
     dialect = connection.dialect
-    (_, words) = dialect.search_row(0, words_of(key))
+    words = dialect.search_row(0, words_of(key), 0)[1]
     connection.run(dialect.topic_search_insert, (words, channel_id, key))
 
 
@@ -67,7 +82,7 @@ def add_all_topics(connection: Connection, report: Callable[[str], None]) -> Non
     connection.run_many(
         dialect.topic_search_insert,
         [
-            (dialect.search_row(0, words_of(key))[1], channel_id, key)
+            (dialect.search_row(0, words_of(key), 0)[1], channel_id, key)
             for channel_id, key in connection.query("SELECT channel_id, key FROM message_topics")
         ],
     )

@@ -21,16 +21,6 @@ TextTerm = tuple[tuple[Phrase, ...], bool]
 """Phrases that a message must have all of, or mustn't (negated: True)."""
 
 
-def says(message: Message, phrases: tuple[Phrase, ...]) -> bool:
-    return folded_contain(fold_texts((message.content, message.topic)), phrases)
-
-
-def share_with(messages: Sequence[Message], phrases: tuple[Phrase, ...]) -> float:
-    """Return the share of the messages whose content, regardless of the topic, has all phrases."""
-    matches = sum(folded_contain(fold_texts((one.content,)), phrases) for one in messages)
-    return matches / max(len(messages), 1)
-
-
 def rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
     """Drop phrases that are much more common than others in a sample, because looking them up
     costs much and excludes little."""

@@ -8,7 +8,7 @@ import msgspec
 
 from tertulia.model.narrow import LARGEST
 from tertulia.model.tokenizer import Phrase
-from tertulia.store.dialect import Dialect
+from tertulia.store.dialect import Dialect, Lookup
 
 _encoder: Final = msgspec.json.Encoder()
 """Several times as fast as `json` for thousands of numbers."""
@@ -23,10 +23,6 @@ class SqliteDialect(Dialect):
     hasty = ("PRAGMA synchronous = NORMAL",)
     begin_read = "BEGIN"
     intersects_indexes = False
-    search_is_ordered = True
-    search_hit_cost = 0.04
-    search_check_cost = 0.35
-    search_cross_cost = 0.35
     begin_write = ("BEGIN IMMEDIATE",)
     begin_migration = begin_write
     within = (
@@ -129,18 +125,22 @@ class SqliteDialect(Dialect):
     def collected(self, column: str) -> str:
         return f"json_group_array({column})"
 
-    def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
+    def search_row(self, message_id: int, words: Sequence[str], place: int) -> tuple[Any, ...]:
         return message_id, " ".join(words)
 
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
-    def search_hits(self, comparison: str, among: str = "", *, is_common: bool = False) -> str:
-        named = (
+    def search_hits(self, lookup: Lookup) -> tuple[str, list[Any]]:
+        sql = (
             "SELECT rowid AS id FROM message_search"
-            f" WHERE message_search MATCH ? AND rowid {comparison} ?"
+            f" WHERE message_search MATCH ? AND rowid {lookup.comparison} ?"
         )
-        return f"SELECT id FROM ({named} INTERSECT SELECT * FROM ({among}))" if among else named
+        parameters = [self.search_query(lookup.phrases), lookup.start]
+        if lookup.among is None:
+            return sql, parameters
+        among, values = lookup.among
+        return f"SELECT id FROM ({sql} INTERSECT SELECT * FROM ({among}))", [*parameters, *values]
 
     def search_query(self, phrases: Sequence[Phrase]) -> str:
         # Messages from before the index of topics have a second column.

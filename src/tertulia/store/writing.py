@@ -349,7 +349,7 @@ def _write_messages(
             for m in messages
         ],
     )
-    search_index.add(connection, ((m.id, m.content) for m in messages))
+    search_index.add(connection, ((m.id, m.content, m.channel_id, m.direct_id) for m in messages))
 
 
 def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added: bool) -> None:
