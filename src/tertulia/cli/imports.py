@@ -1,6 +1,7 @@
 """`tertulia import`: move an organization in from another chat server."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,8 +43,11 @@ Opened = Callable[[Path], Source]
 
 def run(config: Config, opened: Opened, *, is_dry: bool, as_json: bool) -> None:
     """Import from the source that `opened` opens, show progress, and print the report."""
+    work = config.data_path / DIRECTORY
+    for directory in (config.data_path, work):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        source = opened(config.data_path / DIRECTORY)
+        source = opened(work)
     except SourceError as error:
         raise CommandFailed(str(error)) from None
     try:
@@ -52,6 +56,7 @@ def run(config: Config, opened: Opened, *, is_dry: bool, as_json: bool) -> None:
         raise CommandFailed(str(error)) from None
     finally:
         source.close()
+    shutil.rmtree(work, ignore_errors=True)
     if as_json:
         import json
 
@@ -226,4 +231,18 @@ def rocketchat(
 
 app.command("rocketchat", epilog="Example: `tertulia import rocketchat --data-dir data dump`")(
     configured(rocketchat)
+)
+
+
+def _zulip(path: Path, work: Path) -> Source:
+    from tertulia.imports.zulip.source import ZulipExport
+
+    return ZulipExport(path, work)
+
+
+command(
+    "zulip",
+    _zulip,
+    "Import an export of a Zulip server from 2023 or later: export.tar.gz, or its directory. In a"
+    " new organization, all IDs stay, so links and bots go on working.",
 )

@@ -272,7 +272,8 @@ class AccountChanges:
             keys = msgspec.json.decode(value, type=list[int | str])
         except (msgspec.DecodeError, RecursionError):
             return ()
-        users = (self._state.users.get(one) for one in self._ids.several("user", keys))
+        found = (self._ids.find("user", key) for key in dict.fromkeys(keys))
+        users = (self._state.users.get(one) for one in found)
         return tuple(u.id for u in users if u is not None and u.is_active and not u.is_bot)
 
     def _lists(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:

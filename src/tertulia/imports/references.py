@@ -45,6 +45,16 @@ def channel(key: Key, otherwise: str) -> str:
     return _written("C", key, otherwise)
 
 
+def user_id(key: Key) -> str:
+    """The ID of a user, within a mention or address. It's the key if they weren't imported."""
+    return _written("u", key, str(key))
+
+
+def channel_id(key: Key) -> str:
+    """The ID of a channel, within an address. It's the key if the channel wasn't imported."""
+    return _written("c", key, str(key))
+
+
 def message_url(key: Key, otherwise: str) -> str:
     """The URL of a message, for a link. The message must be `is_linked`. `otherwise` is the URL if
     it wasn't imported, or not yet."""
@@ -106,6 +116,8 @@ class References:
             "p": lambda key, otherwise: self._person(key, otherwise, "@_"),
             "G": self._group,
             "C": self._channel,
+            "u": lambda key, otherwise: str(self._ids.find("user", key) or otherwise),
+            "c": lambda key, otherwise: str(self._ids.find("channel", key) or otherwise),
         }
 
         def replace(match: re.Match[str]) -> str:

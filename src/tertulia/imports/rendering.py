@@ -31,7 +31,7 @@ _NEEDED: Final = frozenset(
 """Tables that rendering looks at. Topics and attachments are taken as they are linked."""
 
 Text = tuple[int, str]
-"""A user's ID and their content."""
+"""A user's ID and their content. 0 stands for someone who wasn't imported."""
 
 
 class RenderPool:
@@ -112,7 +112,7 @@ def _render(texts: Sequence[Text]) -> bytes:
 
 
 def _one(user_id: int, content: str) -> Rendered:
-    context = CommandContext(_own.context.state, 0, user_id)
+    context = CommandContext(_own.context.state, 0, user_id or None)
     try:
         with _limited():
             return _own.full.render(context, content)

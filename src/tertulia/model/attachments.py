@@ -23,7 +23,7 @@ SHOWN: Final = frozenset(
 )
 """Media types that browsers can show inline. None of them can run code."""
 _LINKED = re.compile(
-    re.escape(ADDRESS) + r"(?:download/|thumbnail/)?([0-9]+/[0-9a-f]{2}/[\w-]+/[\w.%-]+)"
+    re.escape(ADDRESS) + r"(?:download/|thumbnail/)?([0-9]+/[0-9a-f]{1,2}/[\w-]+/[\w.%-]+)"
 )
 
 

@@ -60,7 +60,8 @@ def dangling(connection: Connection) -> list[tuple[Reference, int]]:
     for reference in REFERENCES:
         table, column, target, key = reference
         ((count,),) = connection.query(
-            f"SELECT COUNT(*) FROM {table} WHERE {column} IS NOT NULL"
+            # 0 stands for nobody: the default settings have it.
+            f"SELECT COUNT(*) FROM {table} WHERE {column} <> 0"
             f" AND NOT EXISTS (SELECT 1 FROM {target} WHERE {target}.{key} = {table}.{column})"
         )
         if count:

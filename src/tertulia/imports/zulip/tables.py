@@ -20,6 +20,7 @@ MAX_ROW: Final = 64 * 1024 * 1024
 """Bytes of a row."""
 _BLANKS: Final = b" \t\r\n"
 _CLOSED: Final = re.compile(rb"\}[ \t\r\n]*\]")
+_MESSAGES: Final = re.compile(r"messages-([0-9]{1,9})\.json")
 _COMMA: Final = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
 
 Rows = list[Any]
@@ -41,9 +42,55 @@ def tables(path: Path) -> Iterator[tuple[str, Rows]]:
         try:
             yield from _Reader(file, path.name).tables()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
-            raise SourceError(
-                f"{path.name} isn't valid JSON ({str(error)[:100]}). Export or download it again."
-            ) from None
+            raise _invalid(path.name, error) from None
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file that is one list; nothing if it doesn't exist. Raises SourceError if
+    it isn't one."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        name = f"{path.parent.name}/{path.name}"
+        try:
+            for rows in _Reader(file, name).list():
+                yield from (row for row in rows if isinstance(row, dict))
+        except (ValueError, RecursionError, msgspec.DecodeError) as error:
+            raise _invalid(name, error) from None
+
+
+def message_files(directory: Path) -> list[Path]:
+    """Return the files with messages, in order. Raises SourceError if some are missing."""
+    if any(directory.glob("*.partial*")):
+        raise SourceError(
+            "The export isn't finished: it has `.partial` files. Run Zulip's export again, and wait"
+            " until it ends."
+        )
+    found = {
+        int(name[1]): path
+        for path in directory.glob("messages-*.json")
+        if (name := _MESSAGES.fullmatch(path.name))
+    }
+    missing = sorted(set(range(1, max(found, default=0) + 1)) - found.keys())
+    if missing:
+        raise SourceError(
+            f"messages-{missing[0]:06}.json is missing, so the export is incomplete. Export or"
+            " download it again."
+        )
+    return [found[number] for number in sorted(found)]
+
+
+def is_closed(path: Path) -> bool:
+    """Whether the file ends as a JSON object does, unlike half of a file."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 64))
+        return file.read().rstrip(_BLANKS).endswith(b"}")
+
+
+def _invalid(name: str, error: Exception) -> SourceError:
+    return SourceError(
+        f"{name} isn't valid JSON ({str(error)[:100]}). Export or download it again."
+    )
 
 
 class _Reader:
@@ -64,18 +111,26 @@ class _Reader:
             if not isinstance(name, str):
                 raise ValueError("a name is missing")
             self._expect(b":")
-            if self._next() != b"[":
+            if self._next() != b"[" and not name.startswith("zerver_"):
+                self._value()  # Converters of other exports add such.
+                yield name, []
+            elif self._next() != b"[":
                 raise SourceError(
                     f"'{name[:100]}' in {self._name} isn't a list of rows, so the export can't be"
                     " read."
                 )
-            self._at += 1
-            yield name, []
-            for rows in self._rows():
-                yield name, rows
+            else:
+                yield name, []
+                for rows in self.list():
+                    yield name, rows
             if self._next() == b"}":
                 return
             self._expect(b",")
+
+    def list(self) -> Iterator[Rows]:
+        """Yield the rows of a list, in pieces."""
+        self._expect(b"[")
+        yield from self._rows()
 
     def _rows(self) -> Iterator[Rows]:
         if self._next() == b"]":

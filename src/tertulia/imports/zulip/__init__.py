@@ -1,0 +1,1 @@
+"""Moving in from an export of Zulip."""

@@ -1,0 +1,75 @@
+"""Values of rows in Zulip's exports. A crafted or damaged export can have anything anywhere."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from tertulia.imports import references
+from tertulia.imports.report import ImportReport
+
+Row = Mapping[str, Any]
+
+MAX_ID: Final = 2**53 - 1
+"""The largest number that all clients can represent."""
+
+
+def number(row: Row, name: str) -> int | None:
+    """Return a whole number that isn't negative, or None if the field has something else."""
+    value = row.get(name)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ID:
+        return value
+    return None
+
+
+def text(row: Row, name: str) -> str:
+    """Return a text without characters that can't be stored; empty if the field has something
+    else."""
+    value = row.get(name)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def clean(value: str) -> str:
+    """Return the text without control characters and halves of surrogate pairs."""
+    if not value.isascii():
+        value = value.encode("utf-8", "replace").decode()
+    return references.clean(value)
+
+
+def flag(row: Row, name: str, default: bool = False) -> bool:
+    """Return whether the field is true."""
+    value = row.get(name, default)
+    return value if isinstance(value, bool) else default
+
+
+def seconds(row: Row, name: str) -> int:
+    """Return a time in UNIX seconds; 0 if the field has something else."""
+    value = row.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return int(value) if 0 < value < MAX_ID else 0
+
+
+def numbers(row: Row, name: str) -> tuple[int, ...]:
+    """Return the whole numbers of a list."""
+    value = row.get(name)
+    return tuple(
+        one
+        for one in (value if isinstance(value, list) else ())
+        if isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= MAX_ID
+    )
+
+
+def valid(
+    rows: Iterable[Any], kind: str, needed: tuple[str, ...], report: ImportReport
+) -> Iterator[Row]:
+    """Yield the rows that have an ID of their own and whole numbers in the `needed` fields. The
+    others are reported."""
+    seen: set[int] = set()
+    for row in rows:
+        if not isinstance(row, dict) or any(number(row, one) is None for one in ("id", *needed)):
+            report.skip(kind, "A row of the export lacks a field, or has the wrong type.", row)
+        elif row["id"] in seen:
+            report.skip(kind, "Two rows of the export have the same ID.", row["id"])
+        else:
+            seen.add(row["id"])
+            yield row

@@ -1,0 +1,115 @@
+"""Zulip's own exports: a directory, or the archive that its administrators download."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from tertulia.imports.archive import file_in, fingerprint_of, opened_directory
+from tertulia.imports.records import SourceOrganization
+from tertulia.imports.report import ImportReport
+from tertulia.imports.source import MessageBatch, SourceError, Survey
+from tertulia.imports.zulip.messages import MessageReader
+from tertulia.imports.zulip.organization import ZulipOrganization
+from tertulia.imports.zulip.realm import ExportedRealm
+from tertulia.imports.zulip.rows import text
+from tertulia.imports.zulip.scratch import Scratch
+from tertulia.imports.zulip.subscriptions import Conversations
+from tertulia.imports.zulip.tables import is_closed, message_files, tables
+
+_SMALL: Final = 16 * 1024 * 1024
+"""Bytes of a file that is read at once."""
+
+
+class ZulipExport:
+    """A source: an export of a Zulip server from 2023 (feature level 185) or later."""
+
+    kind = "zulip"
+    keeps_ids = True
+
+    def __init__(self, path: Path, work: Path) -> None:
+        """Extract an archive into `work`, where a temporary file is created too. Raises
+        SourceError."""
+        self._fingerprint = fingerprint_of(path) if path.exists() else ""
+        self._directory = opened_directory(path, work)
+        self._scratch_path = work / f"{self._fingerprint}.sqlite"
+        self._loaded: tuple[ExportedRealm, Conversations] | None = None
+
+    def survey(self) -> Survey:
+        files = message_files(self._directory)
+        expected = self._small("stats.json")
+        counts = {
+            name: part.get("zerver_message", 0)
+            for name, part in expected.items()
+            if name.startswith("messages-") and isinstance(part, dict)
+        }
+        missing = sorted(counts.keys() - {path.stem for path in files})
+        if missing:
+            raise SourceError(
+                f"{missing[0]}.json is missing, so the export is incomplete. Export or download it"
+                " again."
+            )
+        for path in files:
+            if not is_closed(path):
+                raise SourceError(
+                    f"{path.name} ends too early, so the export is incomplete. Export or download"
+                    " it again."
+                )
+        realm, _ = self._realm()
+        messages = sum(
+            counts[path.stem]
+            if isinstance(counts.get(path.stem), int)
+            else sum(len(rows) for table, rows in tables(path) if table == "zerver_message")
+            for path in files
+        )
+        number, size = realm.scratch.files()
+        return Survey(
+            fingerprint=self._fingerprint,
+            name=text(realm.rows("zerver_realm")[0], "name"),
+            origin=f"Zulip {text(self._small('migration_status.json'), 'zulip_version')}".strip(),
+            messages=messages,
+            files=number,
+            file_bytes=size,
+        )
+
+    def organization(self, report: ImportReport) -> SourceOrganization:
+        realm, conversations = self._realm()
+        report.add(realm.report)
+        realm.report = report
+        return ZulipOrganization(realm, self._directory, conversations).read()
+
+    def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
+        realm, conversations = self._realm()
+        realm.report = report
+        return MessageReader(realm, self._directory, conversations).batches(after)
+
+    def open(self, place: str) -> BinaryIO:
+        return file_in(self._directory, place).open("rb")
+
+    def close(self) -> None:
+        if self._loaded is not None:
+            self._loaded[0].scratch.close()
+            self._loaded = None
+
+    def _realm(self) -> tuple[ExportedRealm, Conversations]:
+        if self._loaded is None:
+            scratch = Scratch(self._scratch_path)
+            try:
+                realm = ExportedRealm(self._directory, scratch, ImportReport())
+            except BaseException:
+                scratch.close()
+                raise
+            self._loaded = realm, Conversations(realm)
+        return self._loaded
+
+    def _small(self, name: str) -> dict[str, Any]:
+        """Return a file with one object; an empty one if the export doesn't have it."""
+        path = self._directory / name
+        if not path.is_file() or path.stat().st_size > _SMALL:
+            return {}
+        try:
+            found = msgspec.json.decode(path.read_bytes())
+        except (msgspec.DecodeError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
