@@ -244,5 +244,5 @@ command(
     "zulip",
     _zulip,
     "Import an export of a Zulip server from 2023 or later: export.tar.gz, or its directory. In a"
-    " new organization, all IDs stay, so links and bots go on working.",
+    " new organization, all IDs stay, so links and bots keep working.",
 )

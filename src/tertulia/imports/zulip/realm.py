@@ -1,4 +1,4 @@
-"""Reading `realm.json` and the files beside it: small tables into memory, large ones into the
+"""Reading `realm.json` and `attachment.json`: small tables into memory, large ones into the
 scratch file."""
 
 import re

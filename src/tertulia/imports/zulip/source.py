@@ -19,7 +19,7 @@ from tertulia.imports.zulip.subscriptions import Conversations
 from tertulia.imports.zulip.tables import is_closed, message_files, tables
 
 _SMALL: Final = 16 * 1024 * 1024
-"""Bytes of a file that is read at once."""
+"""The largest size in bytes of a file that is read as a whole."""
 
 
 class ZulipExport:

@@ -85,7 +85,7 @@ def subscriptions(
 ) -> Iterator[SourceSubscription]:
     """Yield the subscriptions to channels, with when they began and ended.
 
-    The audit log tells that. Where it doesn't, the messages that somebody has received do.
+    The audit log says when. If it doesn't, the messages that the user received do.
     """
     scratch = realm.scratch
     hidden = {
@@ -168,7 +168,7 @@ def logged_spans(events: Sequence[tuple[int, int]], *, is_active: bool) -> Spans
 
 
 def _received_spans(received: list[int], *, is_active: bool, is_hidden: bool) -> Spans:
-    """Return the span from the first to the last message that somebody received."""
+    """Return the span from the first to the last message that a subscriber received."""
     if is_active:
         if received:
             return ((received[0] - 1, None),)
