@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.jobs.due import messages_to_send
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
+from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext
 from tests.support import Organization, Person, open_organization, row
@@ -667,13 +669,19 @@ async def test_a_message_changed_after_its_preparation_is_sent_as_changed(config
         preparing, deleted = asyncio.Event(), asyncio.Event()
 
         class Slow(Renderer):
-            async def prepare(self, context: CommandContext, content: str) -> None:
+            async def rendered(
+                self,
+                context: CommandContext,
+                content: str,
+                known: Mapping[str, LinkPreview | None] | None = None,
+            ) -> Rendered:
                 preparing.set()
                 await deleted.wait()
+                return await super().rendered(context, content, known)
 
         node = dataclasses.replace(org.node, renderer=Slow())
         sending = asyncio.ensure_future(messages_to_send(node).once())
-        await preparing.wait()
+        await asyncio.wait_for(preparing.wait(), 20)
         (await org["ann"].delete(f"{PATH}/{made}")).ok
         deleted.set()
         await sending

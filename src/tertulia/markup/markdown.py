@@ -221,6 +221,8 @@ RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
 """Inline rules by their first character."""
 _AFTER_INLINE: Final = ("balance_pairs", "strikethrough", "emphasis", "fragments_join")
 _MAX_NESTING: Final = 100
+ONE_STEP: Final = 1000
+"""Characters that take at most about `STEP_SECONDS`, whatever they are."""
 STEP_SECONDS: Final = 0.005
 """How long rendering holds the event loop before others get a turn."""
 MAX_HTML: Final = 131_072
@@ -246,7 +248,8 @@ class Markdown:
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
         """Render like `render`, but have a worker render code and formulas, and give others a turn
-        every `STEP_SECONDS`."""
+        every `STEP_SECONDS`. Texts of at most `ONE_STEP` characters take no turns, so on a busy
+        machine, too, short messages are sent in the order of their requests."""
         await links.compile_linkifiers(command.state, content)
         expensive = ExpensiveParts(to_render=PartsToRender())
         steps = self._steps(self._context(command, known, expensive), content)
@@ -259,7 +262,7 @@ class Markdown:
                 return result
             if to_render is not None:
                 await prepare(to_render)
-            elif time.perf_counter() < turn_ends:
+            elif len(content) <= ONE_STEP or time.perf_counter() < turn_ends:
                 continue
             else:
                 await asyncio.sleep(0)
