@@ -81,7 +81,9 @@ def test_every_text_is_used_and_none_is_missing() -> None:
         path.read_text("utf-8") for path in CODE.rglob("*") if path.suffix in {".py", ".html"}
     )
     pages = texts("en", "pages").texts
-    assert set(re.findall(r'\bsay\(\s*"(\w+)"', written)) <= pages.keys()
+    archive = texts("en", "archive").texts
+    said = set(re.findall(r'\b(?:say|words)\(\s*"(\w+)"', written))
+    assert said <= pages.keys() | archive.keys() | texts("en", "conversations").texts.keys()
     made = {role.name.lower() for role in Role}
     made |= {f"{kind}_{end}" for kind in NAMES.values() for end in ("off", "turn_off")}
     names = [name for part in PARTS for name in texts("en", part).texts]

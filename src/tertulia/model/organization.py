@@ -25,6 +25,7 @@ AvatarSource = Literal["G", "J"]
 HistoryVisibility = Literal["all", "moves", "none"]
 """What everyone can see of a message's edits."""
 TopicsPolicyOfRealm = Literal["allow_empty_topic", "disable_empty_topic"]
+PublicArchive = Literal["off", "readable", "indexed"]
 OrganizationType = Literal[0, 10, 20, 30, 35, 40, 50, 60, 70, 80, 90, 100, 1000]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
 Seconds = Annotated[int, Meta(ge=1, le=10_000_000_000)]
@@ -141,6 +142,17 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     full_members_joined_by: int | None = None
     """UNIX seconds: members who joined later aren't full members yet. None: all are."""
     enable_spectator_access: Annotated[bool, Setting("joining", owners_only=True)] = False
+    public_archive: Annotated[
+        PublicArchive,
+        Setting(
+            "joining",
+            "Web-public channels as HTML pages at /archive, if enable_spectator_access is on."
+            " `off`; `readable`: not for search engines; `indexed`: also for search engines.",
+            owners_only=True,
+            extension=True,
+            since="0.2.0",
+        ),
+    ] = "off"
     password_sign_in: Annotated[bool, Setting(owners_only=True)] = True
     welcome_message_custom_text: Annotated[str, Setting()] = ""
 

@@ -80,6 +80,28 @@ def newest_of_topic(
     return found[::-1]
 
 
+def ids_after(
+    connection: Connection, channel_id: int, key: str, after: int, limit: int
+) -> list[int]:
+    """Return up to `limit` messages of a topic after an ID, ascending."""
+    rows = connection.query(
+        f"SELECT id FROM messages WHERE {OF_TOPIC} AND id > ? ORDER BY id LIMIT {int(limit)}",
+        (channel_id, key, after),
+    )
+    return [row[0] for row in rows]
+
+
+def ids_until(
+    connection: Connection, channel_id: int, key: str, until: int, limit: int
+) -> list[int]:
+    """Return up to `limit` messages of a topic up to an ID, descending."""
+    rows = connection.query(
+        f"SELECT id FROM messages WHERE {OF_TOPIC} AND id <= ? ORDER BY id DESC LIMIT {int(limit)}",
+        (channel_id, key, until),
+    )
+    return [row[0] for row in rows]
+
+
 def count_renames(connection: Connection, channel_id: int, key: str) -> int:
     """Return how often a topic was renamed, as far as renames are kept."""
     ((count,),) = connection.query(

@@ -16,6 +16,7 @@ from tertulia.wire.http.positions import at_position
 from tertulia.wire.http.request_head import Paths
 from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
+from tertulia.wire.pages.archive import archive_pages
 from tertulia.wire.pages.form_flow import error_page
 from tertulia.wire.pages.help import help_pages
 from tertulia.wire.pages.join import join_pages
@@ -53,6 +54,7 @@ def application(node: HttpNode) -> ASGIApp:
             *external_pages(node),
             *tus_pages(node),
             *call_pages(node),
+            *archive_pages(node),
             *join_pages(node),
             *login_pages(node),
             *unsubscribe_pages(node),

@@ -96,10 +96,14 @@ def _templates() -> "jinja2.Environment":
     )
 
 
+def page_from_template(template: str, *, speech: Speech, **facts: Any) -> str:
+    """Render a template to HTML."""
+    return _templates().get_template(template).render(mark=MARK, say=speech, **facts)
+
+
 def from_template(
     template: str, *, status: int = 200, speech: Speech = ENGLISH, **facts: Any
 ) -> Response:
     """Render a template as an HTML response."""
-    page = _templates().get_template(template)
-    text = page.render(styles=(TOKENS, STYLES), mark=MARK, say=speech, **facts)
+    text = page_from_template(template, speech=speech, styles=(TOKENS, STYLES), **facts)
     return HTMLResponse(text, status_code=status, headers=_HEADERS)

@@ -34,6 +34,7 @@ from tertulia.wire.http.authentication import (
 from tertulia.wire.http.errors import TooManyTries
 from tertulia.wire.http.limiters import RateLimiter
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.pages.archive import ARCHIVE, serves_archive
 from tertulia.wire.pages.form_flow import (
     LOGIN,
     Field,
@@ -68,7 +69,7 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             user = None
         if user is None and not _is_open(node):
             return RedirectResponse(LOGIN, status_code=302, headers={"Cache-Control": "no-store"})
-        return client_page(node.config)
+        return client_page(node.config, ARCHIVE if serves_archive(node) else "")
 
     async def to_home(_: Request) -> Response:
         # Earlier versions had a setup page.

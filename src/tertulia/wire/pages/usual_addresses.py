@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.model.errors import Refused, TooOften
@@ -36,7 +36,6 @@ _REDIRECTS: Final = {
 """Redirects, which also apply with a trailing slash."""
 _WITHOUT_SLASH: Final = (LOGIN, LOGOUT, _JOIN, _RESET, API_PAGE)
 """Pages that redirect from their URL with a trailing slash."""
-_ROBOTS: Final = "User-agent: *\nDisallow: /\n"
 
 
 @cache
@@ -52,14 +51,10 @@ def usual_addresses() -> tuple[BaseRoute, ...]:
     async def documentation(_: Request) -> Response:
         return RedirectResponse(API_PAGE, status_code=302)
 
-    async def robots(_: Request) -> Response:
-        return PlainTextResponse(_ROBOTS, headers={"Cache-Control": "public, max-age=86400"})
-
     return (
         *(Route(path + end, moved) for path in _REDIRECTS for end in ("", "/")),
         *(Route(f"{path}/", moved) for path in _WITHOUT_SLASH),
         Route(API_PAGE + "/{page}", documentation),
-        Route("/robots.txt", robots),
         static("/favicon.ico", _favicon, "image/vnd.microsoft.icon"),
     )
 

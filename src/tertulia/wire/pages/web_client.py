@@ -123,11 +123,12 @@ _YEAR: Final = "public, max-age=31536000, immutable"
 _ASSETS: Final = BuiltFiles("web/assets")
 
 
-def client_page(config: Config) -> Response:
+def client_page(config: Config, archive: str = "") -> Response:
     """The page that the web client runs in, or instructions if it wasn't built.
 
     Its content security policy also allows images and videos from the bucket that this server
-    redirects downloads to, and images from the configured GIF services.
+    redirects downloads to, and images from the configured GIF services. `archive` is the path of
+    the public archive, for browsers without scripts, or empty.
     """
     page = _built().joinpath("index.html")
     if not page.is_file():
@@ -139,7 +140,11 @@ def client_page(config: Config) -> Response:
         connect=_origins(one.asked for one in services),
     )
     headers = {**_HEADERS, "Content-Security-Policy": policy}
-    return HTMLResponse(page.read_bytes(), headers=headers)
+    content = page.read_bytes()
+    if archive:
+        link = f'<noscript><p><a href="{archive}">{archive}</a></p></noscript>'
+        content = content.replace(b"</body>", link.encode() + b"</body>", 1)
+    return HTMLResponse(content, headers=headers)
 
 
 def _origins(origins: Iterable[str]) -> str:
