@@ -53,6 +53,8 @@ def memberships(
     later: list[MembershipStep] = []
     for one in subscriptions:
         for after, until in one.spans:
+            if until is not None and until <= after:
+                continue
             if after <= 0:
                 first.append(one)
             else:
@@ -60,7 +62,7 @@ def memberships(
             if until is not None:
                 later.append(MembershipStep(until, one, ends=True))
     first.sort(key=lambda one: str(one.channel))
-    later.sort(key=lambda one: (one.after, one.ends))
+    later.sort(key=lambda one: (one.after, not one.ends))
     return first, later
 
 

@@ -138,7 +138,7 @@ class Expired:
         self._of_channel = {
             channel.key: channel.retention_days
             for channel in source.channels
-            if channel.retention_days is not None
+            if channel.retention_days == -1 or (channel.retention_days or 0) > 0
         }
 
     def look(self, message: SourceMessage) -> None:

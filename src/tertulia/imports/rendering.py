@@ -118,6 +118,9 @@ def _one(user_id: int, content: str) -> Rendered:
             return _own.full.render(context, content)
     except _Slow:
         return _own.plain.render(context, content)
+    except Exception:  # One message must not cost the others of its batch.
+        logger.warning("could not render a message in full", exc_info=True)
+        return _own.plain.render(context, content)
 
 
 @contextlib.contextmanager
