@@ -1,23 +1,30 @@
 """`tertulia import`: move an organization in from another chat server."""
 
 import asyncio
+import contextlib
+import fcntl
+import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tertulia.app.composition import opened_organization
 from tertulia.app.founding import opened_log, opened_vault, require_fitting
-from tertulia.cli.commands import configured, report
+from tertulia.cli.commands import Printed, configured, done, report
 from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import AsJson
+from tertulia.imports.arrivals import invite
 from tertulia.imports.importer import Importer
-from tertulia.imports.progress import ImportRefused, Progress, dry_run
+from tertulia.imports.progress import ImportRefused, Progress, dry_run, read_from
 from tertulia.imports.source import Source, SourceError
+from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
+from tertulia.store import file_modes
 
 app = typer.Typer(
     name="import",
@@ -27,6 +34,7 @@ app = typer.Typer(
 )
 DIRECTORY = "imports"
 """The directory below the data directory with extracted archives."""
+_LOCK = "lock"
 
 ExportPath = Annotated[
     Path, typer.Argument(metavar="PATH", help="The export: an archive, or its directory.")
@@ -37,38 +45,81 @@ DryRun = Annotated[
         "--dry-run", help="Only tell what would be imported, what wouldn't, and why. Write nothing."
     ),
 ]
+Invites = Annotated[
+    bool,
+    typer.Option("--invite", help="Then email everyone a link to set a password."),
+]
 Opened = Callable[[Path], Source]
 """Opens the source, with a directory for extracted files."""
 
 
-def run(config: Config, opened: Opened, *, is_dry: bool, as_json: bool) -> None:
-    """Import from the source that `opened` opens, show progress, and print the report."""
+def run(
+    config: Config, opened: Opened, *, is_dry: bool, as_json: bool, invites: bool = False
+) -> None:
+    """Import from the source that `opened` opens, show progress, and print the report. With
+    `invites`, email the imported people."""
     work = config.data_path / DIRECTORY
-    for directory in (config.data_path, work):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _alone(work):
+        _run(config, lambda: opened(work), is_dry=is_dry, as_json=as_json, invites=invites)
+        for one in work.iterdir():  # Extracted and sorted files.
+            if one.is_dir():
+                shutil.rmtree(one, ignore_errors=True)
+            elif one.name != _LOCK:
+                one.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(work: Path) -> Iterator[None]:
+    """Be the only import with this data directory. Raises CommandFailed if there is another."""
+    file_modes.directory(work.parent)
+    file_modes.directory(work)
+    descriptor = os.open(work / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        source = opened(work)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandFailed(
+                "Another import is running with this data directory. Wait until it is finished."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _run(
+    config: Config, opened: Callable[[], Source], *, is_dry: bool, as_json: bool, invites: bool
+) -> None:
+    try:
+        source = read_from(opened)
     except SourceError as error:
         raise CommandFailed(str(error)) from None
     try:
-        progress = asyncio.run(_imported(config, source, is_dry=is_dry))
-    except (SourceError, ImportRefused) as error:
+        progress, invited = asyncio.run(_imported(config, source, is_dry=is_dry, invites=invites))
+    except (SourceError, ImportRefused, Refused) as error:
         raise CommandFailed(str(error)) from None
+    except OSError as error:
+        raise CommandFailed(
+            f"The import stopped: {error}. Run the same command again to continue it."
+        ) from None
     finally:
         source.close()
-    shutil.rmtree(work, ignore_errors=True)
     if as_json:
         import json
 
-        typer.echo(json.dumps(_json(progress), ensure_ascii=False))
+        typer.echo(json.dumps(_json(progress) | {"invited": invited}, ensure_ascii=False))
         return
     for line in _lines(progress, is_dry=is_dry):
         typer.echo(line)
+    if not is_dry:
+        typer.echo(_next_step(invited))
 
 
-async def _imported(config: Config, source: Source, *, is_dry: bool) -> Progress:
+async def _imported(
+    config: Config, source: Source, *, is_dry: bool, invites: bool
+) -> tuple[Progress, int | None]:
+    """Return the progress, and how many people were invited; None if nobody was to be."""
     if is_dry:
-        return await asyncio.to_thread(dry_run, source, _Bar().show)
+        return await asyncio.to_thread(dry_run, source, _Bar().show), None
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()
     bar = _Bar()
@@ -79,7 +130,8 @@ async def _imported(config: Config, source: Source, *, is_dry: bool) -> Progress
             importer = Importer(
                 log, vault, files, disk, source, site=config.external_url, tell=bar.show
             )
-            return await importer.run()
+            progress = await importer.run()
+            return progress, await invite(log, config.mail_site) if invites else None
     finally:
         bar.end()
         await files.close()
@@ -144,25 +196,56 @@ def _lines(progress: Progress, *, is_dry: bool) -> list[str]:
         for one in remarks.values():
             lines.append(f"  {one.count:>10,}  {one.kind}. {one.reason}")
             lines += [f"              {sample}" for sample in one.samples[:2]]
-    if not is_dry:
-        lines.append(
-            "People sign in after they set a password: by `Forgot password?` on the login page, or"
-            " by an invitation."
-        )
     return lines
 
 
-EXAMPLE_ZULIP = "Example: `tertulia import zulip --data-dir data zulip-export.tar.gz`"
-EXAMPLES = {"import": EXAMPLE_ZULIP}
+def _next_step(invited: int | None) -> str:
+    if invited is not None:
+        return (
+            f"{counted(invited, 'person', 'people')} will get an email with a link to set a"
+            " password, as soon as the server runs."
+        )
+    return (
+        "Next: start the server with `tertulia serve`, sign in with `Forgot password?` on the"
+        " sign-in page, and invite everyone with `tertulia import invite`."
+    )
+
+
+@app.command("invite", epilog="Example: `tertulia import invite --data-dir data`")
+@configured
+async def invite_people(config: Config) -> Printed:
+    """Email everyone who was imported and hasn't signed in yet.
+
+    Each email has a link to set a password, which is valid for 14 days. You can run this again
+    to remind people. The running server sends the emails.
+    """
+    async with opened_organization(config, report) as (log, _):
+        invited = await invite(log, config.mail_site)
+    return done(f"{counted(invited, 'person', 'people')} will get an email.")
+
+
+EXAMPLES = {
+    "import": "Example: `tertulia import zulip --data-dir data zulip-export.tar.gz`",
+}
 
 
 def command(name: str, opened: Callable[[Path, Path], Source], about: str) -> None:
     """Add the command that imports exports of one kind."""
 
     def act(
-        config: Config, path: ExportPath, dry_run: DryRun = False, as_json: AsJson = False
+        config: Config,
+        path: ExportPath,
+        dry_run: DryRun = False,
+        invites: Invites = False,
+        as_json: AsJson = False,
     ) -> None:
-        run(config, lambda work: opened(path, work), is_dry=dry_run, as_json=as_json)
+        run(
+            config,
+            lambda work: opened(path, work),
+            is_dry=dry_run,
+            as_json=as_json,
+            invites=invites,
+        )
 
     act.__doc__ = about
     act.__name__ = name
@@ -181,6 +264,7 @@ def mattermost(
     path: ExportPath,
     team: Team = "",
     dry_run: DryRun = False,
+    invites: Invites = False,
     as_json: AsJson = False,
 ) -> None:
     """Import a bulk export of Mattermost: the archive of `mmctl export create`, or its .jsonl
@@ -192,6 +276,7 @@ def mattermost(
         lambda work: MattermostExport(path, work, team),
         is_dry=dry_run,
         as_json=as_json,
+        invites=invites,
     )
 
 
@@ -215,6 +300,7 @@ def rocketchat(
     path: ExportPath,
     files: Uploads = None,
     dry_run: DryRun = False,
+    invites: Invites = False,
     as_json: AsJson = False,
 ) -> None:
     """Import a dump of Rocket.Chat's database: the directory that `mongodump` writes, or an archive
@@ -226,6 +312,7 @@ def rocketchat(
         lambda work: RocketChatDump(path, work, files),
         is_dry=dry_run,
         as_json=as_json,
+        invites=invites,
     )
 
 
@@ -246,3 +333,42 @@ command(
     "Import an export of a Zulip server from 2023 or later: export.tar.gz, or its directory. In a"
     " new organization, all IDs stay, so links and bots keep working.",
 )
+
+
+def slack(
+    config: Config,
+    path: ExportPath,
+    token: Annotated[
+        str,
+        typer.Option(
+            envvar="SLACK_TOKEN",
+            metavar="TOKEN",
+            help="A token of Slack with the scope `files:read`, if the files' links need one.",
+        ),
+    ] = "",
+    name: Annotated[
+        str,
+        typer.Option(
+            help="Name of the new organization. The default is in the name of Slack's archive."
+        ),
+    ] = "",
+    dry_run: DryRun = False,
+    invites: Invites = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import an export of Slack."""
+    from tertulia.imports.slack.export import SlackExport
+
+    run(
+        config,
+        lambda work: SlackExport(path, work, token=token, name=name),
+        is_dry=dry_run,
+        as_json=as_json,
+        invites=invites,
+    )
+
+
+app.command(
+    "slack",
+    epilog="Example: `tertulia import slack --data-dir data --token xoxp-… slack-export.zip`",
+)(configured(slack))

@@ -136,9 +136,9 @@ class Expired:
         days = source.settings.get("message_retention_days", -1)
         self._default = days if isinstance(days, int) else -1
         self._of_channel = {
-            channel.key: channel.retention_days
+            channel.key: days
             for channel in source.channels
-            if channel.retention_days == -1 or (channel.retention_days or 0) > 0
+            if (days := channel.retention_days or 0) == -1 or days > 0
         }
 
     def look(self, message: SourceMessage) -> None:

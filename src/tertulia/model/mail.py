@@ -22,6 +22,8 @@ class MailKind(Enum):
     FORGOTTEN = "forgotten"
     """To reset a password. `about` is the account's ID; the facts have the link's expiry and
     identify the password."""
+    ACCOUNT_IMPORTED = "account_imported"
+    """To set the first password of an imported account. As `FORGOTTEN`."""
     CREDENTIAL_CHANGED = "credential_changed"
     """A password was reset. `about` is the account's ID."""
     NEW_SIGN_IN = "new_sign_in"
@@ -49,6 +51,7 @@ OF_ACCOUNTS: Final = frozenset(
     {
         MailKind.ADDRESS_CHANGED,
         MailKind.FORGOTTEN,
+        MailKind.ACCOUNT_IMPORTED,
         MailKind.CREDENTIAL_CHANGED,
         MailKind.NEW_SIGN_IN,
         MailKind.PASSWORD_CHANGED,

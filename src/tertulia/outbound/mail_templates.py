@@ -196,17 +196,22 @@ def _confirm_address(state: State, links: MailLinks, mail: Mail, now: float) -> 
     return _email(state, mail, "confirm_address", language, facts, link)
 
 
-def _reset_password(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
-    user, expires_at = state.users.get(mail.about), int(mail.facts["expires_at"])
-    credential = state.credentials.get(mail.about)
-    if user is None or credential is None or not user.is_active or expires_at <= now:
-        return None
-    if mail.facts["mark"] != links.password_mark(credential):
-        return None
-    language = language_for(state, user)
-    facts = {"name": user.full_name, "until": _date_and_time(expires_at, language)}
-    link = links.reset(mail.site, credential, expires_at)
-    return _email(state, mail, "forgotten", language, facts, link)
+def _password_mail(name: str) -> "_Writer":
+    """Return a function that renders an email with a link to set a password."""
+
+    def written(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
+        user, expires_at = state.users.get(mail.about), int(mail.facts["expires_at"])
+        credential = state.credentials.get(mail.about)
+        if user is None or credential is None or not user.is_active or expires_at <= now:
+            return None
+        if mail.facts["mark"] != links.password_mark(credential):
+            return None
+        language = language_for(state, user)
+        facts = {"name": user.full_name, "until": _date_and_time(expires_at, language)}
+        link = links.reset(mail.site, credential, expires_at)
+        return _email(state, mail, name, language, facts, link)
+
+    return written
 
 
 def _account_mail(name: str, can_be_off: Unsubscribing | None = None) -> "_Writer":
@@ -252,7 +257,8 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.HAS_ACCOUNT: _has_account,
     MailKind.CONFIRM_ADDRESS: _confirm_address,
     MailKind.ADDRESS_CHANGED: _account_mail("address_changed"),
-    MailKind.FORGOTTEN: _reset_password,
+    MailKind.FORGOTTEN: _password_mail("forgotten"),
+    MailKind.ACCOUNT_IMPORTED: _password_mail("account_imported"),
     MailKind.CREDENTIAL_CHANGED: _account_mail("password_reset"),
     MailKind.NEW_SIGN_IN: _account_mail("new_sign_in", Unsubscribing.SIGN_IN),
     MailKind.PASSWORD_CHANGED: _account_mail("password_changed"),
