@@ -26,7 +26,13 @@ class SilentWeb(Web):
 
     @asynccontextmanager
     async def opened(
-        self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        accept: str,
+        seconds: float,
+        since: Mapping[str, str] | None = None,
+        bearer: str = "",
     ) -> AsyncIterator[StreamedResponse]:
         await asyncio.Event().wait()
         raise AssertionError(f"{url} was waited for")

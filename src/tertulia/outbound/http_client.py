@@ -1,7 +1,8 @@
 """HTTP client for addresses that users choose.
 
 It connects only to public addresses, which are resolved once, checked, and connected to; it sends
-no credentials and cookies; and it limits sizes, times, and numbers of requests.
+no cookies, and no credentials but a token that the caller gives; and it limits sizes, times, and
+numbers of requests.
 """
 
 import asyncio
@@ -110,10 +111,17 @@ class Web:
 
     @asynccontextmanager
     async def opened(
-        self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        accept: str,
+        seconds: float,
+        since: Mapping[str, str] | None = None,
+        bearer: str = "",
     ) -> AsyncIterator[StreamedResponse]:
         """The response to a GET, after redirects, for the duration of the context. `since` are
-        headers of a conditional request.
+        headers of a conditional request. `bearer` is a token that only the URL's own origin gets,
+        not another one that it redirects to.
 
         Raises NotFetched, also within the context if the body ends early or takes longer than
         `seconds`; NotModified; and Unavailable if no other request ended within `seconds`.
@@ -121,7 +129,8 @@ class Web:
         async with self._place(seconds):
             try:
                 async with asyncio.timeout(seconds):
-                    async with self._get(url, {"Accept": accept, **(since or {})}) as answer:
+                    headers = {"Accept": accept, **(since or {})}
+                    async with self._get(url, headers, bearer) as answer:
                         yield answer
             except TimeoutError:
                 raise NotFetched("it took too long") from None
@@ -248,11 +257,16 @@ class Web:
             raise NotFetched(_reason(error)) from None
 
     @asynccontextmanager
-    async def _get(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[StreamedResponse]:
+    async def _get(
+        self, url: str, headers: Mapping[str, str], bearer: str
+    ) -> AsyncIterator[StreamedResponse]:
+        first = self._target(url).origin
         for _ in range(MAX_REDIRECTS + 1):
             target = self._target(url)
             connection = await self._connected(target)
-            async with self._response(connection, target, "GET", headers) as response:
+            is_first = bool(bearer) and target.origin == first
+            sent = {**headers, "Authorization": f"Bearer {bearer}"} if is_first else headers
+            async with self._response(connection, target, "GET", sent) as response:
                 received = _headers_of(response)
                 if response.status in _REDIRECTS and "location" in received:
                     url = _joined(url, received["location"])

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from typing import BinaryIO
 
 
 class NotFetched(Exception):
@@ -54,6 +55,17 @@ class StreamedResponse:
         if len(content) > limit:
             raise NotFetched("it is too large")
         return content
+
+    async def save(self, file: BinaryIO, limit: int) -> int:
+        """Write the body to a file, and return its size. Raises NotFetched if it is larger than
+        `limit` bytes."""
+        size = 0
+        async for chunk in self._chunks():
+            size += len(chunk)
+            if size > limit:
+                raise NotFetched("it is too large")
+            file.write(chunk)
+        return size
 
 
 @dataclass(frozen=True)

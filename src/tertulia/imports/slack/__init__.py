@@ -1,0 +1,1 @@
+"""Slack's export, and those of tools that write the same files."""

@@ -1,0 +1,150 @@
+"""An export of Slack as a source."""
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from msgspec.structs import replace
+
+from tertulia.imports.archive import file_in, fingerprint_of, opened_directory
+from tertulia.imports.downloads import Downloads
+from tertulia.imports.records import SourceMessage, SourceOrganization
+from tertulia.imports.report import ImportReport
+from tertulia.imports.slack import conversations as listing
+from tertulia.imports.slack.files import SharedFiles, is_slack
+from tertulia.imports.slack.index import SlackIndex
+from tertulia.imports.slack.messages import SlackMessages, first_line
+from tertulia.imports.slack.organization import SlackRecords
+from tertulia.imports.slack.values import ANYTHING, decoded
+from tertulia.imports.source import MessageBatch, Survey
+from tertulia.outbound.http_client import Web
+from tertulia.outbound.http_responses import NotFetched, StreamedResponse
+
+AT_ONCE: Final = 250
+"""Messages of Slack in a batch. Long ones become several."""
+MAX_BATCH: Final = 500
+_NAME: Final = re.compile(r"(?P<name>.+?)[ _-]Slack[ _-]export\b", re.IGNORECASE)
+_RECENT: Final = 3000
+"""Files that were listed last. A file may be in several messages, but comes along once."""
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class SlackExport:
+    """Implements `Source`.
+
+    Message keys are numbers in the order of time across all conversations. `token` is one that may
+    read files (`files:read`). The name of the organization is in the archive's name, since the
+    export doesn't have it.
+    """
+
+    kind = "slack"
+    keeps_ids = False
+
+    def __init__(
+        self,
+        path: Path,
+        work: Path,
+        *,
+        token: str = "",
+        name: str = "",
+        new_web: Callable[[], Web] | None = None,
+    ) -> None:
+        """Raises SourceError."""
+        self._path = path
+        self._token = token
+        self._name = name
+        self._root = opened_directory(path, work)
+        self._fingerprint = fingerprint_of(path)
+        self._conversations = listing.conversations(self._root)
+        self._known = SlackRecords(self._root, self._conversations)
+        self._index = SlackIndex(work / f"slack-{self._fingerprint}.index", self._root)
+        self._files = SharedFiles(
+            self._root,
+            hashlib.sha256(f"{self._fingerprint} files".encode()).digest(),
+            has_token=bool(token),
+        )
+        self._downloads = Downloads(
+            work / f"slack-{self._fingerprint}.files",
+            lambda url: token if is_slack(url) else "",
+            _check,
+            new_web,
+        )
+
+    def survey(self) -> Survey:
+        if not self._index.is_complete:
+            self._index.build(self._conversations, self._known.known_senders)
+            self._index.name_threads(self._first_line)
+        for sender in self._index.senders():
+            self._known.senders[sender.key] = sender
+        match = _NAME.match(self._path.stem)
+        return Survey(
+            fingerprint=self._fingerprint,
+            name=self._name or (match["name"].replace("_", " ") if match else "Slack"),
+            origin="Slack",
+            messages=self._index.messages,
+        )
+
+    def _first_line(self, content: bytes) -> str:
+        try:
+            message = decoded(content, ANYTHING)
+        except ValueError:
+            message = None
+        return first_line(message, self._known)
+
+    def organization(self, report: ImportReport) -> SourceOrganization:
+        survey = self.survey()
+        self._index.report(report)
+        listing.report_directories(self._root, self._conversations, report)
+        found = self._known.organization(survey.name, self._index.moves(), report)
+        pictures = [one.avatar for one in found.users if one.avatar is not None]
+        pictures += [one.file for one in found.emoji]
+        self._downloads.plan(one.place for one in pictures if _is_url(one.place))
+        return found
+
+    def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
+        converter = SlackMessages(self._known, self._index, self._files, report)
+        recent: deque[str] = deque(maxlen=_RECENT)
+        for located in self._index.batches(int(after or 0), AT_ONCE):
+            waiting: list[SourceMessage] = []
+            for place, content in located:
+                made = list(converter.messages(place, content))
+                if waiting and len(waiting) + len(made) > MAX_BATCH:
+                    yield MessageBatch(tuple(waiting), str(place.key - 1))
+                    waiting = []
+                waiting += [self._with_files(one, recent) for one in made]
+            if waiting:
+                yield MessageBatch(tuple(waiting), str(located[-1][0].key))
+
+    def _with_files(self, message: SourceMessage, recent: "deque[str]") -> SourceMessage:
+        """Plan to fetch a message's files, but those that another one just had."""
+        if not message.attachments:
+            return message
+        kept = tuple(one for one in message.attachments if one.path not in recent)
+        recent.extend(one.path for one in kept)
+        self._downloads.plan(one.file.place for one in kept if _is_url(one.file.place))
+        return replace(message, attachments=kept)
+
+    def open(self, place: str) -> BinaryIO:
+        if not _is_url(place):
+            return file_in(self._root, place).open("rb")
+        return self._downloads.open(place)
+
+    def close(self) -> None:
+        self._downloads.close()
+        self._index.close()
+
+
+def _is_url(place: str) -> bool:
+    return "://" in place
+
+
+def _check(url: str, response: StreamedResponse) -> None:
+    """Raise NotFetched for Slack's login page, which it sends without a token that fits."""
+    is_page = url.partition("?")[0].lower().endswith((".html", ".htm", ".xhtml"))
+    if is_slack(url) and response.media_type in _HTML and not is_page:
+        raise NotFetched(
+            "Slack asked to sign in. The token is missing, has expired, or may not read files"
+        )

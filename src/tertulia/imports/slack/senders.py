@@ -1,0 +1,38 @@
+"""Who sent a message."""
+
+from typing import Final, NamedTuple
+
+from tertulia.imports.slack.values import Record, record, text
+
+SLACKBOT: Final = "USLACKBOT"
+UNKNOWN: Final = "unknown"
+"""The key of an account for messages whose sender isn't known."""
+
+
+class SlackSender(NamedTuple):
+    """A sender by what the message itself tells."""
+
+    key: str
+    """The ID of a user or app; for messages without them, made up from the name."""
+    name: str
+    is_bot: bool
+    picture: str = ""
+    """URL, or empty."""
+
+
+def sender_of(message: Record) -> SlackSender:
+    user, bot = text(message, "user")[:64], text(message, "bot_id")[:64]
+    room = record(message, "room")
+    if room and user in {SLACKBOT, ""} and text(room, "created_by"):
+        user = text(room, "created_by")[:64]
+    if user:
+        profile = record(message, "user_profile")
+        name = text(profile, "display_name", "real_name", "name")
+        return SlackSender(user, name or user, bool(bot), text(profile, "image_72"))
+    name = text(message, "username").strip()[:100]
+    if bot:
+        profile = record(message, "bot_profile")
+        return SlackSender(bot, text(profile, "name")[:100] or name or bot, True)
+    if name:
+        return SlackSender(f"bot {name}", name, True)
+    return SlackSender(UNKNOWN, "Unknown sender", False)

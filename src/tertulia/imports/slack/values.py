@@ -1,0 +1,90 @@
+"""Reading values of an export, whose types can't be trusted."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from tertulia.imports.references import clean
+
+T = TypeVar("T")
+Record = Mapping[str, Any]
+"""An object in JSON, with anything in it."""
+MICROSECONDS: Final = 1_000_000
+_LATEST: Final = 4_000_000_000
+"""UNIX seconds after which a time is a mistake."""
+
+ANYTHING: Final = msgspec.json.Decoder()
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.",
+    re.DOTALL,
+)
+
+
+def text(record: Record, *names: str) -> str:
+    """Return the first of these values that is a text and not empty."""
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, str) and value:
+            return clean(value)
+    return ""
+
+
+def record(parent: Record, name: str) -> Record:
+    """Return an object, or an empty one."""
+    value = parent.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def records(parent: Record, name: str) -> Iterator[Record]:
+    """Yield the objects in a list."""
+    value = parent.get(name)
+    if isinstance(value, list):
+        yield from (one for one in value if isinstance(one, dict))
+
+
+def texts(parent: Record, name: str) -> tuple[str, ...]:
+    """Return the texts in a list."""
+    value = parent.get(name)
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def seconds(parent: Record, name: str) -> int:
+    """Return a time in UNIX seconds; 0 if it is missing or invalid."""
+    value = parent.get(name)
+    if isinstance(value, str):
+        return microseconds(value) // MICROSECONDS
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and value is not None and 0 <= value <= _LATEST else 0
+
+
+def microseconds(timestamp: object) -> int:
+    """Return a timestamp such as `1355517523.000005` in microseconds; 0 if it is invalid."""
+    if isinstance(timestamp, float) and 0 < timestamp < _LATEST:
+        return round(timestamp * MICROSECONDS)
+    whole, _, part = str(timestamp)[:32].partition(".")
+    if not (whole.isascii() and whole.isdecimal()) or int(whole) > _LATEST:
+        return 0
+    digits = part[:6].ljust(6, "0")
+    is_number = digits.isascii() and digits.isdecimal()
+    return int(whole) * MICROSECONDS + (int(digits) if is_number else 0)
+
+
+def decoded(content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode JSON. Raises ValueError."""
+    try:
+        return decoder.decode(content)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    try:
+        return decoder.decode(whole_characters(content))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(str(error) or "it is nested too deeply") from error
+
+
+def whole_characters(content: bytes) -> bytes:
+    """Replace halves of characters (surrogates), which JSON can have but text can't. The length
+    stays the same."""
+    return _ESCAPE.sub(lambda match: b"\\ufffd" if len(match[0]) == 6 else match[0], content)
