@@ -107,6 +107,11 @@ class Listener:
             assert self._changed.wait_for(heard, PATIENCE), self.events[-5:]
         return found[0]
 
+    def registers_again(self) -> None:
+        """Wait for a second queue."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.registrations == 2, PATIENCE)
+
     def hears_message(self, message_id: int) -> dict[str, Any]:
         """Wait for a message that matches, and return it as its event shows it."""
         event = self.hears(lambda e: e["type"] == "message" and e["message"]["id"] == message_id)

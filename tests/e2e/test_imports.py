@@ -4,7 +4,7 @@ import asyncio
 
 from tertulia.service.config import Config
 from tests.e2e.conftest import Site
-from tests.e2e.people import PATIENCE, client_of, listening, ok
+from tests.e2e.people import client_of, listening, ok
 from tests.e2e.test_workers import crew
 from tests.imports.invented import Invented, imported
 
@@ -26,8 +26,7 @@ def test_connected_clients_load_imported_messages(crew: Site) -> None:
         ann.hears(lambda e: e["type"] == "realm_user" and e["op"] == "add")
         # At the end, queues are replaced.
         for one in (ann, ben):
-            with one._changed:
-                assert one._changed.wait_for(lambda one=one: one.registrations == 2, PATIENCE)
+            one.registers_again()
         with client_of(crew.ben, crew.server) as client:
             found = ok(
                 client.get_messages(
