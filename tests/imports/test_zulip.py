@@ -29,6 +29,7 @@ from tertulia.service.config import Config
 from tertulia.store.consistency import dangling
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
+from tertulia.wire.api.users.objects import UserFormat, user_object
 from tests.cli.support import Place, run
 from tests.imports.invented import imported
 from tests.imports.test_importer import Killed, contents, unread_ids
@@ -330,6 +331,19 @@ async def test_a_new_organization_is_as_the_export(config: Config, tmp_path: Pat
     report = progress.report.to_json()
     assert report["imported"]["messages"] == 7
     assert (report["skipped"], report["changed"]) == ([], [])
+
+
+async def test_a_placeholder_is_an_imported_stub(tmp_path: Path) -> None:
+    config = Config(data_dir=str(tmp_path / "data"))
+    await imported(config, ZulipExport(ZulipExportBuilder().written(tmp_path), tmp_path))
+    async with opened_log(config, print) as log:
+        state = log.state
+        stubs = {
+            user.id
+            for user in state.users
+            if user_object(state, state.users[ANN], user, HOST, UserFormat()).is_imported_stub
+        }
+    assert stubs == {GHOST}
 
 
 @pytest.mark.parametrize("commits", [3, 5, 8, 9])
