@@ -625,7 +625,8 @@ async def test_an_export_becomes_an_organization(config: Config, tmp_path: Path)
     assert rows[1][2].count("@**Ben|") == 2
     assert f"/near/{rows[0][0]})" in rows[2][2]
     assert '<a href="/user_uploads/1/' in rows[2][3]
-    assert rows_of(config, "SELECT message_id FROM message_edits") == [(rows[3][0],)]
+    edits = rows_of(config, "SELECT message_id, was_content FROM message_edits")
+    assert edits == [(rows[3][0], "later")]
     assert rows_of(config, "SELECT doc FROM realm")[0][0].count("Harbor Café") == 1
 
 
