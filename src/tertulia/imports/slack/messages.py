@@ -165,8 +165,11 @@ class SlackMessages:
                 return f"/me {inline}" if inline else ""
         given = text(message, "text")
         blocks = BlockConverter(converter, self._unknown_block)
-        shown = blocks.of(message, is_escaped=_ESCAPED_TWICE.search(given) is None)
+        is_escaped = "&amp;" not in given or _ESCAPED_TWICE.search(given) is None
+        shown = blocks.of(message, is_escaped=is_escaped) if "blocks" in message else ""
         shown = shown if shown.strip() else converter.mrkdwn(given)
+        if "attachments" not in message:
+            return shown
         return mrkdwn.joined([shown, *blocks.attachments(message, shown)])
 
     def _unknown_block(self, kind: str) -> None:
