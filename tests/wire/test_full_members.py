@@ -55,7 +55,7 @@ async def test_by_default_nobody_waits(org: Organization) -> None:
 
 
 async def test_a_new_member_is_not_a_full_member(waited: Organization) -> None:
-    listener = await waited["ann"].register()
+    listener = await waited["ann"].register(idle_queue_timeout=7 * DAY)
     await waited.add("dan")
     dan = waited["dan"].user_id
     assert await group_events(listener) == [
@@ -69,7 +69,7 @@ async def test_each_member_becomes_a_full_member_in_time(
     waited: Organization, clock: TestClock
 ) -> None:
     ben, cleo = people(waited, "ben", "cleo")
-    listener = await waited["gus"].register()
+    listener = await waited["gus"].register(idle_queue_timeout=7 * DAY)
     clock.ahead = 1.5 * DAY
     await waited.tick()
     assert await group_events(listener) == []
@@ -98,7 +98,7 @@ async def test_members_due_while_no_server_ran_are_updated_when_one_does(
 async def test_a_changed_period_applies_immediately(waited: Organization, clock: TestClock) -> None:
     ben, cleo = people(waited, "ben", "cleo")
     clock.ahead = DAY + 100
-    listener = await waited["gus"].register()
+    listener = await waited["gus"].register(idle_queue_timeout=7 * DAY)
     for days, events, expected in (
         (1, [ended("add_members", ben)], [ben]),
         (0, [ended("add_members", cleo)], [ben, cleo]),
@@ -130,7 +130,10 @@ async def test_a_private_channel_of_full_members_becomes_visible_then(
     """Through a group that contains the full members."""
     seniors = await create(waited, "ann", "seniors", subgroups=[FULL_MEMBERS])
     den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=seniors)
-    listeners = [await waited[name].register() for name in ("ben", "cleo", "gus", "ann")]
+    listeners = [
+        await waited[name].register(idle_queue_timeout=7 * DAY)
+        for name in ("ben", "cleo", "gus", "ann")
+    ]
     clock.ahead = 2 * DAY + 100
     await waited.tick()
     added = [("create", [den]), ("peer_add", [den], people(waited, "mo"))]
@@ -143,7 +146,7 @@ async def test_a_former_role_counts_as_waiting(waited: Organization, clock: Test
     """People whose role is raised, lowered, or restored have waited throughout."""
     gus, mo, ben = people(waited, "gus", "mo", "ben")
     clock.ahead = 2 * DAY + 100
-    listener = await waited["ann"].register()
+    listener = await waited["ann"].register(idle_queue_timeout=7 * DAY)
     assert (await waited["ann"].patch(f"/users/{gus}", role=Role.MEMBER.value)).ok
     assert gus in await full(waited)
     assert ended("add_members", gus) in await group_events(listener)
@@ -195,7 +198,7 @@ async def test_someone_deactivated_for_a_while_has_waited_throughout(
     clock.ahead = 2 * DAY + 100
     await waited.tick()
     assert await full(waited) == []
-    listener = await waited["ann"].register()
+    listener = await waited["ann"].register(idle_queue_timeout=7 * DAY)
     assert (await waited["ann"].post(f"/users/{ben}/reactivate")).ok
     assert await full(waited) == [ben]
     assert ended("add_members", ben) in await group_events(listener)
