@@ -10,6 +10,7 @@ export interface User {
   full_name: string;
   date_joined: string;
   is_active?: boolean;
+  is_deleted?: boolean;
   is_owner: boolean;
   is_admin: boolean;
   is_guest: boolean;
