@@ -14,6 +14,7 @@ import typer
 
 from tertulia.app.composition import opened_organization
 from tertulia.app.founding import opened_log, opened_vault, require_fitting
+from tertulia.cli import live_imports
 from tertulia.cli.commands import Printed, configured, done, report
 from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import AsJson
@@ -372,3 +373,7 @@ app.command(
     "slack",
     epilog="Example: `tertulia import slack --data-dir data --token xoxp-… slack-export.zip`",
 )(configured(slack))
+app.command("zulip-live", epilog=live_imports.EXAMPLE)(configured(live_imports.zulip_live))
+app.command("finish", epilog="Example: `tertulia import finish --data-dir data`")(
+    configured(live_imports.finish)
+)

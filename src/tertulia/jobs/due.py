@@ -169,10 +169,15 @@ def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) 
     return job
 
 
+def _unless_moving(state: State, records: Iterable[R]) -> Iterable[R]:
+    """Leave them to the server that the organization is still moving from."""
+    return () if state.realm.moving_from else records
+
+
 def messages_to_send(node: Node) -> Job:
     """Send scheduled messages."""
     waiting: DueItems[ScheduledMessage] = DueItems(
-        in_order=lambda state: state.scheduled_messages.by_time,
+        in_order=lambda state: _unless_moving(state, state.scheduled_messages.by_time),
         time=lambda message: message.deliver_at,
         key=lambda message: message.id,
         do=partial(send_scheduled, node),
@@ -188,7 +193,7 @@ def messages_to_be_reminded_of(node: Node) -> Job:
         await node.log.submit(None, scheduled.give_up_reminder, node.renderer.render, reminder)
 
     waiting: DueItems[Reminder] = DueItems(
-        in_order=lambda state: state.reminders.by_time,
+        in_order=lambda state: _unless_moving(state, state.reminders.by_time),
         time=lambda reminder: reminder.deliver_at,
         key=lambda reminder: reminder.id,
         do=partial(deliver_reminder, node),

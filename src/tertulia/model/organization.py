@@ -71,6 +71,9 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """UNIX seconds."""
     deactivated: bool = False
     """Whether nobody can use it until the operator reactivates it."""
+    moving_from: str = ""
+    """The URL of the server that it's still moving from: until then, only the import writes here.
+    Empty if it isn't moving."""
     icon: RealmPicture = RealmPicture()
     logo: RealmPicture = RealmPicture()
     night_logo: RealmPicture = RealmPicture()

@@ -59,6 +59,20 @@ def pages_of_messages(connection: Connection, limit: int) -> Iterator[list[Messa
         after = rows[-1][0]
 
 
+def places_between(
+    connection: Connection, after: int, until: int, most: int
+) -> list[tuple[int, int | None, int | None]]:
+    """Return up to that many messages with after < id <= until, ascending: their IDs, channels, and
+    direct conversations."""
+    return list(
+        connection.query(
+            "SELECT id, channel_id, direct_id FROM messages WHERE id > ? AND id <= ?"
+            " ORDER BY id LIMIT ?",
+            (after, until, most),
+        )
+    )
+
+
 def channels_of(connection: Connection, ids: Sequence[int]) -> dict[int, int | None]:
     """Return the channel of each existing message, or None for direct messages."""
     dialect = connection.dialect

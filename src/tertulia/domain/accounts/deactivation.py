@@ -48,7 +48,7 @@ def deactivate(
     return Decision(
         None,
         [
-            *(_deactivated(context, user) for user in [target, *state.users.bots_of(target.id)]),
+            *(deactivated(context, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.end_all_sessions(state, target.id),
             *signing_out.end_agent_keys(state, target.id),
             *signing_out.end_pushes(state, target.id),
@@ -58,8 +58,14 @@ def deactivate(
     )
 
 
-def _deactivated(context: CommandContext, user: User) -> UserDeactivated:
+def deactivated(context: CommandContext, user: User) -> UserDeactivated:
+    """Return the change that deactivates the account."""
     return UserDeactivated(**_belongings(context, user))
+
+
+def reactivated(context: CommandContext, user: User) -> UserReactivated:
+    """Return the change that reactivates the account."""
+    return UserReactivated(**_belongings(context, user))
 
 
 def _belongings(context: CommandContext, user: User) -> dict[str, Any]:
@@ -112,7 +118,7 @@ def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decisio
     changes: list[AnyChange] = [
         *users.key_replaced(state, target.id, key),
         *first,
-        UserReactivated(**_belongings(ahead, target)),
+        reactivated(ahead, target),
     ]
     if target.bot is None:
         users.free_name(state, target.full_name, target.id)

@@ -17,6 +17,7 @@ from tertulia.domain.accounts import (
 )
 from tertulia.domain.accounts.profiles import NewProfile
 from tertulia.domain.channels import subscription_changes, visibility
+from tertulia.domain.organization.moving import require_moved
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -90,6 +91,7 @@ def new_account(
 ) -> User:
     """Return a new person's account. Raise as `create`."""
     state = context.state
+    require_moved(state)
     return User(
         id=state.users.next_id(),
         address=free_address(state, address),

@@ -243,7 +243,7 @@ def change_members(
         removed_groups=_present_subgroups(group, edit.remove_groups),
         deactivated=group.deactivated,
     )
-    change = msgspec.structs.replace(change, sight=_visibility_changes(state, group, change))
+    change = msgspec.structs.replace(change, sight=visibility_changes(state, group, change))
     changes: list[AnyChange] = [change]
     changes.extend(bot_messages.post(context, _messages(context, group, change), render))
     return Decision(None, changes)
@@ -311,9 +311,10 @@ def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int,
     return found
 
 
-def _visibility_changes(
+def visibility_changes(
     state: State, group: UserGroup, change: UserGroupMembersChanged
 ) -> tuple[ChannelSight, ...]:
+    """Return who gains and loses sight of channels by the change."""
     others = (*change.added_groups, *change.removed_groups)
     people = {*change.added, *change.removed}.union(*map(state.memberships.members, others))
     after = msgspec.structs.replace(

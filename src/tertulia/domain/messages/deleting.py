@@ -42,7 +42,7 @@ def delete(context: CommandContext, doomed: MessagesToDelete) -> Decision[None]:
     for message in doomed.messages:
         require_readable(context, message)
         _require_right(context, message)
-    return Decision(None, _deleted(context.state, doomed))
+    return Decision(None, deleted(context.state, doomed))
 
 
 class DeletionScope(Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ def delete_written(
     _require_unchanged(state, doomed)
     if not places.have(state, doomed.messages[0].channel_id):
         return Decision(None)
-    return Decision(None, _deleted(state, doomed))
+    return Decision(None, deleted(state, doomed))
 
 
 def expire(context: CommandContext, doomed: MessagesToDelete, before: int) -> Decision[bool]:
@@ -87,7 +87,7 @@ def expire(context: CommandContext, doomed: MessagesToDelete, before: int) -> De
     limit = kept_since(context.state, doomed.messages[0].channel_id, context.now)
     if limit is None or before > limit:
         return Decision(False)
-    return Decision(True, _deleted(context.state, doomed))
+    return Decision(True, deleted(context.state, doomed))
 
 
 def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
@@ -107,7 +107,7 @@ def _require_unchanged(state: State, doomed: MessagesToDelete) -> None:
         raise Conflict
 
 
-def _deleted(state: State, doomed: MessagesToDelete) -> tuple[MessagesDeleted, ...]:
+def deleted(state: State, doomed: MessagesToDelete) -> tuple[MessagesDeleted, ...]:
     """Return the changes that delete the messages, newest first."""
     begins = range(0, len(doomed.messages), _OF_ENTRY)
     return tuple(_part_deleted(state, doomed, begin) for begin in reversed(begins))

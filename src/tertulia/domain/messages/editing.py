@@ -72,17 +72,16 @@ def edit(
     after = sending.mentions(context, rendered, participants, received, direct=direct)
     for user_id in state.alerts.alerted_by(content) & received:
         after[user_id] = after.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
-    before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
-    mentioned = _gained(after, before)
-    unmentioned = _gained(before, after)
     linked = set(state.uploads.linked_by([message.id]))
     claimed = attachments.claimed(
         state, context.actor.id, content, composed.opened_attachments | linked
     )
     claimed_ids = {attachment.id for attachment in claimed}
     detached = tuple(sorted(linked - claimed_ids))
-    change = MessageEdited(
-        message=msgspec.structs.replace(
+    change = edited(
+        state,
+        found,
+        msgspec.structs.replace(
             message,
             content=content,
             rendered=rendered.html,
@@ -92,17 +91,34 @@ def edit(
             is_me=rendered.is_me,
             mentions_all=rendered.mentions_all and message.channel_id is not None,
         ),
-        was_content=message.content,
-        was_rendered=message.rendered,
-        mentioned=mentioned,
-        unmentioned=unmentioned,
-        flags=_with(found.flags, mentioned, unmentioned),
-        read_by=read_by(state, found),
+        after,
+    )
+    change = msgspec.structs.replace(
+        change,
         attached=tuple(sorted(claimed_ids - linked)),
         detached=detached,
         awaits_previews=bool(rendered.pages),
     )
     return Decision(detached, (change,))
+
+
+def edited(
+    state: State, found: LoadedMessage, message: Message, after: Mapping[int, Flag]
+) -> MessageEdited:
+    """Return the change that gives a message new content. `after` are the flags that follow from
+    it."""
+    before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
+    mentioned = _gained(after, before)
+    unmentioned = _gained(before, after)
+    return MessageEdited(
+        message=message,
+        was_content=found.message.content,
+        was_rendered=found.message.rendered,
+        mentioned=mentioned,
+        unmentioned=unmentioned,
+        flags=_with(found.flags, mentioned, unmentioned),
+        read_by=read_by(state, found),
+    )
 
 
 def require_editable(context: CommandContext, message: Message) -> None:

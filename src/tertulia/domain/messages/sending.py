@@ -8,6 +8,7 @@ from msgspec import Struct
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import topics
 from tertulia.domain.messages import attachments, reactions
+from tertulia.domain.organization.moving import require_moved
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
@@ -114,6 +115,7 @@ def deliver(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[Messa
     sent: list[MessageSent] = []
     begun_widgets = 0
     for n, (context, draft) in enumerate(drafts):
+        require_moved(context.state)
         message_id = context.state.last_message_id + 1 + n
         change = _sent(context, draft, message_id, begun)
         if draft.form is not None or draft.content.startswith("/"):

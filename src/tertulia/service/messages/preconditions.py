@@ -76,7 +76,7 @@ async def to_move(
     `moving.move`."""
     away = wanted.channel_id is not None
     if wanted.propagation is Propagation.ONE:
-        return await _rows_to_move(log, message_id, [message_id], away=away)
+        return await rows_to_move(log, message_id, [message_id], away=away)
     found = await to_edit(log, message_id)
     now = log.clock()
     limit = moving.age_limit(CommandContext(log.state, now, user_id), is_between=away)
@@ -84,7 +84,7 @@ async def to_move(
     excerpt = TopicExcerpt(lines=(), first_elsewhere=None, topic=topic)
     plan = moving.plan_move(CommandContext(log.state, log.clock(), user_id), found, excerpt, wanted)
     if not plan.renames and len(plan.ids) <= plan.batch:
-        found, excerpt = await _rows_to_move(log, message_id, list(plan.ids), away=away)
+        found, excerpt = await rows_to_move(log, message_id, list(plan.ids), away=away)
     return found, msgspec.structs.replace(excerpt, topic=topic)
 
 
@@ -103,9 +103,11 @@ async def _topic_messages(log: Log, message: Message, since: float | None) -> To
     return await log.store.read(look)
 
 
-async def _rows_to_move(
+async def rows_to_move(
     log: Log, message_id: int, ids: Sequence[int], *, away: bool
 ) -> tuple[LoadedMessage, TopicExcerpt]:
+    """The message, and what moving it and others of its topic concerns; `away` to another channel.
+    Raises NoSuchMessage."""
 
     def look(connection: Connection) -> tuple[_One, TopicExcerpt]:
         one = _one(connection, message_id)

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tertulia.domain.organization.moving import require_moved
 from tertulia.model.errors import (
     FilesUnavailable,
     NotAuthenticated,
@@ -92,6 +93,7 @@ class Endpoint:
             if route.dev and not node.config.dev:
                 raise Refused("This endpoint is available only on development servers.")
             user = await self._admitted(request, route)
+            _require_allowed(node, route)
         except (Refused, Unavailable):
             # Read the body anyway: a client that is still sending doesn't read the response.
             if request.method not in {"GET", "HEAD"}:
@@ -127,6 +129,7 @@ class Endpoint:
         node = self._node
         try:
             user = await self._admitted(request, route)
+            _require_allowed(node, route)
         except (Refused, Unavailable):
             await drained(request)
             raise
@@ -218,6 +221,21 @@ class Endpoint:
         ):
             raise Refused("Incoming webhook bots can only send messages.")
         return user
+
+
+_WHILE_MOVING = frozenset(
+    {
+        *("/register", "/events", "/messages/render", "/users/me/presence"),
+        *("/sessions", "/sessions/confirm", "/sessions/{session_id:int}"),
+    }
+)
+
+
+def _require_allowed(node: HttpNode, route: Route) -> None:
+    """Raise Refused for requests that write, while the organization is moving here."""
+    is_harmless = route.access is Access.ANYONE or route.path in _WHILE_MOVING
+    if route.method != "GET" and not is_harmless:
+        require_moved(node.state)
 
 
 _ALWAYS_KNOWN = frozenset({"client", "api_key"})

@@ -1,0 +1,513 @@
+"""Following a running Zulip until its organization has moved here.
+
+Events there only say what to look at again: everything is made equal to what the server shows
+then. So an event that comes twice, or after a crash, does no harm.
+"""
+
+import asyncio
+import heapq
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from tertulia.domain import names
+from tertulia.domain.organization import realms
+from tertulia.imports.progress import ImportRefused
+from tertulia.imports.report import ImportReport
+from tertulia.imports.zulip import live_organization
+from tertulia.imports.zulip.live_messages import LiveMessages, Touched
+from tertulia.imports.zulip.live_organization import LiveOrganization, PreviousState
+from tertulia.imports.zulip.rows import Row, flag, number, numbers, text
+from tertulia.imports.zulip.server import Interrupted, QueueLost, ZulipServer
+from tertulia.log.log import Log
+from tertulia.model.changes import AnyChange, RealmChanged, RealmCreated
+from tertulia.model.errors import Refused
+from tertulia.model.groups import SYSTEM_GROUPS
+from tertulia.model.organization import Realm
+from tertulia.service.credentials import Vault
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.store import installation, queries
+from tertulia.store.disk_files import DiskFiles
+from tertulia.store.files import Files
+from tertulia.store.notes import FactSet, Note
+from tertulia.store.store import READ_SECONDS
+
+IMPORT_FACT: Final = "import"
+"""The fact with the import of an export, which following continues."""
+FACT: Final = "import_live"
+FINISH_FACT: Final = "import_live_finish"
+"""Whether the move is to be finished."""
+BATCH: Final = 500
+IDS_AT_ONCE: Final = 300
+POLL_SECONDS: Final = 2.0
+SETTLE_SECONDS: Final = 1.0
+"""How long a new message waits for one with a lower ID, which may be announced after it."""
+REFRESH_SECONDS: Final = 5.0
+"""The least time between two looks at the organization."""
+KEEP_SECONDS: Final = 120.0
+"""How often the queue is asked for events while messages are compared."""
+SEEN_SECONDS: Final = 30.0
+"""How often it is stored that the follower runs."""
+UNREADABLE: Final = (
+    "messages since the export in private channels and direct conversations that the owner isn't in"
+)
+_OF_MESSAGES: Final = frozenset(
+    {
+        *("message", "update_message", "delete_message", "reaction", "submessage"),
+        *("update_message_flags", "heartbeat"),
+    }
+)
+T = TypeVar("T")
+
+
+class Followed(Struct, kw_only=True):
+    """How far following is, as it is stored."""
+
+    url: str
+    step: str = "comparing"
+    """`comparing`, `following`, or `done`."""
+    position: int = 0
+    """The messages up to this one have been compared."""
+    history_until: int = 0
+    """Messages up to this one were sent before the move, and count as read. 0 if an export brought
+    them."""
+    queue_id: str = ""
+    last_event_id: int = -1
+    started_at: float = 0
+    seen_at: float = 0
+    ended_at: float = 0
+    events: int = 0
+    report: ImportReport = field(default_factory=ImportReport)
+    differences: list[str] = []
+    """What following doesn't bring along."""
+
+
+class _Base(Struct):
+    """The part of an import's progress that following needs."""
+
+    step: str = ""
+    origin: str = ""
+    keep_ids: bool = False
+
+
+class Follower:
+    """Follows one server until it is ended or the move is to be finished."""
+
+    def __init__(
+        self,
+        log: Log,
+        vault: Vault,
+        files: Files,
+        disk: DiskFiles,
+        server: ZulipServer,
+        *,
+        site: str = "",
+        tell: Callable[[str, Followed], None] = lambda *_: None,
+        is_ended: Callable[[], bool] = lambda: False,
+        processes: int | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._log = log
+        self._vault = vault
+        self._server = server
+        self._tell = tell
+        self._is_ended = is_ended
+        self._poll_seconds = poll_seconds
+        self._followed = Followed(url=server.url)
+        self._report = ImportReport()
+        self._messages = LiveMessages(log, server, files, disk, site, self._report, processes)
+        self._looked_at = 0.0
+
+    async def run(self) -> Followed:
+        """Follow. Return what is stored at the end, whose step is `done` if the move is finished.
+        Raises SourceError, and ImportRefused if this isn't the organization there."""
+        followed = self._followed
+        try:
+            await self._begin()
+            while followed.step != "done":
+                try:
+                    there = await self._look()
+                    if followed.step == "comparing":
+                        await self._compare(there)
+                    await self._follow(there)
+                except QueueLost:
+                    followed.step, followed.queue_id, followed.position = "comparing", "", 0
+        except Interrupted:
+            pass
+        finally:
+            self._messages.close()
+        return followed
+
+    # Beginning
+
+    async def _begin(self) -> None:
+        stored, base = await self._log.store.read_log(
+            lambda c: (installation.value(c, FACT), installation.value(c, IMPORT_FACT)),
+            READ_SECONDS,
+        )
+        if stored is not None:
+            before = msgspec.json.decode(stored, type=Followed)
+            if before.step != "done" and before.url != self._server.url:
+                raise ImportRefused(
+                    f"The organization is moving from {before.url}. Continue with that server."
+                )
+            if before.step == "done":
+                raise ImportRefused("The move is finished.")
+            for name in Followed.__struct_fields__:
+                setattr(self._followed, name, getattr(before, name))
+            for kept, stored_part in (
+                (self._report.imported, before.report.imported),
+                (self._report.skipped, before.report.skipped),
+                (self._report.changed, before.report.changed),
+            ):
+                kept.update(stored_part)  # type: ignore[arg-type]
+            self._followed.report = self._report
+            return
+        self._followed.report = self._report
+        self._followed.started_at = time.time()
+        if self._log.state.is_empty:
+            return
+        imported = msgspec.json.decode(base, type=_Base) if base else _Base()
+        if imported.step != "done" or not imported.keep_ids:
+            raise ImportRefused(
+                "Following needs an empty data directory, or an organization that the import of an"
+                " export of the same server created and that is finished."
+            )
+
+    async def _look(self) -> PreviousState:
+        """Make the organization equal, and return what is there. Registers an event queue unless
+        one is used."""
+        followed = self._followed
+        row = await self._asked(self._server.register)
+        if followed.queue_id:
+            await self._asked(self._server.end_queue, text(row, "queue_id"))
+        else:
+            followed.queue_id = text(row, "queue_id")
+            last = row.get("last_event_id")
+            followed.last_event_id = last if isinstance(last, int) else -1
+        there = PreviousState(state=row, channels=await self._asked(self._server.channels))
+        if self._log.state.is_empty:
+            await self._found(there)
+        elif not followed.seen_at:
+            self._require_same(there, await self._asked(self._server.newest_id))
+        if self._log.state.realm.moving_from != followed.url:
+            await self._submit([RealmChanged(values={"moving_from": followed.url})])
+        await self._equalize(there)
+        self._looked_at = time.monotonic()
+        return there
+
+    async def _found(self, there: PreviousState) -> None:
+        followed = self._followed
+        followed.history_until = await self._asked(self._server.newest_id)
+        try:
+            name = names.realm_name(text(there.state, "realm_name"))
+        except Refused:
+            name = "Organization"
+        now = int(time.time())
+        realm = Realm(
+            uuid=str(uuid.uuid4()),
+            name=name,
+            created_at=number(there.state, "realm_date_created") or now,
+            inline_url_embed_preview=True,
+            moving_from=followed.url,
+        )
+        await self._submit(
+            [RealmCreated(realm=realm, groups=SYSTEM_GROUPS, bots=realms.system_bots(now))],
+            FactSet(installation.SECRET, self._vault.fingerprint),
+        )
+
+    def _require_same(self, there: PreviousState, newest: int) -> None:
+        """Raise ImportRefused if the IDs here belong to other records than there."""
+        state = self._log.state
+        people = there.state.get("realm_users")
+        same = other = 0
+        for row in people if isinstance(people, list) else ():
+            known = state.users.get(number(row, "user_id")) if isinstance(row, dict) else None
+            if known is not None and not known.is_system_bot:
+                address = text(row, "delivery_email") or text(row, "email")
+                is_same = address.casefold() == known.address.casefold()
+                same += is_same or text(row, "full_name") == known.full_name
+                other += not is_same and text(row, "full_name") != known.full_name
+        if not same or other > same:
+            raise ImportRefused(
+                f"The organization at {self._server.url} isn't the one that was imported here: its"
+                " people have other IDs."
+            )
+        if state.last_message_id > newest:
+            raise ImportRefused(
+                "There are newer messages here than there, so new ones couldn't keep their IDs."
+                " Import the export into an empty data directory, and don't write there before the"
+                " move is finished."
+            )
+
+    async def _equalize(self, there: PreviousState) -> None:
+        organization = LiveOrganization(there, self._vault, self._report)
+        count = 0
+        for verb in organization.verbs():
+            context = CommandContext(self._log.state, self._log.clock(), None)
+            if verb(context):
+                count += await self._log.submit(None, live_organization.changed, verb)
+        if count:
+            self._messages.close()  # It renders names and channels as they were.
+            self._report.count("changes of the organization", count)
+
+    # Comparing
+
+    async def _compare(self, there: PreviousState) -> None:
+        """Compare all messages that the owner can read."""
+        followed = self._followed
+        batches = self._batches(there, followed.position)
+        kept_at = time.monotonic()
+        while (rows := await self._asked(next, batches, None)) is not None:
+            last = int(rows[-1]["id"])
+            await self._delete_missing(there, followed.position, last, rows)
+            await self._equalize_rows(there, rows, last)
+            self._tell("comparing messages", followed)
+            if self._is_ended():
+                raise Interrupted
+            if time.monotonic() - kept_at > KEEP_SECONDS:
+                # The events stay in the queue, which would end if nobody asked for them.
+                await self._events(followed.last_event_id)
+                kept_at = time.monotonic()
+        newest = self._log.state.last_message_id
+        await self._delete_missing(there, followed.position, newest, ())
+        followed.step = "following"
+        await self._store()
+
+    async def _equalize_rows(self, there: PreviousState, rows: Sequence[Row], last: int) -> None:
+        followed = self._followed
+
+        def progress() -> list[Note]:
+            followed.position = last
+            return [self._note()]
+
+        old = [row for row in rows if row["id"] <= followed.history_until]
+        new = rows[len(old) :]
+        if old:
+            await self._messages.equalize(there, old, list, is_history=True)
+        if new:
+            await self._messages.equalize(there, new, progress)
+        followed.position = last
+        await self._store()
+
+    def _batches(self, there: PreviousState, after: int) -> Iterator[list[Row]]:
+        """Yield the messages after that one, ascending."""
+        narrows: list[list[Row]] = [[{"operator": "streams", "operand": "public"}], []]
+        narrows += [
+            [{"operator": "stream", "operand": channel_id}]
+            for channel_id in sorted(_readable_private(there))
+        ]
+        pages = [self._pages(after, narrow) for narrow in narrows]
+        batch: list[Row] = []
+        last = after
+        for row in heapq.merge(*pages, key=lambda row: int(row["id"])):
+            if row["id"] == last:
+                continue
+            last = row["id"]
+            batch.append(row)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _pages(self, after: int, narrow: list[Row]) -> Iterator[Row]:
+        while rows := self._server.messages_after(after, narrow):
+            yield from rows
+            after = int(rows[-1]["id"])
+
+    async def _delete_missing(
+        self, there: PreviousState, after: int, until: int, rows: Sequence[Row]
+    ) -> None:
+        """Delete the messages that the owner could read there, but that no longer exist."""
+        exist = {row["id"] for row in rows}
+        state = self._log.state
+        own = set(state.directs.of_user[there.owner_id])
+        private = _readable_private(there)
+        while True:
+            places = await self._log.store.read(
+                queries.places_between, after, min(until, state.last_message_id), BATCH
+            )
+            gone = [
+                message_id
+                for message_id, channel_id, direct_id in places
+                if message_id not in exist
+                and (
+                    direct_id in own
+                    if channel_id is None
+                    else channel_id in private or not state.channels[channel_id].is_private
+                )
+            ]
+            # The list may have been shortened; only what the server says is believed.
+            if gone and (sure := await self._missing(gone)):
+                deleted = await self._messages.delete(sure)
+                self._report.count("deleted messages", deleted)
+            if len(places) < BATCH:
+                return
+            after = places[-1][0]
+
+    async def _missing(self, message_ids: Sequence[int]) -> list[int]:
+        found: set[int] = set()
+        for begin in range(0, len(message_ids), IDS_AT_ONCE):
+            some = message_ids[begin : begin + IDS_AT_ONCE]
+            found |= {row["id"] for row in await self._asked(self._server.messages_with, some)}
+        return [one for one in message_ids if one not in found]
+
+    # Following
+
+    async def _follow(self, there: PreviousState) -> None:
+        followed = self._followed
+        while followed.step != "done":
+            is_last = await self._is_to_finish()
+            there, is_quiet = await self._apply_events(there)
+            self._tell("following", followed)
+            if is_last and is_quiet:
+                await self._finish()
+                return
+            if self._is_ended():
+                raise Interrupted
+            if time.time() - followed.seen_at > SEEN_SECONDS:
+                await self._store()
+            if is_quiet:
+                await asyncio.sleep(self._poll_seconds)
+
+    async def _apply_events(self, there: PreviousState) -> tuple[PreviousState, bool]:
+        """Apply the events since the last ones. Return what is there, and whether there were
+        none."""
+        events = await self._events(self._followed.last_event_id)
+        if not events:
+            return there, True
+        if any(text(one, "type") == "message" for one in events):
+            await asyncio.sleep(min(SETTLE_SECONDS, self._poll_seconds))
+            events += await self._events(int(events[-1]["id"]))
+        if any(text(one, "type") not in _OF_MESSAGES for one in events):
+            await asyncio.sleep(
+                max(0.0, self._looked_at + REFRESH_SECONDS - time.monotonic())
+                if self._poll_seconds
+                else 0.0
+            )
+            there = await self._look()
+        looks, deleted, edited, flagged = _touched(events)
+        rows: list[Row] = []
+        ids = sorted(looks - deleted)
+        for begin in range(0, len(ids), IDS_AT_ONCE):
+            some = ids[begin : begin + IDS_AT_ONCE]
+            rows += await self._asked(self._server.messages_with, some)
+        if rows and self._lacks_place(rows):
+            there = await self._look()
+        if rows:
+            touched = Touched(edited=edited, flagged=flagged)
+            await self._messages.equalize(there, rows, lambda: [self._note()], touched)
+        if deleted:
+            count = await self._messages.delete(sorted(deleted))
+            self._report.count("deleted messages", count)
+        self._followed.events += len(events)
+        self._followed.last_event_id = int(events[-1]["id"])
+        await self._store()
+        return there, False
+
+    async def _events(self, after: int) -> list[Row]:
+        found = await self._asked(
+            lambda: self._server.events(self._followed.queue_id, after, block=False)
+        )
+        return sorted((e for e in found if number(e, "id") is not None), key=lambda e: int(e["id"]))
+
+    def _lacks_place(self, rows: Sequence[Row]) -> bool:
+        state = self._log.state
+        return any(
+            number(row, "sender_id") not in state.users
+            or ("stream_id" in row and number(row, "stream_id") not in state.channels)
+            for row in rows
+        )
+
+    # The end
+
+    async def _is_to_finish(self) -> bool:
+        found = await self._log.store.read_log(
+            lambda c: installation.value(c, FINISH_FACT), READ_SECONDS
+        )
+        return bool(found)
+
+    async def _finish(self) -> None:
+        """Look once more at everything but older messages, and open the organization."""
+        followed = self._followed
+        there = await self._look()
+        for _ in range(10):
+            there, is_quiet = await self._apply_events(there)
+            if is_quiet:
+                break
+        followed.differences = live_organization.differences(self._log.state, there.state)
+        if not followed.history_until:
+            followed.differences.append(UNREADABLE)
+        followed.step, followed.ended_at = "done", time.time()
+        await self._submit([RealmChanged(values={"moving_from": ""})], FactSet(FINISH_FACT, ""))
+        await self._asked(self._server.end_queue, followed.queue_id)
+
+    # Storing
+
+    def _note(self) -> Note:
+        self._followed.seen_at = time.time()
+        return FactSet(FACT, msgspec.json.encode(self._followed).decode())
+
+    async def _store(self) -> None:
+        await self._submit(())
+
+    async def _submit(self, changes: Sequence[AnyChange], *notes: Note) -> None:
+        def verb(_: CommandContext) -> Decision[None]:
+            return Decision(None, changes)
+
+        await self._log.submit(None, verb, notes=[self._note(), *notes])
+
+    async def _asked(self, ask: Callable[..., T], *arguments: Any) -> T:
+        """Return the server's response, waiting in a thread."""
+        return await asyncio.to_thread(ask, *arguments)
+
+
+def _touched(events: Sequence[Row]) -> tuple[set[int], set[int], set[int], set[int]]:
+    """Return the messages to look at, and those that are deleted, edited, and flagged."""
+    looks: set[int] = set()
+    deleted: set[int] = set()
+    edited: set[int] = set()
+    flagged: set[int] = set()
+    for event in events:
+        ids = {*numbers(event, "message_ids"), *numbers(event, "messages")}
+        message = event.get("message")
+        ids |= {
+            one
+            for one in (
+                number(event, "message_id"),
+                number(message, "id") if isinstance(message, dict) else None,
+            )
+            if one is not None
+        }
+        match text(event, "type"):
+            case "delete_message":
+                deleted |= ids
+            case "update_message":
+                looks |= ids
+                if not flag(event, "rendering_only"):
+                    edited |= {number(event, "message_id") or 0} if "content" in event else set()
+            case "update_message_flags":
+                if flag(event, "all"):
+                    continue
+                looks |= ids
+                flagged |= ids
+            case "message" | "reaction" | "submessage":
+                looks |= ids
+    return looks, deleted, edited, flagged
+
+
+def _readable_private(there: PreviousState) -> set[int]:
+    """Return the private channels whose whole history the owner can read."""
+    subscribed = there.state.get("subscriptions")
+    return {
+        number(row, "stream_id") or 0
+        for row in (subscribed if isinstance(subscribed, list) else ())
+        if isinstance(row, dict)
+        and flag(row, "invite_only")
+        and flag(row, "history_public_to_subscribers", True)
+    }
