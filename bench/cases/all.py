@@ -5,6 +5,7 @@ from bench.cases import (
     fetching,
     growth,
     holding,
+    imports,
     memory,
     nodes,
     notices,
@@ -40,4 +41,5 @@ CASES = (
     holding.CASE,
     topics.CASE,
     rendering.CASE,
+    imports.CASE,
 )

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import logging
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Final
@@ -104,7 +106,16 @@ class _Worker:
 def _begin(records: Mapping[str, bytes], site: str) -> None:
     global _own
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _own = _Worker(records, site)
+
+
+def _end_with_parent() -> None:
+    """End this process when the importing one was killed, which its queue doesn't say."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _render(texts: Sequence[Text]) -> bytes:

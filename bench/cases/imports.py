@@ -1,0 +1,124 @@
+"""Importing an organization with 1,000,000 messages, and continuing after it was killed."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import msgspec
+
+from bench import processes
+from bench.arithmetic import Target
+from bench.cases import Case
+from bench.context import Bench
+from bench.importing import KINDS
+from bench.report import Line
+from tertulia.service.config import Config
+from tertulia.store.database import READING
+from tertulia.store.store import database_at
+
+MESSAGES = 1_000_000
+QUICK_MESSAGES = 20_000
+RATE = 5000.0
+"""Messages per second."""
+MEMORY = 300 * 2**20
+"""Bytes of all its processes."""
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    messages = QUICK_MESSAGES if bench.quick else MESSAGES
+    for kind in KINDS:
+        with bench.datasets.empty() as config:
+            figures, peak = _run(config, kind, messages)
+            whole = _digest(config)
+        with bench.datasets.empty() as config:
+            _killed(config, kind, messages)
+            _run(config, kind, messages)
+            is_equal = _digest(config) == whole
+        title = f"import {messages:,} messages, {kind}"
+        rate = messages / figures["seconds"]
+        yield Line(
+            f"import_{kind}",
+            title,
+            "/s",
+            [rate],
+            cpu=figures["cpu"] / messages,
+            targets=[
+                Target("", rate, RATE, "/s", at_least=True),
+                Target("equal after it was killed", float(is_equal), 1.0, "", at_least=True),
+            ],
+            more={"rendering_cpu_per_message": figures["others_cpu"] / messages},
+        )
+        yield Line(
+            f"import_{kind}_memory",
+            f"{title}: peak memory of all processes",
+            "MiB",
+            [peak],
+            targets=[Target("", peak, MEMORY, "MiB")],
+        )
+
+
+def _started(config: Config, kind: str, messages: int) -> "subprocess.Popen[str]":
+    given = msgspec.json.encode(config).decode()
+    command = [sys.executable, "-m", "bench.importing", "--kind", kind, "--config", given]
+    return subprocess.Popen(
+        [*command, "--messages", str(messages)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def _run(config: Config, kind: str, messages: int) -> tuple[dict[str, float], int]:
+    """Import everything. Return what the process printed, and its peak memory in bytes."""
+    process = _started(config, kind, messages)
+    most = 0
+    while process.poll() is None:
+        with suppress(OSError, ValueError):  # One has just ended.
+            most = max(most, sum(map(processes.pss, processes.family(process.pid))))
+        time.sleep(0.25)
+    output, _ = process.communicate()
+    if process.returncode:
+        raise RuntimeError("the import failed")
+    return json.loads(output), most
+
+
+def _killed(config: Config, kind: str, messages: int) -> None:
+    """Import about half, and kill the process."""
+    process = _started(config, kind, messages)
+    while process.poll() is None and _written(config) < messages // 2:
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+
+
+def _written(config: Config) -> int:
+    database = database_at(config.data_path, config.database_url)
+    if not database.exists():
+        return 0
+    with suppress(Exception), closing(database.connect(readonly=True, limits=READING)) as one:
+        return int(one.query("SELECT coalesce(max(id), 0) FROM messages")[0][0] or 0)
+    return 0
+
+
+def _digest(config: Config) -> str:
+    """Return a digest of all messages but the report, and of what was read."""
+    digest = hashlib.sha256()
+    database = database_at(config.data_path, config.database_url)
+    with closing(database.connect(readonly=True, limits=READING)) as one:
+        for query in (
+            "SELECT id, sender_id, sent_at, channel_id, topic_id, content, rendered FROM messages"
+            " WHERE sender_id > 3 AND id > ? ORDER BY id LIMIT 5000",
+            "SELECT message_id, user_id, name FROM reactions WHERE message_id > ?"
+            " ORDER BY message_id, user_id LIMIT 5000",
+        ):
+            after = 0
+            while rows := one.query(query, (after,)):
+                digest.update(repr([tuple(row) for row in rows]).encode())
+                after = int(rows[-1][0])
+        for row in one.query("SELECT user_id, chunk, bitmap FROM read_state ORDER BY 1, 2"):
+            digest.update(repr((row[0], row[1], bytes(row[2]))).encode())
+    return digest.hexdigest()
+
+
+CASE = Case("imports", "importing messages from another server", _measure)
