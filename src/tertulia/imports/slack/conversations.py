@@ -98,9 +98,9 @@ def conversations(root: Path) -> list[SlackConversation]:
 
 def report_directories(root: Path, found: list[SlackConversation], report: ImportReport) -> None:
     """Note the directories of messages that no list mentions."""
-    known = {one.directory for one in found}
+    known = {one.directory for one in found} | _NOT_CONVERSATIONS
     for path in sorted(root.iterdir()):
-        if path.is_dir() and path.name not in known | _NOT_CONVERSATIONS:
+        if path.is_dir() and path.name not in known:
             number = sum(1 for one in path.iterdir() if one.suffix == ".json")
             if number:
                 report.skip("conversations", "The export's lists don't mention it.", path.name)
