@@ -5,13 +5,14 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
-from tertulia.model.emoji import codes_by_name, names_by_code
+from tertulia.imports.slack.emoji import standard
+from tertulia.model.emoji import client_name, codes_by_name, names_by_code
 
 _TONE: Final = re.compile(
     r"(?:_(?:light|medium_light|medium|medium_dark|dark)_skin_tone|_tone[1-5]"
     r"|:{0,2}_?skin[-_]tone[-_][2-6])$"
 )
-_FLAG: Final = re.compile(r"flag[-_]([a-z])([a-z])")
+_FLAG: Final = re.compile(r"flag_([a-z]{2})")
 _PERSON: Final = re.compile(r"(man|woman|male|female)[-_](.+)")
 _SEXES: Final = {"man": "2642", "male": "2642", "woman": "2640", "female": "2640"}
 _OTHER_NAMES: Final = {
@@ -29,18 +30,18 @@ _NAMED: Final = re.compile(r":([a-zA-Z0-9_+-]{1,64}):")
 @lru_cache(maxsize=10_000)
 def emoji_named(name: str) -> tuple[str, str] | None:
     """Return the code of the Unicode emoji that other servers call by that name, and its name here.
-    Skin tones are left out."""
-    plain = _TONE.sub("", name.lower())
-    known = codes_by_name()
-    code = known.get(plain) or known.get(plain.replace("-", "_")) or _OTHER_NAMES.get(plain)
-    if code is None and (flag := _FLAG.fullmatch(plain)):
-        code = "-".join(f"{0x1F1E6 + ord(letter) - ord('a'):x}" for letter in flag.groups())
+    Skin tones are left out. Their names are Slack's, or like them."""
+    plain = _FLAG.sub(r"flag-\1", _TONE.sub("", name.lower()))
+    found = standard(plain) or standard(plain.replace("-", "_"))
+    if found is not None:
+        return found.code, found.name
+    code = _OTHER_NAMES.get(plain)
     if code is None and (person := _PERSON.fullmatch(plain)):
-        whole = known.get(person[2]) or known.get(person[2].replace("-", "_"))
+        whole = codes_by_name().get(person[2].replace("-", "_"))
         code = f"{whole}-200d-{_SEXES[person[1]]}"
     if code is None or code not in names_by_code():
         return None
-    return code, plain if known.get(plain) == code else names_by_code()[code][0]
+    return code, client_name(code, plain)
 
 
 def with_own_names(text: str, custom: Collection[str]) -> str:

@@ -20,6 +20,8 @@ _LATEX: Final = frozenset({"latex", "tex"})
 def convert(text: str, converted: Callable[[str], str]) -> str:
     """Return the text, with everything but code changed by `converted`. Blocks of LaTeX become
     blocks of math."""
+    if "```" not in text and "~~~" not in text:
+        return _outside_spans(text[:MAX_TEXT], converted)
     written: list[str] = []
     plain: list[str] = []
     fence = ""

@@ -41,6 +41,8 @@ def shortened(text: str, longest: int = names.MAX_TOPIC) -> str:
 
 def _visible(text: str) -> str:
     """Return the text with single spaces, and without characters that names can't have."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
     kept = "".join(one if names.is_printable(one) else " " for one in text)
     if not names.is_visible(kept):
         kept = "".join(one for one in kept if names.is_visible(one))

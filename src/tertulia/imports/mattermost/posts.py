@@ -182,7 +182,7 @@ class PostConverter:
         if at is None:
             return ()
         self._report.change("edits", "The export doesn't have the previous texts.")
-        return (SourceEdit(at=at // 1000, user=post.user, was_content=clean(post.message or "")),)
+        return (SourceEdit(at=at // 1000, user=post.user),)
 
     def _reactions(self, given: Sequence[BulkReaction]) -> tuple[SourceReaction, ...]:
         found: dict[tuple[str, str], SourceReaction] = {}

@@ -33,6 +33,7 @@ def documents(
     Times are integers, in milliseconds since 1970; object IDs are hexadecimal texts. Raises
     BadBson.
     """
+    encoded = None if wanted is None else frozenset(one.encode() for one in wanted)
     offset = 0
     while header := file.read(4):
         length = _INT32.unpack(header)[0] if len(header) == 4 else 0
@@ -42,7 +43,7 @@ def documents(
         if len(data) != length:
             raise BadBson(f"it ends in the middle of the document at byte {offset}")
         try:
-            yield offset, _document(data, 0, length, wanted, 0)
+            yield offset, _document(data, 0, length, encoded, 0)
         except BadBson:
             raise
         except (struct.error, IndexError, KeyError, ValueError) as error:
@@ -51,7 +52,7 @@ def documents(
 
 
 def _document(
-    data: bytes, begin: int, end: int, wanted: Collection[str] | None, depth: int
+    data: bytes, begin: int, end: int, wanted: Collection[bytes] | None, depth: int
 ) -> dict[str, Any]:
     """Decode the document between two positions."""
     if depth > MAX_DEPTH:
@@ -61,12 +62,18 @@ def _document(
     while at < last:
         kind = data[at]
         stop = data.index(0, at + 1, last)
-        name = data[at + 1 : stop].decode("utf-8", "replace")
+        encoded = data[at + 1 : stop]
         at = stop + 1
-        size = _size(data, at, kind, last)
-        if size < 0 or at + size > last:
+        if kind == 0x02:  # The most frequent kind.
+            size = 4 + _INT32.unpack_from(data, at)[0]
+            if size < 5:
+                raise IndexError
+        else:
+            size = _size(data, at, kind, last)
+        if at + size > last:
             raise IndexError
-        if wanted is None or name in wanted:
+        if wanted is None or encoded in wanted:
+            name = encoded.decode("utf-8", "replace")
             found[name] = _value(data, at, size, kind, depth)
         at += size
     return found
@@ -81,7 +88,7 @@ def _size(data: bytes, at: int, kind: int, last: int) -> int:
         size = _INT32.unpack_from(data, at)[0]
         if size < 5:
             raise IndexError
-    elif kind in {0x02, 0x0D, 0x0E}:  # Texts, with their final zero.
+    elif kind in {0x0D, 0x0E}:  # Code and symbols, with their final zero.
         size = 4 + _INT32.unpack_from(data, at)[0]
         if size < 5:
             raise IndexError
@@ -93,6 +100,8 @@ def _size(data: bytes, at: int, kind: int, last: int) -> int:
         size = data.index(0, data.index(0, at, last) + 1, last) + 1 - at
     elif kind == 0x0C:  # A pointer: a text and an object ID.
         size = 16 + _INT32.unpack_from(data, at)[0]
+        if size < 17:
+            raise IndexError
     else:
         raise KeyError(kind)
     return int(size)

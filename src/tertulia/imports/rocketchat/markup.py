@@ -55,7 +55,7 @@ class RocketChatMarkup:
 
     def without_quotes(self, text: str) -> str:
         """Return a message's text without the invisible links to the messages that it quotes."""
-        return _QUOTED.sub("", text)
+        return _QUOTED.sub("", text) if "[" in text else text
 
     def markdown(self, text: str) -> str:
         """Return a text as Markdown."""
@@ -95,11 +95,14 @@ class RocketChatMarkup:
             text = _MENTION.sub(lambda m: self._mention(m, keep), text)
         if "#" in text:
             text = _CHANNEL.sub(lambda m: self._channel(m, keep), text)
-        text = _BOLD.sub("**\\1**", text)
-        text = _ITALIC.sub(r"*\2*", text)
-        text = _STRUCK.sub(r"~~\1~~", text)
+        if "*" in text:
+            text = _BOLD.sub(lambda m: f"**{m[1]}**", text)
+        if "_" in text:
+            text = _ITALIC.sub(lambda m: f"*{m[2]}*", text)
+        if "~" in text:
+            text = _STRUCK.sub(lambda m: f"~~{m[1]}~~", text)
         text = with_own_names(text, self._emoji)
-        return _KEPT.sub(lambda match: kept[int(match[1])], text)
+        return _KEPT.sub(lambda m: kept[int(m[1])], text) if kept else text
 
     def _mention(self, match: re.Match[str], keep: Keep) -> str:
         name = match[1]

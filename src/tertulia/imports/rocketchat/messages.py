@@ -182,7 +182,7 @@ class RocketMessageConverter:
             return ()
         self._report.change("edits", "The dump doesn't have the previous texts in a usable form.")
         editor = message.edited_by.id if message.edited_by else message.u.id
-        return (SourceEdit(at=at // 1000, user=editor, was_content=_plain(message.msg)),)
+        return (SourceEdit(at=at // 1000, user=editor),)
 
     def _reactions(self, message: RocketMessage) -> Iterator[SourceReaction]:
         seen = set()
@@ -257,7 +257,3 @@ class RocketMessageConverter:
             files.append(attachment)
             lines.append(line)
         return files, lines
-
-
-def _plain(text: str | None) -> str:
-    return references.clean(text or "")

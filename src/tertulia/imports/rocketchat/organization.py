@@ -361,14 +361,14 @@ def _settings(user: RocketUser, preferences: Mapping[str, Any]) -> dict[str, Any
             found["enable_channel_push_notifications"] = True
         case "nothing":
             found["enable_offline_push_notifications"] = False
-    if given("emailNotificationMode") in {"nothing", "disabled"}:
+    if given("emailNotificationMode") in ("nothing", "disabled"):
         found["enable_offline_email_notifications"] = False
     clock, enter, theme = given("clockMode"), given("sendOnEnter"), given("themeAppearence")
-    if clock in {1, 2}:
+    if clock in (1, 2):
         found["twenty_four_hour_time"] = clock == 2
-    if enter in {"normal", "alternative"}:
+    if enter in ("normal", "alternative"):
         found["enter_sends"] = enter == "normal"
-    if theme in {"dark", "light"}:
+    if theme in ("dark", "light"):
         found["color_scheme"] = 2 if theme == "dark" else 3
     if isinstance(given("convertAsciiEmoji"), bool):
         found["translate_emoticons"] = given("convertAsciiEmoji")
