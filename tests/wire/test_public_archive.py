@@ -11,6 +11,7 @@ import pytest
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.store import queries
+from tertulia.store.codec import OF_TOPIC
 from tertulia.store.database import Connection
 from tertulia.wire.pages import archive
 from tests.support import Organization, new_organization
@@ -204,6 +205,51 @@ async def test_long_topic_is_paged_at_equal_cost(
     # A page's bytes are bounded, too.
     monkeypatch.setattr(archive, "PAGE_BYTES", 10)
     assert len(re.findall(r"word\d", await seen(org, forth[0]))) == 1
+
+
+async def test_page_of_a_huge_topic_reads_only_its_own_messages(org: Organization) -> None:
+    """A topic of 100,000 messages: the database looks up the page in an index."""
+    square = await web_public(org)
+    first = await org["ann"].send("town square", "t", "hello")
+    await org["ann"].send("town square", "other", "elsewhere")
+
+    def fill(connection: Connection) -> None:
+        columns = "sender_id, sent_at, channel_id, content, rendered, client, has_link, has_image"
+        columns += ", has_attachment, is_me, mentions_all, topic_id, topic_since, topic_name"
+        connection.run(
+            f"INSERT INTO messages (id, {columns}) WITH RECURSIVE numbers (n) AS (SELECT 1 UNION"
+            f" ALL SELECT n + 1 FROM numbers WHERE n < 100000) SELECT 1000 + n, {columns}"
+            " FROM messages CROSS JOIN numbers WHERE messages.id = ?",
+            (first,),
+        )
+
+    await org.node.store.write(fill)
+
+    def plans(connection: Connection) -> str:
+        found = []
+        for more in ("id > 90000 ORDER BY id LIMIT 51", "id <= 90000 ORDER BY id DESC LIMIT 51"):
+            query = f"SELECT id FROM messages WHERE {OF_TOPIC} AND {more}"
+            explain = "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
+            found += connection.query(f"{explain} {query}", (square, "t"))
+        return str(found)
+
+    plan = await org.node.store.read(plans)
+    assert plan.count("messages_by_topic") + plan.count("messages_pkey") >= 2
+    assert "SCAN messages" not in plan
+    assert "Seq Scan on messages" not in plan
+    path = f"/archive/{square}-town-square/topic/t"
+    page = await seen(org, f"{path}?after=90000")
+    assert page.count("<article") == archive.PAGE
+    assert f'rel="next" href="{path}?after={90000 + archive.PAGE}"' in page
+    assert f'rel="prev" href="{path}?after={90000 - archive.PAGE}"' in page
+
+
+async def test_browsers_without_scripts_go_to_the_archive(org: Organization) -> None:
+    await web_public(org)
+    page = await seen(org, "/")
+    assert '<noscript><meta http-equiv="refresh" content="0; url=/archive"></noscript>' in page
+    await org.change_realm(public_archive="off")
+    assert "/archive" not in await seen(org, "/")
 
 
 async def test_site_map_has_every_topic_in_parts(

@@ -333,7 +333,9 @@ class _Writer:
     async def _write_list(self, name: str, pages: AsyncIterator[Page]) -> None:
         """Write an array with one object per line."""
         count = 0
-        with self._archive.open(name, "w", force_zip64=True) as file:
+        entry = zipfile.ZipInfo(name, time.gmtime()[:6])
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        with self._archive.open(entry, "w", force_zip64=True) as file:
             file.write(b"[")
             async for page in pages:
                 lines = [_json.encode(one) for one in page]

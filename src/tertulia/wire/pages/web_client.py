@@ -128,7 +128,7 @@ def client_page(config: Config, archive: str = "") -> Response:
 
     Its content security policy also allows images and videos from the bucket that this server
     redirects downloads to, and images from the configured GIF services. `archive` is the path of
-    the public archive, for browsers without scripts, or empty.
+    the public archive, to which browsers without scripts go, or empty.
     """
     page = _built().joinpath("index.html")
     if not page.is_file():
@@ -142,7 +142,9 @@ def client_page(config: Config, archive: str = "") -> Response:
     headers = {**_HEADERS, "Content-Security-Policy": policy}
     content = page.read_bytes()
     if archive:
-        link = f'<noscript><p><a href="{archive}">{archive}</a></p></noscript>'
+        goes_on = f'<noscript><meta http-equiv="refresh" content="0; url={archive}"></noscript>'
+        link = f'<noscript><a href="{archive}">{archive}</a></noscript>'
+        content = content.replace(b"</head>", goes_on.encode() + b"</head>", 1)
         content = content.replace(b"</body>", link.encode() + b"</body>", 1)
     return HTMLResponse(content, headers=headers)
 
