@@ -31,6 +31,7 @@ def test_they_end_when_the_import_is_killed(tmp_path: Path) -> None:
     assert renderer.exists()
     process.send_signal(signal.SIGKILL)
     process.wait()
+    process.stdout.close()
     deadline = time.monotonic() + 60
     while is_running(renderer) and time.monotonic() < deadline:
         time.sleep(0.05)
