@@ -18,6 +18,7 @@ from tertulia.store.database import Connection
 _PUBLIC: Final = ANY_MENTION
 """Flags that follow from a message's text, and so aren't private data."""
 _NOTHING: Final = BitMap()
+_NEVER: Final = float("inf")
 
 
 class Received(Struct, frozen=True):
@@ -141,23 +142,30 @@ class MessageReaders:
             if not self._scope.shares(user_id):
                 continue
             read = self._read.get(user_id, _NOTHING)
+            since: dict[int | None, float] = {}
             for one in some:
-                message_id = one.message.id
-                if message_id not in read:
-                    flags = one.flags.get(user_id, 0)
-                    is_recorded = bool(flags & Flag.RECORD) or user_id in kept.get(message_id, ())
-                    if self._can_be_unread(user_id, one.message, is_recorded=is_recorded):
-                        found[message_id].add(user_id)
+                message_id, channel_id = one.message.id, one.message.channel_id
+                if message_id in read:
+                    continue
+                if channel_id not in since:
+                    since[channel_id] = self._unread_since(user_id, one.message)
+                limit = since[channel_id]
+                if message_id > limit or (limit < _NEVER and self._is_kept(user_id, one, kept)):
+                    found[message_id].add(user_id)
         return found
 
-    def _can_be_unread(self, user_id: int, message: Message, *, is_recorded: bool) -> bool:
-        """Whether a message counts as unread until it's marked as read: not in a channel that was
-        left or archived."""
+    def _unread_since(self, user_id: int, message: Message) -> float:
+        """Return the ID after which messages of the channel, or direct messages, count as unread
+        until they're marked as read: `_NEVER` in a channel that was left or archived."""
         if message.channel_id is None:
-            return user_id in self._state.directs[message.direct_id or 0].members
+            return 0
         subscription = self._state.subscription(user_id, message.channel_id)
         if subscription is None or not subscription.is_active:
-            return False
-        if self._state.channels[message.channel_id].is_archived:
-            return False
-        return is_recorded or message.id > self._state.unread_since(subscription)
+            return _NEVER
+        is_archived = self._state.channels[message.channel_id].is_archived
+        return _NEVER if is_archived else self._state.unread_since(subscription)
+
+    def _is_kept(self, user_id: int, one: Received, kept: Mapping[int, set[int]]) -> bool:
+        """Whether the user has a record of the message."""
+        flags = one.flags.get(user_id, 0)
+        return bool(flags & Flag.RECORD) or user_id in kept.get(one.message.id, ())
