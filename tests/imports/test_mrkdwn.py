@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from tertulia.imports.emoji_aliases import emoji_named, slack_emoji, with_own_names
 from tertulia.imports.slack import mrkdwn
 from tertulia.imports.slack.blocks import BlockConverter
-from tertulia.imports.slack.emoji import standard
 from tertulia.imports.slack.messages import MAX_PART, split
 from tertulia.imports.slack.mrkdwn import MrkdwnConverter
 from tests.support import rows
@@ -259,8 +259,31 @@ def test_attachments(attachment: dict[str, Any], expected: str) -> None:
     ],
 )
 def test_emoji_have_the_code_that_slack_means(name: str, code: str | None) -> None:
-    found = standard(name)
+    found = slack_emoji(name)
     assert (None if found is None else found.code) == code
+
+
+@rows(
+    ("name", "code"),
+    [
+        ("x", "274c"),
+        ("calendar", "1f4c6"),
+        ("face_with_3_hearts", "1f970"),
+        ("wave_medium_skin_tone", "1f44b"),
+        ("flag_pt", "1f1f5-1f1f9"),
+        ("woman_artist", "1f469-200d-1f3a8"),
+        ("partyparrot", None),
+    ],
+)
+def test_emoji_have_the_code_that_mattermost_and_rocketchat_mean(
+    name: str, code: str | None
+) -> None:
+    found = emoji_named(name)
+    assert (None if found is None else found.code) == code
+
+
+def test_emoji_in_texts_have_the_names_of_here() -> None:
+    assert with_own_names("a :x: :tada: :scone:", {"scone"}) == "a :cross_mark: :tada: :scone:"
 
 
 @rows(

@@ -226,33 +226,8 @@ async def invite_people(config: Config) -> Printed:
 
 
 EXAMPLES = {
-    "import": "Example: `tertulia import zulip --data-dir data zulip-export.tar.gz`",
+    "import": "Example: `tertulia import zulip --data-dir data export.tar.gz`",
 }
-
-
-def command(name: str, opened: Callable[[Path, Path], Source], about: str) -> None:
-    """Add the command that imports exports of one kind."""
-
-    def act(
-        config: Config,
-        path: ExportPath,
-        dry_run: DryRun = False,
-        invites: Invites = False,
-        as_json: AsJson = False,
-    ) -> None:
-        run(
-            config,
-            lambda work: opened(path, work),
-            is_dry=dry_run,
-            as_json=as_json,
-            invites=invites,
-        )
-
-    act.__doc__ = about
-    act.__name__ = name
-    app.command(name, epilog=f"Example: `tertulia import {name} --data-dir data export.zip`")(
-        configured(act)
-    )
 
 
 Team = Annotated[
@@ -282,7 +257,8 @@ def mattermost(
 
 
 app.command(
-    "mattermost", epilog="Example: `tertulia import mattermost --data-dir data export.zip`"
+    "mattermost",
+    epilog="Example: `tertulia import mattermost --data-dir data mattermost.zip`",
 )(configured(mattermost))
 
 Uploads = Annotated[
@@ -317,23 +293,32 @@ def rocketchat(
     )
 
 
-app.command("rocketchat", epilog="Example: `tertulia import rocketchat --data-dir data dump`")(
+app.command("rocketchat", epilog="Example: `tertulia import rocketchat --data-dir data dump/`")(
     configured(rocketchat)
 )
 
 
-def _zulip(path: Path, work: Path) -> Source:
+def zulip(
+    config: Config,
+    path: ExportPath,
+    dry_run: DryRun = False,
+    invites: Invites = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import an export of a Zulip server from 2023 or later: export.tar.gz, or its directory. In a
+    new organization, all IDs stay, so links and bots keep working."""
     from tertulia.imports.zulip.source import ZulipExport
 
-    return ZulipExport(path, work)
+    run(
+        config,
+        lambda work: ZulipExport(path, work),
+        is_dry=dry_run,
+        as_json=as_json,
+        invites=invites,
+    )
 
 
-command(
-    "zulip",
-    _zulip,
-    "Import an export of a Zulip server from 2023 or later: export.tar.gz, or its directory. In a"
-    " new organization, all IDs stay, so links and bots keep working.",
-)
+app.command("zulip", epilog=EXAMPLES["import"])(configured(zulip))
 
 
 def slack(
@@ -357,7 +342,8 @@ def slack(
     invites: Invites = False,
     as_json: AsJson = False,
 ) -> None:
-    """Import an export of Slack."""
+    """Import an export of Slack: the archive that its administrators download, or its
+    directory."""
     from tertulia.imports.slack.export import SlackExport
 
     run(

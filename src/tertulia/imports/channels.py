@@ -42,6 +42,8 @@ class MembershipStep(Struct, frozen=True):
     after: int
     subscription: SourceSubscription
     ends: bool = False
+    is_first: bool = False
+    """Whether the subscription never began before."""
 
 
 def memberships(
@@ -52,13 +54,15 @@ def memberships(
     first: list[SourceSubscription] = []
     later: list[MembershipStep] = []
     for one in subscriptions:
+        is_first = True
         for after, until in one.spans:
             if until is not None and until <= after:
                 continue
             if after <= 0:
                 first.append(one)
             else:
-                later.append(MembershipStep(after, one))
+                later.append(MembershipStep(after, one, is_first=is_first))
+            is_first = False
             if until is not None:
                 later.append(MembershipStep(until, one, ends=True))
     first.sort(key=lambda one: str(one.channel))

@@ -155,6 +155,8 @@ class _Memberships:
         channels = self._writer._channels
         if one.ends:
             return [channels.ended(channel_id, user_id, last_id)]
+        if one.is_first:
+            self._writer._report.count("subscriptions")
         return list(channels.begun(one.subscription, channel_id, user_id, last_id))
 
 

@@ -7,7 +7,8 @@ from typing import Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
-from tertulia.imports.records import SourceMessage, SourceOrganization
+from tertulia.imports.channels import memberships
+from tertulia.imports.records import SourceMessage, SourceOrganization, SourceSubscription
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError
 
@@ -111,7 +112,7 @@ def _count(organization: SourceOrganization, report: ImportReport) -> None:
         "groups": organization.groups,
         "folders": organization.folders,
         "channels": organization.channels,
-        "subscriptions": [one for one in organization.subscriptions if one.spans],
+        "subscriptions": list(_subscriptions(organization)),
         "custom emoji": organization.emoji,
         "profile fields": organization.profile_fields,
         "linkifiers": organization.linkifiers,
@@ -122,9 +123,20 @@ def _count(organization: SourceOrganization, report: ImportReport) -> None:
         "scheduled messages": organization.scheduled,
         "topic settings": organization.user_topics,
         "invitations": organization.invitations,
+        "files": organization.attachments,
     }
     for kind, records in counted.items():
         report.count(kind, len(records))
+
+
+def _subscriptions(organization: SourceOrganization) -> Iterator[SourceSubscription]:
+    """Yield the subscriptions that begin, of people and to channels that come along."""
+    users = {one.key for one in organization.users}
+    channels = {one.key for one in organization.channels}
+    first, later = memberships(organization.subscriptions)
+    for one in (*first, *(step.subscription for step in later if step.is_first)):
+        if one.user in users and one.channel in channels:
+            yield one
 
 
 class Expired:

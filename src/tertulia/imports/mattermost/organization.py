@@ -431,5 +431,5 @@ def _status(user: BulkUser) -> SourceStatus | None:
         if expires.tzinfo is None or expires < datetime.now(expires.tzinfo):
             return None
     known = emoji_named(status.emoji) if status.emoji else None
-    name = known[1] if known else status.emoji or ""
+    name = known.name if known else status.emoji or ""
     return SourceStatus(text=clean(status.text or "").strip()[:60], emoji=name)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from tertulia.domain.messages.attachments import display_name
 from tertulia.imports.attachments import attachment_of
 from tertulia.imports.cards import card, parts_in, text_in
-from tertulia.imports.emoji_aliases import emoji_named
+from tertulia.imports.emoji_aliases import reaction_named
 from tertulia.imports.markdown import in_link, parts_of
 from tertulia.imports.mattermost.lines import BulkPost, BulkReaction
 from tertulia.imports.mattermost.markup import MattermostMarkup
@@ -22,7 +22,6 @@ from tertulia.imports.records import (
 from tertulia.imports.references import clean
 from tertulia.imports.sorting import Findings, MessageSorter, milliseconds
 from tertulia.model.messages import Flag
-from tertulia.model.reactions import EmojiKind
 
 MAX_STRANGERS: Final = 50_000
 """KnownPeople who aren't in the export but wrote messages."""
@@ -187,12 +186,7 @@ class PostConverter:
     def _reactions(self, given: Sequence[BulkReaction]) -> tuple[SourceReaction, ...]:
         found: dict[tuple[str, str], SourceReaction] = {}
         for one in given:
-            name = one.emoji_name
-            known = emoji_named(name)
-            if known is None:
-                reaction = SourceReaction(one.user, EmojiKind.CUSTOM, f":{name}:", name)
-            else:
-                reaction = SourceReaction(one.user, EmojiKind.UNICODE, *known)
+            reaction = reaction_named(one.user, one.emoji_name)
             found.setdefault((one.user, reaction.code), reaction)
         return tuple(found.values())
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tertulia.imports import references
 from tertulia.imports.attachments import attachment_of
 from tertulia.imports.cards import card, parts_in, text_in
-from tertulia.imports.emoji_aliases import emoji_named
+from tertulia.imports.emoji_aliases import reaction_named
 from tertulia.imports.markdown import in_link, parts_of, quoted
 from tertulia.imports.records import (
     Key,
@@ -23,7 +23,6 @@ from tertulia.imports.rocketchat.documents import RocketFile, RocketMessage, Roc
 from tertulia.imports.rocketchat.markup import RocketChatMarkup
 from tertulia.imports.sorting import Findings, MessageSorter, milliseconds
 from tertulia.model.messages import Flag
-from tertulia.model.reactions import EmojiKind
 
 MAX_STRANGERS: Final = 50_000
 MAX_FILES: Final = 100
@@ -188,19 +187,16 @@ class RocketMessageConverter:
         seen = set()
         for colons, given in (message.reactions or {}).items():
             name = colons.strip(":")
-            known = emoji_named(name)
-            code = known[0] if known else f":{name}:"
             usernames = given.get("usernames") if isinstance(given, dict) else None
             for username in usernames if isinstance(usernames, list) else ():
                 key = self._people.get(username) if isinstance(username, str) else None
                 if key is None:
                     self._report.skip("reactions", "The person isn't in the dump.", name)
-                elif (key, code) not in seen:
-                    seen.add((key, code))
-                    if known:
-                        yield SourceReaction(key, EmojiKind.UNICODE, *known)
-                    else:
-                        yield SourceReaction(key, EmojiKind.CUSTOM, code, name)
+                    continue
+                reaction = reaction_named(key, name)
+                if (key, reaction.code) not in seen:
+                    seen.add((key, reaction.code))
+                    yield reaction
 
     # Attachments
 

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from tertulia.domain import names
 from tertulia.imports import references
+from tertulia.imports.emoji_aliases import slack_emoji
 from tertulia.imports.records import (
     SourceEdit,
     SourceMessage,
     SourceReaction,
 )
 from tertulia.imports.report import ImportReport
-from tertulia.imports.slack import emoji, mrkdwn, values
+from tertulia.imports.slack import mrkdwn, values
 from tertulia.imports.slack.blocks import BlockConverter
 from tertulia.imports.slack.conversations import SlackConversation, pinned_times
 from tertulia.imports.slack.files import SharedFiles
@@ -218,7 +219,7 @@ class SlackMessages:
             if name not in self._known.aliases:
                 break
             name = self._known.aliases[name]
-        found = emoji.standard(name)
+        found = slack_emoji(name)
         if found is None:
             return EmojiKind.CUSTOM, None, name
         return found.kind, found.code, found.name

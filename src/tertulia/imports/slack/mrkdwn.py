@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from tertulia.imports.emoji_aliases import SLACK_SKIN_TONE, slack_emoji
 from tertulia.imports.references import clean
-from tertulia.imports.slack.emoji import SKIN_TONE, standard
 from tertulia.model.emoji import text_of
 
 BOLD: Final = 1
@@ -133,9 +133,9 @@ def escaped(text: str) -> str:
 
 
 def _emoji(match: re.Match[str]) -> str:
-    known = standard(match[1])
+    known = slack_emoji(match[1])
     # Custom emoji have no skin tones.
-    return f":{known.name}:" if known is not None else SKIN_TONE.sub("", match[0])
+    return f":{known.name}:" if known is not None else SLACK_SKIN_TONE.sub("", match[0])
 
 
 def code_span(text: str) -> str:
@@ -364,7 +364,7 @@ def plain(text: str, lookup: "NameLookup") -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    known = standard(match[1])
+    known = slack_emoji(match[1])
     return match[0] if known is None else text_of(known.code)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from tertulia.imports.emoji_aliases import slack_emoji
 from tertulia.imports.records import (
     SourceBot,
     SourceChannel,
@@ -20,7 +21,6 @@ from tertulia.imports.records import (
     SourceUser,
 )
 from tertulia.imports.report import ImportReport
-from tertulia.imports.slack import emoji
 from tertulia.imports.slack.conversations import SlackConversation, listed
 from tertulia.imports.slack.mrkdwn import plain, unescaped
 from tertulia.imports.slack.senders import SLACKBOT, SlackSender
@@ -245,7 +245,7 @@ def _status(profile: Record) -> SourceStatus | None:
     if seconds(profile, "status_expiration"):  # It has ended, or will.
         return None
     status = unescaped(text(profile, "status_text"))
-    known = emoji.standard(text(profile, "status_emoji").strip(":"))
+    known = slack_emoji(text(profile, "status_emoji").strip(":"))
     if not status and known is None:
         return None
     return SourceStatus(text=status[:60], emoji="" if known is None else known.name)
