@@ -301,6 +301,9 @@ async def test_only_the_organization_that_was_imported_is_followed(
             await as_imported(config, **stored)
             with pytest.raises(ImportRefused, match="import of an export"):
                 await followed(config, own(old))
+        await as_imported(config, started_at=1)
+        with pytest.raises(ImportRefused, match="written here after the export"):
+            await followed(config, own(old))
         await as_imported(config)
         others = {ann.user_id: ("Cy", "cy@example.com"), ben.user_id: ("Di", "di@example.com")}
         await rename(config, others)

@@ -55,13 +55,26 @@ Opened = Callable[[Path], Source]
 
 
 def run(
-    config: Config, opened: Opened, *, is_dry: bool, as_json: bool, invites: bool = False
+    config: Config,
+    opened: Opened,
+    *,
+    is_dry: bool,
+    as_json: bool,
+    invites: bool = False,
+    is_followed: bool = False,
 ) -> None:
     """Import from the source that `opened` opens, show progress, and print the report. With
     `invites`, email the imported people."""
     work = config.data_path / DIRECTORY
     with _alone(work):
-        _run(config, lambda: opened(work), is_dry=is_dry, as_json=as_json, invites=invites)
+        _run(
+            config,
+            lambda: opened(work),
+            is_dry=is_dry,
+            as_json=as_json,
+            invites=invites,
+            is_followed=is_followed,
+        )
         for one in work.iterdir():  # Extracted and sorted files.
             if one.is_dir():
                 shutil.rmtree(one, ignore_errors=True)
@@ -88,14 +101,22 @@ def _alone(work: Path) -> Iterator[None]:
 
 
 def _run(
-    config: Config, opened: Callable[[], Source], *, is_dry: bool, as_json: bool, invites: bool
+    config: Config,
+    opened: Callable[[], Source],
+    *,
+    is_dry: bool,
+    as_json: bool,
+    invites: bool,
+    is_followed: bool,
 ) -> None:
     try:
         source = read_from(opened)
     except SourceError as error:
         raise CommandFailed(str(error)) from None
     try:
-        progress, invited = asyncio.run(_imported(config, source, is_dry=is_dry, invites=invites))
+        progress, invited = asyncio.run(
+            _imported(config, source, is_dry=is_dry, invites=invites, is_followed=is_followed)
+        )
     except (SourceError, ImportRefused, Refused) as error:
         raise CommandFailed(str(error)) from None
     except OSError as error:
@@ -116,7 +137,7 @@ def _run(
 
 
 async def _imported(
-    config: Config, source: Source, *, is_dry: bool, invites: bool
+    config: Config, source: Source, *, is_dry: bool, invites: bool, is_followed: bool
 ) -> tuple[Progress, int | None]:
     """Return the progress, and how many people were invited; None if nobody was to be."""
     if is_dry:
@@ -129,7 +150,14 @@ async def _imported(
             if not log.state.is_empty:
                 await require_fitting(log, vault)
             importer = Importer(
-                log, vault, files, disk, source, site=config.external_url, tell=bar.show
+                log,
+                vault,
+                files,
+                disk,
+                source,
+                site=config.external_url,
+                tell=bar.show,
+                is_followed=is_followed,
             )
             progress = await importer.run()
             return progress, await invite(log, config.mail_site) if invites else None
@@ -230,6 +258,16 @@ EXAMPLES = {
 }
 
 
+Live = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        help="People keep writing there: `tertulia import zulip-live` continues. The report is"
+        " printed, and not sent as a message, whose ID one there will have.",
+    ),
+]
+
+
 Team = Annotated[
     str, typer.Option("--team", metavar="NAME", help="Import only this team, by the name in URLs.")
 ]
@@ -303,6 +341,7 @@ def zulip(
     path: ExportPath,
     dry_run: DryRun = False,
     invites: Invites = False,
+    live: Live = False,
     as_json: AsJson = False,
 ) -> None:
     """Import an export of a Zulip server from 2023 or later: export.tar.gz, or its directory. In a
@@ -315,6 +354,7 @@ def zulip(
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,
+        is_followed=live,
     )
 
 

@@ -68,7 +68,7 @@ def zulip_live(
 ) -> None:
     """Follow a running Zulip, after importing an export of it or from the beginning.
 
-    People go on writing there: messages, edits, and changes of people and channels arrive here
+    People keep writing there: messages, edits, and changes of people and channels arrive here
     within seconds, and here nobody else can write. Stop it with Ctrl+C, and run the command again
     to continue. When people are to use this server, run `tertulia import finish`.
     """

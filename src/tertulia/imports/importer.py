@@ -93,7 +93,11 @@ class Importer:
         site: str = "",
         tell: Tell = lambda _: None,
         processes: int | None = None,
+        is_followed: bool = False,
     ) -> None:
+        """`is_followed`: whether people keep writing at the source, so that the report can't
+        be sent as a message: one there will have its ID."""
+        self._is_followed = is_followed
         self._log = log
         self._vault = vault
         self._files = files
@@ -382,7 +386,11 @@ class Importer:
         def verb(context: CommandContext) -> Decision[None]:
             users = context.state.users
             owners = [u for u in users.active_by_role.keys(Role.OWNER) if not users[u].is_bot]
-            messages = [BotMessage(ToPeople(frozenset({one})), text) for one in owners]
+            messages = [
+                BotMessage(ToPeople(frozenset({one})), text)
+                for one in owners
+                if not self._is_followed
+            ]
             sent = bot_messages.post(context, messages, Renderer().render)
             return Decision(None, [QueuesEnded(), *sent])
 

@@ -92,6 +92,7 @@ class _Base(Struct):
     step: str = ""
     origin: str = ""
     keep_ids: bool = False
+    started_at: float = 0.0
 
 
 class Follower:
@@ -177,6 +178,15 @@ class Follower:
                 "Following needs an empty data directory, or an organization that the import of an"
                 " export of the same server created and that is finished."
             )
+        last_id = self._log.state.last_message_id
+        for message in await self._log.store.read(lambda c: queries.messages(c, [last_id])):
+            if message.sent_at > imported.started_at > 0:
+                raise ImportRefused(
+                    "There are messages that were written here after the export, so new ones there"
+                    " couldn't keep their IDs. Import the export into an empty data directory with"
+                    " `tertulia import zulip --live`, and don't write there before the move is"
+                    " finished."
+                )
 
     async def _look(self) -> PreviousState:
         """Make the organization equal, and return what is there. Registers an event queue unless
