@@ -7,7 +7,6 @@ import pytest
 from tertulia.imports.emoji_aliases import emoji_named, slack_emoji, with_own_names
 from tertulia.imports.slack import mrkdwn
 from tertulia.imports.slack.blocks import BlockConverter
-from tertulia.imports.slack.messages import MAX_PART, split
 from tertulia.imports.slack.mrkdwn import MrkdwnConverter
 from tests.support import rows
 
@@ -301,13 +300,3 @@ def test_plain_text(text: str, expected: str) -> None:
 @pytest.mark.parametrize("text", ["*" * 200_000, "`" * 99_999, "<" * 200_000, "_a " * 50_000])
 def test_long_runs_of_signs_are_converted(text: str) -> None:
     assert MrkdwnConverter(Known()).mrkdwn(text)
-
-
-def test_a_long_message_is_split_between_lines_and_code_is_closed() -> None:
-    code = "\n".join(f"line {n}" for n in range(2 * MAX_PART // 8))
-    parts = list(split(f"intro\n```\n{code}\n```\nend"))
-    assert len(parts) > 2
-    assert all(len(part) <= MAX_PART + 8 for part in parts)
-    assert all(part.count("```") == 2 for part in parts)
-    lines = [line for part in parts for line in part.split("\n") if line != "```"]
-    assert lines == ["intro", *code.split("\n"), "end"]

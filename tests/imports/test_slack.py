@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tertulia.imports import references
 from tertulia.imports.records import SourceMessage
 from tertulia.imports.report import ImportReport
 from tertulia.imports.slack.export import SlackExport
@@ -317,9 +318,10 @@ def test_a_message_that_is_twice_in_the_export_comes_once(tmp_path: Path) -> Non
 
 
 def test_a_long_message_becomes_several_in_order(tmp_path: Path) -> None:
-    text = "\n".join(f"line {n}" for n in range(4000))
+    text = "\n".join(f"line {n} <@U1ANN>" for n in range(2000))
     read = Read(says(message(0, text), message(1, "after")), tmp_path)
-    assert "\n".join(read.contents[:-1]) == text
+    shown = text.replace("<@U1ANN>", references.person("U1ANN", "@Ann"))
+    assert "\n".join(read.contents[:-1]) == shown
     assert all(len(one) <= 10_000 for one in read.contents)
     keys = [int(one.key) for one in read.messages]
     assert keys == sorted(set(keys))
@@ -546,7 +548,9 @@ def test_crafted_values_are_skipped_or_ignored(tmp_path: Path) -> None:
 
 def test_a_huge_message_is_skipped_and_a_large_one_is_cut(tmp_path: Path) -> None:
     read = Read(says(message(0, "x" * 10_000_000), message(1, "y" * 17_000_000)), tmp_path)
-    assert len(read.messages) == 16
+    assert len(read.messages) == 8
+    (reason,) = (one.reason for one in read.report.changed.values() if "shortened" in one.reason)
+    assert reason == "It was shortened to 72000 characters."
     assert read.skipped["messages: It's larger than 16 MiB."] == 1
 
 
@@ -621,7 +625,8 @@ async def test_an_export_becomes_an_organization(config: Config, tmp_path: Path)
     assert rows[1][2].count("@**Ben|") == 2
     assert f"/near/{rows[0][0]})" in rows[2][2]
     assert '<a href="/user_uploads/1/' in rows[2][3]
-    assert rows_of(config, "SELECT message_id FROM message_edits") == [(rows[3][0],)]
+    edits = rows_of(config, "SELECT message_id, was_content FROM message_edits")
+    assert edits == [(rows[3][0], "later")]
     assert rows_of(config, "SELECT doc FROM realm")[0][0].count("Harbor Café") == 1
 
 

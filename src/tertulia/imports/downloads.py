@@ -49,6 +49,7 @@ class Downloads:
         self._waiting: deque[str] = deque()
         self._running: dict[str, Future[Path]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._web: Web | None = None
         self._failed = 0
 
@@ -78,22 +79,33 @@ class Downloads:
 
     def close(self) -> None:
         """End what is running, and delete what wasn't opened."""
-        if self._loop is not None:
-            for future in self._running.values():
-                future.cancel()
-            if self._web is not None:
-                asyncio.run_coroutine_threadsafe(self._web.close(), self._loop).result()
+        if self._loop is not None and self._thread is not None:
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
+            self._thread.join()
+            self._loop.close()
+            self._loop = self._thread = None
         if self._directory.is_dir():
             for path in self._directory.iterdir():
                 path.unlink(missing_ok=True)
+
+    async def _end(self) -> None:
+        """Cancel what is running."""
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        if self._web is not None:
+            await self._web.close()
 
     def _begin(self, url: str) -> Future[Path]:
         if self._loop is None:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name="downloads", daemon=True).start()
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="downloads", daemon=True
+            )
+            self._thread.start()
         return asyncio.run_coroutine_threadsafe(self._fetched(url), self._loop)
 
     async def _fetched(self, url: str) -> Path:

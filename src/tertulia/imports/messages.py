@@ -261,7 +261,7 @@ class _Batch:
         if source.is_pinned and channel_id is not None:
             changes += self._pin(message, sender_id)
         changes += self._reminders(source, message_id)
-        self._history(prepared, message_id)
+        self._history(prepared, message)
         if source.is_linked:
             key, url = _link_key(source.key), self._url(message)
             self.linked[key] = self._writer._linked[key] = url
@@ -386,17 +386,21 @@ class _Batch:
             )
             self._report.count("reminders")
 
-    def _history(self, prepared: PreparedMessage, message_id: int) -> None:
-        source = prepared.source
+    def _history(self, prepared: PreparedMessage, message: Message) -> None:
+        source, message_id = prepared.source, message.id
         for n, (edit, before) in enumerate(zip(prepared.edits, prepared.before, strict=True), 1):
+            content, html = edit.was_content, None if before is None else before.html
+            if {content, edit.topic, edit.channel} == {None}:
+                # The previous text isn't known, but that there was one.
+                content, html = message.content, message.rendered
             self._edits.append(
                 MessageEdit(
                     message_id=message_id,
                     seq=n,
                     at=edit.at,
                     user_id=self._ids.find("user", edit.user),
-                    was_content=edit.was_content,
-                    was_rendered=before.html if before is not None else None,
+                    was_content=content,
+                    was_rendered=html,
                     was_topic=None if edit.was_topic is None else topic_name(edit.was_topic),
                     topic=None if edit.topic is None else topic_name(edit.topic),
                     was_channel_id=self._ids.find("channel", edit.was_channel),

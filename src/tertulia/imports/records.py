@@ -309,7 +309,8 @@ class SourceReaction(Struct, frozen=True):
 
 
 class SourceEdit(Struct, frozen=True, kw_only=True):
-    """An edit of a message: the values before. A field that didn't change is None."""
+    """An edit of a message: the values before. A field that didn't change is None. If all are, the
+    text was edited, and the previous one isn't known."""
 
     at: UnixSeconds
     user: Key | None

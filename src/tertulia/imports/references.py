@@ -27,6 +27,8 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 def clean(text: str) -> str:
     """Remove control characters but tabs and line feeds from a source's text."""
+    if text.isprintable():  # Most are, and this is faster.
+        return text
     return _CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 

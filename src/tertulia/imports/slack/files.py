@@ -28,6 +28,9 @@ class FilesOfMessage(NamedTuple):
     attachments: tuple[SourceAttachment, ...]
 
 
+_NONE: Final = FilesOfMessage([], ())
+
+
 class SharedFiles:
     """Finds the files of messages."""
 
@@ -40,6 +43,8 @@ class SharedFiles:
 
     def of(self, message: Record, sender: str, at: int, report: ImportReport) -> FilesOfMessage:
         """Return the message's files. Those that can't come along are links, or only reported."""
+        if "files" not in message and "file" not in message:
+            return _NONE
         lines: list[str] = []
         found: list[SourceAttachment] = []
         given = [*records(message, "files")] or [record(message, "file")]

@@ -37,7 +37,7 @@ PARTS: Final = 16
 """Messages that one of Slack may become: keys leave room for them."""
 _VERSION: Final = 1
 """Of the index's tables."""
-_OPEN_FILES: Final = 64
+_OPEN_FILES: Final = 256
 _GAP: Final = re.compile(rb"[\s,]*")
 _ROWS: Final = 2000
 _LINK: Final = re.compile(rb"archives\\?/([A-Z0-9]{2,20})\\?/p([0-9]{16})\b")

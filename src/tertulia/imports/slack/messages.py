@@ -8,6 +8,7 @@ from typing import Any, Final
 from tertulia.domain import names
 from tertulia.imports import references
 from tertulia.imports.emoji_aliases import slack_emoji
+from tertulia.imports.markdown import parts_of
 from tertulia.imports.records import (
     SourceEdit,
     SourceMessage,
@@ -30,6 +31,8 @@ from tertulia.model.reactions import EmojiKind
 
 MAX_PART: Final = names.MAX_MESSAGE - 1000
 """Characters of Markdown in one message. Mentions get longer by their IDs."""
+MAX_TEXT: Final = MAX_PART * PARTS // 2
+"""Characters of Markdown that a message becomes. Slack allows 40,000."""
 MAX_REACTIONS: Final = 5000
 _LINK: Final = re.compile(
     r"https://[a-z0-9.-]+\.slack\.com/(?:archives/(?P<channel>[A-Z0-9]{2,20})"
@@ -117,7 +120,10 @@ class SlackMessages:
             people = tuple(dict.fromkeys((*conversation.members, sender)))
             if place.in_thread is not None or text(message, "thread_ts"):
                 self._note_direct_thread(place)
-        parts = list(split(shown))
+        if len(shown) > MAX_TEXT:
+            reason = f"It was shortened to {MAX_TEXT} characters."
+            self._report.change("messages", reason, conversation.name)
+        parts = parts_of(shown[:MAX_TEXT], MAX_PART)
         if len(parts) > 1:
             self._report.change("messages", "It was long, so it became several.", conversation.name)
         for number, part in enumerate(parts):
@@ -160,8 +166,11 @@ class SlackMessages:
                 return f"/me {inline}" if inline else ""
         given = text(message, "text")
         blocks = BlockConverter(converter, self._unknown_block)
-        shown = blocks.of(message, is_escaped=_ESCAPED_TWICE.search(given) is None)
+        is_escaped = "&amp;" not in given or _ESCAPED_TWICE.search(given) is None
+        shown = blocks.of(message, is_escaped=is_escaped) if "blocks" in message else ""
         shown = shown if shown.strip() else converter.mrkdwn(given)
+        if "attachments" not in message:
+            return shown
         return mrkdwn.joined([shown, *blocks.attachments(message, shown)])
 
     def _unknown_block(self, kind: str) -> None:
@@ -242,30 +251,6 @@ class SlackMessages:
         if is_pinned and conversation.is_direct:
             self._report.skip("pins", "Direct messages can't be pinned here.", conversation.name)
         return is_pinned
-
-
-def split(content: str) -> Iterator[str]:
-    """Yield the content in parts that a message can have, at most `PARTS`: between lines if it has
-    some. Code blocks are closed and opened again. The last part may be too long."""
-    for _ in range(PARTS - 1):
-        if len(content) <= MAX_PART:
-            break
-        end = content.rfind("\n", MAX_PART // 2, MAX_PART)
-        if end < 0:
-            end = content.rfind(" ", MAX_PART // 2, MAX_PART)
-        if end < 0:
-            end = MAX_PART
-        part, content = content[:end], content[end:].lstrip("\n")
-        fence = ""
-        for line in part.split("\n"):
-            mark = re.match(r"`{3,}", line)
-            if mark is not None:
-                fence = "" if fence and line.strip() == fence else fence or mark[0]
-        if fence:
-            part, content = f"{part}\n{fence}", f"{fence}\n{content}"
-        yield part
-    if content.strip():
-        yield content
 
 
 def first_line(message: Any, known: SlackRecords) -> str:

@@ -114,7 +114,8 @@ def written(spans: Sequence[StyledText]) -> str:
             )
             waiting = piece[begin + len(core) :]
     close(0)
-    return _LINE_MARKUP.sub(r"\1\\", "".join(parts) + waiting.rstrip(" \t"))
+    found = "".join(parts) + waiting.rstrip(" \t")
+    return _LINE_MARKUP.sub(r"\1\\", found) if "#" in found or ">" in found else found
 
 
 def _continues(url: str, following: str) -> bool:
@@ -128,7 +129,8 @@ def _continues(url: str, following: str) -> bool:
 
 def escaped(text: str) -> str:
     """Escape plain text, and write its emoji by their names here."""
-    text = _MARKUP.sub(r"\\\g<0>", text)
+    if "*" in text or "`" in text or "\\" in text or "](" in text:
+        text = _MARKUP.sub(r"\\\g<0>", text)
     return _EMOJI.sub(_emoji, text) if ":" in text else text
 
 
