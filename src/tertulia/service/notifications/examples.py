@@ -115,13 +115,13 @@ def _about(kind: MailKind) -> int:
 
 def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[str, str]]]:
     """The facts of the emails by kind and name; most kinds have one example."""
+    of_link = {
+        "expires_at": str(_NOW + 3600),
+        "mark": links.password_mark(state.credentials[_READER]),
+    }
     own: dict[MailKind, dict[str, dict[str, str]]] = {
-        MailKind.FORGOTTEN: {
-            "forgotten": {
-                "expires_at": str(_NOW + 3600),
-                "mark": links.password_mark(state.credentials[_READER]),
-            }
-        },
+        MailKind.FORGOTTEN: {"forgotten": of_link},
+        MailKind.ACCOUNT_IMPORTED: {"account_imported": of_link},
         MailKind.NEW_SIGN_IN: {
             "new_sign_in": {
                 "at": str(_NOW),
