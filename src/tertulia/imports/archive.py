@@ -1,12 +1,17 @@
 """Opening an export: a directory, or an archive that is extracted with limits."""
 
+import bz2
+import gzip
 import hashlib
+import lzma
 import os
 import shutil
 import tarfile
 import zipfile
+import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from tertulia.imports.source import SourceError
 
@@ -19,8 +24,17 @@ RATIO_FROM: Final = 1024**3
 LEAST_FREE: Final = 1024**3
 """Bytes of the disk that extracting leaves free."""
 MAX_PATH: Final = 1024
-_COMPLETE: Final = ".complete"
+_MAX_NAME: Final = 255
+"""Bytes of a file's name, or a directory's."""
+MAX_HEADERS: Final = 16 * 1024 * 1024
+"""Bytes in a tar file between the contents of two files."""
 _PIECE: Final = 1024 * 1024
+_COMPRESSED: Final[Mapping[bytes, Callable[[Path], Any]]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+"""What opens a compressed file, by how it begins. It checks what it reads."""
 
 
 def fingerprint_of(path: Path) -> str:
@@ -52,30 +66,39 @@ def opened_directory(path: Path, work: Path) -> Path:
     if not path.is_file():
         raise SourceError(f"{path} doesn't exist.")
     target = work / fingerprint_of(path)
-    if not (target / _COMPLETE).exists():
+    complete = target.with_suffix(".complete")
+    if not complete.exists():
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700, parents=True)
         try:
             _extract(path, target)
-        except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+        except SourceError:
+            shutil.rmtree(target, ignore_errors=True)
+            raise
+        except Exception as error:
             shutil.rmtree(target, ignore_errors=True)
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # Such as a full disk.
+            if not isinstance(error, _DAMAGED):
+                raise
             raise SourceError(
                 f"{path.name} can't be read: {error}. It may be incomplete; export or download it"
                 " again."
             ) from error
-        except SourceError:
-            shutil.rmtree(target, ignore_errors=True)
-            raise
-        (target / _COMPLETE).touch()
+        complete.touch()
     return _root(target)
+
+
+_DAMAGED: Final = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
+    *(ValueError, NotImplementedError),
+)
 
 
 def _root(directory: Path) -> Path:
     """Return the only subdirectory if there is nothing else, as in exports that have their name as
     first directory."""
-    entries = [one for one in directory.iterdir() if one.name not in {_COMPLETE, "__MACOSX"}]
+    entries = [one for one in directory.iterdir() if one.name != "__MACOSX"]
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else directory
 
 
@@ -90,16 +113,51 @@ def _extract(path: Path, target: Path) -> None:
                     with archive.open(member) as content:
                         _write(content, target, member.filename, budget)
         return
-    if not tarfile.is_tarfile(path):
-        raise SourceError(
-            f"{path.name} isn't an archive that can be read (.tar.gz or .zip), nor a directory."
-        )
-    with tarfile.open(path, "r|*") as stream:
-        for entry in stream:
-            # Links and devices have no place in an export.
-            extracted = stream.extractfile(entry) if entry.isfile() else None
-            if extracted is not None:
-                _write(extracted, target, entry.name, budget)
+    with _Unpacked(path) as unpacked:
+        try:
+            stream = tarfile.open(fileobj=unpacked, mode="r|")  # type: ignore[call-overload]  # noqa: SIM115
+        except tarfile.ReadError:
+            raise SourceError(
+                f"{path.name} isn't an archive that can be read (.tar.gz or .zip), nor a directory."
+            ) from None
+        with stream:
+            while (entry := stream.next()) is not None:
+                stream.members.clear()  # It would keep all of them.
+                # Links and devices have no place in an export.
+                content = stream.extractfile(entry) if entry.isfile() else None
+                if content is not None:
+                    _write(content, target, entry.name, budget, unpacked.expect)
+        while unpacked.read(_PIECE):  # The checksum comes last.
+            pass
+
+
+class _Unpacked:
+    """The tar file in a file that may be compressed. It's read up to a limit between contents of
+    files: a crafted one has endless headers."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            begin = file.read(6)
+        found = (opened for magic, opened in _COMPRESSED.items() if begin.startswith(magic))
+        self._file: IO[bytes] = next(found, lambda path: path.open("rb"))(path)
+        self._room = MAX_HEADERS
+
+    def __enter__(self) -> "_Unpacked":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def expect(self, size: int) -> None:
+        """Let that many bytes of content be read besides headers."""
+        self._room = MAX_HEADERS + size
+
+    def read(self, size: int) -> bytes:
+        piece = self._file.read(size)
+        self._room -= len(piece)
+        if self._room < 0:
+            raise SourceError("The archive is damaged: it has far too much between two files.")
+        return piece
 
 
 class _Budget:
@@ -123,18 +181,32 @@ class _Budget:
             raise SourceError(f"The archive has more than {MAX_FILES} files.")
 
 
-def _write(content: IO[bytes], target: Path, name: str, budget: _Budget) -> None:
+def _write(
+    content: IO[bytes],
+    target: Path,
+    name: str,
+    budget: _Budget,
+    expect: Callable[[int], None] = lambda _: None,
+) -> None:
     budget.take_file()
     parts = PurePosixPath(name.replace("\\", "/")).parts
-    if not parts or name.startswith("/") or ".." in parts or len(name) > MAX_PATH or "\0" in name:
+    is_long = len(name) > MAX_PATH or any(len(os.fsencode(one)) > _MAX_NAME for one in parts)
+    if not parts or name.startswith("/") or ".." in parts or "\0" in name or is_long:
         raise SourceError(f"The archive has a file with an unsafe name: {name[:100]!r}.")
     place = target.joinpath(*parts)
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except (FileExistsError, NotADirectoryError):
+        raise SourceError(
+            f"The archive has two files with the same name: {name[:100]!r}. It is damaged."
+        ) from None
     with os.fdopen(descriptor, "wb") as file:
+        expect(_PIECE)
         while piece := content.read(_PIECE):
             budget.take(len(piece))
             file.write(piece)
+            expect(_PIECE)
 
 
 def file_in(directory: Path, name: str) -> Path:
