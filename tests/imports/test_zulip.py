@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tertulia.app.founding import opened_log
+from tertulia.cli.imports import DIRECTORY, alone
 from tertulia.imports.progress import Progress
 from tertulia.imports.records import Holders, SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
@@ -697,3 +698,15 @@ def test_the_command_imports_and_reports(database_url: str, tmp_path: Path) -> N
     result = run("import", "zulip", *place.flags, str(tmp_path / "broken.tar.gz"))
     assert result.exit_code == 1
     assert "may be incomplete" in result.output
+
+
+@pytest.mark.parametrize(
+    "words", [("zulip", "export.tar.gz"), ("zulip-live", "http://127.0.0.1:1", "--email", "a@b.c")]
+)
+def test_two_imports_cannot_run_at_once(words: tuple[str, ...], tmp_path: Path) -> None:
+    """They would write everything twice."""
+    place = Place(tmp_path / "data", "")
+    with alone(place.data_dir / DIRECTORY):
+        result = run("import", *words, *place.flags, typed="k" * 32)
+    assert result.exit_code == 1
+    assert "Another import is running" in result.output

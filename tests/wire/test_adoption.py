@@ -121,6 +121,15 @@ async def test_credentials_of_another_account_there_are_refused(
     (await client(org).get("/users/me")).refused("INVALID_API_KEY", 401)
 
 
+async def test_two_accounts_cannot_have_the_same_key(org: Organization, old: ExternalWeb) -> None:
+    """Whatever the previous server says."""
+    (await client(org).get("/users/me")).ok
+    robot = org["robot"]
+    accept(old, robot.email)
+    (await client(org, address=robot.email).get("/users/me")).refused("INVALID_API_KEY", 401)
+    assert (await client(org).get("/users/me")).ok["user_id"] == org["ben"].user_id
+
+
 async def test_only_imported_accounts_are_asked_for(org: Organization, old: ExternalWeb) -> None:
     accept(old, "ann@example.com")
     login = {"username": "ann@example.com", "password": OLD_PASSWORD}

@@ -66,7 +66,7 @@ def run(
     """Import from the source that `opened` opens, show progress, and print the report. With
     `invites`, email the imported people."""
     work = config.data_path / DIRECTORY
-    with _alone(work):
+    with alone(work):
         _run(
             config,
             lambda: opened(work),
@@ -83,7 +83,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _alone(work: Path) -> Iterator[None]:
+def alone(work: Path) -> Iterator[None]:
     """Be the only import with this data directory. Raises CommandFailed if there is another."""
     file_modes.directory(work.parent)
     file_modes.directory(work)

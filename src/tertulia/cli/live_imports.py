@@ -72,6 +72,7 @@ def zulip_live(
     within seconds, and here nobody else can write. Stop it with Ctrl+C, and run the command again
     to continue. When people are to use this server, run `tertulia import finish`.
     """
+    from tertulia.cli.imports import DIRECTORY, alone
     from tertulia.imports.progress import ImportRefused
     from tertulia.imports.source import SourceError
 
@@ -80,7 +81,8 @@ def zulip_live(
     if not address:
         raise CommandFailed("The address of the owner is missing. Add `--email`.")
     try:
-        followed = asyncio.run(_followed(config, url, address, key))
+        with alone(config.data_path / DIRECTORY):
+            followed = asyncio.run(_followed(config, url, address, key))
     except (SourceError, ImportRefused) as error:
         raise CommandFailed(str(error)) from None
     if as_json:

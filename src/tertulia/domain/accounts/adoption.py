@@ -20,11 +20,13 @@ def adopts_password(user: User, credential: Credential) -> bool:
 
 def adopt(context: CommandContext, key: NewApiKey, password_hash: str | None) -> Decision[None]:
     """Give the actor's account this API key and, if given, this password, and let the actor join.
-    The caller has verified them. Does nothing for what the account may no longer adopt."""
+    The caller has verified them. Does nothing for what the account may no longer adopt, or if
+    another account has the key: a key identifies one account."""
     user = context.actor
     credential = context.state.credentials[user.id]
     changed = credential
-    if adopts_key(user, credential):
+    is_taken = key.digest in context.state.credentials.by_key_digest
+    if adopts_key(user, credential) and not is_taken:
         changed = users.with_key(changed, key)
     if password_hash is not None and adopts_password(user, credential):
         changed = msgspec.structs.replace(
