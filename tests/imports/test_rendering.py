@@ -1,10 +1,16 @@
 """The processes that render imported messages."""
 
+import asyncio
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
+
+from tertulia.imports import rendering
+from tertulia.state.state import State
 
 PROGRAM = """
 import asyncio
@@ -36,6 +42,32 @@ def test_they_end_when_the_import_is_killed(tmp_path: Path) -> None:
     while is_running(renderer) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_running(renderer)
+
+
+@pytest.mark.anyio
+async def test_texts_that_take_too_long_there_are_rendered_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Servers that import do other things too."""
+    monkeypatch.setattr(rendering, "BATCH_SECONDS", 0.0)
+    pool = rendering.RenderPool(State(), "", 1)
+    rounds = 0
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    try:
+        before = rounds
+        found = await pool.render([(0, "*a*")] * 200)
+    finally:
+        counting.cancel()
+        pool.close()
+    assert {one.html for one in found} == {"<p><em>a</em></p>"}
+    assert rounds - before > 200
 
 
 def is_running(process: Path) -> bool:

@@ -710,3 +710,25 @@ def test_two_imports_cannot_run_at_once(words: tuple[str, ...], tmp_path: Path) 
         result = run("import", *words, *place.flags, typed="k" * 32)
     assert result.exit_code == 1
     assert "Another import is running" in result.output
+
+
+async def test_crafted_rows_leave_an_organization_that_can_be_opened(
+    config: Config, tmp_path: Path
+) -> None:
+    builder = ZulipExportBuilder()
+    for row in builder.realm["zerver_stream"]:
+        row["message_retention_days"] = True
+    for row in builder.realm["zerver_userprofile_crossrealm"]:
+        row["id"] = ANN  # The only owner.
+    for row in builder.realm["zerver_scheduledmessage"]:
+        row["scheduled_timestamp"] = 9e15
+    source = ZulipExport(builder.written(tmp_path), tmp_path / "work")
+    with closing(source):
+        await imported(config, source)
+    async with opened_log(config, print) as log:
+        state = log.state
+        assert {one.retention_days for one in state.channels} == {None}
+        assert state.users[ANN].role is Role.OWNER
+        due = [one.deliver_at for one in state.tables["reminders"]]
+        assert due
+        assert max(due) < 10**10

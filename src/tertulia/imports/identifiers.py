@@ -111,8 +111,10 @@ def assign_ids(
         "scheduled": ("scheduled_messages", "scheduled messages", source.scheduled),
         "view": ("navigation_views", "views", source.views),
     }
+    people = {user.key for user in source.users}
     for key, bot in source.system_bots.items():
-        ids.put("user", key, _SYSTEM_BOTS[bot])
+        if key not in people:
+            ids.put("user", key, _SYSTEM_BOTS[bot])
     for kind, (table, noun, records) in tables.items():
         taken = {int(key) for key in state.tables[table].rows} | {state.tables[table].highest}
         if kind == "user":

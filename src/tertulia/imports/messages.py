@@ -381,7 +381,7 @@ class _Batch:
                     note=storable(one.note)[:MAX_REMINDER_NOTE],
                     content=content,
                     rendered=self._writer._channels.checks.html(content),
-                    deliver_at=one.deliver_at,
+                    deliver_at=self._writer._channels.checks.due(one.deliver_at),
                 ),
             )
             self._report.count("reminders")

@@ -1,7 +1,7 @@
 """The changes that create everything but messages, in an order in which each can be folded."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from tertulia.domain import names
 from tertulia.domain.accounts import profiles
-from tertulia.domain.accounts.invitations import MAX_MINUTES
 from tertulia.domain.accounts.profiles import FieldDetails, ProfileFieldUpdate
 from tertulia.domain.organization import domains, emoji, linkifiers, realms, settings
 from tertulia.domain.organization.linkifiers import LinkifierValues
@@ -41,8 +40,6 @@ from tertulia.model.scheduled import ScheduledMessage
 from tertulia.model.user_topics import Visibility
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
-
-_MINUTES: Final = 60
 
 
 class Pictures(Struct, kw_only=True):
@@ -355,7 +352,7 @@ class OrganizationChanges:
                     user_ids=people if channel_id is None else (),
                     content=content,
                     rendered=self._checks.html(content),
-                    deliver_at=min(source.deliver_at, self._now + MAX_MINUTES * _MINUTES),
+                    deliver_at=self._checks.due(source.deliver_at),
                     failed=source.failed or missed,
                 ),
             )

@@ -8,7 +8,7 @@ import multiprocessing.connection
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Final
 
@@ -73,9 +73,14 @@ class RenderPool:
             logger.warning("rendering a batch failed; its code and formulas become plain text")
             self.close()
             self._pool = self._new_pool()
-            context = CommandContext(self._state, 0, None)
-            return [self._plain.render(context, text) for _, text in texts]
+            return [one async for one in self._rendered_here(texts)]
         return [one for part in done for one in msgspec.msgpack.decode(part, type=list[Rendered])]
+
+    async def _rendered_here(self, texts: Sequence[Text]) -> AsyncIterator[Rendered]:
+        context = CommandContext(self._state, 0, None)
+        for _, text in texts:
+            yield self._plain.render(context, text)
+            await asyncio.sleep(0)  # There can be a thousand, of a tenth of a second each.
 
     def close(self) -> None:
         """End the processes, whatever they are doing."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from tertulia.domain import names
 from tertulia.domain.accounts import personal_settings
+from tertulia.domain.accounts.invitations import MAX_MINUTES
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import PermissionSetting
 from tertulia.domain.names import lookalike_keys
@@ -20,6 +21,8 @@ from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
 _DAY: Final = 86400
+_FARTHEST: Final = MAX_MINUTES * 60
+"""Seconds in the future."""
 
 
 def storable(text: str) -> str:
@@ -86,6 +89,10 @@ class ValueChecks:
     def seconds(self, at: int | None) -> int:
         """Return the time, or now if it's missing or implausible."""
         return plausible(at or 0, self._now)
+
+    def due(self, at: int) -> int:
+        """Return when to do something, not centuries later."""
+        return min(at, self._now + _FARTHEST)
 
     def render(self, context: CommandContext, text: str) -> Rendered:
         """Render a short text, such as a value of a profile."""

@@ -16,7 +16,7 @@ from tertulia.domain.groups import groups
 from tertulia.domain.organization import realms
 from tertulia.imports.records import Holders
 from tertulia.imports.report import ImportReport
-from tertulia.imports.zulip.rows import Row, flag, number, numbers, seconds, text
+from tertulia.imports.zulip.rows import Row, days, flag, number, numbers, seconds, text
 from tertulia.imports.zulip.settings import (
     channel_permissions,
     group_permissions,
@@ -311,7 +311,7 @@ class LiveOrganization:
             name = f"channel {key}" if known is None else known.name
         description = text(row, "description").replace("\n", " ")
         description = description[: names.MAX_CHANNEL_DESCRIPTION]
-        days, folder = row.get("message_retention_days"), number(row, "folder_id")
+        folder, retention = number(row, "folder_id"), days(row, "message_retention_days")
         is_private, is_archived = flag(row, "invite_only"), flag(row, "is_archived")
         try:
             policy = TopicsPolicy(text(row, "topics_policy"))
@@ -325,7 +325,7 @@ class LiveOrganization:
             "is_archived": is_archived,
             "is_default": flag(row, "is_default") and not is_private and not is_archived,
             "history_public": flag(row, "history_public_to_subscribers", True) or not is_private,
-            "retention_days": days if isinstance(days, int) and -1 <= days <= 36_500 else None,
+            "retention_days": retention if retention and retention <= 36_500 else None,
             "topics_policy": policy,
             "folder_id": folder if folder in state.folders else None,
             **self._permissions(state, channel_permissions(row, _holders), row),

@@ -33,7 +33,7 @@ from tertulia.imports.records import (
 )
 from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.realm import REMINDER, ExportedRealm
-from tertulia.imports.zulip.rows import Row, flag, number, seconds, text, valid
+from tertulia.imports.zulip.rows import Row, days, flag, number, seconds, text, valid
 from tertulia.imports.zulip.settings import (
     channel_permissions,
     group_permissions,
@@ -315,7 +315,7 @@ class ZulipOrganization:
             is_archived, name = flag(row, "deactivated"), text(row, "name")
             if is_archived:  # Until 2024, archived channels were renamed.
                 name = _ARCHIVED_NAME.sub("", name, count=1)
-            days, policy = row.get("message_retention_days"), row.get("topics_policy")
+            policy = row.get("topics_policy")
             yield SourceChannel(
                 key=row["id"],
                 name=name,
@@ -327,7 +327,7 @@ class ZulipOrganization:
                 is_archived=is_archived,
                 is_default=row["id"] in default and not is_archived,
                 history_public=flag(row, "history_public_to_subscribers", True),
-                retention_days=days if isinstance(days, int) and -1 <= days <= 100_000 else None,
+                retention_days=days(row, "message_retention_days"),
                 topics_policy=_TOPICS.get(policy, TopicsPolicy.INHERIT)
                 if isinstance(policy, int)
                 else TopicsPolicy.INHERIT,

@@ -21,6 +21,11 @@ def number(row: Row, name: str) -> int | None:
     return None
 
 
+def days(row: Row, name: str) -> int | None:
+    """Return a number of days, or -1 for forever; None if the field has something else."""
+    return -1 if row.get(name) == -1 else number(row, name)
+
+
 def text(row: Row, name: str) -> str:
     """Return a text without characters that can't be stored; empty if the field has something
     else."""
