@@ -722,7 +722,15 @@ async def test_crafted_rows_leave_an_organization_that_can_be_opened(
         row["id"] = ANN  # The only owner.
     for row in builder.realm["zerver_scheduledmessage"]:
         row["scheduled_timestamp"] = 9e15
-    source = ZulipExport(builder.written(tmp_path), tmp_path / "work")
+    half = "\\ud83d"  # Of a surrogate pair, as JSON has it.
+    builder.realm["zerver_realmfilter"][0]["alternative_url_templates"] = ["HALF"]
+    field = {**builder.realm["zerver_customprofilefield"][0], "id": 99, "field_type": 3}
+    field |= {"name": "Size", "field_data": json.dumps({"HALF": {"text": "S", "order": "HALF"}})}
+    builder.realm["zerver_customprofilefield"].append(field)
+    directory = builder.written(tmp_path)
+    realm = directory / "realm.json"
+    realm.write_text(realm.read_text().replace("HALF", half))
+    source = ZulipExport(directory, tmp_path / "work")
     with closing(source):
         await imported(config, source)
     async with opened_log(config, print) as log:

@@ -33,7 +33,7 @@ from tertulia.imports.records import (
 )
 from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.realm import REMINDER, ExportedRealm
-from tertulia.imports.zulip.rows import Row, days, flag, number, seconds, text, valid
+from tertulia.imports.zulip.rows import Row, clean, days, flag, number, seconds, text, valid
 from tertulia.imports.zulip.settings import (
     channel_permissions,
     group_permissions,
@@ -286,7 +286,7 @@ class ZulipOrganization:
                     "example_input": text(row, "example_input") or None,
                     "reverse_template": text(row, "reverse_template") or None,
                     "alternative_url_templates": tuple(
-                        one
+                        clean(one)
                         for one in (others if isinstance(others, list) else ())
                         if isinstance(one, str)
                     ),
@@ -452,7 +452,7 @@ def _field_details(kind: FieldKind, data: dict[str, Any]) -> dict[str, Any]:
     if kind is FieldKind.CHOICE:
         options = [(key, one) for key, one in data.items() if isinstance(one, dict)]
         choices = (
-            Choice(key=key, text=text(one, "text"), order=str(one.get("order", "")))
+            Choice(key=clean(key), text=text(one, "text"), order=clean(str(one.get("order", ""))))
             for key, one in options
         )
         return {"choices": tuple(choices)}
