@@ -124,9 +124,9 @@ def _extract(path: Path, target: Path) -> None:
             while (entry := stream.next()) is not None:
                 stream.members.clear()  # It would keep all of them.
                 # Links and devices have no place in an export.
-                content = stream.extractfile(entry) if entry.isfile() else None
-                if content is not None:
-                    _write(content, target, entry.name, budget, unpacked.expect)
+                extracted = stream.extractfile(entry) if entry.isfile() else None
+                if extracted is not None:
+                    _write(extracted, target, entry.name, budget, unpacked.expect)
         while unpacked.read(_PIECE):  # The checksum comes last.
             pass
 
@@ -138,8 +138,11 @@ class _Unpacked:
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             begin = file.read(6)
-        found = (opened for magic, opened in _COMPRESSED.items() if begin.startswith(magic))
-        self._file: IO[bytes] = next(found, lambda path: path.open("rb"))(path)
+        self._file: IO[bytes] = path.open("rb")
+        for magic, unpacked in _COMPRESSED.items():
+            if begin.startswith(magic):
+                self._file.close()
+                self._file = unpacked(path)
         self._room = MAX_HEADERS
 
     def __enter__(self) -> "_Unpacked":
