@@ -1,12 +1,9 @@
 """`tertulia import`: move an organization in from another chat server."""
 
 import asyncio
-import contextlib
-import fcntl
-import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +14,7 @@ from tertulia.app.founding import opened_log, opened_vault, require_fitting
 from tertulia.cli import live_imports
 from tertulia.cli.commands import Printed, configured, done, report
 from tertulia.cli.errors import CommandFailed
+from tertulia.cli.import_lock import DIRECTORY, LOCK, alone
 from tertulia.cli.options import AsJson
 from tertulia.imports.arrivals import invite
 from tertulia.imports.importer import Importer
@@ -25,7 +23,6 @@ from tertulia.imports.source import Source, SourceError
 from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
-from tertulia.store import file_modes
 
 app = typer.Typer(
     name="import",
@@ -33,9 +30,6 @@ app = typer.Typer(
     " interrupted import continues when you run the same command again.",
     no_args_is_help=True,
 )
-DIRECTORY = "imports"
-"""The directory below the data directory with extracted archives."""
-_LOCK = "lock"
 
 ExportPath = Annotated[
     Path, typer.Argument(metavar="PATH", help="The export: an archive, or its directory.")
@@ -78,26 +72,8 @@ def run(
         for one in work.iterdir():  # Extracted and sorted files.
             if one.is_dir():
                 shutil.rmtree(one, ignore_errors=True)
-            elif one.name != _LOCK:
+            elif one.name != LOCK:
                 one.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def alone(work: Path) -> Iterator[None]:
-    """Be the only import with this data directory. Raises CommandFailed if there is another."""
-    file_modes.directory(work.parent)
-    file_modes.directory(work)
-    descriptor = os.open(work / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CommandFailed(
-                "Another import is running with this data directory. Wait until it is finished."
-            ) from None
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _run(

@@ -18,6 +18,7 @@ import typer
 from tertulia.app.founding import opened_log, opened_vault, require_fitting
 from tertulia.cli.commands import report
 from tertulia.cli.errors import CommandFailed
+from tertulia.cli.import_lock import DIRECTORY, alone
 from tertulia.cli.options import AsJson
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
@@ -72,7 +73,6 @@ def zulip_live(
     within seconds, and here nobody else can write. Stop it with Ctrl+C, and run the command again
     to continue. When people are to use this server, run `tertulia import finish`.
     """
-    from tertulia.cli.imports import DIRECTORY, alone
     from tertulia.imports.progress import ImportRefused
     from tertulia.imports.source import SourceError
 
