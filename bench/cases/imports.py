@@ -76,7 +76,7 @@ def _run(config: Config, kind: str, messages: int) -> tuple[dict[str, float], in
     while process.poll() is None:
         with suppress(OSError, ValueError):  # One has just ended.
             most = max(most, sum(map(processes.pss, processes.family(process.pid))))
-        time.sleep(0.25)
+        time.sleep(0.25)  # Another process can only be polled.
     output, _ = process.communicate()
     if process.returncode:
         raise RuntimeError("the import failed")
@@ -87,7 +87,7 @@ def _killed(config: Config, kind: str, messages: int) -> None:
     """Import about half, and kill the process."""
     process = _started(config, kind, messages)
     while process.poll() is None and _written(config) < messages // 2:
-        time.sleep(0.05)
+        time.sleep(0.05)  # Likewise.
     process.kill()
     process.communicate()
 

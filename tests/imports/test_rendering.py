@@ -40,7 +40,7 @@ def test_they_end_when_the_import_is_killed(tmp_path: Path) -> None:
     process.stdout.close()
     deadline = time.monotonic() + 60
     while is_running(renderer) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.05)  # Another process can only be polled.
     assert not is_running(renderer)
 
 

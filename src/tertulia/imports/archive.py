@@ -91,6 +91,7 @@ def opened_directory(path: Path, work: Path) -> Path:
 
 _DAMAGED: Final = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
+    # NotImplementedError is zipfile's for compression methods that it can't read.
     *(ValueError, NotImplementedError),
 )
 
@@ -115,6 +116,7 @@ def _extract(path: Path, target: Path) -> None:
         return
     with _Unpacked(path) as unpacked:
         try:
+            # It needs only `read`, whatever its type says. The `with` below closes it.
             stream = tarfile.open(fileobj=unpacked, mode="r|")  # type: ignore[call-overload]  # noqa: SIM115
         except tarfile.ReadError:
             raise SourceError(

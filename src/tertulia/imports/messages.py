@@ -228,7 +228,7 @@ class _Batch:
             url = self._writer._linked.get(_link_key(link.key))
             content = link.replaced(content, url)
             html = link.replaced(html, url, is_html=True)
-        linked = self._linked(content, files)
+        linked = self._linked(sender_id, content, files)
         message = Message(
             id=message_id,
             sender_id=sender_id,
@@ -300,14 +300,17 @@ class _Batch:
         number, self._next_file = self._next_file, self._next_file + 1
         return replace(file, id=number)
 
-    def _linked(self, content: str, fresh: Sequence[Attachment]) -> tuple[int, ...]:
-        """Return the files that the content links: its own, and those of earlier messages."""
+    def _linked(self, sender_id: int, content: str, fresh: Sequence[Attachment]) -> tuple[int, ...]:
+        """Return the files that the content links: its own, and those of earlier messages. In an
+        existing organization, only the sender's: an export must not open other people's files."""
         own = {file.path: file.id for file in fresh}
         found = []
         for paths in linked_paths(content):
             for path in paths:
                 known = self._state.uploads.at_path(path)
-                number = own.get(path) or (known.id if known is not None else 0)
+                number = own.get(path, 0)
+                if known is not None and (self._writer._keep_ids or known.user_id == sender_id):
+                    number = number or known.id
                 if number:
                     found.append(number)
                     break
@@ -350,7 +353,7 @@ class _Batch:
         return parts
 
     def _pin(self, message: Message, user_id: int) -> Iterator[AnyChange]:
-        assert message.channel_id is not None  # noqa: S101
+        assert message.channel_id is not None  # noqa: S101 (only channels have pins)
         fresh = self._pins[message.channel_id] = self._pins.get(message.channel_id, 0) + 1
         if self._state.pins.of_channel.count(message.channel_id) + fresh > MAX_PINS:
             self._report.skip("pins", f"A channel can have at most {MAX_PINS}.", message.id)

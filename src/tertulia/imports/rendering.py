@@ -69,7 +69,7 @@ class RenderPool:
                 asyncio.gather(*(loop.run_in_executor(self._pool, _render, p) for p in parts)),
                 BATCH_SECONDS,
             )
-        except Exception:
+        except Exception:  # Processes that died or hang must not end the import.
             logger.warning("rendering a batch failed; its code and formulas become plain text")
             self.close()
             self._pool = self._new_pool()
@@ -100,6 +100,7 @@ class _Worker:
     def __init__(self, records: Mapping[str, bytes], site: str) -> None:
         types = {noun.table: noun.type for noun in NOUNS}
         decoded: dict[str, list[Any]] = {
+            # mypy takes no types that are known only at run time.
             table: msgspec.msgpack.decode(rows, type=list[types[table]])  # type: ignore[valid-type]
             for table, rows in records.items()
         }

@@ -165,6 +165,7 @@ class Follower:
                 (self._report.skipped, before.report.skipped),
                 (self._report.changed, before.report.changed),
             ):
+                # Each pair has one type, which mypy joins.
                 kept.update(stored_part)  # type: ignore[arg-type]
             self._followed.report = self._report
             return

@@ -117,6 +117,7 @@ class LiveOrganization:
 
     def verbs(self) -> Iterator[Verb]:
         """Yield what makes everything equal, in pieces of one record."""
+        # Defaults bind each loop's values; mypy can't infer the types of such functions.
         state = self._there.state
         people = [*_rows(state, "realm_users"), *_rows(state, "realm_non_active_users")]
         for row in sorted(people, key=lambda row: flag(row, "is_bot")):
