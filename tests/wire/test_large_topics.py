@@ -415,7 +415,10 @@ async def test_a_page_of_a_channel_is_an_index_scan(
 
     found = await org.node.store.read(plan)
     index = "messages_by_topic" if "topic" in terms else "messages_by_channel"
-    assert index in found
+    # How PostgreSQL finds the topic's ID among so few rows is a matter of its statistics.
+    before, using, found = found.partition(index)
+    assert using
+    assert "Sort" not in before
     assert "Filter" not in found
     assert "Sort" not in found
     assert "TEMP B-TREE" not in found
