@@ -23,6 +23,7 @@ from tertulia.outbound.http_connection import HttpConnection
 from tertulia.outbound.http_responses import NotFetched, StreamedResponse
 from tests.external_web import ExternalWeb, Page, external_web, redirect, unvouched
 from tests.support import row
+from tests.tls import Authority, trust_anew
 
 
 @pytest.fixture
@@ -369,9 +370,9 @@ async def test_a_certificate_must_match_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The name, although the connection is to an address."""
-    context = unvouched(tmp_path)
-    monkeypatch.setattr("certifi.where", lambda: str(tmp_path / "server.pem"))
-    async with external_web(context) as there:
+    authority = Authority(tmp_path)
+    trust_anew(monkeypatch, file=authority.file)
+    async with external_web(authority.server("pages.test")) as there:
         there.pages["/"] = Page(b"hello")
         assert await content(there.web(), there.url("/")) == b"hello"
         with pytest.raises(NotFetched, match="certificate"):

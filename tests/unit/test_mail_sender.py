@@ -6,6 +6,7 @@ import email
 import email.policy
 import itertools
 import logging
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -315,11 +316,12 @@ async def test_a_crashed_node_s_emails_are_sent_when_its_lease_expires(
 @dataclass
 class Server:
     """An SMTP server on this machine. Its `answers` are used in turn, each after an email;
-    `hang_up` closes the connection instead."""
+    `hang_up` closes the connection instead. With `tls`, connections begin with a handshake."""
 
     answers: list[str] = field(default_factory=list)
     refuses: str = ""
     hang_up: bool = False
+    tls: ssl.SSLContext | None = None
     got: "asyncio.Queue[Envelope]" = field(default_factory=asyncio.Queue)
     signed_in: list[bytes] = field(default_factory=list)
     port: int = 0
@@ -362,7 +364,9 @@ async def listening(server: Server, **options: Any) -> AsyncIterator[Server]:
     def protocol() -> smtp.SMTP:
         return smtp.SMTP(server, enable_SMTPUTF8=True, hostname="mail.test", **options)
 
-    listener = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    listener = await asyncio.get_running_loop().create_server(
+        protocol, "127.0.0.1", 0, ssl=server.tls
+    )
     server.port = listener.sockets[0].getsockname()[1]
     try:
         yield server

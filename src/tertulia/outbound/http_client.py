@@ -28,6 +28,7 @@ from tertulia.outbound.http_responses import (
     WebResponse,
     seconds_to_wait,
 )
+from tertulia.store import authorities
 
 if TYPE_CHECKING:
     import ssl
@@ -250,7 +251,7 @@ class Web:
 
         note_what_is_missing()
         addresses = await self._addresses(target.host, target.origin.port)
-        tls = self._tls_context() if target.origin.scheme == b"https" else None
+        tls = await self._tls_context() if target.origin.scheme == b"https" else None
         try:
             return await http_connection.connected(target.origin, addresses, tls)
         except http_connection.ERRORS as error:
@@ -385,12 +386,9 @@ class Web:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
 
-    def _tls_context(self) -> "ssl.SSLContext":
-        import httpx
-
+    async def _tls_context(self) -> "ssl.SSLContext":
         if self._tls is None:
-            self._tls = httpx.create_ssl_context(trust_env=False)
-            self._tls.set_alpn_protocols(["http/1.1"])
+            self._tls = await asyncio.to_thread(authorities.client_context, "http/1.1")
         return self._tls
 
 

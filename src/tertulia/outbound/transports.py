@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from msgspec import Struct
 
 from tertulia.outbound.mail_templates import RenderedMail
+from tertulia.store import authorities
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -117,6 +118,11 @@ class Smtp:
             username=server.user or None,
             password=server.password or None,
             timeout=TIMEOUT_SECONDS,
+            tls_context=(
+                None
+                if server.security == "none"
+                else await asyncio.to_thread(authorities.client_context)
+            ),
         )
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS - _FAREWELL_SECONDS):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from tertulia.model.errors import FilesUnavailable
-from tertulia.store import file_modes, s3_addresses
+from tertulia.store import authorities, file_modes, s3_addresses
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import INCOMING, Files, StoredFile, is_path, parts_of
 from tertulia.store.s3_addresses import S3Address
@@ -97,11 +97,13 @@ class BucketFiles(Files):
             config["server_side_encryption"] = address.encryption
         if address.kms_key:
             config["sse_kms_key_id"] = address.kms_key
+        added = authorities.missing_in_environment()
         return S3Store(
             address.bucket,
             prefix=address.prefix or None,
             config=config,  # type: ignore[arg-type]  # checked when it is made
             client_options={
+                **({"root_certificate": added} if added else {}),
                 "allow_http": address.endpoint.startswith("http:"),
                 "connect_timeout": "5s",
                 "read_timeout": "30s",

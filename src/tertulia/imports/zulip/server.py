@@ -12,6 +12,7 @@ import msgspec
 from tertulia import __version__
 from tertulia.imports.source import SourceError
 from tertulia.imports.zulip.rows import Row, number, text
+from tertulia.store import authorities
 
 PAGE: Final = 1000
 """Messages of one request."""
@@ -95,6 +96,7 @@ class ZulipServer:
             headers={"User-Agent": f"Tertulia/{__version__}"},
             timeout=httpx.Timeout(30.0, read=120.0),
             trust_env=False,
+            verify=authorities.client_context("http/1.1"),
         )
 
     def close(self) -> None:
