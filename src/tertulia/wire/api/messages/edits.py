@@ -187,7 +187,7 @@ async def update_message(
     send_notification_to_old_thread: bool = False,
     send_notification_to_new_thread: bool = True,
 ) -> UpdateMessageResponse:
-    """MessageEdit a message, or move it and other messages of its topic."""
+    """Edit a message, or move it and other messages of its topic."""
     moves = topic is not None or stream_id is not None
     if content is None and not moves:
         raise Refused("Nothing to change: the request has no new value.")
