@@ -24,7 +24,7 @@ from tertulia.store.store import database_at
 SETTLED = 1.0
 """Seconds after it's ready."""
 MOST: Final = 300 * 2**20
-"""Bytes for the company: its state, 48 MiB of unread messages, 64 MiB of fragments, and what
+"""Bytes for the company: its state, 48 MiB of unread messages, 48 MiB of fragments, and what
 allocation leaves over."""
 
 

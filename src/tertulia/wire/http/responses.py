@@ -28,7 +28,7 @@ from tertulia.wire.http.request_head import POSITION, client_network
 
 A = TypeVar("A")
 
-MAX_BYTES: Final = 64 * 2**20
+MAX_BYTES: Final = 48 * 2**20
 """The size limit of the cache of fragments."""
 MESSAGE_BYTES: Final = 4 * 2**20
 """The size limit of the cache of encoded messages."""
