@@ -6,7 +6,6 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import sessions, users
 from tertulia.model.errors import Refused, WrongPassword
 from tertulia.model.users import User
 from tertulia.service import credentials, mailing
@@ -17,6 +16,7 @@ from tertulia.wire.api.users.objects import UserFormat, UserObject, shared_user_
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.parameters import Alias, Doc
 from tertulia.wire.http.routing import ApiResponse, Call
+from tertulia.wire.http.sign_in import CheckedPassword
 
 
 class ServerSettingsResponse(ApiResponse, kw_only=True):
@@ -97,18 +97,14 @@ async def fetch_api_key(
     """Get your API key with your email address and password."""
     address = names.address(username)
     checked = await sign_in.check_password(call.node, call.request, address, password)
-    if checked.is_new_place:
-        place = sign_in.sign_in_location(call.node, call.request)
-        await call.node.log.submit(checked.user.id, sessions.email_new_sign_in, place)
-    return await signed_in(call, checked.user, "password")
+    return await signed_in(call, checked.user, "password", checked)
 
 
-async def signed_in(call: Call, user: User, method: str) -> FetchApiKeyResponse:
-    """Record that the user signed in with `method`, and return their API key."""
-    if user.awaits_arrival:
-        await call.node.log.submit(user.id, users.arrive)
-    sign_in.log_sign_in(call.request, method, user.id)
-    key = call.node.vault.api_key(call.state.credentials[user.id])
+async def signed_in(
+    call: Call, user: User, method: str, checked: CheckedPassword | None = None
+) -> FetchApiKeyResponse:
+    """Sign the user in with `method`, and return their API key."""
+    key = await sign_in.sign_in_program(call.node, call.request, user, method, checked)
     return FetchApiKeyResponse(api_key=key, email=user.address, user_id=user.id)
 
 

@@ -6,7 +6,7 @@ import secrets
 from msgspec import Struct
 from starlette.requests import Request
 
-from tertulia.domain.accounts import sessions, signing_out
+from tertulia.domain.accounts import sessions, signing_out, users
 from tertulia.domain.accounts.sessions import SignInLocation
 from tertulia.model.errors import AccountDeactivated, PasswordSignInDisabled, Refused, WrongPassword
 from tertulia.model.sessions import Session
@@ -157,6 +157,24 @@ async def sign_in(
     log_sign_in(request, method, user.id)
     authentication.set_session_cookies(node, request, session, token)
     return session
+
+
+async def sign_in_program(
+    node: HttpNode,
+    request: Request,
+    user: User,
+    method: str,
+    checked: CheckedPassword | None = None,
+) -> str:
+    """Sign the user in to a program that uses the API key, and return the key. `checked` is the
+    result of a password sign-in."""
+    if checked is not None and checked.is_new_place:
+        place = sign_in_location(node, request)
+        await node.log.submit(user.id, sessions.email_new_sign_in, place)
+    if user.awaits_arrival:
+        await node.log.submit(user.id, users.arrive)
+    log_sign_in(request, method, user.id)
+    return node.vault.api_key(node.state.credentials[user.id])
 
 
 async def sign_out(node: HttpNode, request: Request) -> None:

@@ -28,6 +28,7 @@ MAILS: Final = 10
 TRIES_SECONDS: Final = 600.0
 """The period that `TRIES` forms and `MAILS` emails from one address are allowed in."""
 LOGIN: Final = "/login"
+LOGOUT: Final = "/logout"
 
 
 class Field(Struct, frozen=True, kw_only=True):

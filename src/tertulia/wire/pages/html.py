@@ -74,8 +74,9 @@ MARK: Final = "/static/icon.svg"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self';"
-        " base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self';"
+        # A sign-in form may redirect to a mobile app.
+        " form-action 'self' zulip:; base-uri 'none'; frame-ancestors 'none'"
     ),
     # Browsers send the Origin of a form only if the policy allows it.
     "Referrer-Policy": "same-origin",
@@ -102,8 +103,19 @@ def page_from_template(template: str, *, speech: Speech, **facts: Any) -> str:
 
 
 def from_template(
-    template: str, *, status: int = 200, speech: Speech = ENGLISH, **facts: Any
+    template: str,
+    *,
+    status: int = 200,
+    speech: Speech = ENGLISH,
+    script: str = "",
+    **facts: Any,
 ) -> Response:
-    """Render a template as an HTML response."""
-    text = page_from_template(template, speech=speech, styles=(TOKENS, STYLES), **facts)
-    return HTMLResponse(text, status_code=status, headers=_HEADERS)
+    """Render a template as an HTML response. `script` is the path of its script, if it has one."""
+    text = page_from_template(
+        template, speech=speech, styles=(TOKENS, STYLES), script=script, **facts
+    )
+    headers = _HEADERS
+    if script:
+        policy = _HEADERS["Content-Security-Policy"]
+        headers = _HEADERS | {"Content-Security-Policy": f"{policy}; script-src 'self'"}
+    return HTMLResponse(text, status_code=status, headers=headers)

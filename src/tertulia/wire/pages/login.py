@@ -1,8 +1,6 @@
 """Pages for signing in and out, and for resetting a forgotten password."""
 
-import re
 from typing import Final
-from urllib.parse import quote
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -37,6 +35,7 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.archive import ARCHIVE, serves_archive
 from tertulia.wire.pages.form_flow import (
     LOGIN,
+    LOGOUT,
     Field,
     Link,
     PageRequest,
@@ -45,15 +44,18 @@ from tertulia.wire.pages.form_flow import (
     route_maker,
     to_sign_in,
 )
+from tertulia.wire.pages.sign_in_flow import (
+    HOME,
+    SignInFlow,
+    finish_sign_in,
+    requested_flow,
+)
 from tertulia.wire.pages.web_client import client_page
 
-LOGOUT: Final = "/logout"
-HOME: Final = "/"
 RESET_SECONDS: Final = 86400
 """How long password reset links are valid."""
 MAILS_PER_ACCOUNT: Final = 5
 """Password reset emails per account in that time, on each node."""
-_OWN_PATH: Final = re.compile(r"/(?![/\\])[^\\\x00-\x1f\x7f]{0,2000}")
 
 
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
@@ -105,19 +107,18 @@ class _DemoUser(Struct, frozen=True, kw_only=True):
 
 
 async def _login(page: PageRequest) -> Response:
-    node, next_path = page.node, _own_path(page.value("next"))
+    node, flow = page.node, requested_flow(page)
     error, status = "", 200
     if not page.is_post:
-        if page.signed_in_user is not None:
-            return page.go(next_path)
+        # An app gets its key only from someone who signs in now.
+        if page.signed_in_user is not None and not flow.is_for_app:
+            return page.go(flow.next)
     else:
         try:
-            await _sign_in(page)
+            return await _sign_in(page, flow)
         except (WrongPassword, AccountDeactivated, PasswordSignInDisabled, TooManyTries) as refusal:
             error = page.say.refusal(refusal)
             status = 429 if isinstance(refusal, TooManyTries) else 403
-        else:
-            return page.go(next_path)
     realm = node.state.realm
     return organization_page(
         node,
@@ -126,7 +127,7 @@ async def _login(page: PageRequest) -> Response:
         status=status,
         title=page.say("sign_in"),
         description=realm.rendered_description,
-        action=LOGIN if next_path == HOME else f"{LOGIN}?next={quote(next_path, safe='/')}",
+        action=flow.with_path(LOGIN),
         fields=_sign_in_fields(page) if realm.password_sign_in else [],
         error=error,
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
@@ -135,24 +136,17 @@ async def _login(page: PageRequest) -> Response:
     )
 
 
-async def _sign_in(page: PageRequest) -> None:
+async def _sign_in(page: PageRequest, flow: SignInFlow) -> Response:
     node, request, resident = page.node, page.request, page.value("resident")
     if resident:
         user = node.state.user_with_address(resident) if resident in node.residents else None
         if user is None:
             raise WrongPassword("This account doesn't exist in this demo.")
-        user = sign_in.require_usable(node, user.id)
-        await sign_in.sign_in(node, request, user, method="demonstration")
-        return
+        return await finish_sign_in(page, user, "demonstration", flow)
     checked = await sign_in.check_password(
         node, request, page.value("username"), page.value("password")
     )
-    await sign_in.sign_in(node, request, checked.user, checked)
-
-
-def _own_path(text: str) -> str:
-    """The path to continue at: `text` if it's a safe path on this server, else the home page."""
-    return text if _OWN_PATH.fullmatch(text) and not text.startswith(LOGOUT) else HOME
+    return await finish_sign_in(page, checked.user, "password", flow, checked)
 
 
 def _sign_in_fields(page: PageRequest) -> list[Field]:

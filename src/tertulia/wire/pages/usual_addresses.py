@@ -16,9 +16,8 @@ from tertulia.service import links, video_calls
 from tertulia.wire.api.documentation import PAGE as API_PAGE
 from tertulia.wire.http.authentication import authenticated
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.pages.form_flow import LOGIN, Link, note_page
+from tertulia.wire.pages.form_flow import LOGIN, LOGOUT, Link, note_page
 from tertulia.wire.pages.html import ENGLISH
-from tertulia.wire.pages.login import LOGOUT
 from tertulia.wire.pages.public import ICON, packaged, static
 
 _JOIN: Final = links.JOIN.rstrip("/")
