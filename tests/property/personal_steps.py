@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tertulia.domain.accounts import agents, feeds, sessions
+from tertulia.domain.accounts import access_keys, feeds, sessions
 from tertulia.model.errors import Refused
 from tertulia.model.sessions import LIFETIME
 from tertulia.model.users import BotKind
@@ -173,8 +173,8 @@ async def use_agent(history: History) -> None:
             name = rng.choice(["Helper", "Cook"])
             history.accepted(await person.post("/agents", name=name, can_write=rng.random() < 0.5))
         case "use" if own:
-            history.clock.ahead += rng.choice([0, agents.USE_SECONDS])
-            await org.node.log.submit(None, agents.use, rng.choice(own).id)
+            history.clock.ahead += rng.choice([0, access_keys.USE_SECONDS])
+            await org.node.log.submit(None, access_keys.use, rng.choice(own).id)
         case "end" if own:
             history.accepted(await person.delete(f"/agents/{rng.choice(own).id}"))
         case _:

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.domain.accounts import agents, sessions
-from tertulia.model.agents import Reach
+from tertulia.domain.accounts import access_keys, sessions
+from tertulia.model.access_keys import Reach
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.credentials import key_digest
@@ -94,7 +94,7 @@ async def test_a_key_names_only_channels_visible_to_its_owner(org: Organization)
 async def test_the_number_of_keys_is_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "MAX_KEYS", 1)
+    monkeypatch.setattr(access_keys, "MAX_KEYS", 1)
     await create_agent(org["ben"])
     (await org["ben"].post("/agents", name="other")).refused()
     await create_agent(org["cleo"])
@@ -128,10 +128,10 @@ async def test_the_last_use_is_shown_and_rarely_written(config: Config) -> None:
         assert await asks(org, key) == 200
         seq = org.node.state.seq
         assert [one["last_used_at"] for one in await listed(org["ann"])] == [1_790_000_000]
-        clock.ahead = agents.USE_SECONDS - 1
+        clock.ahead = access_keys.USE_SECONDS - 1
         assert await asks(org, key) == 200
         assert org.node.state.seq == seq
-        clock.ahead = agents.USE_SECONDS
+        clock.ahead = access_keys.USE_SECONDS
         assert await asks(org, key) == 200
         assert [one["last_used_at"] for one in await listed(org["ann"])] == [1_790_000_600]
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.model.changes import AgentKeysEnded, RealmChanged
+from tertulia.model.changes import AccessKeysEnded, RealmChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
@@ -301,7 +301,7 @@ async def test_a_key_revoked_during_a_request_changes_nothing(
 ) -> None:
     channel = await org.channel("kitchen", "ann")
     key = (await org["ann"].post("/agents", name="Helper", can_write=True)).ok["key"]
-    ended = AgentKeysEnded(user_id=org["ann"].user_id, key_ids=(1,))
+    ended = AccessKeysEnded(user_id=org["ann"].user_id, key_ids=(1,))
     node = org.node
 
     async def rendering(*arguments: Any) -> Any:

@@ -7,7 +7,7 @@ import typer
 from tertulia.cli.accounts import Who, account_called, account_of, account_of_person
 from tertulia.cli.commands import Column, Printed, command, done, group, listing
 from tertulia.cli.tables import facts, moment, yes
-from tertulia.domain.accounts import agents as agent_verbs
+from tertulia.domain.accounts import access_keys as agent_verbs
 from tertulia.domain.accounts import signing_out, users
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.users import User

@@ -6,7 +6,7 @@ poll waits (`waiting_polls`).
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, get_args
 
 from tertulia.delivery.encoder import Encoder, GuardedEncoder, NotEncoded
@@ -18,7 +18,7 @@ from tertulia.delivery.registry import QueueRegistry
 from tertulia.delivery.waiting_polls import WaitingPolls, require_queue
 from tertulia.log.health import stale_error
 from tertulia.log.log import Log
-from tertulia.model.changes import Entry, EventIdsUsedUp, QueuesEnded
+from tertulia.model.changes import AccessKeysEnded, Entry, EventIdsUsedUp, QueuesEnded
 from tertulia.model.errors import NoSuchQueue, Refused, Unavailable
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
@@ -95,17 +95,19 @@ class Delivery:
         *,
         block: bool,
         session_id: int | None = None,
+        key_id: int | None = None,
     ) -> Sequence[bytes]:
         """Return the encoded events after `last_event_id` (-1: all since registration).
 
-        The poll ends with the browser session `session_id` or, if None, with the API key. With
+        The poll ends with the browser session `session_id` or the access key `key_id` or, if both
+        are None, with the API key. With
         `block`, wait until there is an event, at least a heartbeat. Returns an empty list without
         `block`, when a newer poll of the queue has arrived, or when the server stops. Raises
         NoSuchQueue, Refused for an ID that was never issued, and the error for a user who lost
         access.
         """
         credential = self._log.state.credentials.get(user_id)
-        queue = await self.queues.find(queue_id, user_id)
+        queue = await self.queues.find(queue_id, user_id, key_id)
         cursor = await self._cursor(queue, last_event_id)
         turn = self._begin(queue, cursor)
         try:
@@ -120,7 +122,7 @@ class Delivery:
         if events or not block or self._closing:
             return events
         self._log.require_fresh()
-        require_queue(self._log.state, user_id, credential, session_id)
+        require_queue(self._log.state, user_id, credential, session_id, key_id)
         waiter = FutureWaiter()
         self.polls.wait(queue, waiter, session_id)
         try:
@@ -142,10 +144,10 @@ class Delivery:
         before that, call `cancel`.
 
         Returns False, and does nothing, if this would require a database read or a refusal: use
-        `poll` then. The user must have been authenticated just now.
+        `poll` then. The user must have been authenticated just now, not by an access key.
         """
         queue = self.queues.get(queue_id)
-        if queue is None or queue.user_id != user_id or self._closing:
+        if queue is None or not queue.is_of(user_id, None) or self._closing:
             return False
         if self._log.freshness.is_stale:
             return False
@@ -218,8 +220,11 @@ class Delivery:
         self.polls.offer(self.recent.append(entries))
         for entry in entries:
             self.polls.end_access(entry.change)
-            if isinstance(entry.change, QueuesEnded):
-                self._end_before(entry.seq)
+            match entry.change:
+                case QueuesEnded():
+                    self._end_before(entry.seq)
+                case AccessKeysEnded(user_id=user_id, key_ids=key_ids):
+                    self._end_of_keys(user_id, key_ids)
 
     def publish(self, transient: Transient) -> None:
         """Deliver a transient event on this node and the others."""
@@ -260,9 +265,9 @@ class Delivery:
         if surplus is not None:
             self._delete(surplus, soon=False)
 
-    async def delete(self, queue_id: str, user_id: int) -> None:
-        """Delete the user's queue. Raises NoSuchQueue."""
-        await self.queues.find(queue_id, user_id)
+    async def delete(self, queue_id: str, user_id: int, key_id: int | None = None) -> None:
+        """Delete the user's queue, of that access key. Raises NoSuchQueue."""
+        await self.queues.find(queue_id, user_id, key_id)
         await self._log.submit(None, _nothing, notes=(QueueDeleted(queue_id),))
         self.publish(QueueGone(queue_id=queue_id))
 
@@ -307,6 +312,12 @@ class Delivery:
         """End all queues that were registered before that entry."""
         for queue in self.queues.all():
             if queue.record.start < seq:
+                self._end(queue.record.id)
+
+    def _end_of_keys(self, user_id: int, key_ids: Collection[int]) -> None:
+        """End the queues of access keys that ended. (The database's records of them idle out.)"""
+        for queue in self.queues.of((user_id,)):
+            if queue.record.registration.key_id in key_ids:
                 self._end(queue.record.id)
 
     def _end_all(self) -> None:

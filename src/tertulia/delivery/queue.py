@@ -193,6 +193,10 @@ class Queue:
         self.turn = 0
         """The number of polls so far: only the newest counts."""
 
+    def is_of(self, user_id: int, key_id: int | None) -> bool:
+        """Whether the user registered it with this access key (None: without one)."""
+        return self.user_id == user_id and self.record.registration.key_id == key_id
+
     def acknowledge(self, cursor: int) -> None:
         """Record that the client has all events up to the cursor."""
         while self.transients and self.transients[0][0] <= cursor:

@@ -74,8 +74,9 @@ class QueueRegistry:
             for queue in by_user[user_id].values()
         ]
 
-    async def find(self, queue_id: str, user_id: int) -> Queue:
-        """Return the user's queue, read from the database if necessary. Raises NoSuchQueue."""
+    async def find(self, queue_id: str, user_id: int, key_id: int | None = None) -> Queue:
+        """Return the user's queue, read from the database if necessary. `key_id` is the access key
+        that asks for it: others' queues don't exist for it. Raises NoSuchQueue."""
         queue = self._queues.get(queue_id)
         if queue is None:
             found = await self._store.read(queries.queue, queue_id)
@@ -89,7 +90,7 @@ class QueueRegistry:
             if queue is None:
                 queue = Queue(found[0], self._now(), is_found=True)
                 self._insert(queue)
-        if queue.user_id != user_id:
+        if not queue.is_of(user_id, key_id):
             raise NoSuchQueue(queue_id)
         return queue
 

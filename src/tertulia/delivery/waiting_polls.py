@@ -19,7 +19,13 @@ from tertulia.delivery.queue import Queue, Waiter
 from tertulia.delivery.recent_entries import PAGE
 from tertulia.delivery.registry import QueueRegistry
 from tertulia.log.log import Log
-from tertulia.model.changes import AnyChange, CredentialChanged, SessionsEnded, UserDeactivated
+from tertulia.model.changes import (
+    AccessKeysEnded,
+    AnyChange,
+    CredentialChanged,
+    SessionsEnded,
+    UserDeactivated,
+)
 from tertulia.model.errors import AccountDeactivated, NotAuthenticated, Refused, WrongApiKey
 from tertulia.model.transients import Transient
 from tertulia.model.users import Credential
@@ -138,7 +144,7 @@ class WaitingPolls:
             return
         for queue in self._queues.of(user_ids):
             if queue.waiter is not None:
-                error = access_error(change, queue.session_id)
+                error = access_error(change, queue.session_id, queue.record.registration.key_id)
                 if error is not None:
                     self.fail(queue, error)
 
@@ -358,17 +364,21 @@ def affected_users(change: AnyChange) -> Collection[int]:
             return (credential.user_id,)
         case SessionsEnded(user_ids=user_ids):
             return user_ids
+        case AccessKeysEnded(user_id=user_id):
+            return (user_id,)
         case _:
             return ()
 
 
-def access_error(change: AnyChange, session_id: int | None) -> Refused | None:
-    """Return the error that ends an affected user's poll, if the change does. `session_id` is None
-    for a poll with the API key."""
+def access_error(change: AnyChange, session_id: int | None, key_id: int | None) -> Refused | None:
+    """Return the error that ends an affected user's poll, if the change does. `session_id` and
+    `key_id`, of an access key, are None for a poll with the API key."""
     match change:
         case UserDeactivated():
             return _deactivated()
-        case CredentialChanged(same_key=False) if session_id is None:
+        case CredentialChanged(same_key=False) if session_id is None and key_id is None:
+            return _key_void()
+        case AccessKeysEnded(key_ids=ended) if key_id in ended:
             return _key_void()
         case SessionsEnded(session_ids=ended) if session_id in ended:
             return _signed_out()
@@ -377,7 +387,11 @@ def access_error(change: AnyChange, session_id: int | None) -> Refused | None:
 
 
 def require_queue(
-    state: State, user_id: int, credential: Credential | None, session_id: int | None
+    state: State,
+    user_id: int,
+    credential: Credential | None,
+    session_id: int | None,
+    key_id: int | None,
 ) -> None:
     """Raise the error that would have ended the poll had it been waiting. `credential` is what the
     user had when it began."""
@@ -387,6 +401,10 @@ def require_queue(
     if session_id is not None:
         if session_id not in state.sessions:
             raise _signed_out()
+        return
+    if key_id is not None:
+        if key_id not in state.agent_keys:
+            raise _key_void()
         return
     present = state.credentials.get(user_id)
     if present is None or credential is None or present.key_digest != credential.key_digest:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from tertulia.domain.accounts import full_members, personal, signing_out
+from tertulia.domain.accounts import access_keys, full_members, personal, signing_out
 from tertulia.domain.channels import channels
 from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
@@ -179,6 +179,7 @@ def due_jobs(node: Node) -> Sequence[Job]:
         messages_to_send(node),
         messages_to_be_reminded_of(node),
         due_job(log, "ended sessions", signing_out.next_expiry, signing_out.expire),
+        due_job(log, "expired keys", access_keys.next_expiry, access_keys.expire),
         due_job(log, "ended announcements", banners.next_end, banners.end_old),
         due_job(log, "ended statuses", personal.next_end, personal.end_status),
         due_job(log, "unclaimed files", unclaimed, attachments.remove_unclaimed, days),

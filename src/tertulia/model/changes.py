@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Union
 
 from msgspec import Struct
 
-from tertulia.model.agents import *
+from tertulia.model.access_keys import *
 from tertulia.model.attachments import *
 from tertulia.model.banners import *
 from tertulia.model.change import Change

@@ -30,6 +30,10 @@ class NotPermitted(Refused):
     """The actor's role is too low."""
 
 
+class KeyInsufficient(NotPermitted):
+    """The access key isn't allowed to do this."""
+
+
 class NoSuchChannel(Refused):
     """The channel doesn't exist, or the actor can't see it. `channel_id` or `name` is as given."""
 

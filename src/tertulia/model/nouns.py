@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from tertulia.model.agents import AgentKey
+from tertulia.model.access_keys import AccessKey
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.banners import Banner
 from tertulia.model.channels import Channel, Subscription, Topic
@@ -95,7 +95,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
     Noun("sessions", Session, ("id",), removable=True),
     Noun("pending_previews", PendingPreview, ("message_id",)),
-    Noun("agent_keys", AgentKey, ("id",), removable=True),
+    Noun("agent_keys", AccessKey, ("id",), removable=True),
     Noun("push_subscriptions", PushSubscription, ("id",), removable=True),
     Noun("feeds", Feed, ("id",), removable=True),
     Noun("banners", Banner, ("id",), removable=True),

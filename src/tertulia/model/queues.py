@@ -38,6 +38,8 @@ class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_
     include_subscribers: str = "false"
     """`true`, `false` or `partial`."""
     capabilities: Capabilities = Capabilities()
+    key_id: int | None = None
+    """The access key that registered it, and with which it ends; None for the account itself."""
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,10 +1,11 @@
 """Accounts of people and bots, their credentials and settings."""
 
 from enum import IntEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct
 
+from tertulia.model.access_keys import Reach
 from tertulia.model.change import Change
 from tertulia.model.groups import ChannelSight
 from tertulia.model.numbers import UnixSeconds
@@ -86,6 +87,8 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     bot: Bot | None = None
     upload_quota_mib: int | None = None
     """The account's own upload limit; -1 for none. None uses the organization's."""
+    reach: ClassVar[Reach | None] = None
+    """What is reached of what the account sees; None for all of it. See `ReachedUser`."""
 
     @property
     def is_bot(self) -> bool:
@@ -114,6 +117,21 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     @property
     def is_owner(self) -> bool:
         return self.role is Role.OWNER
+
+
+class ReachedUser(User, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """An account as an access key acts for it that is limited to a part of what the account sees.
+    It is never stored: only who reads or acts is shown this way."""
+
+    reach: Reach  # type: ignore[misc]
+
+    @classmethod
+    def of(cls, user: User, reach: Reach) -> User:
+        """Return the account within the reach; the account itself if that isn't limited."""
+        if not reach.is_limited:
+            return user
+        values = {name: getattr(user, name) for name in User.__struct_fields__}
+        return cls(**values, reach=reach)
 
 
 class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

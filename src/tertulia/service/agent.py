@@ -1,24 +1,18 @@
 """A node as an agent uses it: in its owner's name, within what its key allows."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
 
 import msgspec
 
-from tertulia.domain.accounts import agents
-from tertulia.domain.accounts.agents import AgentCapability
-from tertulia.model.agents import AgentKey, Reach
+from tertulia.domain.accounts import access_keys
+from tertulia.domain.accounts.access_keys import Needs
+from tertulia.model.access_keys import Reach
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.messages.history import FoundMessages, MessageQuery, find_messages
 from tertulia.service.node import Caller
-from tertulia.state.decision import Verb
-
-T = TypeVar("T")
-
-NOTHING: frozenset[AgentCapability] = frozenset()
 
 
 class Agent(Caller, frozen=True, kw_only=True):
@@ -28,40 +22,26 @@ class Agent(Caller, frozen=True, kw_only=True):
     Every method raises WrongApiKey if the key has been revoked.
     """
 
-    key_id: int
-    needs: frozenset[AgentCapability] = NOTHING
-    """The permissions that the current operation needs."""
-
-    @property
-    def key(self) -> AgentKey:
-        return agents.current_key(self.state, self.key_id)
-
     @property
     def reach(self) -> Reach:
         return self.key.reach
 
-    def about_to(self, needs: frozenset[AgentCapability]) -> "Agent":
-        """Return the agent for an operation with these needs. Raises NotPermitted."""
-        agents.require(self.key, needs)
+    def about_to(self, needs: Needs) -> "Agent":
+        """Return the agent for an operation with these needs. Raises KeyInsufficient."""
+        access_keys.require(self.key, needs)
         return msgspec.structs.replace(self, needs=needs)
-
-    async def submit(self, verb: Verb[T], *arguments: Any) -> T:
-        """Like `Caller.submit`, if the key still permits the operation when it is decided."""
-        return await self.node.log.submit(
-            self.user.id, agents.run_as_agent, self.key_id, self.needs, verb, *arguments
-        )
 
     def channels(self) -> list[Channel]:
         """The channels that the agent reaches, by ascending ID."""
-        return agents.reached_channels(self.state, self.user, self.reach)
+        return access_keys.reached_channels(self.state, self.user, self.reach)
 
     def channel(self, channel_id: int) -> Channel:
         """Raises NoSuchChannel."""
-        return agents.reached_channel(self.state, self.user, self.reach, channel_id)
+        return access_keys.reached_channel(self.state, self.user, self.reach, channel_id)
 
     def people(self) -> list[User]:
         """The accounts that the agent reaches, by ascending ID."""
-        return agents.reached_people(self.state, self.user, self.reach)
+        return access_keys.reached_people(self.state, self.user, self.reach)
 
     async def find(self, query: MessageQuery) -> FoundMessages:
         """Like `find_messages`, within the agent's reach."""

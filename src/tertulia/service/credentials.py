@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 KEY_LENGTH = 32
 AGENT_KEY_BEGINS = "tertulia_agent_"
+ACCESS_KEY_BEGINS = "tertulia_key_"
 _ALPHABET = string.ascii_letters + string.digits
 SECRET_FILE = "secret"  # noqa: S105 (a file's name)
 
@@ -182,6 +183,11 @@ class Vault:
         """A key for an agent, and its digest, which is all that is stored. Its prefix tells what it
         is."""
         key = AGENT_KEY_BEGINS + _random_key()
+        return key, key_digest(key)
+
+    def new_access_key(self) -> tuple[str, str]:
+        """An access key for a device or a program, and its digest, as `new_agent_key`."""
+        key = ACCESS_KEY_BEGINS + _random_key()
         return key, key_digest(key)
 
     def api_key(self, credential: Credential) -> str:

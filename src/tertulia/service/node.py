@@ -9,13 +9,15 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from tertulia.delivery.delivery import Delivery
-from tertulia.domain.accounts import users
+from tertulia.domain.accounts import access_keys, users
+from tertulia.domain.accounts.access_keys import NOTHING, Needs
 from tertulia.domain.messages.bot_messages import Render
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
+from tertulia.model.access_keys import AccessKey, Reach
 from tertulia.model.errors import Conflict, NotAuthenticated
 from tertulia.model.messages import LinkPreview, Rendered
-from tertulia.model.users import User
+from tertulia.model.users import ReachedUser, User
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
@@ -170,6 +172,10 @@ class Caller(Struct, frozen=True, kw_only=True):
     node: Node
     user_id: int | None
     """None if nobody is signed in."""
+    key_id: int | None = None
+    """The access key that it is used with; None for the account's own key, or a session."""
+    needs: Needs = NOTHING
+    """What the operation needs of that key."""
 
     @property
     def state(self) -> State:
@@ -182,14 +188,26 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     @property
     def user(self) -> User:
-        """Raises NotAuthenticated if nobody is signed in."""
+        """The account, within what its key reaches. Raises NotAuthenticated if nobody is signed
+        in, and WrongApiKey if the key was revoked."""
         if self.user_id is None:
             raise NotAuthenticated("This needs an account: sign in first.")
-        return self.state.users[self.user_id]
+        user = self.state.users[self.user_id]
+        return user if self.key_id is None else ReachedUser.of(user, self.key.reach)
+
+    @property
+    def key(self) -> AccessKey:
+        """The access key. Raises WrongApiKey if it was revoked."""
+        return access_keys.current_key(self.state, self.key_id)
+
+    @property
+    def reach(self) -> Reach | None:
+        """What the key reaches, if less than the account."""
+        return None if self.key_id is None else self.user.reach
 
     def context(self) -> CommandContext:
         """The context for domain functions, as of now."""
-        return CommandContext(self.state, self.now, self.user.id)
+        return CommandContext(self.state, self.now, self.user.id, self.reach)
 
     @property
     def render(self) -> Render:
@@ -210,12 +228,22 @@ class Caller(Struct, frozen=True, kw_only=True):
                 await self.node.renderer.rendered(self.context(), text)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
-        """Submit a command as the caller, and return its result when it is on disk."""
-        return await self.node.log.submit(self.user.id, verb, *arguments)
+        """Submit a command as the caller, and return its result when it is on disk. An access key
+        must still permit it when it is decided."""
+        within = self._within_key(verb)
+        result: T = await self.node.log.submit(self.user.id, *within, *arguments)
+        return result
 
     def consider(self, verb: Verb[T], *arguments: Any) -> T:
         """The result of a verb that changes nothing, on the current state."""
-        return self.node.log.consider(self.user.id, verb, *arguments)
+        result: T = self.node.log.consider(self.user.id, *self._within_key(verb), *arguments)
+        return result
+
+    def _within_key(self, verb: Verb[T]) -> tuple[Any, ...]:
+        """Return the verb, if necessary as `access_keys.run_with_key` with its arguments."""
+        if self.key_id is None:
+            return (verb,)
+        return access_keys.run_with_key, self.key_id, self.needs, verb
 
 
 _ATTEMPTS = 10

@@ -5,9 +5,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from tertulia.model.access_keys import Reach
 from tertulia.model.changes import AnyChange
 from tertulia.model.mail import Mail
-from tertulia.model.users import User
+from tertulia.model.users import ReachedUser, User
 from tertulia.state.state import State
 
 T = TypeVar("T")
@@ -21,10 +22,13 @@ class CommandContext(Struct, frozen=True):
     """UNIX seconds."""
     actor_id: int | None
     """None for the server itself, which only some verbs allow."""
+    reach: Reach | None = None
+    """What the actor's access key reaches; None without one."""
 
     @property
     def actor(self) -> User:
-        return self.state.users[self.actor_id]
+        actor = self.state.users[self.actor_id]
+        return actor if self.reach is None else ReachedUser.of(actor, self.reach)
 
 
 class Decision(Struct, Generic[T], frozen=True):

@@ -61,7 +61,7 @@ from tertulia.state.reactions import CustomEmojiTable
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
-from tertulia.state.users import AgentKeyTable, CredentialTable, SessionTable, UserTable
+from tertulia.state.users import AccessKeyTable, CredentialTable, SessionTable, UserTable
 
 _ATTRIBUTES: Final = {
     "realm": "realms",
@@ -87,7 +87,7 @@ class State:
     users: UserTable
     credentials: CredentialTable
     sessions: SessionTable
-    agent_keys: AgentKeyTable
+    agent_keys: AccessKeyTable
     feeds: FeedTable
     settings: Table[PersonalSettings]
     groups: GroupTable

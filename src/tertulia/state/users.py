@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyroaring import BitMap
 
 from tertulia.model import changes
-from tertulia.model.agents import AgentKey
+from tertulia.model.access_keys import AccessKey
 from tertulia.model.messages import Message
 from tertulia.model.nouns import Noun
 from tertulia.model.sessions import Session
@@ -100,10 +100,12 @@ class SessionTable(PersonalTable[Session]):
         """Least recently used first."""
 
 
-class AgentKeyTable(PersonalTable[AgentKey]):
+class AccessKeyTable(PersonalTable[AccessKey]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_digest = Unique(self, lambda key: key.digest)
+        self.by_expiry = Ordered(self, lambda key: key.expires_at or None)
+        """Those that expire, the earliest first."""
 
 
 @FOLDS.of(changes.UserCreated)
@@ -141,9 +143,14 @@ def _(state: State, change: changes.SettingsChanged) -> None:
     state.settings.put(revised(before, values))
 
 
-FOLDS.puts(changes.AgentKeyMade, "agent_keys", "key")
-FOLDS.revises(changes.AgentKeyUsed, "agent_keys", "key_id", lambda change: {"used_at": change.at})
-FOLDS.removes(changes.AgentKeysEnded, "agent_keys", "key_ids")
+FOLDS.puts(changes.AccessKeyMade, "agent_keys", "key")
+FOLDS.revises(
+    changes.AccessKeyUsed,
+    "agent_keys",
+    "key_id",
+    lambda change: {"used_at": change.at, "used_from": change.address},
+)
+FOLDS.removes(changes.AccessKeysEnded, "agent_keys", "key_ids")
 FOLDS.puts(changes.SessionBegun, "sessions", "session")
 FOLDS.revises(changes.SessionUsed, "sessions", "session_id", lambda change: {"used_at": change.at})
 FOLDS.revises(

@@ -50,7 +50,7 @@ def deactivate(
         [
             *(deactivated(context, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.end_all_sessions(state, target.id),
-            *signing_out.end_agent_keys(state, target.id),
+            *signing_out.end_access_keys(state, target.id),
             *signing_out.end_pushes(state, target.id),
             *admission.invitations_withdrawn(state, target),
         ],

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tertulia.model.changes import AgentKeysEnded, PushUnsubscribed, SessionsEnded
+from tertulia.model.changes import AccessKeysEnded, PushUnsubscribed, SessionsEnded
 from tertulia.model.errors import NoSuchItem
 from tertulia.model.sessions import Session
 from tertulia.state.decision import CommandContext, Decision
@@ -27,10 +27,10 @@ def end_all_sessions(state: State, user_id: int, but: int | None = None) -> list
     return end_sessions(one for one in state.sessions.of_user[user_id] if one.id != but)
 
 
-def end_agent_keys(state: State, user_id: int) -> list[AgentKeysEnded]:
+def end_access_keys(state: State, user_id: int) -> list[AccessKeysEnded]:
     """Return the change that revokes the keys of all agents that act for the account, if any."""
     ids = tuple(sorted(key.id for key in state.agent_keys.of_user[user_id]))
-    return [AgentKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
+    return [AccessKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
 
 
 def end_pushes(state: State, user_id: int) -> list[PushUnsubscribed]:

@@ -367,7 +367,7 @@ def key_replaced(
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)
     void = devices.all_tokens_removed(state, user_id)
-    agents = signing_out.end_agent_keys(state, user_id)
+    agents = signing_out.end_access_keys(state, user_id)
     pushes = signing_out.end_pushes(state, user_id)
     return [CredentialChanged(credential=credential), *void, *agents, *pushes]
 

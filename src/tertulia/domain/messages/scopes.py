@@ -7,7 +7,7 @@ from pyroaring import BitMap
 
 from tertulia.domain import channel_access
 from tertulia.model import narrow
-from tertulia.model.agents import Reach
+from tertulia.model.access_keys import Reach
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.messages import Message
 from tertulia.model.narrow import ChannelSpan, Scope, Term

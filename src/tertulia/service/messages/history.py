@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from tertulia.domain.messages import narrow, scopes
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
-from tertulia.model.agents import Reach
+from tertulia.model.access_keys import Reach
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.narrow import MessageSearch, Scope, Term

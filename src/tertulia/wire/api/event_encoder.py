@@ -11,6 +11,7 @@ from tertulia.model.change import Change
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import Transient
+from tertulia.model.users import ReachedUser
 from tertulia.service.config import Config
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
@@ -88,25 +89,24 @@ class EventEncoder:
     def _viewed_alone(
         self, state: State, cached: CachedEntry, queue: QueueRecord
     ) -> Sequence[bytes]:
-        user = state.users.get(queue.user_id)
-        if user is None or not user.is_active:
-            return ()
-        return self._viewed(cached, Viewer(user, queue))
+        viewer = _viewer(state, queue)
+        return () if viewer is None else self._viewed(cached, viewer)
 
     def _viewed_in_group(
         self, state: State, cached: CachedEntry, queue: QueueRecord
     ) -> Sequence[bytes]:
         """Like `_viewed_alone`, but shared within a view group."""
-        user = state.users.get(queue.user_id)
-        if user is None or not user.is_active:
+        viewer = _viewer(state, queue)
+        if viewer is None:
             return ()
         grouping: Grouping = cached.grouping
-        group = grouping.of(user, queue)
+        # Queues of an access key have a registration of their own, and so views of their own.
+        group = grouping.of(viewer.user, queue)
         if group is None:
-            return self._viewed(cached, Viewer(user, queue))
+            return self._viewed(cached, viewer)
         key = (group, queue.registration, queue.counted_from)
         if (encoded := cached.view_groups.get(key)) is None:
-            encoded = cached.view_groups[key] = self._viewed(cached, Viewer(user, queue))
+            encoded = cached.view_groups[key] = self._viewed(cached, viewer)
         return encoded
 
     def _viewed(self, cached: CachedEntry, viewer: Viewer) -> Sequence[bytes]:
@@ -137,10 +137,10 @@ class EventEncoder:
 
     def transient(self, transient: Transient, queue: QueueRecord, event_id: int) -> bytes | None:
         state = self._state()
-        user = state.users.get(queue.user_id)
-        if user is None or not user.is_active:
+        viewer = _viewer(state, queue)
+        if viewer is None:
             return None
-        event = self._transients.event(state, transient, Viewer(user, queue), self._host)
+        event = self._transients.event(state, transient, viewer, self._host)
         if event is None:
             return None
         types = queue.registration.event_types
@@ -150,3 +150,17 @@ class EventEncoder:
 
     def heartbeat(self, event_id: int) -> bytes:
         return with_id(HeartbeatEvent(), event_id)
+
+
+def _viewer(state: State, queue: QueueRecord) -> Viewer | None:
+    """Return who sees the queue's events now; None if its user or its access key lost access."""
+    user = state.users.get(queue.user_id)
+    if user is None or not user.is_active:
+        return None
+    key_id = queue.registration.key_id
+    if key_id is not None:
+        key = state.agent_keys.get(key_id)
+        if key is None:
+            return None
+        user = ReachedUser.of(user, key.reach)
+    return Viewer(user, queue)

@@ -4,7 +4,7 @@ from typing import Final
 
 from tertulia.model import changes
 from tertulia.wire.api import (
-    agents,
+    access_keys,
     alert_words,
     attachments,
     banners,
@@ -47,7 +47,7 @@ PROJECTIONS: Final[Projections] = (
     *domains.PROJECTIONS,
     *linkifiers.PROJECTIONS,
     *playgrounds.PROJECTIONS,
-    *agents.PROJECTIONS,
+    *access_keys.PROJECTIONS,
     *attachments.PROJECTIONS,
     *channels.PROJECTIONS,
     *devices.PROJECTIONS,

@@ -194,6 +194,7 @@ async def register(
         slim_presence=slim_presence,
         include_subscribers=include_subscribers,
         capabilities=client_capabilities.model(),
+        key_id=call.key_id,
     )
     idle = idle_queue_timeout or node.config.queue_idle_seconds
     fetch = fetch_event_types
@@ -222,7 +223,7 @@ async def register(
             SectionContext(
                 state=state,
                 node=node,
-                viewer=None if user is None else state.users[user.id],
+                viewer=None if user is None else call.user,
                 registration=registration,
                 presence_days=presence_history_limit_days,
                 url=call.url,
@@ -302,6 +303,7 @@ async def get_events(
             last_event_id,
             block=not dont_block,
             session_id=call.session_id,
+            key_id=call.key_id,
         )
     )
     gone = asyncio.ensure_future(_gone(call.request))
@@ -324,4 +326,4 @@ async def _gone(request: Request) -> None:
 
 async def delete_queue(call: Call, queue_id: str) -> None:
     """Delete an event queue."""
-    await call.node.delivery.delete(queue_id, call.user.id)
+    await call.node.delivery.delete(queue_id, call.user.id, call.key_id)

@@ -1,7 +1,7 @@
 """All endpoints of the API."""
 
 from tertulia.wire.api import (
-    agents,
+    access_keys,
     alert_words,
     attachments,
     banners,
@@ -47,7 +47,9 @@ from tertulia.wire.api.groups import endpoints as memberships
 from tertulia.wire.api.messages import deletions, edits, flags, pages, sending
 from tertulia.wire.api.organization import endpoints as organization
 from tertulia.wire.api.users import endpoints as users
-from tertulia.wire.http.routing import Access, Route
+from tertulia.wire.http.routing import Access, KeyUse, Route
+
+READ, SEND, FULL, NEVER = KeyUse
 
 ROUTES: tuple[Route, ...] = (
     # Before signing in
@@ -58,7 +60,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/dev_fetch_api_key", server.dev_fetch_api_key, Access.ANYONE, dev=True),
     Route("GET", "/dev_list_users", server.dev_list_users, Access.ANYONE, dev=True),
     # Messages
-    Route("POST", "/messages", sending.send_message, webhooks=True),
+    Route("POST", "/messages", sending.send_message, webhooks=True, keys=SEND),
     Route("GET", "/messages", pages.get_messages, Access.SPECTATOR),
     Route("GET", "/messages/{message_id:int}", pages.get_message, Access.SPECTATOR),
     Route("PATCH", "/messages/{message_id:int}", edits.update_message),
@@ -72,12 +74,17 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/mark_topic_as_read", flags.mark_topic_as_read),
     Route("GET", "/messages/summary", pages.get_summary),
     Route("POST", "/messages/{message_id:int}/report", sending.report_message),
-    Route("POST", "/messages/render", sending.render_message),
+    Route("POST", "/messages/render", sending.render_message, keys=READ),
     Route("GET", "/messages/matches_narrow", pages.get_matches),
     Route("GET", "/messages/{message_id:int}/read_receipts", flags.get_read_receipts),
-    Route("POST", "/messages/{message_id:int}/reactions", reactions.add_reaction),
-    Route("DELETE", "/messages/{message_id:int}/reactions", reactions.remove_reaction),
-    Route("POST", "/submessage", reactions.add_submessage),
+    Route("POST", "/messages/{message_id:int}/reactions", reactions.add_reaction, keys=SEND),
+    Route(
+        "DELETE",
+        "/messages/{message_id:int}/reactions",
+        reactions.remove_reaction,
+        keys=SEND,
+    ),
+    Route("POST", "/submessage", reactions.add_submessage, keys=SEND),
     Route("POST", "/messages/{message_id:int}/pin", pins.pin),
     Route("DELETE", "/messages/{message_id:int}/pin", pins.unpin),
     Route("GET", "/streams/{stream_id:int}/pins", pins.get_pins, Access.SPECTATOR),
@@ -86,8 +93,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/users", users.get_users, Access.SPECTATOR, compresses=True),
     Route("POST", "/users", users.create_user),
     Route("GET", "/users/me", users.get_own_user),
-    Route("DELETE", "/users/me", users.deactivate_own_user),
-    Route("POST", "/users/me/api_key/regenerate", users.regenerate_own_key),
+    Route("DELETE", "/users/me", users.deactivate_own_user, keys=NEVER),
+    Route("POST", "/users/me/api_key/regenerate", users.regenerate_own_key, keys=NEVER),
     Route("POST", "/users/me/status", statuses.update_own_status),
     Route("GET", "/users/{user_id:int}/status", statuses.get_status),
     Route("POST", "/users/{user_id:int}/status", statuses.update_status),
@@ -105,8 +112,8 @@ ROUTES: tuple[Route, ...] = (
     Route("PATCH", "/settings/notifications", settings.update_settings),
     Route("GET", "/users/{user_id:int}", users.get_user),
     Route("PATCH", "/users/{user_id:int}", users.update_user),
-    Route("DELETE", "/users/{user_id:int}", users.deactivate_user),
-    Route("POST", "/users/{user_id:int}/reactivate", users.reactivate_user),
+    Route("DELETE", "/users/{user_id:int}", users.deactivate_user, keys=NEVER),
+    Route("POST", "/users/{user_id:int}/reactivate", users.reactivate_user, keys=NEVER),
     Route("GET", "/users/{email}", users.get_user_by_email),
     Route("PATCH", "/users/{email}", users.update_user_by_email),
     # User groups
@@ -132,7 +139,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/user_groups/{user_group_id:int}/subgroups", memberships.get_subgroups),
     Route("POST", "/user_groups/{user_group_id:int}/subgroups", memberships.update_subgroups),
     # Invitations
-    Route("GET", "/invites", invitations.get_invites),
+    Route("GET", "/invites", invitations.get_invites, keys=FULL),
     Route("POST", "/invites", invitations.send_invites),
     Route("POST", "/invites/multiuse", invitations.create_invite_link),
     Route("DELETE", "/invites/{invite_id:int}", invitations.revoke_email_invite),
@@ -140,24 +147,27 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/invites/multiuse/{invite_id:int}", invitations.revoke_invite_link),
     # Bots
     Route("GET", "/bots", bots.get_bots),
-    Route("POST", "/bots", bots.create_bot, body_bytes=None),
+    Route("POST", "/bots", bots.create_bot, body_bytes=None, keys=NEVER),
     Route("PATCH", "/bots/{bot_id:int}", bots.update_bot, body_bytes=None),
     Route("DELETE", "/bots/{bot_id:int}", bots.deactivate_bot),
-    Route("GET", "/bots/{bot_id:int}/api_key", bots.get_bot_key),
-    Route("POST", "/bots/{bot_id:int}/api_key/regenerate", bots.regenerate_bot_key),
+    Route("GET", "/bots/{bot_id:int}/api_key", bots.get_bot_key, keys=NEVER),
+    Route("POST", "/bots/{bot_id:int}/api_key/regenerate", bots.regenerate_bot_key, keys=NEVER),
     Route("GET", "/bot_storage", bot_storage.get_storage),
     Route("PUT", "/bot_storage", bot_storage.update_storage),
     Route("DELETE", "/bot_storage", bot_storage.remove_storage),
-    # Agents
-    Route("GET", "/agents", agents.get_agents),
-    Route("POST", "/agents", agents.create_agent),
-    Route("DELETE", "/agents/{agent_id:int}", agents.end_agent),
-    Route("GET", "/users/{user_id:int}/agents", agents.get_user_agents),
+    # Keys and agents
+    Route("GET", "/users/me/keys", access_keys.get_keys, keys=NEVER),
+    Route("POST", "/users/me/keys", access_keys.create_key, keys=NEVER),
+    Route("DELETE", "/users/me/keys/{key_id:int}", access_keys.end_key, keys=NEVER),
+    Route("GET", "/agents", access_keys.get_agents, keys=NEVER),
+    Route("POST", "/agents", access_keys.create_agent, keys=NEVER),
+    Route("DELETE", "/agents/{agent_id:int}", access_keys.end_agent, keys=NEVER),
+    Route("GET", "/users/{user_id:int}/agents", access_keys.get_user_agents, keys=NEVER),
     # The organization
     Route("PATCH", "/realm", organization.update_realm),
     Route("PATCH", "/realm/user_settings_defaults", organization.update_default_settings),
     Route("POST", "/realm/test_welcome_bot_custom_message", organization.preview_welcome),
-    Route("POST", "/realm/deactivate", organization.deactivate_realm),
+    Route("POST", "/realm/deactivate", organization.deactivate_realm, keys=NEVER),
     Route("GET", "/realm/icon", pictures.get_icon),
     Route("POST", "/realm/icon", pictures.set_icon, body_bytes=None),
     Route("DELETE", "/realm/icon", pictures.delete_icon),
@@ -183,14 +193,24 @@ ROUTES: tuple[Route, ...] = (
         "/default_stream_groups/{group_id:int}/streams",
         default_groups.change_default_group,
     ),
-    Route("POST", "/users/me/data_export", exports.request_data_export),
-    Route("GET", "/users/me/data_exports", exports.get_data_exports),
-    Route("GET", "/users/me/data_exports/{export_id:int}", exports.get_data_export_url),
-    Route("DELETE", "/users/me/data_exports/{export_id:int}", exports.delete_data_export),
-    Route("GET", "/export/realm", realm_exports.get_exports),
-    Route("POST", "/export/realm", realm_exports.export_realm),
-    Route("DELETE", "/export/realm/{export_id:int}", realm_exports.delete_export),
-    Route("GET", "/export/realm/consents", realm_exports.get_consents),
+    Route("POST", "/users/me/data_export", exports.request_data_export, keys=NEVER),
+    Route("GET", "/users/me/data_exports", exports.get_data_exports, keys=NEVER),
+    Route(
+        "GET",
+        "/users/me/data_exports/{export_id:int}",
+        exports.get_data_export_url,
+        keys=NEVER,
+    ),
+    Route(
+        "DELETE",
+        "/users/me/data_exports/{export_id:int}",
+        exports.delete_data_export,
+        keys=NEVER,
+    ),
+    Route("GET", "/export/realm", realm_exports.get_exports, keys=NEVER),
+    Route("POST", "/export/realm", realm_exports.export_realm, keys=NEVER),
+    Route("DELETE", "/export/realm/{export_id:int}", realm_exports.delete_export, keys=NEVER),
+    Route("GET", "/export/realm/consents", realm_exports.get_consents, keys=NEVER),
     Route("GET", "/nodes", nodes.get_nodes),
     Route("GET", "/usage", usage.get_usage),
     Route("GET", "/failing_deliveries", usage.get_failing_deliveries),
@@ -210,7 +230,12 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
     Route("POST", "/default_streams", channels.add_default_stream),
     Route("DELETE", "/default_streams", channels.remove_default_stream),
-    Route("GET", "/streams/{stream_id:int}/email_address", channels.get_email_address),
+    Route(
+        "GET",
+        "/streams/{stream_id:int}/email_address",
+        channels.get_email_address,
+        keys=FULL,
+    ),
     # Channel folders
     Route("POST", "/channel_folders/create", folders.create_channel_folder),
     Route("GET", "/channel_folders", folders.get_channel_folders),
@@ -241,7 +266,7 @@ ROUTES: tuple[Route, ...] = (
         subscriptions.get_subscription_status,
     ),
     # Uploaded files
-    Route("POST", "/user_uploads", attachments.upload_file, file=True),
+    Route("POST", "/user_uploads", attachments.upload_file, file=True, keys=SEND),
     Route(
         "GET",
         "/user_uploads/{realm_id:int}/{filename:path}",
@@ -262,11 +287,11 @@ ROUTES: tuple[Route, ...] = (
     Route("PUT", "/users/{user_id:int}/upload_quota", attachments.set_upload_quota),
     Route("DELETE", "/attachments/{attachment_id:int}", attachments.delete_attachment),
     # Events
-    Route("POST", "/register", register.register, Access.SPECTATOR, compresses=True),
+    Route("POST", "/register", register.register, Access.SPECTATOR, compresses=True, keys=READ),
     Route("GET", "/events", register.get_events, polls=True),
-    Route("DELETE", "/events", register.delete_queue),
-    Route("POST", "/typing", sending.set_typing),
-    Route("POST", "/messages/{message_id:int}/typing", sending.set_typing_edit),
+    Route("DELETE", "/events", register.delete_queue, keys=READ),
+    Route("POST", "/typing", sending.set_typing, keys=SEND),
+    Route("POST", "/messages/{message_id:int}/typing", sending.set_typing_edit, keys=SEND),
     # Presence
     Route("POST", "/users/me/presence", presence.report_presence),
     Route("GET", "/users/{user_id:int}/presence", presence.get_presence),
@@ -302,12 +327,26 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/reminders", scheduled.set_reminder),
     Route("DELETE", "/reminders/{reminder_id:int}", scheduled.delete_reminder),
     # Webhooks
-    Route("POST", "/external/{integration}", webhooks.receive_webhook, webhooks=True, payload=True),
-    Route("GET", "/external/{integration}", webhooks.find_webhook, webhooks=True, payload=True),
+    Route(
+        "POST",
+        "/external/{integration}",
+        webhooks.receive_webhook,
+        webhooks=True,
+        payload=True,
+        keys=NEVER,
+    ),
+    Route(
+        "GET",
+        "/external/{integration}",
+        webhooks.find_webhook,
+        webhooks=True,
+        payload=True,
+        keys=NEVER,
+    ),
     Route("GET", "/bots/{bot_id:int}/webhook", webhooks.get_webhook_options),
     Route("PATCH", "/bots/{bot_id:int}/webhook", webhooks.update_webhook_options),
-    Route("GET", "/bots/{bot_id:int}/service", webhooks.get_service),
-    Route("PATCH", "/bots/{bot_id:int}/service", webhooks.update_service),
+    Route("GET", "/bots/{bot_id:int}/service", webhooks.get_service, keys=NEVER),
+    Route("PATCH", "/bots/{bot_id:int}/service", webhooks.update_service, keys=NEVER),
     Route("GET", "/bots/{bot_id:int}/deliveries", webhooks.get_deliveries),
     Route("GET", "/bots/{bot_id:int}/feeds", feeds.get_feeds),
     Route("POST", "/bots/{bot_id:int}/feeds", feeds.add_feed),
@@ -319,12 +358,12 @@ ROUTES: tuple[Route, ...] = (
     Route("PATCH", "/navigation_views/{fragment:path}", navigation.update_navigation_view),
     Route("DELETE", "/navigation_views/{fragment:path}", navigation.remove_navigation_view),
     # Video calls
-    Route("GET", "/calls/bigbluebutton/create", calls.create_bigbluebutton_call),
+    Route("GET", "/calls/bigbluebutton/create", calls.create_bigbluebutton_call, keys=FULL),
     # Sessions
-    Route("GET", "/sessions", sessions.get_sessions),
-    Route("POST", "/sessions/confirm", sessions.confirm_password),
-    Route("DELETE", "/sessions", sessions.end_other_sessions),
-    Route("DELETE", "/sessions/{session_id:int}", sessions.end_session),
+    Route("GET", "/sessions", sessions.get_sessions, keys=NEVER),
+    Route("POST", "/sessions/confirm", sessions.confirm_password, keys=NEVER),
+    Route("DELETE", "/sessions", sessions.end_other_sessions, keys=NEVER),
+    Route("DELETE", "/sessions/{session_id:int}", sessions.end_session, keys=NEVER),
     # Devices and push notifications
     Route("POST", "/users/me/apns_device_token", devices.add_apns_token),
     Route("DELETE", "/users/me/apns_device_token", devices.remove_apns_token),
@@ -337,7 +376,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/mobile_push/e2ee/test_notification", devices.test_encrypted_notification),
     Route("GET", "/quiet_times", quiet_times.get_quiet_times),
     Route("PATCH", "/quiet_times", quiet_times.revise_quiet_times),
-    Route("GET", "/push_subscriptions", devices.get_push_subscriptions),
+    Route("GET", "/push_subscriptions", devices.get_push_subscriptions, keys=FULL),
     Route("POST", "/push_subscriptions", devices.add_push_subscription),
     Route("PATCH", "/push_subscriptions/{subscription_id:int}", devices.revise_push_subscription),
     Route("DELETE", "/push_subscriptions/{subscription_id:int}", devices.remove_push_subscription),

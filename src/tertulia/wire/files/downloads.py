@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.model.attachments import ADDRESS, SHOWN, Attachment
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
@@ -256,13 +257,18 @@ async def _authorized(node: HttpNode, request: Request, path: str) -> Attachment
     return attachment
 
 
+_NEEDS: Final = frozenset({KeyCapability.EVERYTHING})
+
+
 def _caller(node: HttpNode, request: Request) -> User | None:
     """Authenticate by the Authorization header, by an API key in the URL (only for files), or by
     the session cookie."""
     api_key = request.query_params.get("api_key")
     if api_key is None or "authorization" in request.headers:
-        return authenticated(node, request)
-    return owner_of_key(node, api_key)
+        user = authenticated(node, request, _NEEDS)
+    else:
+        user = owner_of_key(node, request, api_key, _NEEDS)
+    return user
 
 
 async def _file(

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import quotas
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.domain.messages import attachments
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
@@ -51,6 +52,7 @@ CHUNK: Final = MIB
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All methods are routed here, so that errors have tus headers."""
 _TOO_LONG: Final = "This chunk extends past the end of the file."
+_NEEDS: Final = frozenset({KeyCapability.WRITE})
 _HEADERS: Final = {
     "Tus-Resumable": VERSION,
     "Access-Control-Allow-Methods": "POST, HEAD, PATCH, DELETE, OPTIONS",
@@ -142,7 +144,7 @@ class _Tus:
         return self._node.config.max_file_upload_size_mib * MIB
 
     def _who(self, request: Request) -> User:
-        user = authenticate(self._node, request)
+        user = authenticate(self._node, request, _NEEDS)
         if user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
             raise Refused("Incoming webhook bots can only send messages.")
         return user

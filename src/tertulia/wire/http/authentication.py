@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tertulia.domain.accounts import sessions
-from tertulia.model.agents import AgentKey
+from tertulia.domain.accounts import access_keys, sessions
+from tertulia.domain.accounts.access_keys import NO_KEYS, Needs
+from tertulia.model.access_keys import AccessKey
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
@@ -36,6 +37,7 @@ from tertulia.wire.http.request_head import (
     CSRF_COOKIE,
     DEVICE_COOKIE,
     SESSION_COOKIE,
+    client_address,
     cookie_name,
     first_of_each,
     header,
@@ -57,24 +59,29 @@ _SHOWN: Final = 200
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def authenticate(node: HttpNode, request: Request) -> User:
-    """Return the user whose credentials the request has.
+def authenticate(node: HttpNode, request: Request, needs: Needs = NO_KEYS) -> User:
+    """Return the user whose credentials the request has, which can be an access key with the
+    capabilities in `needs`.
 
-    Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated,
+    Raises NotAuthenticated, BadAuthorization, WrongApiKey, KeyInsufficient, AccountDeactivated,
     OrganizationDeactivated, and CsrfFailed.
     """
-    user = authenticated(node, request)
+    user = authenticated(node, request, needs)
     if user is None:
         raise NotAuthenticated("You need to sign in to do this.")
     return user
 
 
-def authenticated(node: HttpNode, request: Request) -> User | None:
+def authenticated(node: HttpNode, request: Request, needs: Needs = NO_KEYS) -> User | None:
     """Like `authenticate`, but return None for a request without credentials. An expired session
     counts as none, because browsers send its cookie unasked."""
     authorization = header(request.scope["headers"], b"authorization")
     if authorization is not None:
-        return by_header(node, authorization)
+        user, key = _identified(node, authorization)
+        if key is not None:
+            access_keys.require(key, needs)
+            request.state.access_key = key
+        return user
     session = session_of(node, request)
     if session is None:
         return None
@@ -92,14 +99,31 @@ def session_in(scope: Scope) -> Session | None:
     return session
 
 
+def access_key_in(scope: Scope) -> AccessKey | None:
+    """Return the access key that authenticated the request; None for the account's own API key, a
+    session, or an anonymous request."""
+    key: AccessKey | None = scope["state"].get("access_key")
+    return key
+
+
 def by_header(node: HttpNode, authorization: str) -> User:
-    """Return the user that an Authorization header identifies. Raises as `authenticate`."""
+    """Return the user whose own API key is in an Authorization header. Raises as `authenticate`,
+    and KeyInsufficient for an access key."""
+    user, key = _identified(node, authorization)
+    if key is not None:
+        access_keys.require(key, NO_KEYS)
+    return user
+
+
+def _identified(node: HttpNode, authorization: str) -> tuple[User, AccessKey | None]:
+    """Return the user that an Authorization header identifies, and the access key in it, if it has
+    one instead of the account's own key."""
     is_usual = len(authorization) <= USUAL_HEADER
     named, hashed = (known_header if is_usual else _named_in)(authorization)
-    user = _with_key(node, hashed)
+    user, key = _with_key(node, hashed)
     if named != user.address.casefold() and not named.startswith(f"user{user.id}@"):
         raise WrongApiKey("The API key is invalid.")
-    return _active(node, user)
+    return _active(node, user), key
 
 
 def _named_in(authorization: str) -> tuple[str, str]:
@@ -130,18 +154,34 @@ def basic_credentials(authorization: str) -> tuple[str, str]:
 known_header = lru_cache(maxsize=KNOWN_HEADERS)(_named_in)
 
 
-def owner_of_key(node: HttpNode, api_key: str) -> User:
+def owner_of_key(node: HttpNode, request: Request, api_key: str, needs: Needs = NO_KEYS) -> User:
     """Return the user with this API key, for URLs that contain only a key. Raises WrongApiKey,
-    AccountDeactivated."""
-    return _active(node, _with_key(node, key_digest(api_key)))
+    KeyInsufficient, AccountDeactivated."""
+    user, key = _with_key(node, key_digest(api_key))
+    if key is not None:
+        access_keys.require(key, needs)
+        request.state.access_key = key
+    return _active(node, user)
 
 
-def _with_key(node: HttpNode, hashed: str) -> User:
+def _with_key(node: HttpNode, hashed: str) -> tuple[User, AccessKey | None]:
     state = node.state
     user_id = state.credentials.by_key_digest.get(hashed)
-    if user_id is None or not hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
+    if user_id is not None and hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
+        return state.users[user_id], None
+    key = _access_key(node, hashed)
+    if key is None or not key.opens_api:
         raise WrongApiKey("The API key is invalid.")
-    return state.users[user_id]
+    return state.users[key.user_id], key
+
+
+def _access_key(node: HttpNode, hashed: str) -> AccessKey | None:
+    """Return the unexpired access key with this digest, if any."""
+    keys = node.state.agent_keys
+    key = keys.get(keys.by_digest.get(hashed))
+    if key is None or not hmac.compare_digest(key.digest, hashed) or not key.lasts(node.clock()):
+        return None
+    return key
 
 
 def _active(node: HttpNode, user: User) -> User:
@@ -157,22 +197,22 @@ def require_open(node: HttpNode) -> None:
         raise OrganizationDeactivated("This organization is deactivated.")
 
 
-def agent_of(node: HttpNode, request: Request) -> AgentKey:
-    """Return the agent key in the request's `Authorization: Bearer KEY` header.
+def agent_of(node: HttpNode, request: Request) -> AccessKey:
+    """Return the access key in the request's `Authorization: Bearer KEY` header.
 
     Raises NotAuthenticated, WrongApiKey, AccountDeactivated, OrganizationDeactivated.
     """
     authorization = header(request.scope["headers"], b"authorization")
     if not authorization:
-        raise NotAuthenticated("This endpoint requires an agent key as a Bearer token.")
+        raise NotAuthenticated("This endpoint requires an access key as a Bearer token.")
     scheme, _, api_key = authorization.partition(" ")
     if scheme.lower() != "bearer":
-        raise NotAuthenticated("This endpoint accepts only agent keys, as Bearer tokens.")
-    state, hashed = node.state, key_digest(api_key.strip())
-    key = state.agent_keys.get(state.agent_keys.by_digest.get(hashed))
-    if key is None or not hmac.compare_digest(key.digest, hashed):
-        raise WrongApiKey("The agent key is invalid.")
-    _active(node, state.users[key.user_id])
+        raise NotAuthenticated("This endpoint accepts only access keys, as Bearer tokens.")
+    key = _access_key(node, key_digest(api_key.strip()))
+    if key is None:
+        raise WrongApiKey("The key is invalid, or it has expired.")
+    _active(node, node.state.users[key.user_id])
+    request.state.access_key = key
     return key
 
 
@@ -366,6 +406,8 @@ class SessionCookies:
                 state = scope["state"]
                 if session_in(scope) is not None:
                     await self._renew(Request(scope))
+                elif (key := access_key_in(scope)) is not None:
+                    await self._note_use(key, Request(scope))
                 if message["status"] == 401 and is_from_browser(first_of_each(scope["headers"])):
                     message["headers"] = without_basic_challenge(401, message["headers"])
                 if "cookies" in state or "is_to_forget" in state:
@@ -377,6 +419,14 @@ class SessionCookies:
             await send(message)
 
         await self._app(scope, receive, sending)
+
+    async def _note_use(self, key: AccessKey, request: Request) -> None:
+        """Record that the access key is in use, at intervals."""
+        node = self._node
+        if access_keys.is_stale(key, node.clock()):
+            address = client_address(request)
+            with contextlib.suppress(Refused, Unavailable):
+                await node.log.submit(None, access_keys.use, key.id, address)
 
     async def _renew(self, request: Request) -> None:
         """Record that the session is in use and renew its cookies, at intervals."""

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tertulia.domain.accounts.access_keys import NOTHING
 from tertulia.domain.organization.moving import require_moved
 from tertulia.model.errors import (
     FilesUnavailable,
@@ -27,6 +28,7 @@ from tertulia.wire.http.adoption import adopts_key_of
 from tertulia.wire.http.authentication import (
     WEBSITE,
     SessionCookies,
+    access_key_in,
     authenticated,
     owner_of_key,
     require_open,
@@ -165,11 +167,13 @@ class Endpoint:
     ) -> Response:
         node = self._node
         generation = node.log.durability.generation
-        session = session_in(request.scope)
+        session, key = session_in(request.scope), access_key_in(request.scope)
         agent = WEBSITE if session else header(request.scope["headers"], b"user-agent") or ""
         call = Call(
             node=node,
             user_id=user.id if user else None,
+            key_id=key.id if key else None,
+            needs=route.needs if key else NOTHING,
             client=_client(agent, sent),
             uploads=uploads,
             file=file,
@@ -207,9 +211,9 @@ class Endpoint:
             return None
         key = request.query_params.get("api_key") if route.payload else None
         if key:
-            user: User | None = owner_of_key(self._node, key)
+            user: User | None = owner_of_key(self._node, request, key)
         else:
-            user = authenticated(self._node, request)
+            user = authenticated(self._node, request, route.needs)
         if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
             require_open(self._node)
             raise NotAuthenticated("You need to sign in to do this.")

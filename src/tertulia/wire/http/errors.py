@@ -175,6 +175,8 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             code = "INVALID_PUSH_DEVICE_TOKEN"
         case errors.PushNotOffered():
             code = "PUSH_NOTIFICATIONS_DISALLOWED"
+        case errors.KeyInsufficient():
+            status, code = 403, "ACCESS_KEY_INSUFFICIENT"
         case errors.NotPermitted():
             code = "UNAUTHORIZED_PRINCIPAL"
         case errors.NotAuthenticated():

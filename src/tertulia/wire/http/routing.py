@@ -1,14 +1,16 @@
 """Endpoints, and the calls that their handlers get."""
 
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 from msgspec import Struct
 from starlette.requests import Request
 
+from tertulia.domain.accounts.access_keys import NO_KEYS, NOTHING, KeyCapability, Needs
 from tertulia.service.node import Caller
 from tertulia.store.uploads import ArrivedFile
 from tertulia.wire.http.forms import FORM_BYTES, Upload
@@ -77,6 +79,26 @@ class Access(Enum):
     """Users, and anyone if the organization has public access."""
 
 
+class KeyUse(Enum):
+    """What an access key needs to be allowed to call an endpoint."""
+
+    READ = "read"
+    """Nothing more than any key."""
+    SEND = "send"
+    FULL = "full"
+    NEVER = "never"
+    """No key suffices: it manages keys, sessions, or whatever else opens an account, or it shows
+    the secrets of others."""
+
+
+_NEEDS: Final[Mapping[KeyUse, Needs]] = {
+    KeyUse.READ: NOTHING,
+    KeyUse.SEND: frozenset({KeyCapability.WRITE}),
+    KeyUse.FULL: frozenset({KeyCapability.FULL}),
+    KeyUse.NEVER: NO_KEYS,
+}
+
+
 @dataclass(frozen=True)
 class Route:
     """An endpoint."""
@@ -107,6 +129,12 @@ class Route:
     decision 0016."""
     polls: bool = False
     """Whether clients poll it, which has a separate rate limit."""
+    keys: KeyUse | None = None
+    """What an access key needs. By default, reading (GET) is for every key, and everything else for
+    keys with full access."""
+    reached: bool = False
+    """Whether keys may call it that are limited to some channels, or without direct messages: it
+    shows and touches only what the caller's reach includes."""
     parameters: tuple[Parameter, ...] = field(init=False)
     answer: Any = field(init=False)
 
@@ -114,6 +142,18 @@ class Route:
         answer = typing.get_type_hints(self.handler, include_extras=True)["return"]
         object.__setattr__(self, "answer", ApiResponse if answer is type(None) else answer)
         object.__setattr__(self, "parameters", declared(self.handler))
+
+    @property
+    def key_use(self) -> KeyUse:
+        """Which access keys may call it."""
+        usual = KeyUse.READ if self.method == "GET" else KeyUse.FULL
+        return self.keys or usual
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What an access key needs to call it."""
+        needs = _NEEDS[self.key_use]
+        return needs if self.reached else needs | {KeyCapability.EVERYTHING}
 
     @property
     def name(self) -> str:

@@ -6,7 +6,8 @@ import secrets
 from msgspec import Struct
 from starlette.requests import Request
 
-from tertulia.domain.accounts import sessions, signing_out, users
+from tertulia.domain.accounts import access_keys, sessions, signing_out, users
+from tertulia.domain.accounts.access_keys import NO_KEYS
 from tertulia.domain.accounts.sessions import SignInLocation
 from tertulia.model.errors import AccountDeactivated, PasswordSignInDisabled, Refused, WrongPassword
 from tertulia.model.sessions import Session
@@ -71,6 +72,8 @@ async def check_password(
 async def require_password(call: Call, password: str, sentence: str) -> Credential:
     """Return the caller's credential if the password is correct. Raises TooManyTries, and Refused
     with `sentence` if it is wrong."""
+    if call.key_id is not None:
+        access_keys.require(call.key, NO_KEYS)
     node, user = call.node, call.user
     # A stolen key or session has a separate limit, wherever it is used from.
     by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
@@ -85,9 +88,12 @@ async def require_password(call: Call, password: str, sentence: str) -> Credenti
 
 
 def require_confirmed(call: Call) -> None:
-    """Raise ConfirmationRequired if the session's last password prompt is too old, in case someone
+    """Raise KeyInsufficient for access keys, which can't do what needs this, and
+    ConfirmationRequired if the session's last password prompt is too old, in case someone
     else uses the browser or a stolen cookie. API keys and accounts without a password aren't
     affected."""
+    if call.key_id is not None:
+        access_keys.require(call.key, NO_KEYS)
     minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
     session = None if session_id is None else call.state.sessions.get(session_id)
     if session is None or not minutes or not call.state.realm.password_sign_in:

@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from tertulia.domain import channel_access
 from tertulia.domain.channels.topics import is_muted
-from tertulia.model.agents import Reach
+from tertulia.model.access_keys import Reach
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.user_topics import Visibility

@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from tertulia import __version__
-from tertulia.domain.accounts import agents
-from tertulia.domain.accounts.agents import AgentCapability
+from tertulia.domain.accounts import access_keys
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
@@ -30,8 +30,8 @@ from tertulia.wire.mcp.rpc import (
 )
 from tertulia.wire.mcp.tool import Json, Tool, ToolCall
 
-_WRITE: Final = frozenset({AgentCapability.WRITE})
-_DIRECTS: Final = frozenset({AgentCapability.DIRECTS})
+_WRITE: Final = frozenset({KeyCapability.WRITE})
+_DIRECTS: Final = frozenset({KeyCapability.DIRECTS})
 
 _ALL: Final = (
     Tool("who_am_i", "Who am I", listing.who_am_i),
@@ -148,8 +148,8 @@ def _tool_list(request: RpcRequest, call: ToolCall) -> Json:
             "The list has only one page, so it doesn't accept a cursor.",
             id=request.id,
         )
-    reach = call.agent.reach
-    allowed = [tool for tool in TOOLS.values() if agents.allows(reach, tool.needs)]
+    key = call.agent.key
+    allowed = [tool for tool in TOOLS.values() if not access_keys.lacks(key, tool.needs)]
     return {
         "tools": [tool.description for tool in allowed],
         **_cache_hints("private", LIST_SECONDS),
@@ -170,8 +170,8 @@ async def _tool_result(request: RpcRequest, call: ToolCall) -> Json:
         arguments: Any = msgspec.convert({} if values is None else values, tool.arguments)
         call = msgspec.structs.replace(call, agent=agent)
         outcome = await tool.handler(call, arguments)
-        if AgentCapability.WRITE not in tool.needs:
-            agents.current_key(agent.state, agent.key_id)  # It may have been revoked since.
+        if KeyCapability.WRITE not in tool.needs:
+            access_keys.current_key(agent.state, agent.key_id)  # It may have been revoked since.
         return succeeded(outcome)
     except msgspec.ValidationError as error:
         return failed(f"Invalid arguments: {error}.")

@@ -4,7 +4,6 @@ Each request has one message and gets one response. Sessions and streams aren't 
 server never sends anything unasked.
 """
 
-import contextlib
 import logging
 from ipaddress import ip_address
 from typing import Final
@@ -14,8 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain.accounts import agents
-from tertulia.model.agents import AgentKey
+from tertulia.domain.accounts import access_keys
+from tertulia.model.access_keys import AccessKey
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.users import User
 from tertulia.service.agent import Agent
@@ -105,8 +104,7 @@ class _Endpoint:
                 await drained(request)
             raise
         message = rpc.read(await whole_body(request, MAX_BODY))
-        agents.current_key(node.state, key.id)  # It may have been revoked since.
-        await self._note_use(key)
+        access_keys.current_key(node.state, key.id)  # It may have been revoked since.
         if isinstance(message, RpcNotification):
             # No defined notification concerns a server without sessions.
             version = header_of(request.headers, VERSION_HEADER)
@@ -124,14 +122,14 @@ class _Endpoint:
         body = rpc.result(message.id, result)
         return Response(body, headers=_HEADERS, media_type=_JSON)
 
-    def _authenticate(self, request: Request) -> AgentKey:
+    def _authenticate(self, request: Request) -> AccessKey:
         """Authenticate the agent, count the request toward its owner's rate limit, and check the
         headers."""
         node = self._node
         _require_own_origin(node.config, request)
         if request.method != "POST":
             raise MethodNotAllowed(["POST"])
-        keys: list[AgentKey] = []
+        keys: list[AccessKey] = []
 
         def owner() -> User:
             keys.append(agent_of(node, request))
@@ -140,11 +138,6 @@ class _Endpoint:
         node.request_limits.admitted(request, owner)
         _require_json(request)
         return keys[0]
-
-    async def _note_use(self, key: AgentKey) -> None:
-        if agents.is_stale(key, self._node.clock()):
-            with contextlib.suppress(Refused, Unavailable):
-                await self._node.log.submit(key.user_id, agents.use, key.id)
 
 
 def _require_json(request: Request) -> None:

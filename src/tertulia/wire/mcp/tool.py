@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from tertulia.domain.accounts.agents import AgentCapability
-from tertulia.service.agent import NOTHING, Agent
+from tertulia.domain.accounts.access_keys import NOTHING, KeyCapability, Needs
+from tertulia.service.agent import Agent
 from tertulia.wire.http.parameters import SAFE_INTEGER, Doc
 
 Json = dict[str, Any]
@@ -59,7 +59,7 @@ class Tool:
     name: str
     title: str
     handler: Handler
-    needs: frozenset[AgentCapability] = NOTHING
+    needs: Needs = NOTHING
     """The rights that it needs besides reading. Keys without them don't list it."""
     repeatable: bool = False
     """Whether repeating the call has no further effect."""
@@ -76,7 +76,7 @@ class Tool:
     @cached_property
     def description(self) -> Json:
         """The tool's entry in `tools/list`."""
-        reads = AgentCapability.WRITE not in self.needs
+        reads = KeyCapability.WRITE not in self.needs
         return {
             "name": self.name,
             "title": self.title,

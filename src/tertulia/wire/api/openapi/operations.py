@@ -113,6 +113,9 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
         "description": _description(route),
         "security": _security(route),
     }
+    if route.access is not Access.ANYONE:
+        operation["x-access-key"] = route.key_use.value
+        operation["x-access-key-limited"] = route.reached
     if route.payload:
         described.append(_API_KEY)
     if described:

@@ -163,8 +163,13 @@ def _errors(route: Route) -> Iterator[tuple[str, str]]:
         yield "401", "The credentials are missing or wrong, or the account is deactivated."
     if route.forbids:
         yield "403", "You don't have access."
-    elif route.method != "GET" and (route.access is not Access.ANYONE or route.limits_guesses):
-        yield "403", "A session was used without its X-CSRF-Token, or from another site."
+    elif route.access is not Access.ANYONE or route.limits_guesses:
+        of_session = (
+            " Or a session was used without its X-CSRF-Token, or from another site."
+            if route.method != "GET"
+            else ""
+        )
+        yield "403", f"The access key isn't allowed to do this.{of_session}"
     if "{" in route.path:
         yield "404", "This path doesn't exist."
     if route.method != "GET":

@@ -1,0 +1,244 @@
+"""Access keys: who creates them, what each kind of key may do at every endpoint, and when they
+end."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tertulia.domain.accounts import access_keys, sessions
+from tertulia.service.config import Config
+from tertulia.service.credentials import key_digest
+from tertulia.wire.api.openapi import document
+from tertulia.wire.api.routes import ROUTES
+from tertulia.wire.http.routing import Access, KeyUse
+from tests.support import Organization, Person, TestClock, new_organization, rows, until
+
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
+
+INSUFFICIENT = "ACCESS_KEY_INSUFFICIENT"
+
+
+async def create_key(person: Person, name: str = "Laptop", **scope: Any) -> Person:
+    """Create a key, and return the person as its program acts for them."""
+    made = (await person.post("/users/me/keys", name=name, **scope)).ok
+    return Person(person.http, person.user_id, person.email, made["api_key"])
+
+
+async def listed(person: Person) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await person.get("/users/me/keys")).ok["keys"]
+    return found
+
+
+async def test_a_key_is_shown_once_and_not_stored(org: Organization) -> None:
+    ann = org["ann"]
+    channel = await org.channel("kitchen", "ann")
+    made = (await ann.post("/users/me/keys", name=" Laptop ")).ok
+    await create_key(ann, "Cook", access="send", channel_ids=[channel])
+    await create_key(ann, "Clerk", access="read", channel_ids=[], direct_messages=True)
+    await ann.post("/agents", name="Helper", can_write=True)
+    helper, clerk, cook, laptop = await listed(ann)
+    assert laptop == {
+        "key_id": made["key_id"],
+        "name": "Laptop",
+        "access": "full",
+        "channel_ids": None,
+        "direct_messages": True,
+        "mcp_only": False,
+        "created_at": laptop["created_at"],
+        "expires_at": None,
+        "last_used_at": None,
+        "last_used_from": None,
+    }
+    assert (cook["access"], cook["channel_ids"], cook["direct_messages"]) == (
+        "send",
+        [channel],
+        False,
+    )
+    assert (clerk["access"], clerk["channel_ids"], clerk["direct_messages"]) == ("read", [], True)
+    assert (helper["access"], helper["mcp_only"]) == ("send", True)
+    kept = org.node.state.agent_keys[made["key_id"]]
+    assert kept.digest == key_digest(made["api_key"])
+    assert made["api_key"] not in repr(kept)
+
+
+@rows(
+    ("who", "sent", "code"),
+    [
+        ("ben", {}, "REQUEST_VARIABLE_MISSING"),
+        ("ben", {"name": " "}, "BAD_REQUEST"),
+        ("ben", {"name": "x" * 25}, "BAD_REQUEST"),
+        ("ben", {"name": "x", "access": "all"}, "REQUEST_VARIABLE_INVALID"),
+        ("ben", {"name": "x", "channel_ids": []}, "BAD_REQUEST"),
+        ("ben", {"name": "x", "channel_ids": [99]}, "STREAM_DOES_NOT_EXIST"),
+        ("ben", {"name": "x", "expires_at": 1}, "BAD_REQUEST"),
+        ("robo", {"name": "x"}, "UNAUTHORIZED_PRINCIPAL"),
+    ],
+)
+async def test_invalid_keys_are_refused(
+    readonly_org: Organization, who: str, sent: dict[str, Any], code: str
+) -> None:
+    (await readonly_org[who].post("/users/me/keys", **sent)).refused(code)
+
+
+async def test_a_key_works_with_its_owner_s_address_and_its_use_is_shown(
+    config: Config,
+) -> None:
+    clock = TestClock(stopped_at=1_790_000_000)
+    async with new_organization(config, clock=clock) as org:
+        ann = org["ann"]
+        laptop = await create_key(ann)
+        assert (await laptop.get("/users/me")).ok["user_id"] == ann.user_id
+        (used,) = await listed(ann)
+        assert (used["last_used_at"], used["last_used_from"]) == (1_790_000_000, "127.0.0.1")
+        seq = org.node.state.seq
+        clock.ahead = access_keys.USE_SECONDS - 1
+        (await laptop.get("/users/me")).ok
+        assert org.node.state.seq == seq
+        other = Person(org.http, email="ben@example.com", api_key=laptop.api_key)
+        (await other.get("/users/me")).refused("INVALID_API_KEY", status=401)
+
+
+async def test_a_key_acts_at_mcp_too_and_an_agent_s_only_there(org: Organization) -> None:
+    ann = org["ann"]
+    laptop = await create_key(ann)
+    agent = (await ann.post("/agents", name="Helper")).ok["key"]
+    for key in (laptop.api_key, agent):
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        headers = {"Authorization": f"Bearer {key}", "MCP-Protocol-Version": "2025-11-25"}
+        assert (await org.http.post("/mcp", json=message, headers=headers)).status_code == 200
+    helper = Person(org.http, ann.user_id, ann.email, agent)
+    (await helper.get("/users/me")).refused("INVALID_API_KEY", status=401)
+
+
+# The rule at every endpoint
+
+KINDS: dict[str, tuple[dict[str, Any], set[str], bool]] = {
+    "read": ({"access": "read"}, {"read"}, False),
+    "send": ({"access": "send"}, {"read", "send"}, False),
+    "limited": ({"access": "full", "channel_ids": [1]}, {"read", "send", "full"}, True),
+    "no directs": ({"access": "read", "direct_messages": False}, {"read"}, True),
+    "full": ({"access": "full"}, {"read", "send", "full"}, False),
+}
+"""The kinds of keys: their parameters, what they may do, and whether they see only a part."""
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Every operation that needs an account: its method, path, and description."""
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            if "x-access-key" in operation:
+                yield method.upper(), re.sub(r"{\w+}", "1", path), operation
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_each_kind_of_key_at_every_endpoint(org: Organization, kind: str) -> None:
+    scope, uses, is_limited = KINDS[kind]
+    ann = org["ann"]
+    await org.channel("kitchen", "ann")
+    program = await create_key(ann, **scope)
+    before, refused = org.node.state.seq, 0
+    asked = sorted(operations(), key=lambda one: one[2]["x-access-key"] in uses)
+    for method, path, operation in asked:
+        suffices = operation["x-access-key"] in uses and (
+            not is_limited or operation["x-access-key-limited"]
+        )
+        reply = await program.raw(method, path.removeprefix("/api/v1"))
+        is_refused = reply.body.get("code") == INSUFFICIENT
+        assert is_refused is not suffices, (method, path, reply.body)
+        if is_refused:
+            assert reply.status == 403
+            refused += 1
+    assert refused
+    if kind in {"read", "no directs"}:
+        used = org.node.state.seq - before
+        assert used <= 1, "a key that only reads changed something"
+
+
+OPENS_ACCOUNTS = re.compile(
+    "key|agent|session|factor|export|deactivate|password|identit|audit|secret|recovery"
+)
+HARMLESS = {
+    ("POST", "/user_groups/{user_group_id:int}/deactivate"),
+}
+
+
+def test_no_key_may_call_what_opens_accounts() -> None:
+    """If this fails for a new endpoint, declare it with `keys=NEVER`, or add it to `HARMLESS` if it
+    neither shows nor changes a way into an account."""
+    for route in ROUTES:
+        opens = OPENS_ACCOUNTS.search(route.path) and (route.method, route.path) not in HARMLESS
+        if opens and route.access is not Access.ANYONE:
+            assert route.key_use is KeyUse.NEVER, (route.method, route.path)
+
+
+async def test_a_key_with_full_access_cannot_take_over_the_account(org: Organization) -> None:
+    ann = org["ann"]
+    program = await create_key(ann)
+    (await program.patch("/settings", email="new@example.com")).refused(INSUFFICIENT, 403)
+    (
+        await program.patch("/settings", old_password="wrong", new_password="zebra umbrella 9")
+    ).refused(INSUFFICIENT, 403)
+    (await program.patch(f"/users/{org['ben'].user_id}", role=200)).refused(INSUFFICIENT, 403)
+    (await program.patch("/settings", full_name="Anna")).ok
+
+
+# When keys end
+
+
+@pytest.mark.parametrize("ends", ["revoked", "new key", "deactivated", "by the operator"])
+async def test_a_key_ends_with_its_queues_and_polls(org: Organization, ends: str) -> None:
+    ann, ben = org["ann"], org["ben"]
+    program = await create_key(ben, access="read")
+    listener = await program.register(event_types=["message"])
+    await listener.events()
+    poll = asyncio.create_task(program.get("/events", queue_id=listener.queue_id, last_event_id=-1))
+    await until(lambda: org.node.delivery.waiting > 0)
+    match ends:
+        case "revoked":
+            (await ben.delete(f"/users/me/keys/{(await listed(ben))[0]['key_id']}")).ok
+        case "new key":
+            (await ben.post("/users/me/api_key/regenerate")).ok
+        case "deactivated":
+            (await ann.delete(f"/users/{ben.user_id}")).ok
+        case "by the operator":
+            new = org.node.vault.new_key()
+            await org.node.log.submit(None, sessions.end_access, ben.user_id, new)
+    assert (await poll).status == 401
+    (await program.get("/users/me")).refused("INVALID_API_KEY", status=401)
+    assert org.node.delivery.queues.get(listener.queue_id) is None
+    assert org.node.state.agent_keys.of_user[ben.user_id] == ()
+
+
+async def test_an_expired_key_is_refused_and_swept(config: Config) -> None:
+    clock = TestClock(stopped_at=1_790_000_000)
+    async with new_organization(config, clock=clock) as org:
+        program = await create_key(org["ann"], expires_at=1_790_000_060)
+        (await program.get("/users/me")).ok
+        assert access_keys.next_expiry(org.node.state, clock()) == 1_790_000_060
+        clock.ahead = 60
+        (await program.get("/users/me")).refused("INVALID_API_KEY", status=401)
+        await org.node.log.submit(None, access_keys.expire)
+        assert await listed(org["ann"]) == []
+        assert access_keys.next_expiry(org.node.state, clock()) is None
+
+
+async def test_a_queue_belongs_to_the_key_that_registered_it(org: Organization) -> None:
+    ann = org["ann"]
+    first, second = await create_key(ann), await create_key(ann, "Phone")
+    owners = {}
+    for person in (ann, first, second):
+        owners[(await person.register(event_types=["message"])).queue_id] = person
+    for queue_id, owner in owners.items():
+        for person in (ann, first, second):
+            if person is not owner:
+                asked = {"queue_id": queue_id, "last_event_id": -1, "dont_block": True}
+                (await person.get("/events", **asked)).refused("BAD_EVENT_QUEUE_ID")
+                (await person.delete("/events", queue_id=queue_id)).refused("BAD_EVENT_QUEUE_ID")
+    await ann.write([org["ben"].user_id], "hello")
+    for queue_id, owner in owners.items():
+        asked = {"queue_id": queue_id, "last_event_id": -1, "dont_block": True}
+        (event,) = (await owner.get("/events", **asked)).ok["events"]
+        assert event["type"] == "message"
