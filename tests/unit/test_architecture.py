@@ -44,6 +44,12 @@ WIRE_ORDER = ("http", "api", "mcp", "files", "pages", "protocol", "metrics", "ma
 
 WIRE_WORDS = {"stream", "private", "subject", "op"}
 ALLOWED = {
+    ("domain", "subject"): "an identity provider's ID of a person",
+    ("model", "subject"): "an identity provider's ID of a person",
+    ("state", "by_subject"): "an identity provider's ID of a person",
+    ("domain", "by_subject"): "an identity provider's ID of a person",
+    ("domain", "MAX_SUBJECT"): "an identity provider's ID of a person",
+    ("state", "subject"): "an identity provider's ID of a person",
     ("store", "op"): "an SQL operator would be one",
     ("store", "stream"): "how obstore calls reading an object bit by bit",
 }
@@ -255,6 +261,7 @@ SHOWS_ROLES = {
     Path("domain/accounts/deactivation.py"),
     Path("domain/accounts/users.py"),
     Path("domain/accounts/full_members.py"),
+    Path("domain/accounts/identities.py"),
     Path("exports/zulip_people.py"),
     Path("model/users.py"),
     Path("state/groups.py"),

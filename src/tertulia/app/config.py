@@ -14,6 +14,7 @@ from msgspec import Struct
 from tertulia.model.site_addresses import site
 from tertulia.outbound.addresses import networks
 from tertulia.service.config import S3, SECRETS, Config, declared_server_settings, without_password
+from tertulia.service.sign_in_methods import methods_from
 from tertulia.store import backups as encrypted_backups
 from tertulia.store.s3_addresses import S3Address, s3_address
 
@@ -211,6 +212,11 @@ def load(
         raise ConfigError(
             "Setting smtp_host: external_url is required, too, because links in emails lead there."
         )
+    if not config.external_url and any(one.NEEDS_URL for one in config.sign_in):
+        raise ConfigError(
+            "Setting sign_in: external_url is required, too, because providers send people back to"
+            " it."
+        )
     if config.tls_key and not config.tls_cert:
         raise ConfigError(
             "Setting tls_key: tls_cert, the certificate that the key belongs to, is required, too."
@@ -251,7 +257,12 @@ class _Found:
         if type(workers := values.get("workers")) is int:  # In TOML: a number is none in quotes.
             values["workers"] = str(workers)
         try:
-            return msgspec.convert(values, Config, strict=False)
+            methods = methods_from(values.pop("sign_in", []))
+        except ValueError as error:
+            raise ConfigError(f"Setting {error}.") from None
+        try:
+            config = msgspec.convert(values, Config, strict=False)
+            return msgspec.structs.replace(config, sign_in=methods)
         except msgspec.ValidationError as error:
             name = str(error).partition(" - at `$.")[2].rstrip("`")
             if name not in self._given:

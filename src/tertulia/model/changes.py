@@ -21,6 +21,7 @@ from tertulia.model.exports import *
 from tertulia.model.feeds import *
 from tertulia.model.folders import *
 from tertulia.model.groups import *
+from tertulia.model.identities import *
 from tertulia.model.invitations import *
 from tertulia.model.messages import *
 from tertulia.model.organization import *

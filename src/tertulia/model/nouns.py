@@ -18,6 +18,7 @@ from tertulia.model.exports import DataExport
 from tertulia.model.feeds import Feed
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
+from tertulia.model.identities import Identity
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, PendingPreview
 from tertulia.model.numbers import Counter
@@ -103,4 +104,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("pins", Pin, ("message_id",)),
     Noun("topic_moves", TopicMove, ("id",), removable=True),
     Noun("data_exports", DataExport, ("id",), removable=True),
+    Noun("identities", Identity, ("id",), removable=True),
 )

@@ -61,6 +61,7 @@ RECORDS: Final[Mapping[str, str]] = {
     "data_exports": "data_exports.json",
     "devices": "devices.json",
     "drafts": "drafts.json",
+    "identities": "identities.json",
     "muted_users": "muted_users.json",
     "navigation_views": "navigation_views.json",
     "onboarding_steps": "onboarding_steps.json",

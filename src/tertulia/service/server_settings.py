@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
+from tertulia.service.sign_in_methods import AnySignInMethod
+
 
 class SettingMark(Enum):
     """Properties of a setting in addition to its type, limits, default, and description."""
@@ -374,6 +376,12 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Secret, of at least 32 characters, with which another program signs people in with JSON"
         " web tokens (POST /jwt/fetch_api_key). Empty: turned off.",
     ] = ""
+    sign_in: Annotated[
+        tuple[AnySignInMethod, ...],
+        SECRET,
+        "Ways to sign in besides passwords: any number of tables [[sign_in]] in tertulia.toml, or a"
+        " list of objects as JSON. docs/signing-in.md describes them.",
+    ] = ()
     moving_from_url: Annotated[
         str,
         _matching(r"^(https?://\S+)?$", "an http:// or https:// URL"),

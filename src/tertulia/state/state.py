@@ -61,7 +61,13 @@ from tertulia.state.reactions import CustomEmojiTable
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
-from tertulia.state.users import AccessKeyTable, CredentialTable, SessionTable, UserTable
+from tertulia.state.users import (
+    AccessKeyTable,
+    CredentialTable,
+    IdentityTable,
+    SessionTable,
+    UserTable,
+)
 
 _ATTRIBUTES: Final = {
     "realm": "realms",
@@ -88,6 +94,7 @@ class State:
     credentials: CredentialTable
     sessions: SessionTable
     agent_keys: AccessKeyTable
+    identities: IdentityTable
     feeds: FeedTable
     settings: Table[PersonalSettings]
     groups: GroupTable

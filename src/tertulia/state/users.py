@@ -10,6 +10,7 @@ from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.access_keys import AccessKey
+from tertulia.model.identities import Identity
 from tertulia.model.messages import Message
 from tertulia.model.nouns import Noun
 from tertulia.model.sessions import Session
@@ -108,6 +109,12 @@ class AccessKeyTable(PersonalTable[AccessKey]):
         """Those that expire, the earliest first."""
 
 
+class IdentityTable(PersonalTable[Identity]):
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_subject = Unique(self, lambda one: (one.method, one.subject))
+
+
 @FOLDS.of(changes.UserCreated)
 def _(state: State, change: changes.UserCreated) -> None:
     state.users.put(change.user)
@@ -151,6 +158,8 @@ FOLDS.revises(
     lambda change: {"used_at": change.at, "used_from": change.address},
 )
 FOLDS.removes(changes.AccessKeysEnded, "agent_keys", "key_ids")
+FOLDS.puts(changes.IdentityLinked, "identities", "identity")
+FOLDS.removes(changes.IdentitiesUnlinked, "identities", "identity_ids")
 FOLDS.puts(changes.SessionBegun, "sessions", "session")
 FOLDS.revises(changes.SessionUsed, "sessions", "session_id", lambda change: {"used_at": change.at})
 FOLDS.revises(

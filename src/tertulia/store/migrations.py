@@ -412,6 +412,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(attrgetter("search_deletions")),
     Expand(_tables(records("data_exports", "id BIGINT"))),
     search_by_place,
+    Expand(_tables(records("identities", "id BIGINT"))),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

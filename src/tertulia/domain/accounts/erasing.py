@@ -6,7 +6,14 @@ from typing import Final
 
 import msgspec
 
-from tertulia.domain.accounts import admission, deactivation, personal, profiles, users
+from tertulia.domain.accounts import (
+    admission,
+    deactivation,
+    identities,
+    personal,
+    profiles,
+    users,
+)
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -115,7 +122,7 @@ def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
 
 def _own(state: State, user_id: int) -> list[AnyChange]:
     """Return the changes that delete the account's private records."""
-    changes: list[AnyChange] = []
+    changes: list[AnyChange] = [*identities.unlinked(state, user_id)]
     changes += [
         DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts.of_user[user_id]
     ]

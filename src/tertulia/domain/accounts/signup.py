@@ -18,7 +18,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation, Invitation, InvitationStatus
 from tertulia.model.mail import Mail, MailKind
-from tertulia.model.users import Credential, User
+from tertulia.model.users import Credential, Role, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -46,6 +46,10 @@ class NewMember(Struct, frozen=True, kw_only=True):
     credential: Credential
     site: str
     """The server's URL, for the welcome email."""
+    role: Role | None = None
+    """From an identity provider; None for the invitation's, or a member's."""
+    group_ids: tuple[int, ...] = ()
+    """From an identity provider, in addition to the invitation's."""
 
 
 # Confirming an address
@@ -137,7 +141,7 @@ def join_invited(
     """
     invitation = usable_invitation(context.state, invitation_id, context.now)
     address = invitation.address or joining.address
-    return _join(context, invitation, address, joining, render)
+    return join(context, invitation, address, joining, render)
 
 
 def join_confirmed(
@@ -151,7 +155,7 @@ def join_confirmed(
         if confirmation.invitation_id is None
         else state.invitations[confirmation.invitation_id]
     )
-    return _join(context, invitation, confirmation.address, joining, render)
+    return join(context, invitation, confirmation.address, joining, render)
 
 
 def check(state: State, address: str, full_name: str) -> None:
@@ -162,24 +166,22 @@ def check(state: State, address: str, full_name: str) -> None:
     users.free_name(state, full_name)
 
 
-def _join(
+def join(
     context: CommandContext,
     invitation: Invitation | None,
     address: str,
     joining: NewMember,
     render: Render,
 ) -> Decision[User]:
+    """Create the account of a person whose address is confirmed, with what the invitation gives.
+    The caller has checked that they can join. Raise as `check`."""
     state = context.state
     check(state, address, joining.full_name)
-    user = users.new_account(
-        context, address, joining.full_name, *([invitation.role] if invitation else [])
-    )
+    role = joining.role or (invitation.role if invitation else Role.MEMBER)
+    user = users.new_account(context, address, joining.full_name, role)
     # An invitation gives what its inviter can give now.
-    groups = (
-        [group.id for group in admission.groups_of_invitation(state, invitation)]
-        if invitation
-        else []
-    )
+    invited = admission.groups_of_invitation(state, invitation) if invitation else []
+    groups = sorted({*(group.id for group in invited), *joining.group_ids})
     changes: list[AnyChange] = [
         users.created(state, user, joining.credential, groups),
         *subscription_changes.initial(state, user, _channels(state, invitation)),

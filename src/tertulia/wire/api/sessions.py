@@ -98,4 +98,6 @@ PROJECTIONS: Final[Projections] = (
     unseen(changes.SessionUsed),
     unseen(changes.SessionConfirmed),
     unseen(changes.SessionsEnded),
+    unseen(changes.IdentityLinked),
+    unseen(changes.IdentitiesUnlinked),
 )

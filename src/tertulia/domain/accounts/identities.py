@@ -1,0 +1,244 @@
+"""Who is who: finding, linking, and creating accounts for people whom an identity provider names,
+and giving them the roles and groups that they have there."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from tertulia.domain import names
+from tertulia.domain.accounts import addresses, admission, signup, users
+from tertulia.domain.accounts.signup import NewMember
+from tertulia.domain.groups import groups
+from tertulia.domain.messages.bot_messages import Render
+from tertulia.model.changes import (
+    AnyChange,
+    IdentitiesUnlinked,
+    IdentityLinked,
+    UserGroupMembersChanged,
+)
+from tertulia.model.errors import AccountDeactivated, LastOfKind, Refused
+from tertulia.model.groups import UserGroup
+from tertulia.model.identities import Identity, ProvenIdentity, RecognitionRules
+from tertulia.model.invitations import Invitation
+from tertulia.model.users import Credential, Role, User
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.state.state import State
+
+MAX_SUBJECT: Final = 500
+"""Longest ID at a provider, in characters."""
+
+
+class NotRecognized(Refused):
+    """The provider knows the person, but they can't use this organization; the message says why."""
+
+
+def recognize(
+    context: CommandContext,
+    proven: ProvenIdentity,
+    rules: RecognitionRules,
+    credential: Credential,
+    site: str,
+    render: Render,
+) -> Decision[User]:
+    """Return the person's account: the one that is linked to the identity, else the one with its
+    verified address, which is then linked, else a new one. Roles and groups follow the provider.
+
+    `credential`, without a password, and `site`, the server's URL, are for a new account. Raise
+    NotRecognized if there is no account, or it can't be used; AccountDeactivated; and Refused if
+    the organization doesn't allow the address.
+    """
+    state = context.state
+    if not proven.subject or len(proven.subject) > MAX_SUBJECT:
+        raise NotRecognized(f"{rules.title} didn't say who you are. Ask an administrator for help.")
+    linked = state.identities.by_subject.get((proven.method, proven.subject))
+    if linked is not None:
+        owner = _usable(state.users[state.identities[linked].user_id])
+        return Decision(owner, synced(context, owner, proven.groups, rules))
+    address = _verified_address(proven, rules)
+    if (user := state.user_with_address(address)) is None:
+        return _joined(context, proven, rules, address, credential, site, render)
+    if user.is_bot:
+        raise NotRecognized(f"The address {address} belongs to a bot. Ask an administrator.")
+    _usable(user)
+    if any(one.method == proven.method for one in state.identities.of_user[user.id]):
+        # The address was given to someone else, or the provider was set up anew.
+        raise NotRecognized(
+            f"The account with the address {address} is linked to another person at {rules.title}."
+            " Ask an administrator to unlink it."
+        )
+    return Decision(
+        user,
+        [*link(context, user.id, proven), *synced(context, user, proven.groups, rules)],
+    )
+
+
+def _verified_address(proven: ProvenIdentity, rules: RecognitionRules) -> str:
+    if not proven.address:
+        raise NotRecognized(
+            f"{rules.title} didn't send your email address. Ask an administrator for help."
+        )
+    if not proven.is_address_verified:
+        raise NotRecognized(
+            f"{rules.title} hasn't verified your email address {proven.address[:254]}. Verify it"
+            " there, and sign in again."
+        )
+    return names.address(proven.address)
+
+
+def _usable(user: User) -> User:
+    if not user.is_active:
+        raise AccountDeactivated("This account is deactivated.")
+    return user
+
+
+def _joined(
+    context: CommandContext,
+    proven: ProvenIdentity,
+    rules: RecognitionRules,
+    address: str,
+    credential: Credential,
+    site: str,
+    render: Render,
+) -> Decision[User]:
+    """Create the account, as the person's invitation says if they have one."""
+    state = context.state
+    invitation = _invitation_for(state, address, context.now)
+    if not rules.creates and invitation is None:
+        raise NotRecognized(
+            f"There is no account with the address {address} here. Ask an administrator to invite"
+            " you."
+        )
+    if rules.is_public and invitation is None and state.realm.invite_required:
+        raise NotRecognized(
+            "You need an invitation to join this organization. Ask a member to invite the address"
+            f" {address}."
+        )
+    if invitation is None:
+        addresses.usable(state, address)
+    values = proven.groups or frozenset()
+    joining = NewMember(
+        address=address,
+        full_name=_free_name(state, proven.full_name, address),
+        credential=credential,
+        site=site,
+        role=min((role for role, one in rules.roles.items() if one in values), default=None),
+        group_ids=tuple(
+            group.id
+            for name, value in rules.groups.items()
+            if value in values and (group := _group(state, name)) is not None
+        ),
+    )
+    joined = signup.join(context, invitation, address, joining, render)
+    changes = [*joined.changes, *link(context, joined.result.id, proven)]
+    return Decision(joined.result, changes, joined.mails)
+
+
+def _invitation_for(state: State, address: str, now: float) -> Invitation | None:
+    """Return the newest usable invitation for the address."""
+    folded = address.casefold()
+    found = [
+        one
+        for one in state.invitations
+        if (one.address or "").casefold() == folded and admission.is_usable(state, one, now)
+    ]
+    return max(found, key=lambda one: one.id, default=None)
+
+
+def _free_name(state: State, proven: str, address: str) -> str:
+    """Return a name for a new account: the proven one, or one like it that is allowed."""
+    local = address.partition("@")[0]
+    plain = "".join(one if one not in '*`\\>"@|' else " " for one in proven)
+    plain = " ".join(plain.split())[: names.MAX_FULL_NAME].strip()
+    for name in (plain, f"{plain} ({local})"[: names.MAX_FULL_NAME], local, f"{local} (new)"):
+        try:
+            return users.free_name(state, name)
+        except Refused:
+            continue
+    raise NotRecognized(
+        "Your name at the identity provider can't be used here. Ask an administrator for help."
+    )
+
+
+# Links
+
+
+def link(context: CommandContext, user_id: int, proven: ProvenIdentity) -> list[AnyChange]:
+    """Return the change that links an account to an identity, which must not be linked yet."""
+    identity = Identity(
+        id=context.state.identities.next_id(),
+        user_id=user_id,
+        method=proven.method,
+        subject=proven.subject,
+        linked_at=int(context.now),
+    )
+    return [IdentityLinked(identity=identity)]
+
+
+def unlinked(state: State, user_id: int, method: str | None = None) -> list[IdentitiesUnlinked]:
+    """Return the change that removes an account's links to the method, or to all, if any."""
+    own = state.identities.of_user[user_id]
+    ids = tuple(sorted(one.id for one in own if method in {None, one.method}))
+    return [IdentitiesUnlinked(user_id=user_id, identity_ids=ids)] if ids else []
+
+
+def unlink(context: CommandContext, user_id: int, method: str | None = None) -> Decision[int]:
+    """Remove an account's links to a sign-in method, or to all, so that the next sign-in finds it
+    by its email address. Return how many there were. Only the operator can do this."""
+    changes = unlinked(context.state, user_id, method)
+    return Decision(sum(len(one.identity_ids) for one in changes), changes)
+
+
+# Roles and groups
+
+
+def synced(
+    context: CommandContext,
+    user: User,
+    values: frozenset[str] | None,
+    rules: RecognitionRules,
+) -> list[AnyChange]:
+    """Return the changes that give the user the role and the groups that the provider's `values`
+    stand for; none if the provider doesn't say (None). Only groups that the rules name change, and
+    only roles that they name are taken away. The last owner stays one."""
+    if values is None:
+        return []
+    state, changes = context.state, list[AnyChange]()
+    role = _role(state, user, values, rules.roles)
+    if role is not user.role:
+        changes += users.changed(context, user, {"role": role})
+    for name, value in rules.groups.items():
+        group = _group(state, name)
+        if group is None:
+            continue
+        was_in = user.id in state.groups.named_members[group.id]
+        if was_in != (value in values):
+            change = UserGroupMembersChanged(
+                group_id=group.id,
+                added=() if was_in else (user.id,),
+                removed=(user.id,) if was_in else (),
+            )
+            sight = groups.visibility_changes(state, group, change)
+            changes.append(msgspec.structs.replace(change, sight=sight))
+    return changes
+
+
+def _role(state: State, user: User, values: frozenset[str], roles: Mapping[Role, str]) -> Role:
+    # A role that someone gave here stays.
+    otherwise = Role.MEMBER if user.role in roles else user.role
+    role = min((role for role, value in roles.items() if value in values), default=otherwise)
+    if user.role is not Role.OWNER or role is Role.OWNER:
+        return role
+    if Role.OWNER not in roles:
+        return Role.OWNER
+    try:
+        users.require_another_owner(state, user)
+    except LastOfKind:
+        return Role.OWNER
+    return role
+
+
+def _group(state: State, name: str) -> UserGroup | None:
+    found = state.groups.by_name.get(name.casefold())
+    group = None if found is None else state.groups[found]
+    return None if group is None or group.is_system or group.deactivated else group

@@ -1,0 +1,259 @@
+"""Declarations of the ways to sign in besides passwords: the tables `[[sign_in]]` of the settings
+file, or JSON in `TERTULIA_SIGN_IN`."""
+
+import json
+import re
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+from tertulia.model.identities import RecognitionRules
+from tertulia.model.users import Role
+
+_URL = Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+[^\s?#]*$")]
+_NEEDED = Annotated[str, Meta(min_length=1)]
+_RoleName = Literal["owner", "administrator", "moderator", "member", "guest"]
+_MAX_SECRET_BYTES: Final = 64 * 1024
+
+
+class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+    """A way to sign in. Subclasses are the kinds."""
+
+    NEEDS_URL: ClassVar[bool] = True
+    """Whether people come back from elsewhere, so that `external_url` must be set."""
+    HAS_BUTTON: ClassVar[bool] = True
+    """Whether the sign-in page has a button for it, which leads to `/sign-in/NAME`."""
+    TITLE: ClassVar[str] = ""
+    """The title if none is configured."""
+
+    name: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,29}$")]
+    """In addresses. Accounts are linked under it."""
+    title: str = ""
+    """On the button; empty for the kind's, or the name."""
+    accounts: Literal["create", "match"] = "create"
+    """Whether people without an account get one."""
+    roles: dict[_RoleName, _NEEDED] = {}
+    """The value, at the provider, that gives each role."""
+    groups: dict[str, _NEEDED] = {}
+    """The value, at the provider, that makes people members of each group."""
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.title or self.TITLE or self.name
+
+    @property
+    def path(self) -> str:
+        """Where signing in starts on this server."""
+        return f"/sign-in/{self.name}"
+
+    @property
+    def is_public(self) -> bool:
+        """Whether anyone can have an account at the provider."""
+        return False
+
+    @property
+    def rules(self) -> RecognitionRules:
+        """Who becomes a member, and with which roles and groups."""
+        return RecognitionRules(
+            title=self.label,
+            creates=self.accounts == "create",
+            is_public=self.is_public,
+            roles={Role[name.upper()]: value for name, value in self.roles.items()},
+            groups=self.groups,
+        )
+
+    def check(self) -> None:
+        """Raise ValueError, with the rest of a sentence that begins with the key, for a mistake
+        that the fields' types don't show."""
+
+
+class _Client(SignInMethod, kw_only=True, frozen=True):
+    """A provider at which this server is registered as a client."""
+
+    client_id: _NEEDED
+    client_secret: str = ""
+    client_secret_file: str = ""
+
+    def secret(self) -> str:
+        """The client's secret; empty for a public client. Raises OSError."""
+        return file_text(self.client_secret_file) or self.client_secret
+
+    def check(self) -> None:
+        if self.client_secret and self.client_secret_file:
+            raise ValueError("client_secret: client_secret_file is set, too; keep one of them")
+        _require_file("client_secret_file", self.client_secret_file)
+
+
+class OidcMethod(_Client, kw_only=True, frozen=True, tag="oidc"):
+    """Any OpenID Connect provider, by discovery."""
+
+    issuer: _URL
+    scopes: str = "openid email profile"
+    groups_claim: str = "groups"
+    """The claim that roles and groups are mapped from."""
+    trust_addresses: bool = False
+    """Whether addresses count as verified although the provider doesn't say so."""
+
+
+class GoogleMethod(_Client, kw_only=True, frozen=True, tag="google"):
+    """Google accounts."""
+
+    TITLE = "Google"
+
+    domain: str = ""
+    """The Google Workspace domain whose members may sign in; empty for everyone."""
+
+    @property
+    def is_public(self) -> bool:
+        return not self.domain
+
+
+class GitlabMethod(_Client, kw_only=True, frozen=True, tag="gitlab"):
+    """GitLab, by OpenID Connect."""
+
+    TITLE = "GitLab"
+
+    url: _URL = "https://gitlab.com"
+
+    @property
+    def is_public(self) -> bool:
+        return urlsplit(self.url).hostname == "gitlab.com"
+
+
+class GithubMethod(_Client, kw_only=True, frozen=True, tag="github"):
+    """GitHub, or GitHub Enterprise Server."""
+
+    TITLE = "GitHub"
+
+    url: _URL = "https://github.com"
+    organizations: tuple[str, ...] = ()
+    """The GitHub organizations whose members may sign in; empty for everyone."""
+
+    @property
+    def is_public(self) -> bool:
+        return not self.organizations and urlsplit(self.url).hostname == "github.com"
+
+    @property
+    def asks_for_teams(self) -> bool:
+        """Whether people's organizations and teams matter."""
+        return bool(self.organizations or self.roles or self.groups)
+
+
+class AppleMethod(SignInMethod, kw_only=True, frozen=True, tag="apple"):
+    """Apple accounts. The client's secret is a token that is signed with a key from Apple."""
+
+    TITLE = "Apple"
+
+    client_id: _NEEDED
+    """The Services ID."""
+    team_id: _NEEDED
+    key_id: _NEEDED
+    key_file: _NEEDED
+    """The private key that Apple gave out for the key ID (`AuthKey_….p8`)."""
+
+    @property
+    def is_public(self) -> bool:
+        return True
+
+    def check(self) -> None:
+        _require_file("key_file", self.key_file)
+
+
+AnySignInMethod = OidcMethod | GoogleMethod | GitlabMethod | GithubMethod | AppleMethod
+
+KINDS: Final[Mapping[str, type[SignInMethod]]] = {
+    str(kind.__struct_config__.tag): kind for kind in typing.get_args(AnySignInMethod)
+}
+
+
+def file_text(path: str) -> str:
+    """The content of a file with a secret, without the line end; empty for an empty path. Raises
+    OSError, and ValueError if it isn't text."""
+    if not path:
+        return ""
+    with Path(path).open("rb") as file:
+        return file.read(_MAX_SECRET_BYTES).decode().strip()
+
+
+def _require_file(key: str, path: str) -> None:
+    try:
+        text = file_text(path)
+    except OSError as error:
+        raise ValueError(f"{key}: can't read {path}: {error.strerror}") from None
+    except ValueError:
+        raise ValueError(f"{key}: {path} isn't a text file") from None
+    if path and not text:
+        raise ValueError(f"{key}: {path} is empty")
+
+
+_PLACE: Final = re.compile(r" - at `(key` in `)?\$\.?([^`]*)`$")
+
+
+def methods_from(value: Any) -> tuple[AnySignInMethod, ...]:
+    """Return the methods from TOML tables, or from their JSON. Raises ValueError with a sentence
+    that names the wrong key."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else []
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"sign_in: it isn't valid JSON: {error}") from None
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ValueError("sign_in: it must be a list of tables, each beginning with [[sign_in]]")
+    methods = tuple(_method(number, table) for number, table in enumerate(value, 1))
+    names = [one.name for one in methods]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"sign_in: two methods have the name '{name}'")
+    return methods
+
+
+def _method(number: int, table: dict[str, Any]) -> AnySignInMethod:
+    name = table.get("name")
+    which = f"sign_in ({name})" if isinstance(name, str) and name else f"sign_in (table {number})"
+    kind = KINDS.get(str(table.get("kind")))
+    if kind is None:
+        raise ValueError(f"{which}: kind must be {_either(KINDS)}")
+    try:
+        method: Any = msgspec.convert(table, kind)
+        method.check()
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{which}: {_reason(kind, str(error))}") from None
+    except ValueError as error:
+        raise ValueError(f"{which}: {error}") from None
+    found: AnySignInMethod = method
+    return found
+
+
+def _reason(kind: type[SignInMethod], error: str) -> str:
+    """Return what msgspec found, beginning with the key."""
+    said = _PLACE.sub("", error)
+    place = _PLACE.search(error)
+    key = place[2].partition("[")[0] if place is not None else ""
+    if missing := re.search(r"missing required field `(\w+)`", said):
+        return f"{missing[1]} is missing"
+    if unknown := re.search(r"unknown field `([^`]+)`", said):
+        known = (field.name for field in msgspec.structs.fields(kind))
+        tag = kind.__struct_config__.tag
+        return f"{unknown[1]} isn't a setting of kind {tag}, which has {', '.join(known)}"
+    if key == "name":
+        return "name must be up to 30 characters of a-z, 0-9, and -"
+    if key == "accounts":
+        return "accounts must be create or match"
+    if key == "roles" and place is not None and place[1]:
+        return f"roles: its keys must be {_either(typing.get_args(_RoleName))}"
+    if "regex" in said:
+        return f"{key} must be an http:// or https:// URL"
+    if "length" in said:
+        return f"{key} can't be empty"
+    return f"{key}: {said[:1].lower()}{said[1:]}"
+
+
+def _either(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)}, or {last}"
