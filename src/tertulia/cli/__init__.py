@@ -13,7 +13,8 @@ from tertulia.cli.errors import Commands
 
 COMMANDS: Final = (
     *("serve", "init", "first-steps", "create-user", "create-bot", "password", "sign-out"),
-    *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "invitations"),
+    *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "second-factors"),
+    "invitations",
     *("groups", "channels", "folders", "settings", "defaults", "default-groups"),
     *("fields", "domains", "pictures", "emoji", "linkifiers", "playgrounds", "files"),
     *("announce", "mail", "backup", "backups", "restore", "import", "export"),
@@ -24,7 +25,7 @@ _MODULES: Final = {
     **dict.fromkeys(("create-user", "password", "sign-out"), "users"),
     "create-bot": "bots",
     "invite": "invitations",
-    **dict.fromkeys(("keys", "sessions", "agents"), "access"),
+    **dict.fromkeys(("keys", "sessions", "agents", "second-factors"), "access"),
     **dict.fromkeys(("folders", "default-groups"), "channel_lists"),
     **dict.fromkeys(("fields", "domains"), "organization"),
     "emoji": "pictures",

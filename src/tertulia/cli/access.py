@@ -1,4 +1,5 @@
-"""`tertulia keys`, `sessions`, and `agents`: what people and programs are signed in with."""
+"""`tertulia keys`, `sessions`, `agents`, and `second-factors`: what people and programs sign in
+with."""
 
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from tertulia.cli.accounts import Who, account_called, account_of, account_of_pe
 from tertulia.cli.commands import Column, Printed, command, done, group, listing
 from tertulia.cli.tables import facts, moment, yes
 from tertulia.domain.accounts import access_keys as agent_verbs
+from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.domain.accounts import signing_out, users
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.users import User
@@ -19,6 +21,8 @@ agents = group(
     "agents",
     "Manage agents, which are programs that act on behalf of people: list and revoke them.",
 )
+
+second_factors = group("second-factors", "Manage second factors of people: list and remove them.")
 
 
 @command(keys, "show", "keys show weather-bot@example.com --data-dir data")
@@ -156,3 +160,45 @@ async def end_agent(
         raise NoSuchItem("agent")
     await caller.submit(agent_verbs.end, agent_id)
     return done(f"'{key.name}' can no longer act for {caller.state.users[key.user_id].address}.")
+
+
+@command(second_factors, "list", "second-factors list ben@example.com --data-dir data")
+async def list_factors(
+    caller: Caller,
+    who: Annotated[
+        str | None, typer.Argument(metavar="[USER]", help="Show only this person's factors.")
+    ] = None,
+) -> Printed:
+    """List the second factors that people sign in with besides their passwords."""
+    state = caller.state
+    only = None if who is None else account_of_person(state, who).id
+    rows = [
+        {
+            "id": one.id,
+            "email": state.users[one.user_id].address,
+            "kind": one.kind,
+            "name": one.name,
+            "created_at": one.created_at,
+            "last_used_at": one.used_at or None,
+        }
+        for one in sorted(state.second_factors, key=lambda one: -one.id)
+        if not one.is_pending and only in {None, one.user_id}
+    ]
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "USER": "email",
+        "KIND": "kind",
+        "NAME": "name",
+        "CREATED": ("created_at", moment),
+        "LAST USED": ("last_used_at", moment),
+    }
+    return listing("second_factors", columns, rows)
+
+
+@command(second_factors, "remove", "second-factors remove ben@example.com --data-dir data")
+async def remove_factors(caller: Caller, who: Who) -> Printed:
+    """Remove all second factors of a person who lost theirs. They can then sign in with their
+    password only, and get an email about it."""
+    user = account_of_person(caller.state, who)
+    count = await caller.submit(factor_verbs.remove_all, user.id, caller.node.config.mail_site)
+    return done(f"{count} removed. {user.address} has no second factor.")

@@ -31,6 +31,7 @@ from tertulia.model.profiles import *
 from tertulia.model.queues import *
 from tertulia.model.reactions import *
 from tertulia.model.scheduled import *
+from tertulia.model.second_factors import *
 from tertulia.model.sessions import *
 from tertulia.model.user_topics import *
 from tertulia.model.users import *

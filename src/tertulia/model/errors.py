@@ -56,6 +56,20 @@ class WrongPassword(Refused):
     """The name or the password is wrong."""
 
 
+class SecondFactorRequired(Refused):
+    """The password is right, and a second factor is needed as well."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This account uses two-step verification. Also send a code from the authenticator app,"
+            " or a recovery code, as the parameter 'code', or sign in with a browser."
+        )
+
+
+class WrongCode(Refused):
+    """The code of a second factor is wrong, or was used before."""
+
+
 class AccountDeactivated(Refused):
     """The credentials are right, but the account is deactivated."""
 

@@ -45,6 +45,16 @@ class MailKind(Enum):
     """`about` is the account's ID."""
     AGENT_KEY_MADE = "agent_key_made"
     """`about` is the account's ID; the facts have the agent's name."""
+    SECOND_FACTOR_ADDED = "second_factor_added"
+    """`about` is the account's ID."""
+    SECOND_FACTOR_REMOVED = "second_factor_removed"
+    """`about` is the account's ID."""
+    RECOVERY_CODES_REPLACED = "recovery_codes_replaced"
+    """`about` is the account's ID."""
+    RECOVERY_CODE_USED = "recovery_code_used"
+    """`about` is the account's ID; the facts say how many are left."""
+    CODES_GUESSED = "codes_guessed"
+    """Someone who knows the password tried wrong codes. `about` is the account's ID."""
 
 
 OF_ACCOUNTS: Final = frozenset(
@@ -61,6 +71,11 @@ OF_ACCOUNTS: Final = frozenset(
         MailKind.DIGEST,
         MailKind.WELCOME,
         MailKind.AGENT_KEY_MADE,
+        MailKind.SECOND_FACTOR_ADDED,
+        MailKind.SECOND_FACTOR_REMOVED,
+        MailKind.RECOVERY_CODES_REPLACED,
+        MailKind.RECOVERY_CODE_USED,
+        MailKind.CODES_GUESSED,
     }
 )
 """Kinds about an account. They may go to its previous address."""

@@ -35,6 +35,7 @@ from tertulia.model.pins import Pin
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.second_factors import RecoveryCodes, SecondFactor
 from tertulia.model.sessions import Session
 from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
@@ -105,4 +106,6 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topic_moves", TopicMove, ("id",), removable=True),
     Noun("data_exports", DataExport, ("id",), removable=True),
     Noun("identities", Identity, ("id",), removable=True),
+    Noun("second_factors", SecondFactor, ("id",), removable=True),
+    Noun("recovery_codes", RecoveryCodes, ("user_id",)),
 )

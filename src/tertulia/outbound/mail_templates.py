@@ -266,4 +266,9 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.DEACTIVATED: _deactivated,
     MailKind.WELCOME: _account_mail("welcome"),
     MailKind.AGENT_KEY_MADE: _account_mail("agent_key_made"),
+    MailKind.SECOND_FACTOR_ADDED: _account_mail("second_factor_added"),
+    MailKind.SECOND_FACTOR_REMOVED: _account_mail("second_factor_removed"),
+    MailKind.RECOVERY_CODES_REPLACED: _account_mail("recovery_codes_replaced"),
+    MailKind.RECOVERY_CODE_USED: _account_mail("recovery_code_used"),
+    MailKind.CODES_GUESSED: _account_mail("codes_guessed"),
 }

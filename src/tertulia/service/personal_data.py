@@ -49,7 +49,7 @@ MAX_PAUSE: Final = 0.5
 DAY: Final = 86400
 
 SECRETS: Final = frozenset(
-    {"auth", "avatar_file", "digest", "endpoint", "nonce", "p256dh", "token"}
+    {"auth", "avatar_file", "digest", "digests", "endpoint", "nonce", "p256dh", "sealed", "token"}
 )
 """Fields that are left out: secrets and internal names."""
 _DERIVED: Final = frozenset({"rendered", "key", "edited_by_owner", "began", "spans"})
@@ -71,6 +71,7 @@ RECORDS: Final[Mapping[str, str]] = {
     "push_tokens": "push_tokens.json",
     "quiet_times": "quiet_times.json",
     "reminders": "reminders.json",
+    "second_factors": "second_factors.json",
     "scheduled_messages": "scheduled_messages.json",
     "sessions": "sessions.json",
     "snippets": "snippets.json",
@@ -79,7 +80,7 @@ RECORDS: Final[Mapping[str, str]] = {
     "user_topics": "topics.json",
 }
 """Tables of records with a `user_id`, and the file that has the person's."""
-OMITTED: Final = frozenset({"confirmations", "credentials", "topic_moves"})
+OMITTED: Final = frozenset({"confirmations", "credentials", "recovery_codes", "topic_moves"})
 """Such tables that are written another way, have only secrets, or only last for seconds."""
 
 _TITLES: Final = {

@@ -30,6 +30,7 @@ from tertulia.model.organization import (
 )
 from tertulia.model.personal import AlertWords, NavigationView, QuietTimes
 from tertulia.model.profiles import ProfileField
+from tertulia.model.second_factors import RecoveryCodes, SecondFactor
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings, User
 from tertulia.state import organization  # noqa: F401 (declares folds)
@@ -95,6 +96,8 @@ class State:
     sessions: SessionTable
     agent_keys: AccessKeyTable
     identities: IdentityTable
+    second_factors: PersonalTable[SecondFactor]
+    recovery_codes: Table[RecoveryCodes]
     feeds: FeedTable
     settings: Table[PersonalSettings]
     groups: GroupTable

@@ -176,6 +176,38 @@ def _(state: State, change: changes.SessionsEnded) -> None:
         state.sessions.remove(session_id)
 
 
+@FOLDS.of(changes.SecondFactorPrepared)
+def _(state: State, change: changes.SecondFactorPrepared) -> None:
+    for factor_id in change.replaced_ids:
+        state.second_factors.remove(factor_id)
+    state.second_factors.put(change.factor)
+
+
+FOLDS.puts(changes.SecondFactorAdded, "second_factors", "factor")
+FOLDS.revises(
+    changes.SecondFactorUsed,
+    "second_factors",
+    "factor_id",
+    lambda change: {"used_at": change.at, "proof": change.proof},
+)
+FOLDS.removes(changes.SecondFactorsRemoved, "second_factors", "factor_ids")
+
+
+@FOLDS.of(changes.RecoveryCodesChanged)
+def _(state: State, change: changes.RecoveryCodesChanged) -> None:
+    if change.codes.digests:
+        state.recovery_codes.put(change.codes)
+    else:
+        state.recovery_codes.remove(change.codes.user_id)
+
+
+@FOLDS.of(changes.RecoveryCodeUsed)
+def _(state: State, change: changes.RecoveryCodeUsed) -> None:
+    codes = state.recovery_codes[change.user_id]
+    left = tuple(one for one in codes.digests if one != change.digest)
+    state.recovery_codes.put(revised(codes, {"digests": left}))
+
+
 FOLDS.puts(changes.InvitationsMade, "invitations", "invitations")
 
 

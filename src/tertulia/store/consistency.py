@@ -51,6 +51,7 @@ REFERENCES = (
     Reference("attachment_messages", "message_id", "messages"),
     Reference("pending_previews", "message_id", "messages"),
     Reference("pins", "message_id", "messages"),
+    Reference("recovery_codes", "user_id", "users"),
 )
 
 

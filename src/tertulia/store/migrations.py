@@ -413,6 +413,9 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_tables(records("data_exports", "id BIGINT"))),
     search_by_place,
     Expand(_tables(records("identities", "id BIGINT"))),
+    Expand(
+        _tables(records("second_factors", "id BIGINT"), records("recovery_codes", "user_id BIGINT"))
+    ),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -12,6 +12,7 @@ from tertulia.domain.accounts import (
     identities,
     personal,
     profiles,
+    second_factors,
     users,
 )
 from tertulia.model.changes import (
@@ -145,6 +146,8 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
     if user_id in state.quiet_times:
         changes.append(QuietTimesChanged(quiet_times=QuietTimes(user_id=user_id)))
+    factors = list(state.second_factors.of_user[user_id])
+    changes += second_factors.changes_removing(state, user_id, factors)
     if tokens := state.push_tokens.of_user[user_id]:
         ids = tuple(sorted(one.id for one in tokens))
         changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))

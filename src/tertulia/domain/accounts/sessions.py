@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain.accounts import users
+from tertulia.domain.accounts import second_factors, users
 from tertulia.domain.accounts.signing_out import end_all_sessions, end_sessions
 from tertulia.domain.accounts.users import emails_to
 from tertulia.model.changes import SessionBegun, SessionConfirmed, SessionUsed
@@ -147,9 +147,9 @@ class PasswordReset(Struct, frozen=True, kw_only=True):
 
 def reset_password(
     context: CommandContext, password: PasswordReset, new: NewSession
-) -> Decision[Session]:
-    """Give the actor's account another password and API key, sign them in, and end all other
-    sessions. The person gets an email.
+) -> Decision[Session | None]:
+    """Give the actor's account another password and API key, end all sessions, and sign the person
+    in, unless that takes a second factor. The person gets an email.
 
     Raise WrongPassword if the password has changed in the meantime; OrganizationDeactivated.
     """
@@ -158,9 +158,11 @@ def reset_password(
     if credential.password_hash != password.old_hash:
         raise WrongPassword("The password has changed in the meantime.")
     _require_present(context, None)
-    begun = _begun(context, new, state.sessions.of_user[actor.id])
-    changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
     mails = users.emails_to(MailKind.CREDENTIAL_CHANGED, actor, password.site)
+    changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
+    if second_factors.has_any(state, actor.id):
+        return Decision(None, [*changed, *end_all_sessions(state, actor.id)], mails)
+    begun = _begun(context, new, state.sessions.of_user[actor.id])
     return Decision(begun.result, [*changed, *begun.changes], mails)
 
 

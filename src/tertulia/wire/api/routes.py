@@ -30,6 +30,7 @@ from tertulia.wire.api import (
     realm_exports,
     register,
     scheduled,
+    second_factors,
     server,
     sessions,
     settings,
@@ -360,8 +361,35 @@ ROUTES: tuple[Route, ...] = (
     # Video calls
     Route("GET", "/calls/bigbluebutton/create", calls.create_bigbluebutton_call, keys=FULL),
     # Sessions
+    Route("GET", "/users/me/second_factors", second_factors.get_second_factors, keys=NEVER),
+    Route("POST", "/users/me/second_factors/totp", second_factors.begin_totp, keys=NEVER),
+    Route("POST", "/users/me/second_factors/totp/confirm", second_factors.confirm_totp, keys=NEVER),
+    Route(
+        "POST",
+        "/users/me/second_factors/recovery_codes",
+        second_factors.replace_recovery_codes,
+        keys=NEVER,
+    ),
+    Route(
+        "DELETE",
+        "/users/me/second_factors/{factor_id:int}",
+        second_factors.remove_second_factor,
+        keys=NEVER,
+    ),
+    Route(
+        "GET",
+        "/users/{user_id:int}/second_factors",
+        second_factors.get_user_second_factors,
+        keys=NEVER,
+    ),
+    Route(
+        "DELETE",
+        "/users/{user_id:int}/second_factors",
+        second_factors.remove_user_second_factors,
+        keys=NEVER,
+    ),
     Route("GET", "/sessions", sessions.get_sessions, keys=NEVER),
-    Route("POST", "/sessions/confirm", sessions.confirm_password, keys=NEVER),
+    Route("POST", "/sessions/confirm", sessions.confirm_password, limits_guesses=True, keys=NEVER),
     Route("DELETE", "/sessions", sessions.end_other_sessions, keys=NEVER),
     Route("DELETE", "/sessions/{session_id:int}", sessions.end_session, keys=NEVER),
     # Devices and push notifications

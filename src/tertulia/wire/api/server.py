@@ -81,6 +81,12 @@ async def get_server_settings(call: Call) -> ServerSettingsResponse:
     )
 
 
+Code = Annotated[
+    str | None,
+    Doc("A code of the account's authenticator app, or a recovery code. Each works once."),
+]
+
+
 class FetchApiKeyResponse(ApiResponse, kw_only=True):
     """The account's API key."""
 
@@ -93,10 +99,16 @@ async def fetch_api_key(
     call: Call,
     username: Annotated[str, Doc("The account's email address.")],
     password: Annotated[str, Doc("The account's password.")],
+    code: Code = None,
 ) -> FetchApiKeyResponse:
-    """Get your API key with your email address and password."""
+    """Get your API key with your email address and password.
+
+    If the account has a second factor, a `code` is also needed: without it, the error is
+    SECOND_FACTOR_REQUIRED.
+    """
     address = names.address(username)
     checked = await sign_in.check_password(call.node, call.request, address, password)
+    await sign_in.finish_with_code(call.node, call.request, checked, code)
     return await signed_in(call, checked.user, "password", checked)
 
 

@@ -6,8 +6,10 @@ from msgspec import Struct
 
 from tertulia.domain.accounts import sessions, signing_out
 from tertulia.model import changes
+from tertulia.model.errors import Refused
 from tertulia.model.sessions import Session
 from tertulia.wire.api.projection import Projections, unseen
+from tertulia.wire.api.server import Code
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.parameters import Doc, IntPath
@@ -25,24 +27,39 @@ async def begin_session(
     call: Call,
     username: Annotated[str, Doc("The account's email address.")],
     password: Annotated[str, Doc("The account's password.")],
+    code: Code = None,
 ) -> SignedInResponse:
-    """Sign in from a browser. The response sets the session's cookies."""
+    """Sign in from a browser. The response sets the session's cookies.
+
+    If the account has a second factor, a `code` is also needed: without it, the error is
+    SECOND_FACTOR_REQUIRED.
+    """
     node, request = call.node, call.request
     require_own_page(node.config, request)
     checked = await sign_in.check_password(node, request, username, password)
+    await sign_in.finish_with_code(node, request, checked, code)
     await sign_in.sign_in(node, request, checked.user, checked)
     return SignedInResponse(user_id=checked.user.id, email=checked.user.address)
 
 
 async def confirm_password(
-    call: Call, password: Annotated[str, Doc("Your account's password.")]
+    call: Call,
+    password: Annotated[str | None, Doc("Your account's password.")] = None,
+    code: Annotated[
+        str | None, Doc("Instead: a code of your authenticator app, or a recovery code.")
+    ] = None,
 ) -> None:
-    """Confirm your password in an older browser session.
+    """Confirm in an older browser session that it's you.
 
     Do this after a request fails with PASSWORD_CONFIRMATION_REQUIRED, and then repeat the request.
-    With an API key, it has no effect.
+    The error's `proofs` says what your account can confirm with. With an API key, it has no effect.
     """
-    await sign_in.require_password(call, password, "Incorrect password.")
+    if (password is None) == (code is None):
+        raise Refused("Send either 'password' or 'code'.")
+    if password is not None:
+        await sign_in.require_password(call, password, "Incorrect password.")
+    else:
+        await sign_in.use_code(call.node, call.request, call.user, code or "")
     if call.session_id is not None:
         await call.submit(sessions.confirm, call.session_id)
 

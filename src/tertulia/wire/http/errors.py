@@ -99,10 +99,13 @@ class CsrfFailed(Refused):
 
 
 class ConfirmationRequired(Refused):
-    """The sign-in is too old for this action."""
+    """The sign-in is too old for this action. It can be confirmed with any of `proofs`: `password`,
+    `code`."""
 
-    def __init__(self) -> None:
-        super().__init__("Confirm your password. You signed in a while ago.")
+    def __init__(self, proofs: list[str]) -> None:
+        self.proofs = proofs
+        what = "password" if "password" in proofs else "second factor"
+        super().__init__(f"Confirm your {what}. You signed in a while ago.")
 
 
 class TooManyTries(TooOften):
@@ -154,8 +157,8 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             status = 431
         case CsrfFailed():
             status, code = 403, "CSRF_FAILED"
-        case ConfirmationRequired():
-            status, code = 403, "PASSWORD_CONFIRMATION_REQUIRED"
+        case ConfirmationRequired(proofs=proofs):
+            status, code, extra = 403, "PASSWORD_CONFIRMATION_REQUIRED", {"proofs": proofs}
         case TooOften(wait=wait):
             status, code, extra = 429, "RATE_LIMIT_HIT", {"retry-after": wait}
             # HTTP allows whole seconds only.
@@ -185,6 +188,10 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
         case errors.WrongApiKey():
             status, code = 401, "INVALID_API_KEY"
         case errors.WrongPassword():
+            status, code = 401, "AUTHENTICATION_FAILED"
+        case errors.SecondFactorRequired():
+            status, code = 403, "SECOND_FACTOR_REQUIRED"
+        case errors.WrongCode():
             status, code = 401, "AUTHENTICATION_FAILED"
         case errors.PasswordSignInDisabled():
             status, code = 401, "PASSWORD_AUTH_DISABLED"

@@ -186,6 +186,15 @@ ones."""
 TRIES_PER_CODE: Final = 20
 TRIES_SECONDS: Final = 600.0
 """The time in which all tries become available again."""
+FACTOR_TRIES: Final = 10
+"""Codes of second factors per account, from one network or browser."""
+FACTOR_TRIES_FROM_ANYWHERE: Final = 20
+FACTOR_SECONDS: Final = 86400.0
+"""The limit of six-digit codes for one account from all browsers together that were never signed in
+to it: decision 0053 has the chances of a guess."""
+WRONG_CODES: Final = 5
+WRONG_CODES_SECONDS: Final = 3600.0
+"""More wrong codes than this in that time are reported to the person, once a day."""
 
 
 class SignInLimits:
@@ -206,6 +215,15 @@ class SignInLimits:
             "sign-ins from anywhere", TRIES_FROM_ANYWHERE, FROM_ANYWHERE_SECONDS, MAX_ACCOUNTS_TRIED
         )
         self._codes = made("codes", TRIES_PER_CODE, TRIES_SECONDS)
+        self._factors = made("second factors", FACTOR_TRIES, TRIES_SECONDS)
+        self._factors_from_anywhere = made(
+            "second factors from anywhere",
+            FACTOR_TRIES_FROM_ANYWHERE,
+            FACTOR_SECONDS,
+            MAX_ACCOUNTS_TRIED,
+        )
+        self._wrong_codes = made("wrong codes", WRONG_CODES, WRONG_CODES_SECONDS)
+        self._warnings = made("warnings of wrong codes", 1, FACTOR_SECONDS)
         self._limiters = limiters
         self._known: OrderedDict[str, None] = OrderedDict()
         limiters.on_signed_in(self._know)
@@ -229,8 +247,11 @@ class SignInLimits:
                 self._to_any.forgive(who)
                 raise
 
-    def succeeded(self, who: str | None, address: str, device: str | None = None) -> None:
-        """Take back the last try, because the password was right, and remember the network."""
+    def succeeded(
+        self, who: str | None, address: str, device: str | None = None, *, remember: bool = True
+    ) -> None:
+        """Take back the last try, because the password was right. With `remember`, the person is
+        signed in by it, and the network counts as theirs."""
         account = _mark(address)
         if device is not None:
             self._by_device.forgive((device, account))
@@ -239,7 +260,12 @@ class SignInLimits:
             self._to_any.forgive(who)
             if not self.knows(who, address):
                 self._from_anywhere.forgive(account)
-        place = self._limiters.place(who, account)
+        if remember:
+            self.remember(who, address)
+
+    def remember(self, who: str | None, address: str) -> None:
+        """Remember that the person signs in from this network."""
+        place = self._limiters.place(who, _mark(address))
         if place not in self._known:
             self._limiters.tell_signed_in(place)
         self._know(place)
@@ -254,6 +280,31 @@ class SignInLimits:
         """Return whether the account was signed in to from this network since the node started, on
         any node, as far as is remembered."""
         return self._limiters.place(who, _mark(address)) in self._known
+
+    def require_factor(
+        self, who: str | None, user_id: int, device: str | None, is_short: bool
+    ) -> None:
+        """Count a try of a second factor's code. Raises TooManyTries. The parameters are as in
+        `require`; `is_short` codes can be guessed, so tries from new browsers share a limit."""
+        self._factors.require((device or who, user_id))
+        if device is None and is_short:
+            try:
+                self._factors_from_anywhere.require(user_id)
+            except TooManyTries:
+                self._factors.forgive((who, user_id))
+                raise
+
+    def factor_was_right(
+        self, who: str | None, user_id: int, device: str | None, is_short: bool
+    ) -> None:
+        """Take back the last try of a second factor's code."""
+        self._factors.forgive((device or who, user_id))
+        if device is None and is_short:
+            self._factors_from_anywhere.forgive(user_id)
+
+    def warns_of_guesses(self, user_id: int) -> bool:
+        """Count a wrong code, and return whether to email the person about them."""
+        return not self._wrong_codes.admits(user_id) and self._warnings.admits(user_id)
 
     def require_code(self, who: str | None) -> None:
         """Count a try of a code or link. Raises TooManyTries. Codes are too long to be guessed from

@@ -7,12 +7,23 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from tertulia.domain.accounts import access_keys, sessions, signing_out, users
+from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.domain.accounts.access_keys import NO_KEYS
 from tertulia.domain.accounts.sessions import SignInLocation
-from tertulia.model.errors import AccountDeactivated, PasswordSignInDisabled, Refused, WrongPassword
+from tertulia.model.errors import (
+    AccountDeactivated,
+    PasswordSignInDisabled,
+    Refused,
+    SecondFactorRequired,
+    WrongCode,
+    WrongPassword,
+)
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
+from tertulia.service import second_factors
 from tertulia.service.credentials import key_digest
+from tertulia.service.second_factors import RecoveryMatch, TotpMatch
+from tertulia.state.state import State
 from tertulia.wire.http import authentication
 from tertulia.wire.http.adoption import adopted_password
 from tertulia.wire.http.authentication import require_open, session_of
@@ -60,13 +71,60 @@ async def check_password(
         log_failed_sign_in(request, "password", known)
         raise WrongPassword("Incorrect email address or password.")
     is_new_place = device is None and not node.sign_in_limits.knows(who, address)
-    node.sign_in_limits.succeeded(who, address, device)
+    is_whole = not needs_code(node, known)
+    node.sign_in_limits.succeeded(who, address, device, remember=is_whole)
     # The account may have changed while the password was checked.
     return CheckedPassword(
         user=require_usable(node, known.id),
         password_hash=credential.password_hash,
         is_new_place=is_new_place,
     )
+
+
+async def finish_with_code(
+    node: HttpNode, request: Request, checked: CheckedPassword, code: str | None
+) -> None:
+    """Use the second factor of a program that signs in, if the account has one.
+
+    Raises SecondFactorRequired without a code; TooManyTries, and WrongCode.
+    """
+    if not needs_code(node, checked.user):
+        return
+    if not code:
+        raise SecondFactorRequired()
+    await use_code(node, request, checked.user, code)
+    node.sign_in_limits.remember(client_network(request), checked.user.address)
+
+
+def needs_code(node: HttpNode, user: User) -> bool:
+    """Whether the account's password isn't enough to sign in."""
+    return factor_verbs.has_any(node.state, user.id)
+
+
+async def use_code(node: HttpNode, request: Request, user: User, text: str) -> None:
+    """Use up the code, of an authenticator app or a recovery code, for the user.
+
+    Raises TooManyTries, and WrongCode for wrong and used codes.
+    """
+    code, limits = second_factors.plain_code(text), node.sign_in_limits
+    device = authentication.device_id_of(node, request, user)
+    tried = (client_network(request), user.id, device, second_factors.is_short(code))
+    limits.require_factor(*tried)
+    try:
+        match second_factors.match(node.state, node.vault, user.id, code, node.clock()):
+            case TotpMatch(factor_id, step):
+                await node.log.submit(user.id, factor_verbs.use_totp, factor_id, step)
+            case RecoveryMatch(digest):
+                site = node.config.mail_site
+                await node.log.submit(user.id, factor_verbs.use_recovery_code, digest, site)
+            case None:
+                raise WrongCode("The code is wrong. Check that it's the newest one in your app.")
+    except WrongCode:
+        log_failed_sign_in(request, "code", user)
+        if limits.warns_of_guesses(user.id):
+            await node.log.submit(user.id, factor_verbs.warn_of_guesses, node.config.mail_site)
+        raise
+    limits.factor_was_right(*tried)
 
 
 async def require_password(call: Call, password: str, sentence: str) -> Credential:
@@ -89,19 +147,27 @@ async def require_password(call: Call, password: str, sentence: str) -> Credenti
 
 def require_confirmed(call: Call) -> None:
     """Raise KeyInsufficient for access keys, which can't do what needs this, and
-    ConfirmationRequired if the session's last password prompt is too old, in case someone
-    else uses the browser or a stolen cookie. API keys and accounts without a password aren't
-    affected."""
+    ConfirmationRequired if the session's last confirmation is too old, in case someone else uses
+    the browser or a stolen cookie. API keys, and accounts that have neither a password nor a second
+    factor, aren't affected."""
     if call.key_id is not None:
         access_keys.require(call.key, NO_KEYS)
     minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
     session = None if session_id is None else call.state.sessions.get(session_id)
-    if session is None or not minutes or not call.state.realm.password_sign_in:
+    if session is None or not minutes or call.now - session.proved_at < minutes * 60:
         return
-    if call.state.credentials[session.user_id].password_hash is None:
-        return
-    if call.now - session.proved_at >= minutes * 60:
-        raise ConfirmationRequired()
+    if proofs := _proofs(call.state, session.user_id):
+        raise ConfirmationRequired(proofs)
+
+
+def _proofs(state: State, user_id: int) -> list[str]:
+    """Return what the account can confirm a session with: `password`, `code`."""
+    found = []
+    if state.realm.password_sign_in and state.credentials[user_id].password_hash is not None:
+        found.append("password")
+    if factor_verbs.has_any(state, user_id):
+        found.append("code")
+    return found
 
 
 def log_failed_sign_in(request: Request, method: str, user: User | None = None) -> None:

@@ -309,6 +309,8 @@ async def _reset(page: PageRequest) -> Response:
         except Refused as refusal:
             error = page.say.refusal(refusal)
         else:
+            if session is None:
+                return await finish_sign_in(page, user, "link", SignInFlow())
             sign_in.log_sign_in(page.request, "link", user.id)
             authentication.set_session_cookies(node, page.request, session, token)
             return page.go(HOME)

@@ -16,16 +16,20 @@ from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, WrongCode
 from tertulia.model.users import User
 from tertulia.service import links
 from tertulia.service.links import Links
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.authentication import require_own_page
+from tertulia.wire.http.errors import TooManyTries
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import client_network
 from tertulia.wire.http.sign_in import CheckedPassword
 from tertulia.wire.pages.form_flow import (
+    LOGIN,
     LOGOUT,
+    Field,
     PageRequest,
     organization_page,
     route_maker,
@@ -34,6 +38,12 @@ from tertulia.wire.pages.form_flow import (
 from tertulia.wire.pages.public import packaged, static
 
 HOME: Final = "/"
+SECOND_STEP: Final = "/login/second-factor"
+SECOND_STEP_SECONDS: Final = 600
+"""How long the second step may take."""
+_WITH_SECOND_STEP: Final = frozenset({"password", "link"})
+"""Methods that a second factor adds to. Providers and directories ask for their own."""
+_SECOND_STEP: Final = "second step"
 SCRIPT: Final = "/static/desktop.js"
 DESKTOP_SECONDS: Final = 60
 """How long the desktop app can exchange a token for a session. The token works once."""
@@ -92,13 +102,26 @@ async def finish_sign_in(
     flow: SignInFlow,
     checked: CheckedPassword | None = None,
 ) -> Response:
-    """Sign the user in, and continue in the browser or the app. `method` is for the log; `checked`
-    is the result of a password sign-in.
+    """Sign the user in, and continue in the browser or the app, after the second step if the method
+    and the account need one. `method` is for the log; `checked` is the result of a password
+    sign-in.
 
     Raises WrongPassword if the checked password has changed since; AccountDeactivated,
     OrganizationDeactivated.
     """
     user = sign_in.require_usable(page.node, user.id)
+    if method in _WITH_SECOND_STEP and sign_in.needs_code(page.node, user):
+        return _second_step(page, user, method, flow, checked)
+    return await _complete(page, user, method, flow, checked)
+
+
+async def _complete(
+    page: PageRequest,
+    user: User,
+    method: str,
+    flow: SignInFlow,
+    checked: CheckedPassword | None,
+) -> Response:
     if flow.mobile_flow_otp:
         return await _to_mobile_app(page, user, method, flow.mobile_flow_otp, checked)
     if flow.desktop_flow_otp:
@@ -164,6 +187,81 @@ def _to_desktop_app(page: PageRequest, user: User, method: str, flow: SignInFlow
     )
 
 
+class _FirstStep(Struct, frozen=True, array_like=True):
+    """What the first step has proven, while the second one is taken."""
+
+    user_id: int
+    password_mark: str
+    method: str
+    flow: SignInFlow
+    is_new_place: bool | None
+    """As in `CheckedPassword`; None for other methods."""
+
+
+def _second_step(
+    page: PageRequest, user: User, method: str, flow: SignInFlow, checked: CheckedPassword | None
+) -> Response:
+    """The page that asks for the second factor."""
+    node = page.node
+    mark = Links.password_mark(node.state.credentials[user.id])
+    is_new_place = None if checked is None else checked.is_new_place
+    step = msgspec.json.encode(_FirstStep(user.id, mark, method, flow, is_new_place)).decode()
+    expires = int(node.clock()) + SECOND_STEP_SECONDS
+    return _second_step_page(page, node.vault.ticket(_SECOND_STEP, step, expires))
+
+
+def _second_step_page(page: PageRequest, step: str, error: str = "", status: int = 200) -> Response:
+    say = page.say
+    code = Field(
+        name="code",
+        label=say("verification_code"),
+        autocomplete="one-time-code",
+        focused=True,
+        is_code=True,
+        max=40,
+        hint=say("verification_code_hint"),
+    )
+    return organization_page(
+        page.node,
+        say,
+        "second_step.html",
+        status=status,
+        title=say("second_step"),
+        action=SECOND_STEP,
+        step=step,
+        fields=[code],
+        error=error,
+        back=to_sign_in(say, say("second_step_lost")),
+    )
+
+
+async def _take_second_step(page: PageRequest) -> Response:
+    """Check the second factor, and finish the sign-in that it belongs to."""
+    node, step = page.node, page.value("step")
+    text = node.vault.text_of(_SECOND_STEP, step, node.clock()) if page.is_post else None
+    first = None if text is None else msgspec.json.decode(text, type=_FirstStep)
+    credential = None if first is None else node.state.credentials[first.user_id]
+    if (
+        first is None
+        or credential is None
+        or Links.password_mark(credential) != first.password_mark
+    ):
+        return page.go(LOGIN)
+    user = sign_in.require_usable(node, first.user_id)
+    try:
+        await sign_in.use_code(node, page.request, user, page.value("code"))
+    except (TooManyTries, WrongCode) as refusal:
+        status = 429 if isinstance(refusal, TooManyTries) else 403
+        return _second_step_page(page, step, page.say.refusal(refusal), status)
+    checked = None
+    if first.is_new_place is not None:
+        checked = CheckedPassword(
+            user=user, password_hash=credential.password_hash, is_new_place=first.is_new_place
+        )
+    node.sign_in_limits.remember(client_network(page.request), user.address)
+    return await _complete(page, user, first.method, first.flow, checked)
+
+
 def needs_browser(page: PageRequest, flow: SignInFlow) -> bool:
     """Whether the request comes from inside the desktop app, which can't show other sites: the
     sign-in must continue in the user's browser."""
@@ -181,6 +279,7 @@ def sign_in_flow_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes that the desktop app needs."""
     return (
         route_maker(node, "login")(links.DESKTOP + "{token}", _from_desktop_app, counted=False),
+        route_maker(node, "login")(SECOND_STEP, _take_second_step, counted=False),
         static(SCRIPT, packaged("desktop.js"), "text/javascript"),
     )
 

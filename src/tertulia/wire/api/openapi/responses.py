@@ -90,6 +90,10 @@ _ERROR_FIELDS: Final[Json] = {
     ),
     "daily_limit_reached": _with("INVITATION_FAILED", _BOOLEAN),
     "license_limit_reached": _with("INVITATION_FAILED; always false", _BOOLEAN),
+    "proofs": _with(
+        "PASSWORD_CONFIRMATION_REQUIRED: `password` and `code`, as far as the account has them",
+        _list_of(_STRING),
+    ),
     "quota": _with("QUOTA_REACHED: the setting of the limit", _STRING),
     "limit": _with("QUOTA_REACHED", _INTEGER),
     "webhook_name": _with("UNSUPPORTED_WEBHOOK_EVENT_TYPE", _STRING),

@@ -1,0 +1,238 @@
+"""Second factors: setting them up, signing in with them, and removing them.
+
+Secrets are checked before the command, because they're encrypted. The command decides that a code
+works only once, on all nodes.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names
+from tertulia.domain.accounts import users
+from tertulia.model.changes import (
+    AnyChange,
+    RecoveryCodesChanged,
+    RecoveryCodeUsed,
+    SecondFactorAdded,
+    SecondFactorPrepared,
+    SecondFactorsRemoved,
+    SecondFactorUsed,
+)
+from tertulia.model.errors import NoSuchItem, Refused, WrongCode
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.second_factors import RecoveryCodes, SecondFactor, Totp
+from tertulia.model.users import User
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.state.state import State
+
+MAX_FACTORS: Final = 20
+"""Per account."""
+MAX_NAME: Final = 40
+PENDING_SECONDS: Final = 3600
+"""How long a person has for setting up an authenticator app."""
+
+
+def of_user(state: State, user_id: int) -> list[SecondFactor]:
+    """Return the account's second factors in use, oldest first."""
+    found = [one for one in state.second_factors.of_user[user_id] if not one.is_pending]
+    return sorted(found, key=lambda one: one.id)
+
+
+def has_any(state: State, user_id: int) -> bool:
+    """Whether the account needs a second factor to sign in."""
+    return any(not one.is_pending for one in state.second_factors.of_user[user_id])
+
+
+def pending(state: State, user_id: int, now: float) -> SecondFactor | None:
+    """Return the authenticator app that the account is setting up, if any."""
+    for one in state.second_factors.of_user[user_id]:
+        if one.is_pending and now < one.created_at + PENDING_SECONDS:
+            return one
+    return None
+
+
+def _own(context: CommandContext, factor_id: int) -> SecondFactor:
+    factor = context.state.second_factors.get(factor_id)
+    if factor is None or factor.user_id != context.actor.id:
+        raise NoSuchItem("second factor")
+    return factor
+
+
+# Setting up
+
+
+def prepare_totp(context: CommandContext, sealed: str, name: str) -> Decision[SecondFactor]:
+    """Begin to set up an authenticator app with this encrypted secret for the actor.
+
+    Raise NotPermitted for bots; Refused for an invalid name and too many factors.
+    """
+    state, actor = context.state, context.actor
+    require_room(context)
+    factor = SecondFactor(
+        id=state.second_factors.next_id(),
+        user_id=actor.id,
+        name=checked_name(name),
+        created_at=int(context.now),
+        proof=Totp(sealed=sealed),
+        is_pending=True,
+    )
+    begun = [one.id for one in state.second_factors.of_user[actor.id] if one.is_pending]
+    changed = SecondFactorPrepared(factor=factor, replaced_ids=tuple(sorted(begun)))
+    return Decision(factor, (changed,))
+
+
+def require_room(context: CommandContext) -> None:
+    """Raise as `prepare_totp` unless the actor can add a factor."""
+    users.require_person(context.actor)
+    if len(of_user(context.state, context.actor.id)) >= MAX_FACTORS:
+        raise Refused(f"You can have at most {MAX_FACTORS} second factors.")
+
+
+def checked_name(text: str) -> str:
+    """Return a factor's name in its final form. Raise Refused if it's invalid."""
+    name = text.strip()
+    if len(name) > MAX_NAME or not names.is_plain(name):
+        raise Refused(f"The name can have at most {MAX_NAME} visible characters.")
+    return name
+
+
+class NewCodes(Struct, frozen=True, kw_only=True):
+    """Recovery codes for an account that may not have any yet."""
+
+    digests: tuple[str, ...]
+    site: str
+    """The server's URL, for the email."""
+
+
+def confirm_totp(
+    context: CommandContext, factor_id: int, step: int, codes: NewCodes
+) -> Decision[bool]:
+    """Use the authenticator app that the actor has set up: its code of that time step was right.
+    Return whether the recovery codes are in use: an account that has some keeps them.
+
+    Raise Refused if the app isn't being set up anymore, and for too many factors.
+    """
+    require_room(context)
+    factor = pending(context.state, context.actor.id, context.now)
+    if factor is None or factor.id != factor_id:
+        raise Refused("You aren't setting up this authenticator app anymore. Begin again.")
+    confirmed = msgspec.structs.replace(
+        factor,
+        is_pending=False,
+        created_at=int(context.now),
+        proof=msgspec.structs.replace(factor.proof, used_step=step),
+    )
+    return added(context, confirmed, codes)
+
+
+def added(context: CommandContext, factor: SecondFactor, codes: NewCodes) -> Decision[bool]:
+    """Decide that the actor has a new factor. Return as `confirm_totp`."""
+    actor = context.actor
+    changes: list[AnyChange] = [SecondFactorAdded(factor=factor)]
+    is_first = actor.id not in context.state.recovery_codes
+    if is_first:
+        changes.append(_codes_changed(context, codes.digests))
+    mails = users.emails_to(MailKind.SECOND_FACTOR_ADDED, actor, codes.site)
+    return Decision(is_first, changes, mails)
+
+
+def _codes_changed(context: CommandContext, digests: tuple[str, ...]) -> RecoveryCodesChanged:
+    now = int(context.now)
+    return RecoveryCodesChanged(
+        codes=RecoveryCodes(user_id=context.actor.id, digests=digests, created_at=now)
+    )
+
+
+def replace_codes(context: CommandContext, codes: NewCodes) -> Decision[None]:
+    """Give the actor new recovery codes; the earlier ones no longer work. Raise Refused for an
+    account without a second factor."""
+    if not has_any(context.state, context.actor.id):
+        raise Refused("Recovery codes replace a second factor, and you don't have one.")
+    mails = users.emails_to(MailKind.RECOVERY_CODES_REPLACED, context.actor, codes.site)
+    return Decision(None, (_codes_changed(context, codes.digests),), mails)
+
+
+# Signing in
+
+
+def use_totp(context: CommandContext, factor_id: int, step: int) -> Decision[None]:
+    """Use up the code of that time step of the actor's authenticator app.
+
+    Raise WrongCode if that code, or a newer one, was used before, and if the app was removed.
+    """
+    factor = context.state.second_factors.get(factor_id)
+    if factor is None or factor.user_id != context.actor.id or factor.is_pending:
+        raise WrongCode("This authenticator app was removed from your account.")
+    if step <= factor.proof.used_step:
+        raise WrongCode("This code was already used. Wait for the next one.")
+    proof = msgspec.structs.replace(factor.proof, used_step=step)
+    return Decision(None, (used(context, factor, proof),))
+
+
+def used(context: CommandContext, factor: SecondFactor, proof: Totp) -> SecondFactorUsed:
+    """Return the change that uses a factor."""
+    at = int(context.now)
+    return SecondFactorUsed(user_id=factor.user_id, factor_id=factor.id, at=at, proof=proof)
+
+
+def use_recovery_code(context: CommandContext, digest: str, site: str) -> Decision[int]:
+    """Use up one of the actor's recovery codes, and return how many are left. The person gets an
+    email. Raise WrongCode if it was used before."""
+    codes, user_id = context.state.recovery_codes.get(context.actor.id), context.actor.id
+    if codes is None or digest not in codes.digests or not has_any(context.state, user_id):
+        raise WrongCode("This code was already used.")
+    left = len(codes.digests) - 1
+    changed = RecoveryCodeUsed(user_id=user_id, digest=digest, at=int(context.now))
+    mails = users.emails_to(MailKind.RECOVERY_CODE_USED, context.actor, site, left=str(left))
+    return Decision(left, (changed,), mails)
+
+
+def warn_of_guesses(context: CommandContext, site: str) -> Decision[None]:
+    """Email the actor that someone who knows their password tries codes."""
+    return Decision(None, (), users.emails_to(MailKind.CODES_GUESSED, context.actor, site))
+
+
+# Removing
+
+
+def remove(context: CommandContext, factor_id: int, site: str) -> Decision[None]:
+    """Remove a second factor of the actor. The person gets an email. Raise NoSuchItem."""
+    factor = _own(context, factor_id)
+    return _removed(context.state, context.actor, [factor], site)
+
+
+def remove_all(context: CommandContext, user_id: int, site: str) -> Decision[int]:
+    """Remove all second factors of an account that the actor manages, for someone who lost theirs.
+    Return how many it had. The person gets an email. Raise Refused for unknown accounts and
+    accounts that the actor can't manage."""
+    target = users.managed_user(context, user_id)
+    factors = list(context.state.second_factors.of_user[target.id])
+    removed = _removed(context.state, target, factors, site)
+    return Decision(len(of_user(context.state, target.id)), removed.changes, removed.mails)
+
+
+def _removed(
+    state: State, user: User, factors: Sequence[SecondFactor], site: str
+) -> Decision[None]:
+    mails: list[Mail] = []
+    if any(not one.is_pending for one in factors):
+        mails = users.emails_to(MailKind.SECOND_FACTOR_REMOVED, user, site)
+    return Decision(None, changes_removing(state, user.id, factors), mails)
+
+
+def changes_removing(
+    state: State, user_id: int, factors: Sequence[SecondFactor]
+) -> list[AnyChange]:
+    """Return the changes that remove the factors, and the recovery codes with the last one."""
+    ids = {one.id for one in factors}
+    changes: list[AnyChange] = []
+    if ids:
+        changes.append(SecondFactorsRemoved(user_id=user_id, factor_ids=tuple(sorted(ids))))
+    left = any(one.id not in ids for one in of_user(state, user_id))
+    if user_id in state.recovery_codes and not left:
+        none = RecoveryCodes(user_id=user_id, digests=(), created_at=0)
+        changes.append(RecoveryCodesChanged(codes=none))
+    return changes

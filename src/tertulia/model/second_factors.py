@@ -1,0 +1,89 @@
+"""Second factors: authenticator apps and passkeys, and the recovery codes that replace them."""
+
+from msgspec import Struct
+
+from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
+
+
+class Totp(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="totp"):
+    """An authenticator app, which shows a new code every 30 seconds (RFC 6238)."""
+
+    sealed: str
+    """Its secret, encrypted with the installation's secret."""
+    used_step: int = 0
+    """The time step of the newest code that was used. Codes up to it no longer work."""
+
+
+class SecondFactor(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that a person signs in with besides their password."""
+
+    id: int
+    user_id: int
+    name: str
+    """Given by the person; may be empty."""
+    created_at: UnixSeconds
+    proof: Totp
+    is_pending: bool = False
+    """Whether the person hasn't shown yet that it works. Until then, it doesn't count."""
+    used_at: int = 0
+    """UNIX seconds of its last use; 0 for never."""
+
+    @property
+    def kind(self) -> str:
+        """What people call it in requests and on the command line: `totp`."""
+        return str(self.proof.__struct_config__.tag)
+
+
+class RecoveryCodes(Struct, frozen=True, kw_only=True):
+    """An account's unused recovery codes, each of which replaces a second factor once."""
+
+    user_id: int
+    digests: tuple[str, ...]
+    """Keyed digests of the codes."""
+    created_at: UnixSeconds
+
+
+class SecondFactorPrepared(Change, frozen=True, tag="second_factor_prepared"):
+    """A person began to set up a second factor. `replaced_ids` are those begun before, which
+    end."""
+
+    factor: SecondFactor
+    replaced_ids: tuple[int, ...] = ()
+
+
+class SecondFactorAdded(Change, frozen=True, tag="second_factor_added"):
+    """A second factor is in use from now on."""
+
+    factor: SecondFactor
+
+
+class SecondFactorUsed(Change, frozen=True, tag="second_factor_used"):
+    """Someone signed in with a second factor. `at` is in UNIX seconds; `proof` has what was
+    used up."""
+
+    user_id: int
+    factor_id: int
+    at: int
+    proof: Totp
+
+
+class SecondFactorsRemoved(Change, frozen=True, tag="second_factors_removed"):
+    """Second factors of an account no longer work."""
+
+    user_id: int
+    factor_ids: tuple[int, ...]
+
+
+class RecoveryCodesChanged(Change, frozen=True, tag="recovery_codes_changed"):
+    """An account has new recovery codes in place of all earlier ones; empty for none."""
+
+    codes: RecoveryCodes
+
+
+class RecoveryCodeUsed(Change, frozen=True, tag="recovery_code_used"):
+    """Someone signed in with a recovery code, which no longer works. `at` is in UNIX seconds."""
+
+    user_id: int
+    digest: str
+    at: int

@@ -1,0 +1,115 @@
+"""Secrets and codes of second factors."""
+
+import base64
+import hmac
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from tertulia.domain.accounts import second_factors
+from tertulia.domain.accounts.second_factors import NewCodes
+from tertulia.service.credentials import Vault
+from tertulia.state.state import State
+
+if TYPE_CHECKING:
+    import pyotp
+
+STEP_SECONDS: Final = 30
+CLOCK_SKEW: Final = 1
+"""How many time steps a code may be early or late, because clocks differ."""
+RECOVERY_CODES: Final = 10
+_RECOVERY_LENGTH: Final = 10
+_RECOVERY: Final = "recovery code"
+
+
+class TotpMatch(Struct, frozen=True):
+    """The right code of an authenticator app."""
+
+    factor_id: int
+    step: int
+
+
+class RecoveryMatch(Struct, frozen=True):
+    """One of the account's recovery codes."""
+
+    digest: str
+
+
+def new_totp_secret() -> str:
+    """Return a random secret for an authenticator app, in Base32."""
+    import pyotp  # Loaded by the first person who sets up an app.
+
+    return pyotp.random_base32()
+
+
+def otpauth_url(secret: str, address: str, organization: str) -> str:
+    """Return the URL that authenticator apps scan."""
+    return _totp(secret).provisioning_uri(name=address, issuer_name=organization)
+
+
+def qr_code(text: str) -> str:
+    """Return the text's QR code as a `data:` URL of an SVG image."""
+    import segno  # Loaded by the first person who sets up an app.
+
+    return segno.make(text, error="m").svg_data_uri(scale=4, border=4, light="#fff")
+
+
+def matching_step(secret: str, code: str, now: float) -> int | None:
+    """Return the time step whose code this is; None if it's wrong. All steps are compared, so that
+    the time doesn't tell which one."""
+    totp, current, found = _totp(secret), int(now) // STEP_SECONDS, None
+    for step in range(current - CLOCK_SKEW, current + CLOCK_SKEW + 1):
+        if hmac.compare_digest(totp.generate_otp(step), code):
+            found = step
+    return found
+
+
+def is_short(code: str) -> bool:
+    """Whether it may be an authenticator app's code, which could be guessed."""
+    return len(code) < _RECOVERY_LENGTH
+
+
+def plain_code(text: str) -> str:
+    """Return the code without what people type around it."""
+    return "".join(one for one in text if one.isascii() and one.isalnum()).lower()
+
+
+def match(
+    state: State, vault: Vault, user_id: int, code: str, now: float
+) -> TotpMatch | RecoveryMatch | None:
+    """Return what the code, as `plain_code` returns it, is of the account's; None if it's wrong.
+    Raises VaultError if a secret was encrypted with another one."""
+    if is_short(code):
+        for factor in second_factors.of_user(state, user_id):
+            secret = vault.unsealed(factor.proof.sealed)
+            step = matching_step(secret, code, now)
+            if step is not None:
+                return TotpMatch(factor.id, step)
+        return None
+    codes, digest = state.recovery_codes.get(user_id), _recovery_digest(vault, user_id, code)
+    return RecoveryMatch(digest) if codes is not None and digest in codes.digests else None
+
+
+def new_recovery_codes(vault: Vault, user_id: int, site: str) -> tuple[list[str], NewCodes]:
+    """Return recovery codes for people, and what is stored of them."""
+    plain = [_random_code() for _ in range(RECOVERY_CODES)]
+    digests = tuple(_recovery_digest(vault, user_id, code) for code in plain)
+    half = _RECOVERY_LENGTH // 2
+    shown = [f"{code[:half]}-{code[half:]}" for code in plain]
+    return shown, NewCodes(digests=digests, site=site)
+
+
+def _random_code() -> str:
+    return base64.b32encode(secrets.token_bytes(10)).decode().lower()[:_RECOVERY_LENGTH]
+
+
+def _recovery_digest(vault: Vault, user_id: int, code: str) -> str:
+    # Keyed, because codes are short enough to be found from a stolen database otherwise.
+    return vault.token(_RECOVERY, user_id, code)
+
+
+def _totp(secret: str) -> "pyotp.TOTP":
+    import pyotp  # Loaded by the first code.
+
+    return pyotp.TOTP(secret, interval=STEP_SECONDS)

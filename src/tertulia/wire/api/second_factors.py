@@ -1,0 +1,161 @@
+"""Second factors. Changes to them don't create events."""
+
+from typing import Annotated, Final
+
+from msgspec import Struct
+
+from tertulia.domain.accounts import second_factors as verbs
+from tertulia.domain.accounts import users
+from tertulia.model import changes
+from tertulia.model.errors import Refused, WrongCode
+from tertulia.model.second_factors import SecondFactor
+from tertulia.service import second_factors
+from tertulia.wire.api.projection import Projections, unseen
+from tertulia.wire.http import sign_in
+from tertulia.wire.http.parameters import Doc, IntPath
+from tertulia.wire.http.routing import ApiResponse, Call
+
+Name = Annotated[str, Doc("Your name for it, such as `Phone`.")]
+
+
+class SecondFactorObject(Struct, kw_only=True):
+    """A second factor of an account."""
+
+    id: int
+    kind: Annotated[str, Doc("`totp`: an authenticator app.")]
+    name: Annotated[str, Doc("Given by the user; may be empty.")]
+    created_at: int
+    last_used_at: Annotated[int | None, Doc("Null if it was never used to sign in.")]
+
+
+class SecondFactorsResponse(ApiResponse, kw_only=True):
+    """An account's second factors, oldest first. With any, its password isn't enough to sign in."""
+
+    second_factors: list[SecondFactorObject]
+    recovery_codes_left: Annotated[int, Doc("The number of unused recovery codes.")]
+
+
+async def get_second_factors(call: Call) -> SecondFactorsResponse:
+    """Get your second factors. This endpoint is a Tertulia extension."""
+    return _response(call, call.user.id)
+
+
+async def get_user_second_factors(call: Call, user_id: IntPath) -> SecondFactorsResponse:
+    """Get the second factors of an account that you can change. Requires an administrator. This
+    endpoint is a Tertulia extension."""
+    call.consider(users.check_managed, user_id)
+    return _response(call, user_id)
+
+
+def _response(call: Call, user_id: int) -> SecondFactorsResponse:
+    state = call.state
+    codes = state.recovery_codes.get(user_id)
+    return SecondFactorsResponse(
+        second_factors=[_object(one) for one in verbs.of_user(state, user_id)],
+        recovery_codes_left=0 if codes is None else len(codes.digests),
+    )
+
+
+def _object(factor: SecondFactor) -> SecondFactorObject:
+    return SecondFactorObject(
+        id=factor.id,
+        kind=factor.kind,
+        name=factor.name,
+        created_at=factor.created_at,
+        last_used_at=factor.used_at or None,
+    )
+
+
+class NewTotpResponse(ApiResponse, kw_only=True):
+    """The secret of an authenticator app, which is shown only once."""
+
+    id: int
+    secret: Annotated[str, Doc("In Base32, for apps that can't scan a QR code.")]
+    otpauth_url: Annotated[str, Doc("What the QR code says.")]
+    qr_code: Annotated[str, Doc("The QR code, as a `data:` URL of an SVG image.")]
+
+
+async def begin_totp(call: Call, name: Name = "") -> NewTotpResponse:
+    """Begin to set up an authenticator app.
+
+    It counts after POST /users/me/second_factors/totp/confirm, within an hour. Beginning again
+    ends what was begun before. This endpoint is a Tertulia extension.
+    """
+    users.require_person(call.user)
+    sign_in.require_confirmed(call)
+    secret = second_factors.new_totp_secret()
+    factor = await call.submit(verbs.prepare_totp, call.node.vault.sealed(secret), name)
+    url = second_factors.otpauth_url(secret, call.user.address, call.state.realm.name)
+    return NewTotpResponse(
+        id=factor.id, secret=secret, otpauth_url=url, qr_code=second_factors.qr_code(url)
+    )
+
+
+class RecoveryCodesResponse(ApiResponse, kw_only=True):
+    """Recovery codes, which are shown only once."""
+
+    recovery_codes: Annotated[
+        list[str],
+        Doc(
+            "Each replaces a second factor once. Empty if you already have some, which still work."
+        ),
+    ]
+
+
+async def confirm_totp(
+    call: Call, code: Annotated[str, Doc("The code that the app shows.")]
+) -> RecoveryCodesResponse:
+    """Finish setting up an authenticator app. This endpoint is a Tertulia extension."""
+    node, user = call.node, call.user
+    users.require_person(user)
+    sign_in.require_confirmed(call)
+    factor = verbs.pending(call.state, user.id, call.now)
+    if factor is None:
+        raise Refused("You aren't setting up an authenticator app. Begin again.")
+    secret = node.vault.unsealed(factor.proof.sealed)
+    step = second_factors.matching_step(secret, second_factors.plain_code(code), call.now)
+    if step is None:
+        raise WrongCode(
+            "The code is wrong. Check that it's the newest one, and that the clock of your device"
+            " is right."
+        )
+    shown, codes = second_factors.new_recovery_codes(node.vault, user.id, node.config.mail_site)
+    is_first = await call.submit(verbs.confirm_totp, factor.id, step, codes)
+    return RecoveryCodesResponse(recovery_codes=shown if is_first else [])
+
+
+async def replace_recovery_codes(call: Call) -> RecoveryCodesResponse:
+    """Replace your recovery codes. The earlier ones stop working immediately. This endpoint is a
+    Tertulia extension."""
+    sign_in.require_confirmed(call)
+    node = call.node
+    shown, codes = second_factors.new_recovery_codes(
+        node.vault, call.user.id, node.config.mail_site
+    )
+    await call.submit(verbs.replace_codes, codes)
+    return RecoveryCodesResponse(recovery_codes=shown)
+
+
+async def remove_second_factor(call: Call, factor_id: IntPath) -> None:
+    """Remove one of your second factors. With the last one, your recovery codes end. This endpoint
+    is a Tertulia extension."""
+    sign_in.require_confirmed(call)
+    await call.submit(verbs.remove, factor_id, call.node.config.mail_site)
+
+
+async def remove_user_second_factors(call: Call, user_id: IntPath) -> None:
+    """Remove all second factors of an account, for someone who lost theirs. They can then sign in
+    with their password only. Requires an administrator; for an owner's account, an owner. This
+    endpoint is a Tertulia extension."""
+    sign_in.require_confirmed(call)
+    await call.submit(verbs.remove_all, user_id, call.node.config.mail_site)
+
+
+PROJECTIONS: Final[Projections] = (
+    unseen(changes.SecondFactorPrepared),
+    unseen(changes.SecondFactorAdded),
+    unseen(changes.SecondFactorUsed),
+    unseen(changes.SecondFactorsRemoved),
+    unseen(changes.RecoveryCodesChanged),
+    unseen(changes.RecoveryCodeUsed),
+)
