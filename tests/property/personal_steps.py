@@ -151,7 +151,7 @@ async def use_browser(history: History) -> None:
             await org.node.log.submit(person.user_id, sessions.begin, new)
         case "use" if own:
             history.clock.ahead += rng.choice([0, sessions.USE_SECONDS])
-            await org.node.log.submit(None, sessions.use, rng.choice(own).id)
+            await org.node.log.submit(None, sessions.use, rng.choice(own).id, "192.0.2.1")
         case "end" if own:
             history.accepted(await person.delete(f"/sessions/{rng.choice(own).id}"))
         case "others":

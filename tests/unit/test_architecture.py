@@ -14,6 +14,7 @@ import pytest
 
 import tertulia
 from tertulia.model import changes
+from tertulia.state.audit_log import AUDITED, NOT_AUDITED
 from tertulia.state.folds import FOLDS
 from tertulia.wire.api.projections import PROJECTIONS
 
@@ -246,6 +247,11 @@ def test_every_change_has_a_fold() -> None:
     assert [change for change in EVERY_CHANGE if change not in FOLDS] == []
 
 
+def test_every_change_is_audited_or_deliberately_not() -> None:
+    assert AUDITED.keys() & NOT_AUDITED == set()
+    assert [one for one in EVERY_CHANGE if one not in AUDITED and one not in NOT_AUDITED] == []
+
+
 def test_every_change_has_one_projection() -> None:
     projected = [projection.of for projection in PROJECTIONS]
     assert [change for change in EVERY_CHANGE if projected.count(change) != 1] == []
@@ -264,6 +270,7 @@ SHOWS_ROLES = {
     Path("domain/accounts/identities.py"),
     Path("exports/zulip_people.py"),
     Path("model/users.py"),
+    Path("state/audit_log.py"),
     Path("state/groups.py"),
     Path("state/users.py"),
     Path("wire/api/users/objects.py"),

@@ -22,17 +22,19 @@ from tertulia.domain.organization import realms
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.accounts import password_rules
+from tertulia.service.audit_log import AuditRecorder
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest, load_secret
 from tertulia.store import installation
 from tertulia.wire.http import authentication
+from tertulia.wire.http.audit import request_origin
 from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
 from tertulia.wire.http.limiters import Limiters
 from tertulia.wire.http.node import RequestLog
 from tertulia.wire.http.rate_limits import SignInLimits
-from tertulia.wire.http.request_head import client_network
+from tertulia.wire.http.request_head import client_address, client_network
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.sign_in import log_failed_sign_in, log_sign_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
@@ -152,8 +154,10 @@ class FirstRun:
             return _form(self._config, say, sent, error=message, status=500)
         vault = Vault(secret)
         try:
+            origin = request_origin(request.scope, AuditRecorder(self._log))
             async with self.busy:
-                cookies = await self._found(request, vault, founder)
+                with origin:
+                    cookies = await self._found(request, vault, founder)
         except Refused:
             # Someone else, perhaps on another node, was faster.
             return await self._there_already()
@@ -170,11 +174,12 @@ class FirstRun:
         log, token = self._log, secrets.token_urlsafe(32)
         owner = await founding.found(log, vault, founder)
         agent = request.headers.get("user-agent", "")
-        new = NewSession(digest=key_digest(token), agent=agent)
+        address = client_address(request)
+        new = NewSession(digest=key_digest(token), agent=agent, method="code", address=address)
         session = await log.submit(owner.id, sessions.begin, new)
         credential = log.state.credentials[owner.id]
         now = log.clock()
-        log_sign_in(request, "code", owner.id)
+        log_sign_in(request, "code", owner.id, session)
         return authentication.session_cookies(
             self._config, vault, request, session, token, credential, now
         )

@@ -1,15 +1,18 @@
 """The command line. Only the module with the command that was typed is loaded."""
 
 import gc
+import getpass
 import importlib
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from tertulia import __version__
 from tertulia.cli.errors import Commands
+from tertulia.log.origin import current_origin
+from tertulia.model.audit_log import Origin
 
 COMMANDS: Final = (
     *("serve", "init", "first-steps", "create-user", "create-bot", "password", "sign-out"),
@@ -39,6 +42,29 @@ _MODULES: Final = {
 """Modules of commands whose module has another name."""
 
 
+class CommandLineOrigin:
+    """The command that the operator typed, as the origin of what it does."""
+
+    is_over = False
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+
+    def origin(self) -> Origin:
+        return Origin(way="command_line", command=self._command, agent=getpass.getuser())
+
+
+class _Program(Commands):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        words = [name, *(one for one in rest[:1] if one in getattr(command, "commands", ()))]
+        if name != "serve":
+            origin = CommandLineOrigin(f"tertulia {' '.join(map(str, words))}")
+            token = current_origin.set(origin)
+            ctx.call_on_close(lambda: current_origin.reset(token))
+        return name, command, rest
+
+
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the program with these commands.
 
@@ -46,7 +72,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """
     app = typer.Typer(
         name="tertulia",
-        cls=Commands,
+        cls=_Program,
         help="Tertulia is a team chat server that works with Zulip clients.",
         epilog="Try it out: `tertulia serve --demo --data-dir demo`",
         no_args_is_help=True,

@@ -22,6 +22,7 @@ from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upkeep import (
+    audit_log,
     deleted_words,
     erasures,
     event_ids,
@@ -147,6 +148,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         message_retention(log),
         topic_moves(node),
         log_pruning(log, config.log_retention_days),
+        audit_log(log, node.audit, config.audit_log_retention_days),
         deleted_words(log.store),
         erasures(log, config.event_queue_longpoll_timeout_seconds),
         upgrades(log),

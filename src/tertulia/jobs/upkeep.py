@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,9 @@ from tertulia.log.log import Log
 from tertulia.model.changes import Entry, UserChanged
 from tertulia.model.invitations import InvitationStatus
 from tertulia.service import usage as counting
+from tertulia.service.audit_log import AuditRecorder
 from tertulia.service.usage import CountedElsewhere
+from tertulia.store import audit_log as audit_records
 from tertulia.store import (
     installation,
     log_entries,
@@ -165,6 +167,29 @@ def log_pruning(log: Log, retention_days: int) -> Job:
     return Job("log pruning", once, round_seconds=PRUNING_ROUND_SECONDS)
 
 
+AUDIT_PERIOD_SECONDS: Final = 60.0
+
+
+def audit_log(log: Log, recorder: AuditRecorder, retention_days: int) -> Job:
+    """Record what was counted for the audit log, and prune it every hour."""
+    pruned_at = -math.inf
+
+    async def once() -> float:
+        nonlocal pruned_at
+        now = log.clock()
+        recorder.write_counts(now)
+        if not 0 <= now - pruned_at < PRUNING_PERIOD_SECONDS:
+            prune = partial(audit_records.prune, before=now - retention_days * DAY)
+            await _in_parts(partial(log.store.write, prune))
+            pruned_at = now
+        return AUDIT_PERIOD_SECONDS
+
+    async def close() -> None:
+        recorder.write_counts()
+
+    return Job("audit log", once, close=close)
+
+
 def deleted_words(store: Store) -> Job:
     """Remove words of deleted and edited messages from the database's files."""
 
@@ -270,6 +295,7 @@ async def erased_once(store: Store, last: float = math.inf) -> None:
     await store.write(lambda connection: outbox.drop(connection, addresses, user_ids))
     await store.write(lambda connection: notifications.forget_people(connection, user_ids))
     await store.write(_drop_ended_mails)
+    await _erase_audit_log(store, user_ids, addresses)
     accounts = await store.read(queries.records_of, "users")
     for user_id in user_ids:
         bots = [one.id for one in accounts if one.bot and one.bot.owner_id == user_id]
@@ -279,6 +305,16 @@ async def erased_once(store: Store, last: float = math.inf) -> None:
     logger.info(
         "forgot what a deleted account had left in the log", extra={"fields": {"to": until}}
     )
+
+
+async def _erase_audit_log(
+    store: Store, user_ids: Collection[int], addresses: Collection[str]
+) -> None:
+    after: int | None = 0
+    while after is not None:
+        after = await store.write(
+            partial(audit_records.erase, user_ids=user_ids, addresses=addresses, after=after)
+        )
 
 
 def _drop_ended_mails(connection: Connection) -> None:

@@ -15,6 +15,7 @@ from tertulia.log.requests import GROUP, Command, Gathering, Group, Inbox
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused
 from tertulia.state import user_visibility
+from tertulia.state.audit_log import AUDITED, audited
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.folds import fold
 from tertulia.state.state import State
@@ -23,7 +24,7 @@ from tertulia.store.database import CommitUnknown, ConnectionLost, DatabaseUnava
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import LogTail
 from tertulia.store.log_formats import LOG_FORMAT, needed_format
-from tertulia.store.notes import CallQueued, MailQueued, Note, Probe
+from tertulia.store.notes import Audited, CallQueued, MailQueued, Note, Probe
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch
 
@@ -156,11 +157,11 @@ async def decide(
     command: Command,
     now: float,
     entries: list[Entry],
-    asked: list[MailQueued | CallQueued],
+    asked: list[MailQueued | CallQueued | Audited],
     log_format: int = LOG_FORMAT,
 ) -> Any:
     """Let the command decide, fold its changes into the state, and append them to `entries`, and
-    its emails and calls of bots' services to `asked`.
+    its emails, calls of bots' services, and records of the audit log to `asked`.
 
     Returns the command's result or its exception. After FoldFailed the state is invalid. Changes
     that need a newer log format than `log_format` are refused.
@@ -185,6 +186,8 @@ async def decide(
     try:
         for change in user_visibility.accompanied(state, decision.changes):
             entry = Entry(state.seq + 1, now, command.actor_id, change)
+            if type(change) in AUDITED:
+                asked.extend(map(Audited, audited(state, entry, command.origin.origin())))
             fold(state, entry)
             entries.append(entry)
             if isinstance(change, MessageSent) and not change.imported:
@@ -218,7 +221,7 @@ class _Decided(NamedTuple):
     """What a group of commands decided."""
 
     entries: list[Entry]
-    asked: list[MailQueued | CallQueued]
+    asked: list[MailQueued | CallQueued | Audited]
     outcomes: list[tuple[Command, Any]]
     """Each command with its result or exception."""
 

@@ -19,6 +19,7 @@ from tertulia.log.commits import Commits, Transactions, command_context
 from tertulia.log.forwarding import Forwarding
 from tertulia.log.head_watch import PROOF_WAIT_SECONDS, HeadWatch, PositionFile, WriteProbe
 from tertulia.log.health import Durability, Freshness, Lag, Measures, stale_error
+from tertulia.log.origin import command_origin
 from tertulia.log.replica import CatchingUp, LogSubscribers, Replica
 from tertulia.log.requests import Command, Gathering, Inbox, Snapshot
 from tertulia.log.snapshots import NotLoaded, Snapshots, UnreadLoads, state_only
@@ -249,7 +250,8 @@ class Log:
         """Return the command's result, decided by this node."""
         self._require_open()
         answer = asyncio.get_running_loop().create_future()
-        self._inbox.add(Command(actor_id, verb, arguments, notes, answer))
+        command = Command(actor_id, verb, arguments, notes, answer, origin=command_origin())
+        self._inbox.add(command)
         try:
             result: T = await answer
         finally:

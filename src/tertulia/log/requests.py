@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
 
 from tertulia.log.health import BEGIN_SECONDS, not_done_error
+from tertulia.log.origin import FROM_SERVER, CommandOrigin
 from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.model.queues import QueueRecord
 from tertulia.state.decision import Verb
@@ -44,6 +45,8 @@ class Command:
     until: float = math.inf
     """When it must no longer be decided, by the monotonic clock, because its sender will have given
     up and decided it."""
+    origin: CommandOrigin = FROM_SERVER
+    """Where it comes from, for the audit log."""
     is_begun: bool = False
     """Whether it has begun to decide, so that it may take effect."""
     is_expired: bool = False

@@ -25,6 +25,10 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """UNIX seconds when the password was last entered again; 0 for never."""
     agent: str = ""
     """The browser's user agent."""
+    method: str = ""
+    """How the person signed in, such as `password`; empty for sessions of older versions."""
+    address: str = ""
+    """The IP address that it was last used from, as last stored."""
 
     @property
     def expires_at(self) -> int:
@@ -47,10 +51,12 @@ class SessionBegun(Change, frozen=True, tag="session_begun"):
 
 
 class SessionUsed(Change, frozen=True, tag="session_used"):
-    """A session was used after a break. `at` is in UNIX seconds."""
+    """A session was used after a break. `at` is in UNIX seconds. `address` is the client's IP
+    address; None keeps the known one."""
 
     session_id: int
     at: int
+    address: str | None = None
 
 
 class SessionConfirmed(Change, frozen=True, tag="session_confirmed"):

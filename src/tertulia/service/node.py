@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.model.users import ReachedUser, User
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
+from tertulia.service.audit_log import AuditRecorder
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
 from tertulia.service.links import Links
@@ -113,6 +115,10 @@ class Node:
     def state(self) -> State:
         """The organization's current state."""
         return self.log.state
+
+    @cached_property
+    def audit(self) -> AuditRecorder:
+        return AuditRecorder(self.log)
 
     @property
     def lifecycle(self) -> Lifecycle:

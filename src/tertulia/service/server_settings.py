@@ -238,6 +238,12 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Days for which the change log is kept. Event queues that are further behind have to"
         " register again. Messages and other data aren't affected.",
     ] = 30
+    audit_log_retention_days: Annotated[
+        int,
+        Meta(ge=1, le=36500),
+        "Days for which the audit log is kept, which shows owners who signed in, changed settings,"
+        " and so on.",
+    ] = 365
     smtp_host: Annotated[
         str,
         "Mail server that sends emails. Requires external_url, which links in emails lead to."

@@ -161,7 +161,15 @@ FOLDS.removes(changes.AccessKeysEnded, "agent_keys", "key_ids")
 FOLDS.puts(changes.IdentityLinked, "identities", "identity")
 FOLDS.removes(changes.IdentitiesUnlinked, "identities", "identity_ids")
 FOLDS.puts(changes.SessionBegun, "sessions", "session")
-FOLDS.revises(changes.SessionUsed, "sessions", "session_id", lambda change: {"used_at": change.at})
+FOLDS.revises(
+    changes.SessionUsed,
+    "sessions",
+    "session_id",
+    lambda change: {
+        "used_at": change.at,
+        **({} if change.address is None else {"address": change.address}),
+    },
+)
 FOLDS.revises(
     changes.SessionConfirmed, "sessions", "session_id", lambda change: {"confirmed_at": change.at}
 )

@@ -88,7 +88,10 @@ SINCE: Mapping[str, int] = {
 has one new format, higher than all before."""
 
 IGNORED: frozenset[str] = frozenset(
-    {"MessageSent.request_digest", "MessagesMoved.to_public_history"}
+    {
+        *("MessageSent.request_digest", "MessagesMoved.to_public_history"),
+        *("Session.method", "Session.address", "SessionUsed.address"),
+    }
 )
 """New fields that older nodes may ignore, so they can be written at any time."""
 

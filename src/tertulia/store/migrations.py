@@ -352,6 +352,20 @@ def search_by_place(dialect: Dialect) -> Sequence[Step]:
     return _reported("Dividing the search index of {} messages by channel"), *dialect.search_places
 
 
+def _audit_log(dialect: Dialect) -> Sequence[str]:
+    searched = ("kind", "actor_id", "user_id", "actor_id, kind", "user_id, kind")
+    return (
+        "CREATE TABLE audit_log (id BIGINT PRIMARY KEY, record TEXT NOT NULL UNIQUE,"
+        f" at {dialect.real} NOT NULL, kind TEXT NOT NULL, actor_id BIGINT, user_id BIGINT,"
+        " doc TEXT NOT NULL)",
+        *(
+            f"CREATE INDEX audit_log_by_{columns.replace(', ', '_and_')}"
+            f" ON audit_log ({columns}, id)"
+            for columns in searched
+        ),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     attrgetter("first_search_schema"),
@@ -416,6 +430,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(
         _tables(records("second_factors", "id BIGINT"), records("recovery_codes", "user_id BIGINT"))
     ),
+    Expand(_audit_log),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -5,12 +5,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from tertulia.model.audit_log import AuditRecord
 from tertulia.model.mail import Mail
 from tertulia.model.messages import MessageEdit
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
 from tertulia.model.webhooks import ServiceCall
-from tertulia.store import bots, installation, outbox, webhooks
+from tertulia.store import audit_log, bots, installation, outbox, webhooks
 from tertulia.store.bots import StorageChanged
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
@@ -50,6 +51,14 @@ class CallQueued(Struct, frozen=True):
     call: ServiceCall
     at: float
     id: str = field(default_factory=outbox.new_id)
+    """Makes writing it twice harmless."""
+
+
+class Audited(Struct, frozen=True):
+    """A record for the audit log."""
+
+    record: AuditRecord
+    id: str = field(default_factory=installation.new_id)
     """Makes writing it twice harmless."""
 
 
@@ -97,6 +106,7 @@ Note = (
     | InputSeen
     | MailQueued
     | CallQueued
+    | Audited
     | FactSet
     | FactsForgotten
     | QueuesForgotten
@@ -150,5 +160,7 @@ def _write_note(connection: Connection, note: Note) -> None:
             outbox.add(connection, mail, at, mail_id)
         case CallQueued(call=call, at=at, id=call_id):
             webhooks.add_call(connection, call, at, call_id)
+        case Audited(record=record, id=record_id):
+            audit_log.add(connection, record, record_id)
         case Probe():
             pass  # `head.noted` says that the batch was committed.

@@ -43,6 +43,10 @@ class NewSession(Struct, frozen=True, kw_only=True):
 
     digest: str
     agent: str
+    method: str = ""
+    """How the person signs in, such as `password`."""
+    address: str = ""
+    """The client's IP address."""
     replaced_id: int | None = None
     """The browser's previous session, which ends."""
     password_hash: str | None = None
@@ -81,6 +85,8 @@ def _begun(
         created_at=now,
         used_at=now,
         agent="".join(filter(str.isprintable, new.agent))[:MAX_AGENT],
+        method=new.method,
+        address=new.address,
     )
     over = {one.id: one for one in ending}
     replaced = state.sessions.get(new.replaced_id)
@@ -102,12 +108,18 @@ def _begun(
 # Using and listing
 
 
-def use(context: CommandContext, session_id: int) -> Decision[None]:
-    """Note that the session is used, so that it lasts longer, unless that was noted recently."""
+def use(context: CommandContext, session_id: int, address: str) -> Decision[None]:
+    """Note that the session is used, from that IP address, so that it lasts longer, unless that was
+    noted recently."""
     session = context.state.sessions.get(session_id)
     if session is None or not is_stale(session, context.now):
         return Decision(None)
-    return Decision(None, (SessionUsed(session_id=session.id, at=int(context.now)),))
+    used = SessionUsed(
+        session_id=session.id,
+        at=int(context.now),
+        address=None if address == session.address else address,
+    )
+    return Decision(None, (used,))
 
 
 def confirm(context: CommandContext, session_id: int) -> Decision[None]:

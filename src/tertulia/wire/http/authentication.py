@@ -436,7 +436,7 @@ class SessionCookies:
         if not sessions.is_stale(session, node.clock()) or session_of(node, request) is None:
             return
         with contextlib.suppress(Refused, Unavailable):
-            await node.log.submit(None, sessions.use, session.id)
+            await node.log.submit(None, sessions.use, session.id, client_address(request))
             set_session_cookies(
                 node, request, session, request.cookies[cookie_name(node.config, SESSION_COOKIE)]
             )

@@ -25,6 +25,7 @@ from tertulia.model.errors import (
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
 from tertulia.wire.http.adoption import adopts_key_of
+from tertulia.wire.http.audit import request_origin
 from tertulia.wire.http.authentication import (
     WEBSITE,
     SessionCookies,
@@ -314,6 +315,10 @@ def dispatcher(
         scope["state"]["route"] = methods.path
         await Endpoint(node, methods.routes)(scope, receive, send)
 
+    async def from_client(scope: Scope, receive: Receive, send: Send) -> None:
+        with request_origin(scope, node.audit):
+            await answer(scope, receive, send)
+
     slow = SlowRequests(
         node.config.slow_request_ms,
         node.membership.slow_requests,
@@ -321,7 +326,7 @@ def dispatcher(
         node.request_measures,
         node.clock,
     )
-    guarded = guard(SessionCookies(node, answer))
+    guarded = guard(SessionCookies(node, from_client))
     return RequestLog(guarded, node.config, node.request_measures, slow)
 
 

@@ -24,7 +24,7 @@ from tertulia.service import second_factors
 from tertulia.service.credentials import key_digest
 from tertulia.service.second_factors import RecoveryMatch, TotpMatch
 from tertulia.state.state import State
-from tertulia.wire.http import authentication
+from tertulia.wire.http import audit, authentication
 from tertulia.wire.http.adoption import adopted_password
 from tertulia.wire.http.authentication import require_open, session_of
 from tertulia.wire.http.errors import ConfirmationRequired
@@ -175,12 +175,20 @@ def log_failed_sign_in(request: Request, method: str, user: User | None = None) 
     logged: it may be the password for another field."""
     fields = {"from": client_address(request), "way": method, "user": user.id if user else "-"}
     logger.warning("sign-in failed", extra={"fields": fields})
+    user_id = user.id if user else None
+    audit.record(request, "sign_in_failed", user_id=user_id, details={"method": method})
 
 
-def log_sign_in(request: Request, method: str, user_id: int) -> None:
-    """Log a sign-in by this method."""
+def log_sign_in(
+    request: Request, method: str, user_id: int, session: Session | None = None
+) -> None:
+    """Log a sign-in by this method, which began that session, or without one, which handed out the
+    account's API key. (`SessionBegun` records sessions in the audit log.)"""
     fields = {"from": client_address(request), "way": method, "user": user_id}
     logger.info("signed in", extra={"fields": fields})
+    if session is None:
+        details = {"method": method}
+        audit.record(request, "signed_in", actor_id=user_id, user_id=user_id, details=details)
 
 
 def require_usable(node: HttpNode, user_id: int) -> User:
@@ -193,7 +201,11 @@ def require_usable(node: HttpNode, user_id: int) -> User:
 
 
 def new_session(
-    node: HttpNode, request: Request, checked: CheckedPassword | None = None
+    node: HttpNode,
+    request: Request,
+    checked: CheckedPassword | None = None,
+    *,
+    method: str,
 ) -> tuple[str, sessions.NewSession]:
     """Return a token and a new session for the browser, which replaces its previous one. `checked`
     is the result of a password sign-in."""
@@ -202,6 +214,8 @@ def new_session(
     new = sessions.NewSession(
         digest=key_digest(token),
         agent=request.headers.get("user-agent", ""),
+        method=method,
+        address=client_address(request),
         replaced_id=before.id if before else None,
         password_hash=checked.password_hash if checked else None,
         place=sign_in_location(node, request) if checked and checked.is_new_place else None,
@@ -224,9 +238,9 @@ async def sign_in(
     method: str = "password",
 ) -> Session:
     """Create a session and set its cookies with the response. Raises as `sessions.begin`."""
-    token, new = new_session(node, request, checked)
+    token, new = new_session(node, request, checked, method=method)
     session = await node.log.submit(user.id, sessions.begin, new)
-    log_sign_in(request, method, user.id)
+    log_sign_in(request, method, user.id, session)
     authentication.set_session_cookies(node, request, session, token)
     return session
 

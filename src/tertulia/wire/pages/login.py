@@ -292,7 +292,7 @@ async def _reset(page: PageRequest) -> Response:
                 node, page.value("password"), user.address, user.full_name
             )
             hashed = await node.vault.hash_password(password)
-            token, new = sign_in.new_session(node, page.request)
+            token, new = sign_in.new_session(node, page.request, method="link")
             session = await node.log.submit(
                 user.id,
                 sessions.reset_password,
@@ -311,7 +311,7 @@ async def _reset(page: PageRequest) -> Response:
         else:
             if session is None:
                 return await finish_sign_in(page, user, "link", SignInFlow())
-            sign_in.log_sign_in(page.request, "link", user.id)
+            sign_in.log_sign_in(page.request, "link", user.id, session)
             authentication.set_session_cookies(node, page.request, session, token)
             return page.go(HOME)
     return page.form(

@@ -1,0 +1,81 @@
+"""Where requests come from, and records for the audit log of what changes nothing."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from tertulia.log.origin import current_origin
+from tertulia.model.audit_log import Origin, Way
+from tertulia.service.audit_log import AuditRecorder
+from tertulia.wire.http.request_head import client_address, client_network, header
+
+_LONGEST_AGENT: Final = 200
+
+
+class RequestOrigin:
+    """Where a request comes from. Commands and records of the request read it."""
+
+    __slots__ = ("_scope", "is_over", "recorder")
+
+    def __init__(self, scope: Scope, recorder: AuditRecorder) -> None:
+        self._scope = scope
+        self.recorder = recorder
+        self.is_over = False
+
+    def origin(self) -> Origin:
+        state = self._scope["state"]
+        session, key = state.get("session"), state.get("access_key")
+        way: Way = "page"
+        if session is not None:
+            way = "session"
+        elif key is not None:
+            way = "access_key"
+        elif state.get("user") is not None:
+            way = "api_key"
+        return Origin(
+            way=way,
+            address=client_address(Request(self._scope)),
+            agent=(header(self._scope["headers"], b"user-agent") or "")[:_LONGEST_AGENT],
+            session_id=None if session is None else session.id,
+            key_id=None if key is None else key.id,
+        )
+
+
+@contextmanager
+def request_origin(scope: Scope, recorder: AuditRecorder) -> Iterator[None]:
+    """Make the request the origin of commands within the context."""
+    # (In the scope, it would be a cycle, which only a full garbage collection frees.)
+    found = RequestOrigin(scope, recorder)
+    token = current_origin.set(found)
+    try:
+        yield
+    finally:
+        found.is_over = True
+        current_origin.reset(token)
+
+
+def record(
+    request: Request,
+    kind: str,
+    *,
+    actor_id: int | None = None,
+    user_id: int | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Record something in the audit log that is no change of the organization, such as a refused
+    code. `actor_id` is the account that did it, if that is proven, and `user_id` the account that
+    it was done to. Before there is an organization, nothing is recorded."""
+    found = current_origin.get()
+    if isinstance(found, RequestOrigin):
+        network = client_network(request) or ""
+        found.recorder.record(
+            kind,
+            found.origin(),
+            network=network,
+            actor_id=actor_id,
+            user_id=user_id,
+            details=details,
+        )
