@@ -38,6 +38,7 @@ PAGES = {
     },
     "For operators": {
         "operating": "Operating a server",
+        "signing-in": "Signing in",
         "scale": "Scale",
         "performance": "Performance",
         "releases": "Releases",

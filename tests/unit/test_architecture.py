@@ -40,7 +40,7 @@ PACKAGES = {
 }
 """The packages of ours that each package imports."""
 
-WIRE_ORDER = ("http", "api", "mcp", "files", "pages", "protocol", "metrics", "mail")
+WIRE_ORDER = ("http", "api", "mcp", "scim", "files", "pages", "protocol", "metrics", "mail")
 """The parts of `wire`: each may import earlier ones, and `protocol` only `http`."""
 
 WIRE_WORDS = {"stream", "private", "subject", "op"}

@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from tertulia.app.composition import delivery_of, opened_organization
+from tertulia.domain.accounts.users import first_owner
 from tertulia.markup.render import Renderer
-from tertulia.model.errors import Refused
-from tertulia.model.users import Role
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
@@ -15,7 +14,6 @@ from tertulia.service.membership import Membership
 from tertulia.service.node import Caller, Node
 from tertulia.service.notifications.push import push_services_web
 from tertulia.service.webhooks.calling import services_web
-from tertulia.state.state import State
 
 
 @asynccontextmanager
@@ -49,12 +47,3 @@ async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncI
             yield Caller(node=node, user_id=first_owner(log.state))
         finally:
             await node.close()
-
-
-def first_owner(state: State) -> int:
-    """Return the active owner, not a bot, with the oldest account. Raises Refused if
-    nobody qualifies."""
-    owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
-    if not owners:
-        raise Refused("The organization has no active owner, whom this command acts for.")
-    return int(min(owners))

@@ -4,13 +4,13 @@ from typing import Annotated, Final
 
 import typer
 
-from tertulia.app.acting import first_owner
 from tertulia.cli.accounts import role_name
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
 from tertulia.cli.options import ROLES, RoleName
 from tertulia.cli.tables import moment
 from tertulia.domain.accounts import invitations as verbs
 from tertulia.domain.accounts.invitations import MAX_MINUTES, InvitationTerms
+from tertulia.domain.accounts.users import first_owner
 from tertulia.model.errors import Refused
 from tertulia.service.config import Config
 from tertulia.service.links import Links

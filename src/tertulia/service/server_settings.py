@@ -388,6 +388,19 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Ways to sign in besides passwords: any number of tables [[sign_in]] in tertulia.toml, or a"
         " list of objects as JSON. docs/signing-in.md describes them.",
     ] = ()
+    scim_token: Annotated[
+        str,
+        SECRET,
+        _matching(r"^(\S{32,})?$", "empty or at least 32 characters without spaces"),
+        "Token with which your company's directory creates, changes, and deactivates accounts and"
+        " groups at /scim/v2. Empty: turned off.",
+    ] = ""
+    scim_method: Annotated[
+        str,
+        _matching(r"^([a-z0-9-]{1,40})?$", "the name of a sign-in method, or empty"),
+        "Name of the sign-in method whose IDs the directory sends as externalId, so that people are"
+        " recognized by them when they sign in. Empty: the IDs are the directory's own.",
+    ] = ""
     moving_from_url: Annotated[
         str,
         _matching(r"^(https?://\S+)?$", "an http:// or https:// URL"),

@@ -26,6 +26,7 @@ from tertulia.wire.pages.public import public_pages
 from tertulia.wire.pages.sign_in_flow import sign_in_flow_pages
 from tertulia.wire.pages.usual_addresses import call_pages, usual_addresses
 from tertulia.wire.pages.web_client import client_files, installing_pages
+from tertulia.wire.scim.page import scim_pages
 
 
 @cache
@@ -46,6 +47,7 @@ def application(node: HttpNode) -> ASGIApp:
             *readiness_pages(node),
             *metrics_page(node),
             *agent_pages(node),
+            *scim_pages(node),
             *documentation.PAGES,
             *client_files(),
             *installing_pages(node),

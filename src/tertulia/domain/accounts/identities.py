@@ -4,8 +4,6 @@ and giving them the roles and groups that they have there."""
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from tertulia.domain import names
 from tertulia.domain.accounts import addresses, admission, signup, users
 from tertulia.domain.accounts.signup import NewMember
@@ -15,7 +13,6 @@ from tertulia.model.changes import (
     AnyChange,
     IdentitiesUnlinked,
     IdentityLinked,
-    UserGroupMembersChanged,
 )
 from tertulia.model.errors import AccountDeactivated, LastOfKind, Refused
 from tertulia.model.groups import UserGroup
@@ -103,7 +100,7 @@ def _joined(
 ) -> Decision[User]:
     """Create the account, as the person's invitation says if they have one."""
     state = context.state
-    invitation = _invitation_for(state, address, context.now)
+    invitation = invitation_for(state, address, context.now)
     if not rules.creates and invitation is None:
         raise NotRecognized(
             f"There is no account with the address {address} here. Ask an administrator to invite"
@@ -119,7 +116,7 @@ def _joined(
     values = proven.groups or frozenset()
     joining = NewMember(
         address=address,
-        full_name=_free_name(state, proven.full_name, address),
+        full_name=free_name(state, proven.full_name, address),
         credential=credential,
         site=site,
         role=min((role for role, one in rules.roles.items() if one in values), default=None),
@@ -134,7 +131,7 @@ def _joined(
     return Decision(joined.result, changes, joined.mails)
 
 
-def _invitation_for(state: State, address: str, now: float) -> Invitation | None:
+def invitation_for(state: State, address: str, now: float) -> Invitation | None:
     """Return the newest usable invitation for the address."""
     folded = address.casefold()
     found = [
@@ -145,14 +142,15 @@ def _invitation_for(state: State, address: str, now: float) -> Invitation | None
     return max(found, key=lambda one: one.id, default=None)
 
 
-def _free_name(state: State, proven: str, address: str) -> str:
-    """Return a name for a new account: the proven one, or one like it that is allowed."""
+def free_name(state: State, proven: str, address: str, user_id: int | None = None) -> str:
+    """Return a name for an account: the proven one, or one like it that no other account than
+    `user_id` has. Raise NotRecognized if none is allowed."""
     local = address.partition("@")[0]
     plain = "".join(one if one not in '*`\\>"@|' else " " for one in proven)
     plain = " ".join(plain.split())[: names.MAX_FULL_NAME].strip()
     for name in (plain, f"{plain} ({local})"[: names.MAX_FULL_NAME], local, f"{local} (new)"):
         try:
-            return users.free_name(state, name)
+            return users.free_name(state, name, user_id)
         except Refused:
             continue
     raise NotRecognized(
@@ -211,15 +209,8 @@ def synced(
         group = _group(state, name)
         if group is None:
             continue
-        was_in = user.id in state.groups.named_members[group.id]
-        if was_in != (value in values):
-            change = UserGroupMembersChanged(
-                group_id=group.id,
-                added=() if was_in else (user.id,),
-                removed=(user.id,) if was_in else (),
-            )
-            sight = groups.visibility_changes(state, group, change)
-            changes.append(msgspec.structs.replace(change, sight=sight))
+        present, absent = ((user.id,), ()) if value in values else ((), (user.id,))
+        changes += groups.members_synced(state, group, present, absent)
     return changes
 
 

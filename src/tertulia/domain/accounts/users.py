@@ -53,6 +53,15 @@ def _account_called(state: State, viewer: User | None, address: str, host: str) 
     return state.users.get(int(stand_in[1]))
 
 
+def first_owner(state: State) -> int:
+    """Return the active owner, not a bot, with the oldest account. Raises Refused if
+    nobody qualifies."""
+    owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
+    if not owners:
+        raise Refused("The organization has no active owner, whom the operator acts for.")
+    return int(min(owners))
+
+
 # Creating
 
 

@@ -243,10 +243,50 @@ def change_members(
         removed_groups=_present_subgroups(group, edit.remove_groups),
         deactivated=group.deactivated,
     )
-    change = msgspec.structs.replace(change, sight=visibility_changes(state, group, change))
-    changes: list[AnyChange] = [change]
+    changes: list[AnyChange] = [_with_sight(state, group, change)]
     changes.extend(bot_messages.post(context, _messages(context, group, change), render))
     return Decision(None, changes)
+
+
+def sync_members(
+    context: CommandContext, group_id: int, add: Iterable[int], remove: Iterable[int]
+) -> Decision[None]:
+    """Make a group's direct members what a directory says, for the server's operator: nobody gets
+    a message. Accounts that are in the group already, that aren't in it, and that are deactivated
+    are passed over.
+
+    Raise Refused for unknown groups and people, and for system groups.
+    """
+    state = context.state
+    group = known(state, group_id)
+    permissions.require(not group.is_system, "You can't change the members of a system group.")
+    for user_id in add:
+        if user_id not in state.users:
+            raise Refused(f"No user with ID {user_id} exists.")
+    return Decision(None, members_synced(state, group, add, remove))
+
+
+def members_synced(
+    state: State, group: UserGroup, add: Iterable[int], remove: Iterable[int]
+) -> list[AnyChange]:
+    """Return the change that adds and removes these people, except those whom `sync_members` passes
+    over."""
+    present = state.groups.named_members[group.id]
+    change = UserGroupMembersChanged(
+        group_id=group.id,
+        added=tuple(sorted(i for i in set(add) - present if state.users[i].is_active)),
+        removed=tuple(sorted(i for i in set(remove) & present if state.users[i].is_active)),
+        added_groups=(),
+        removed_groups=(),
+        deactivated=group.deactivated,
+    )
+    return [_with_sight(state, group, change)] if change.added or change.removed else []
+
+
+def _with_sight(
+    state: State, group: UserGroup, change: UserGroupMembersChanged
+) -> UserGroupMembersChanged:
+    return msgspec.structs.replace(change, sight=visibility_changes(state, group, change))
 
 
 def _check_permitted(context: CommandContext, group: UserGroup, edit: MembersEdit) -> None:

@@ -1,0 +1,48 @@
+"""Lists of resources, in pages."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from tertulia.wire.scim.call import ScimRefused
+
+LIST: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+MAX_COUNT: Final = 200
+"""Resources in one response."""
+
+T = TypeVar("T")
+
+
+def listed(resources: Sequence[Any], total: int, start: int = 1) -> dict[str, Any]:
+    return {
+        "schemas": [LIST],
+        "totalResults": total,
+        "startIndex": start,
+        "itemsPerPage": len(resources),
+        "Resources": resources,
+    }
+
+
+def page_of(query: Mapping[str, str], found: Sequence[T]) -> tuple[Sequence[T], int]:
+    """Return the part of the results that the client wants, and where it begins, counted from 1."""
+    start = max(1, _number(query, "startIndex", 1))
+    count = min(max(0, _number(query, "count", MAX_COUNT)), MAX_COUNT)
+    return found[start - 1 : start - 1 + count], start
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name, "")
+    if not text:
+        return default
+    try:
+        return int(text[:20])
+    except ValueError:
+        raise ScimRefused(400, f"{name} must be a number.", "invalidValue") from None
+
+
+def wants(query: Mapping[str, str], attribute: str) -> bool:
+    """Whether the client wants this attribute, by `attributes` and `excludedAttributes`."""
+    excluded = {one.strip().lower() for one in query.get("excludedAttributes", "").split(",")}
+    included = {one.strip().lower() for one in query.get("attributes", "").split(",")} - {""}
+    name = attribute.lower()
+    is_included = not included or any(one.partition(".")[0] == name for one in included)
+    return name not in excluded and is_included

@@ -1,0 +1,279 @@
+"""`/Users`: people's accounts, including deactivated ones, without bots and deleted accounts."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tertulia.domain.accounts import deactivation, provisioning
+from tertulia.domain.accounts.provisioning import USER_NAME, AlreadyProvisioned, DirectoryPerson
+from tertulia.model.users import User
+from tertulia.state.state import State
+from tertulia.wire.scim import lists
+from tertulia.wire.scim.call import ScimAnswer, ScimCall, ScimRefused
+from tertulia.wire.scim.requests import (
+    USER,
+    AttributePath,
+    attributes_of,
+    conditions_of,
+    flag_of,
+    items_of,
+    operations_of,
+    text_of,
+)
+
+_WORK: Final = "work"
+
+
+class _SentPerson(Struct):
+    """What a request says about a person. Empty texts are unknown."""
+
+    user_name: str = ""
+    external_id: str = ""
+    display_name: str = ""
+    formatted: str = ""
+    given: str = ""
+    family: str = ""
+    email: str = ""
+    active: bool | None = None
+
+    def full_name(self, before: str = "") -> str:
+        """The name; `before` is the present one, of which a client may change a part."""
+        if whole := self.display_name or self.formatted:
+            return whole
+        given, family = _parts(before)
+        return " ".join(filter(None, (self.given or given, self.family or family)))
+
+    def person(self, call: ScimCall, before: User | None = None) -> DirectoryPerson:
+        address = self.email or (self.user_name if "@" in self.user_name else "")
+        if self.email == "" and before is not None and _has_own_user_name(call, before):
+            address = ""  # A new user name doesn't change the address that differs from it.
+        return DirectoryPerson(
+            method=call.node.config.scim_method or "scim",
+            external_id=self.external_id,
+            user_name=self.user_name,
+            address=address,
+            full_name=self.full_name(before.full_name if before else ""),
+        )
+
+
+def _has_own_user_name(call: ScimCall, user: User) -> bool:
+    return bool(provisioning.linked(call.state, user.id, USER_NAME))
+
+
+async def find(call: ScimCall, _: str) -> ScimAnswer:
+    state = call.state
+    if text := call.query.get("filter", ""):
+        found = _matching(call, conditions_of(text))
+    else:
+        found = [user for user in state.users if _is_shown(user)]
+    found.sort(key=lambda user: user.id)
+    page, start = lists.page_of(call.query, found)
+    return ScimAnswer(lists.listed([_object(call, user) for user in page], len(found), start))
+
+
+async def read(call: ScimCall, resource_id: str) -> ScimAnswer:
+    return ScimAnswer(_object(call, _existing(call.state, resource_id)))
+
+
+async def create(call: ScimCall, _: str) -> ScimAnswer:
+    sent = _of_resource(call.body)
+    if not sent.user_name:
+        raise ScimRefused(400, "A user needs a userName.", "invalidValue")
+    person = sent.person(call)
+    if not person.address:
+        raise ScimRefused(
+            400, "A user needs an email address: in emails, or as userName.", "invalidValue"
+        )
+    vault = call.node.vault
+    await call.prepare(call.state.realm.welcome_message_custom_text)
+    with _conflicts():
+        user: User = await call.submit(
+            provisioning.provision,
+            person,
+            await vault.credential(0, None),
+            vault.new_key(),
+            call.node.config.mail_site,
+            call.render,
+        )
+    if sent.active is False:
+        await call.submit(deactivation.deactivate, user.id)
+    return ScimAnswer(_object(call, call.state.users[user.id]), 201)
+
+
+async def replace(call: ScimCall, resource_id: str) -> ScimAnswer:
+    user = _existing(call.state, resource_id)
+    return await _apply(call, user, _of_resource(call.body))
+
+
+async def update(call: ScimCall, resource_id: str) -> ScimAnswer:
+    user = _existing(call.state, resource_id)
+    sent = _SentPerson()
+    for kind, path, value in operations_of(call.body):
+        if kind != "remove":
+            _take(sent, path, value)
+    return await _apply(call, user, sent)
+
+
+async def delete(call: ScimCall, resource_id: str) -> ScimAnswer:
+    user = _existing(call.state, resource_id)
+    await call.submit(provisioning.remove, user.id)
+    return ScimAnswer()
+
+
+async def _apply(call: ScimCall, user: User, sent: _SentPerson) -> ScimAnswer:
+    if sent.active and not user.is_active:
+        await call.submit(deactivation.reactivate, user.id, call.node.vault.new_key())
+    with _conflicts():
+        await call.submit(provisioning.revise, user.id, sent.person(call, user))
+    if sent.active is False:
+        await call.submit(provisioning.remove, user.id)
+    return ScimAnswer(_object(call, call.state.users[user.id]))
+
+
+def _conflicts() -> "_Conflicts":
+    return _Conflicts()
+
+
+class _Conflicts:
+    """A context that turns AlreadyProvisioned into SCIM's answer."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, AlreadyProvisioned):
+            raise ScimRefused(409, str(error), "uniqueness") from None
+
+
+def _of_resource(body: Mapping[str, Any]) -> _SentPerson:
+    sent = _SentPerson()
+    for path, value in attributes_of(body):
+        _take(sent, path, value)
+    return sent
+
+
+def _take(sent: _SentPerson, path: AttributePath, value: Any) -> None:
+    """Add what one attribute or operation says."""
+    match path.attribute:
+        case "username":
+            sent.user_name = text_of(value, "userName")
+        case "externalid":
+            sent.external_id = text_of(value, "externalId")
+        case "displayname":
+            sent.display_name = text_of(value, "displayName")
+        case "name":
+            _take_name(sent, path.sub, value)
+        case "emails":
+            _take_email(sent, path, value)
+        case "active":
+            sent.active = flag_of(value, "active")
+
+
+def _take_name(sent: _SentPerson, sub: str, value: Any) -> None:
+    if not sub:
+        if not isinstance(value, dict):
+            raise ScimRefused(400, "The value of name must be an object.", "invalidValue")
+        for name, part in value.items():
+            _take_name(sent, name.lower(), part)
+        return
+    match sub:
+        case "formatted":
+            sent.formatted = text_of(value, "name.formatted")
+        case "givenname":
+            sent.given = text_of(value, "name.givenName")
+        case "familyname":
+            sent.family = text_of(value, "name.familyName")
+
+
+def _take_email(sent: _SentPerson, path: AttributePath, value: Any) -> None:
+    if path.selector not in {None, ("type", _WORK)} and path.selector != ("primary", "true"):
+        return
+    if path.sub == "value":
+        sent.email = text_of(value, "emails.value")
+        return
+    if path.sub:
+        return
+    items = [one for one in items_of(value, "emails") if one.get("value")]
+    primary = (one for one in items if str(one.get("primary", "")).lower() == "true")
+    work = (one for one in items if str(one.get("type", "")).lower() == _WORK)
+    chosen = next(primary, None) or next(work, None) or next(iter(items), None)
+    if chosen is not None:
+        sent.email = text_of(chosen["value"], "emails.value")
+
+
+def _is_shown(user: User) -> bool:
+    return not (user.is_bot or user.is_deleted or user.is_placeholder)
+
+
+def _existing(state: State, resource_id: str) -> User:
+    is_number = resource_id.isascii() and resource_id.isdigit() and len(resource_id) < 16
+    user = state.users.get(int(resource_id)) if is_number else None
+    if user is None or not _is_shown(user):
+        raise ScimRefused(404, "This user doesn't exist.")
+    return user
+
+
+def _matching(call: ScimCall, conditions: Mapping[str, str]) -> list[User]:
+    """Return the accounts that fulfill all conditions, of which one must identify a person."""
+    state, candidates = call.state, None
+    for name, value in conditions.items():
+        found: set[int] = set()
+        match name:
+            case "username":
+                found = {*_by_address(state, value), *_linked(state, USER_NAME, value.casefold())}
+                found = {i for i in found if _user_name(call, state.users[i]) == value.casefold()}
+            case "externalid":
+                found = _linked(state, call.node.config.scim_method or "scim", value)
+            case "emails" | "emails.value":
+                found = _by_address(state, value)
+            case "id":
+                is_number = value.isascii() and value.isdigit() and len(value) < 16
+                found = {int(value)} if is_number and int(value) in state.users else set()
+            case _:
+                raise ScimRefused(400, f"Users can't be filtered by {name}.", "invalidFilter")
+        candidates = found if candidates is None else candidates & found
+    shown = map(state.users.__getitem__, candidates or ())
+    return [user for user in shown if _is_shown(user)]
+
+
+def _by_address(state: State, value: str) -> set[int]:
+    user = state.user_with_address(value)
+    return set() if user is None else {user.id}
+
+
+def _linked(state: State, method: str, subject: str) -> set[int]:
+    identity_id = state.identities.by_subject.get((method, subject))
+    return set() if identity_id is None else {state.identities[identity_id].user_id}
+
+
+def _user_name(call: ScimCall, user: User) -> str:
+    return provisioning.linked(call.state, user.id, USER_NAME) or user.address.casefold()
+
+
+def _parts(full_name: str) -> tuple[str, str]:
+    given, _, family = full_name.rpartition(" ")
+    return (given, family) if given else (family, "")
+
+
+def _object(call: ScimCall, user: User) -> dict[str, Any]:
+    given, family = _parts(user.full_name)
+    found: dict[str, Any] = {
+        "schemas": [USER],
+        "id": str(user.id),
+        "userName": provisioning.linked(call.state, user.id, USER_NAME) or user.address,
+        "displayName": user.full_name,
+        "name": {"formatted": user.full_name, "givenName": given, "familyName": family},
+        "emails": [{"value": user.address, "type": _WORK, "primary": True}],
+        "active": user.is_active,
+        "meta": {
+            "resourceType": "User",
+            "created": datetime.fromtimestamp(user.joined_at, UTC).isoformat(),
+            "location": f"{call.base}/Users/{user.id}",
+        },
+    }
+    method = call.node.config.scim_method or "scim"
+    if external_id := provisioning.linked(call.state, user.id, method):
+        found["externalId"] = external_id
+    return found
